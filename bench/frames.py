@@ -138,7 +138,7 @@ async def board(stage: Stage, served: Served, wide: seeding.Wide) -> None:
 
     async def grow() -> None:
         for n in range(20):
-            await served.world.store.write(seeding.make_piece, wide.team, 1000 + n)
+            await served.world.store.write(seeding.add_node, wide.team, 1000 + n)
             await asyncio.sleep(0.1)
         await page.get_by_text("520 tasks").first.wait_for()
 

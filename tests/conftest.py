@@ -1,4 +1,4 @@
-"""What all tests share: worlds on both databases, a PostgreSQL of our own, and slow ones apart."""
+"""Fixtures of all tests: a PostgreSQL server, a world on each database; options and summaries."""
 
 import contextlib
 import os
@@ -17,17 +17,17 @@ import pytest
 from agiraph.store.pgqueuer_queue import install
 from agiraph.store.postgres import upgrade
 from agiraph.testing import World
-from tests import box as boxes
 from tests import parts
-from tests.box import Box
+from tests import time_box as boxes
+from tests.time_box import TimeBox
 
 SWEEP = "sweep"
-"""The property of a test's report that holds a line for the end."""
+"""The name of the report property that holds a line for the summary."""
 KEPT = 8
-"""Databases of earlier tests that are still there; nobody asks for more than a few."""
+"""How many databases are kept: no test uses more than a few."""
 ROOM = 2 * 2**30
 PORTS = range(15_000, 30_000)
-"""Below those that systems give to whoever asks for any: a stopped server finds its own free."""
+"""Below the ephemeral ports: no other program is given the port of a server that is stopped."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -36,23 +36,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--minutes", type=float, default=boxes.MINUTES, help=minutes)
     quick = "only the tests that need no PostgreSQL, browser, kill or whole scenario"
     parser.addoption("--quick", action="store_true", help=quick)
-    seed = "what decides on random kills and inputs; without it every run has another"
+    seed = "seed of the random kills and inputs; by default a new one for each run"
     parser.addoption("--seed", type=int, default=None, help=seed)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the long runs to `make faults`; begin with what takes longest."""
+    """Deselect the long tests, which `make faults` runs, and start the slowest tests first."""
     long = {item for item in items if item.get_closest_marker("long")}
     for item in long:
-        boxes.bound(item)
+        boxes.set_timeout(item)
     if config.getoption("--long"):
-        items.sort(key=boxes.turn)
+        items.sort(key=boxes.start_order)
         return
     left_out = long
     if config.getoption("--quick"):
         left_out = {item for item in items if item in long or not parts.is_quick(item)}
     config.hook.pytest_deselected(items=list(left_out))
-    # A process that begins a sweep last keeps the others waiting at the end.
+    # The run lasts longer if a process starts a sweep last: the other processes wait for it.
     items[:] = sorted(
         (item for item in items if item not in left_out),
         key=lambda item: item.path.parent.name != "faults" and item.path.name != "test_time.py",
@@ -67,9 +67,9 @@ LONGEST_SECTION = 100_000
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Shorten what a test printed and logged, and write half a surrogate pair as an escape.
+    """Shorten the output and log of a test, and escape lone surrogates.
 
-    Processes send reports to each other as UTF-8: one that cannot be encoded ends the whole run.
+    Worker processes send their reports as UTF-8: one that cannot be encoded ends the whole run.
     """
     report = yield
     report.sections = [
@@ -80,7 +80,7 @@ def pytest_runtest_makereport(
 
 
 class SweepLog:
-    """Lines for the end of the report, which also come from tests in other processes."""
+    """Lines for the summary at the end, also from tests in other processes."""
 
     def __init__(self, properties: list[tuple[str, object]]) -> None:
         self._properties = properties
@@ -91,19 +91,19 @@ class SweepLog:
 
 @pytest.fixture
 def sweep_log(request: pytest.FixtureRequest) -> SweepLog:
-    """How many kills, how long."""
+    """Collect lines for the summary, such as the number of kills and their duration."""
     return SweepLog(request.node.user_properties)
 
 
 @pytest.fixture
-def box(request: pytest.FixtureRequest) -> Box:
+def time_box(request: pytest.FixtureRequest) -> TimeBox:
     """The time that this long test may use."""
-    return Box(boxes.seconds_of(request.node))
+    return TimeBox(boxes.seconds_of(request.node))
 
 
 @pytest.fixture
 def seed(request: pytest.FixtureRequest) -> int:
-    """What this test's random choices follow from; `--seed` repeats those of an earlier run."""
+    """The seed of this test's random choices; `--seed` repeats those of an earlier run."""
     given = request.config.getoption("--seed")
     chosen = random.SystemRandom().randrange(1_000_000) if given is None else int(given)
     print(f"seed {chosen}: repeat with --seed={chosen}", flush=True)
@@ -111,7 +111,7 @@ def seed(request: pytest.FixtureRequest) -> int:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Say what each crash test and each long test did, in what time; then the time of each part."""
+    """Write the kills and seconds of crash tests and long tests, then the seconds of each part."""
     _write_crashes(terminalreporter)
     parts.write_times(terminalreporter)
 
@@ -129,7 +129,7 @@ def _write_crashes(terminalreporter: Any) -> None:
     for part, reports in by_test.items():
         seconds = sum(report.duration for report in reports)
         failed = sum(report.failed for report in reports)
-        told = f"{seconds:7.1f} s  {len(reports)} tests, {failed} with violations  {part}"
+        told = f"{seconds:7.1f} s  {len(reports)} tests, {failed} failed  {part}"
         terminalreporter.write_line(told)
         for name, line in (p for report in reports for p in report.user_properties):
             if name == SWEEP:
@@ -145,7 +145,7 @@ def _free_port() -> int:
 
 
 class Server:
-    """A PostgreSQL on a loopback port, with its own data folder, gone when the tests are."""
+    """A PostgreSQL server on a loopback port; its data folder is removed after the tests."""
 
     def __init__(self, data: Path) -> None:
         self.data = data
@@ -179,7 +179,7 @@ class Server:
         return f"postgresql://agiraph@127.0.0.1:{self.port}/{database}"
 
     def fresh(self) -> str:
-        """The address of a new database with today's tables."""
+        """Create a database with the current schema and return its URL."""
         self._databases += 1
         name, old = f"t{self._databases}", f"t{self._databases - KEPT}"
         make = f"create database {name} template agiraph_template strategy file_copy"
@@ -191,7 +191,7 @@ class Server:
 
 
 def _roomy_memory() -> Path | None:
-    """Where files cost least: a database is some hundred of them, and each test has one."""
+    """Return /dev/shm if it has room: each test creates a database, which is some hundred files."""
     memory = Path("/dev/shm")
     return memory if memory.is_dir() and shutil.disk_usage(memory).free > ROOM else None
 
@@ -220,7 +220,7 @@ def postgres() -> Iterator[Server]:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A fresh database, once of each kind."""
+    """The URL of an empty database: the test runs once on SQLite and once on PostgreSQL."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'agiraph.db'}"
     return request.getfixturevalue("postgres").fresh()
@@ -228,6 +228,6 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 async def world(tmp_path: Path, database_url: str) -> AsyncIterator[World]:
-    """A whole runtime, once on each database."""
+    """A whole runtime: the test runs once on each database."""
     async with World(tmp_path / "home", database_url=database_url) as opened:
         yield opened

@@ -1,8 +1,8 @@
-"""Parts: how long each part of the test suite took, against its budget; and the quick tier.
+"""Parts: the time budget of each folder of tests, and the tests that `make quick` runs.
 
-A part is a folder of tests. Its time is the sum over its tests, in whichever process they ran, so
-three processes share it. The budgets are for two cores: together they stay within `make test`'s
-nine minutes.
+A part is a folder of tests. Its time is the sum of its tests' times, and `make test` spreads the
+tests over three processes. The budgets are for two cores: together they stay within the nine
+minutes of `make test`.
 """
 
 from collections import defaultdict
@@ -46,7 +46,7 @@ def part_of(path: Path) -> str:
 def is_quick(item: pytest.Item) -> bool:
     """Return whether `make quick` runs this test.
 
-    It leaves out the parts above, every test on PostgreSQL and every test marked `slow`.
+    The parts in `NOT_QUICK`, the tests on PostgreSQL and the tests marked `slow` are left out.
     """
     if part_of(item.path) in NOT_QUICK or item.get_closest_marker("slow"):
         return False
@@ -56,7 +56,7 @@ def is_quick(item: pytest.Item) -> bool:
 
 
 def write_times(terminalreporter: Any) -> None:
-    """Write one line per part: tests, seconds, budget; name the parts that took longer."""
+    """Write one line for each part: seconds, budget, tests, and whether it is over its budget."""
     seconds: dict[str, float] = defaultdict(float)
     tests: dict[str, int] = defaultdict(int)
     for report in (r for found in terminalreporter.stats.values() for r in found):

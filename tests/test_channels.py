@@ -1,4 +1,4 @@
-"""Channels in the settings: what is wrong with one is said with its file, its name and its key."""
+"""Channels in the settings: an error message names the file, the channel and the setting."""
 
 from pathlib import Path
 
@@ -68,7 +68,8 @@ def test_channels_are_read_with_their_secrets_from_the_environment(tmp_path: Pat
             origin=config.FILE,
         ),
     }
-    assert redact("canary-of-the-hook") == "[hidden]"  # also where it is written by mistake
+    # The secret of a channel is redacted everywhere.
+    assert redact("canary-of-the-hook") == "[hidden]"
 
 
 SMTP = 'type = "smtp"\nhost = "h"\nfrom = "a@b.c"\nto = ["a@b.c"]\n'
@@ -104,7 +105,7 @@ SMTP = 'type = "smtp"\nhost = "h"\nfrom = "a@b.c"\nto = ["a@b.c"]\n'
         (SMTP + 'user = "u"\npassword_env = "P"\nsecurity = "none"', "password unencrypted"),
     ],
 )
-def test_a_channel_that_cannot_be_is_told_where_it_stands(
+def test_a_wrong_channel_is_refused_with_its_file_and_name(
     tmp_path: Path, entry: str, problem: str
 ) -> None:
     with pytest.raises(Misconfigured) as told:
@@ -113,7 +114,7 @@ def test_a_channel_that_cannot_be_is_told_where_it_stands(
     assert problem in str(told.value)
 
 
-def test_channels_that_are_no_tables_are_refused(tmp_path: Path) -> None:
+def test_channels_that_are_not_tables_are_refused(tmp_path: Path) -> None:
     with pytest.raises(Misconfigured, match="channels are tables"):
         load(tmp_path, 'channels = ["terminal"]')
     with pytest.raises(Misconfigured, match=r"\[channels.mine\]"):

@@ -1,4 +1,4 @@
-"""Settings: the environment, then the file, then what is sensible; and never a secret in sight."""
+"""Settings: the environment overrides the file, the file the defaults; no secret is shown."""
 
 import re
 from pathlib import Path
@@ -27,7 +27,7 @@ def load(home: Path, written: str = "", **environ: str) -> config.Settings:
     return config.load({"AGIRAPH_HOME": str(home), **environ})
 
 
-def test_every_provider_is_set_by_the_variables_its_own_tools_read(tmp_path: Path) -> None:
+def test_keys_and_addresses_come_from_each_vendors_usual_variables(tmp_path: Path) -> None:
     addresses = {
         "ANTHROPIC_BASE_URL": "http://a",
         "OPENAI_BASE_URL": "http://o/v1",
@@ -54,7 +54,7 @@ def test_every_provider_is_set_by_the_variables_its_own_tools_read(tmp_path: Pat
         (tuple(KEYS), "anthropic/claude-sonnet-5-5"),
     ],
 )
-def test_the_model_is_one_of_the_first_provider_with_a_key(
+def test_the_default_model_is_that_of_the_first_provider_with_a_key(
     tmp_path: Path, known: tuple[str, ...], model: str
 ) -> None:
     settings = load(tmp_path, **{name: KEYS[name] for name in known})
@@ -63,12 +63,14 @@ def test_the_model_is_one_of_the_first_provider_with_a_key(
     assert settings.shown["AGIRAPH_MODEL"] == Setting(value=model, origin="default")
 
 
-def test_a_model_that_is_named_is_taken(tmp_path: Path) -> None:
+def test_a_model_in_the_file_or_environment_overrides_the_default(tmp_path: Path) -> None:
     assert load(tmp_path, 'model = "house/m"\n', **KEYS).model == "house/m"
     assert load(tmp_path, AGIRAPH_MODEL="ollama/m", **KEYS).model == "ollama/m"
 
 
-def test_servers_are_named_in_the_file_and_their_keys_in_the_environment(tmp_path: Path) -> None:
+def test_model_servers_come_from_the_file_and_their_keys_from_the_environment(
+    tmp_path: Path,
+) -> None:
     written = """
     [servers.house]
     base_url = "https://house.example/v1"
@@ -127,7 +129,7 @@ def test_servers_are_named_in_the_file_and_their_keys_in_the_environment(tmp_pat
         ),
     ],
 )
-def test_a_server_that_makes_no_sense_is_refused_with_its_place(
+def test_a_wrong_model_server_is_refused_with_its_file_and_table(
     tmp_path: Path, written: str, said: str
 ) -> None:
     place = f"{tmp_path / config.FILE}: {said}"
@@ -135,7 +137,7 @@ def test_a_server_that_makes_no_sense_is_refused_with_its_place(
         load(tmp_path, written)
 
 
-def test_no_secret_is_shown(tmp_path: Path) -> None:
+def test_no_secret_is_in_the_shown_settings(tmp_path: Path) -> None:
     settings = load(
         tmp_path,
         '[servers.house]\nbase_url = "http://x"\nkey_env = "HOUSE_KEY"',
@@ -150,12 +152,12 @@ def test_no_secret_is_shown(tmp_path: Path) -> None:
     assert shown == Setting(value="postgresql://ada:…@db/agiraph", origin="environment")
 
 
-def test_a_list_of_models_is_a_chain(tmp_path: Path) -> None:
+def test_a_list_of_models_is_a_fallback_chain(tmp_path: Path) -> None:
     (tmp_path / "agiraph.toml").write_text('model = ["anthropic/a", "openai/b"]')
     assert config.load({"AGIRAPH_HOME": str(tmp_path)}).model == "anthropic/a, openai/b"
 
 
-def test_windows_and_prices_of_models_stand_in_the_file(tmp_path: Path) -> None:
+def test_context_windows_and_prices_are_read_from_the_file(tmp_path: Path) -> None:
     (tmp_path / "agiraph.toml").write_text(
         '[models."openai/mine"]\nwindow = 5000\ninput_usd = 1\noutput_usd = 2.5\n'
     )
@@ -173,15 +175,13 @@ def test_windows_and_prices_of_models_stand_in_the_file(tmp_path: Path) -> None:
         ("model = [1]", "model must be text, in quotes"),
     ],
 )
-def test_what_the_file_says_wrongly_of_models_is_refused(
-    tmp_path: Path, written: str, said: str
-) -> None:
+def test_wrong_model_settings_are_refused(tmp_path: Path, written: str, said: str) -> None:
     (tmp_path / "agiraph.toml").write_text(written)
     with pytest.raises(Misconfigured, match=re.escape(said)):
         config.load({"AGIRAPH_HOME": str(tmp_path)})
 
 
-def test_limits_of_commands_stand_in_the_file(tmp_path: Path) -> None:
+def test_command_limits_are_read_from_the_file(tmp_path: Path) -> None:
     settings = load(tmp_path, "[command_limits]\nprocesses = 64\nmemory_mib = 1024")
 
     assert settings.limits == Limits(processes=64, memory_mib=1024)
@@ -209,7 +209,7 @@ def test_limits_of_commands_stand_in_the_file(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_limit_that_makes_no_sense_is_refused_with_its_place(
+def test_a_wrong_command_limit_is_refused_with_its_file_and_setting(
     tmp_path: Path, written: str, said: str
 ) -> None:
     place = f"{tmp_path / config.FILE}: {said}"
@@ -217,7 +217,7 @@ def test_a_limit_that_makes_no_sense_is_refused_with_its_place(
         load(tmp_path, written)
 
 
-def test_commands_are_named_in_the_file_with_the_variables_they_may_see(tmp_path: Path) -> None:
+def test_commands_are_read_from_the_file_with_the_variables_they_may_see(tmp_path: Path) -> None:
     written = """
     [commands.claude]
     command = "claude -p \\"$(cat _task.md)\\""
@@ -277,7 +277,7 @@ def test_commands_are_named_in_the_file_with_the_variables_they_may_see(tmp_path
         ),
     ],
 )
-def test_a_command_that_makes_no_sense_is_refused_with_its_place(
+def test_a_wrong_command_is_refused_with_its_file_and_setting(
     tmp_path: Path, written: str, said: str
 ) -> None:
     place = f"{tmp_path / config.FILE}: {said}"

@@ -52,7 +52,7 @@ class Names:
 
     def __init__(self, sources: Iterable[tuple[Path, str]]) -> None:
         self.members: dict[str, set[str]] = defaultdict(set)
-        """What each module, package and class defines, by its name."""
+        """The names that each module, package and class defines, by its own name."""
         self.identifiers: set[str] = set()
         self.texts: set[str] = set()
         """Texts without spaces: statuses, variables, JSON fields, paths."""
@@ -67,7 +67,7 @@ class Names:
                 self.texts.update(_text(node))
 
     def _define(self, owners: list[str], tree: ast.AST) -> None:
-        """Enter what a module or class defines. A module has what its classes have, too."""
+        """Add the names that a module or class defines. A module has its classes' members, too."""
         for node in ast.iter_child_nodes(tree):
             for owner in owners:
                 self.members[owner].update(_defined(node))
@@ -130,7 +130,7 @@ def known_words() -> frozenset[str]:
 
 
 def is_unknown(code: str) -> bool:
-    """Whether a text in backticks names something of ours that does not exist."""
+    """Return whether a text in backticks names a part of agiraph that does not exist."""
     if code in NOT_OURS or OF_A_HOME.search(code) or code in source().texts:
         return False
     if PATH.fullmatch(code):
@@ -156,7 +156,7 @@ def unknown_names(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
-def test_documents_name_only_what_exists(path: Path) -> None:
+def test_documents_name_only_code_that_exists(path: Path) -> None:
     assert unknown_names(path.read_text()) == []
 
 
@@ -174,7 +174,7 @@ def test_documents_name_only_what_exists(path: Path) -> None:
         ("`check_lease`, `mend_lease`", ["mend_lease"]),
     ],
 )
-def test_the_check_of_names_finds_what_does_not_exist(text: str, found: list[str]) -> None:
+def test_the_check_of_names_finds_missing_names(text: str, found: list[str]) -> None:
     assert unknown_names(text) == found
 
 
@@ -191,7 +191,7 @@ def modules_in(folder: Path) -> set[str]:
     return {path.stem for path in paths} - {"__init__", "__main__"}
 
 
-def test_the_code_map_names_every_package_and_no_module_that_is_gone() -> None:
+def test_the_code_map_names_every_package_and_no_missing_module() -> None:
     rows = code_map((ROOT / "ARCHITECTURE.md").read_text())
     named = {package for packages, _ in rows for package in packages}
     assert named == modules_in(SOURCE) | modules_in(SOURCE / "services")
@@ -255,7 +255,7 @@ def test_documents_name_only_commands_and_options_that_exist(path: Path) -> None
     assert wrong_commands(path.read_text()) == []
 
 
-def test_the_check_of_commands_finds_what_does_not_exist() -> None:
+def test_the_check_of_commands_finds_missing_commands_and_options() -> None:
     text = "`agiraph tokens new NAME --scope read`, `agiraph ring`, `agiraph stop --none`\n"
     assert wrong_commands(text) == ["ring", "--none"]
 
@@ -272,7 +272,7 @@ def test_make_targets_in_documents_exist() -> None:
     assert named <= targets
 
 
-def test_links_between_documents_lead_somewhere() -> None:
+def test_links_between_documents_are_not_broken() -> None:
     broken = [
         f"{path.name}: {link}"
         for path in DOCUMENTS
@@ -283,7 +283,7 @@ def test_links_between_documents_lead_somewhere() -> None:
 
 
 def unused_words(glossary: str, parts: set[str]) -> list[str]:
-    """Return the glossary's words of which a part is no part of any identifier in the source."""
+    """Return the terms of the glossary with a word that is in no identifier of the source."""
     defined = cast(list[str], re.findall(r"\*\*([^*]+)\*\*", glossary))
     return [
         term
@@ -292,10 +292,10 @@ def unused_words(glossary: str, parts: set[str]) -> list[str]:
     ]
 
 
-def test_the_code_uses_the_words_of_the_glossary() -> None:
+def test_every_word_of_the_glossary_is_used_in_the_code() -> None:
     assert unused_words(GLOSSARY.read_text(), source().parts) == []
 
 
-def test_the_check_of_the_glossary_finds_a_word_that_nobody_uses() -> None:
+def test_the_check_of_the_glossary_finds_an_unused_word() -> None:
     glossary = "| **yield point** | … |\n| **aftermath**, **ailment** | … |\n| **fault pint** | … |"
     assert unused_words(glossary, source().parts) == ["ailment", "fault pint"]

@@ -75,5 +75,5 @@ NESTED = "def f():\n" + "".join(f"{'    ' * n}if x:\n" for n in range(1, 5)) + "
         ("def f():\n    if x:\n        pass\n" + "    elif x:\n        pass\n" * 5, 0),
     ],
 )
-def test_the_check_finds_what_it_looks_for(text: str, broken: int) -> None:
+def test_the_check_finds_long_files_long_functions_and_deep_nesting(text: str, broken: int) -> None:
     assert len(list(broken_rules(Path("src/a.py"), text))) == broken

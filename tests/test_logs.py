@@ -1,4 +1,4 @@
-"""Logs: one line a record, ids that belong together, nothing that should stay hidden."""
+"""Logs: one line for each record, with the ids of its request and node, without secrets."""
 
 import io
 import logging
@@ -22,8 +22,8 @@ log = logging.getLogger("agiraph.tested")
 
 
 @pytest.fixture(autouse=True)
-def as_before() -> Iterator[None]:
-    """Loggers belong to the whole process."""
+def restore_loggers() -> Iterator[None]:
+    """Put back the handlers and levels: loggers are shared by the whole process."""
     root, ours = logging.getLogger(), logging.getLogger("agiraph")
     kept = (list(root.handlers), root.level, ours.level)
     yield
@@ -42,7 +42,7 @@ def read(stream: io.StringIO) -> list[dict[str, Any]]:
     return [orjson.loads(line) for line in stream.getvalue().splitlines()]
 
 
-def test_a_record_is_one_json_object_a_line_with_the_ids_it_was_written_under(
+def test_a_record_is_one_json_line_with_the_ids_of_its_context(
     lines: io.StringIO,
 ) -> None:
     with logs.traced(team="team_x", node=None), logs.traced(request="r1"):
@@ -60,7 +60,7 @@ def test_a_record_is_one_json_object_a_line_with_the_ids_it_was_written_under(
     assert set(second) == {"at", "level", "logger", "message"}
 
 
-def test_an_error_is_told_with_where_it_came_from_in_the_same_line(lines: io.StringIO) -> None:
+def test_an_exception_is_logged_with_its_traceback_in_one_line(lines: io.StringIO) -> None:
     try:
         raise ValueError("first\nsecond")
     except ValueError:
@@ -70,10 +70,10 @@ def test_an_error_is_told_with_where_it_came_from_in_the_same_line(lines: io.Str
     assert "Traceback" in record["error"]
 
 
-def test_a_record_is_written_whatever_the_text_holds_and_however_long_it_is(
+def test_a_record_with_a_lone_surrogate_or_a_very_long_error_is_written(
     lines: io.StringIO,
 ) -> None:
-    """Half a surrogate pair made JSON refuse the record, and an error may quote a whole file."""
+    """JSON cannot encode a lone surrogate, and an error may quote a whole file."""
     try:
         raise ValueError("begin \ud800 " + "x" * 1_000_000 + " end")
     except ValueError:
@@ -85,7 +85,7 @@ def test_a_record_is_written_whatever_the_text_holds_and_however_long_it_is(
     assert len(record["error"]) < logs.RECORD_CHARACTERS + 100
 
 
-def test_no_secret_is_written(lines: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_secret_is_logged(lines: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redaction, "_needles", [])
     monkeypatch.setattr(redaction, "_values", {})
     redaction.keep({"OPENAI_API_KEY": "sk-very-secret-indeed"})
@@ -94,7 +94,7 @@ def test_no_secret_is_written(lines: io.StringIO, monkeypatch: pytest.MonkeyPatc
     assert read(lines)[0]["message"] == "asked with [hidden]"
 
 
-def test_at_a_terminal_records_are_plain_and_cannot_be_forged() -> None:
+def test_at_a_terminal_a_record_is_one_plain_line_that_cannot_be_forged() -> None:
     ours, theirs = pty.openpty()
     with os.fdopen(theirs, "w") as stream:
         logs.begin(stream=stream)
@@ -108,7 +108,7 @@ def test_at_a_terminal_records_are_plain_and_cannot_be_forged() -> None:
     assert said[8:] == " warning said: x\\n12:00:00 warning forged �[2J  node=node_1\n"
 
 
-def test_a_level_nobody_knows_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_log_level_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Misconfigured, match="AGIRAPH_LOG 'loud' is not known; use debug or info"):
         config.load({"AGIRAPH_HOME": str(tmp_path), "AGIRAPH_LOG": "loud"})
     loaded = config.load({"AGIRAPH_HOME": str(tmp_path), "AGIRAPH_LOG": "DEBUG"})
@@ -126,7 +126,7 @@ async def served(tmp_path: Path) -> Any:
     ("sent", "is_kept"),
     [("abc-1", True), ("x" * 128, True), ("x" * 129, False), ("a b", False), ("", False)],
 )
-async def test_a_request_has_an_id_which_the_client_may_choose(
+async def test_a_request_has_an_id_that_the_client_may_choose(
     served: Served, lines: io.StringIO, sent: str, is_kept: bool
 ) -> None:
     headers = {"Authorization": "Bearer a-token-of-32-characters-for-test", "X-Request-Id": sent}
@@ -144,7 +144,7 @@ async def test_a_request_has_an_id_which_the_client_may_choose(
     }
 
 
-async def test_who_is_not_let_in_neither_chooses_an_id_nor_fills_the_log(
+async def test_an_unauthorized_request_cannot_choose_its_id_or_fill_the_log(
     served: Served, lines: io.StringIO
 ) -> None:
     headers = {"X-Request-Id": "mine"}
@@ -153,7 +153,7 @@ async def test_who_is_not_let_in_neither_chooses_an_id_nor_fills_the_log(
     assert lines.getvalue() == ""
 
 
-async def test_a_server_without_a_terminal_logs_json_with_the_ids_of_the_work(
+async def test_a_server_without_a_terminal_logs_json_with_request_and_node_ids(
     tmp_path: Path,
 ) -> None:
     token = "a-token-of-32-characters-for-test"

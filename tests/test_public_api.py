@@ -1,4 +1,4 @@
-"""The public API: `agiraph` gives what it declares, and loads it only when it is used."""
+"""The public API: `agiraph` has every name in `__all__`, and loads it on first use."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ def test_every_declared_name_exists(name: str) -> None:
     assert getattr(agiraph, name) is not None
 
 
-def test_names_are_those_of_their_modules() -> None:
+def test_public_names_are_the_objects_of_their_modules() -> None:
     from agiraph.client import Client as SameClient
     from agiraph.testing import World as SameWorld
 
@@ -27,7 +27,7 @@ def test_names_are_those_of_their_modules() -> None:
         agiraph.Missing  # noqa: B018 # pyright: ignore[reportAttributeAccessIssue]
 
 
-def test_importing_the_package_loads_nothing_else_of_it() -> None:
+def test_importing_agiraph_loads_no_submodule() -> None:
     show = "import sys, agiraph; print(*(name for name in sys.modules if 'agiraph' in name))"
     shown = subprocess.run([sys.executable, "-c", show], capture_output=True, check=True, text=True)
     # An editable install adds a module of setuptools whose name begins with two underscores.
@@ -42,8 +42,8 @@ def classes_in(hint: Any) -> Iterator[type]:
         yield from classes_in(part)
 
 
-def test_all_that_the_client_returns_is_public() -> None:
-    """So that a caller can name the type of every value without an internal module."""
+def test_every_type_that_the_client_returns_is_public() -> None:
+    """A caller can name the type of every value without importing an internal module."""
     operations = [function for name, function in getmembers(Client, isfunction) if name[0] != "_"]
     hints = [get_type_hints(operation).get("return") for operation in operations]
     returned = {kind for hint in hints for kind in classes_in(hint)}

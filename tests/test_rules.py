@@ -41,8 +41,7 @@ def sql_in(tree: ast.AST) -> Iterator[int]:
                 pass
 
 
-def test_sql_is_found_where_it_is_written_or_run() -> None:
-    """The search itself: what it must find, and what it must leave alone."""
+def test_the_search_finds_sql_and_leaves_other_text_alone() -> None:
     found = (
         "AGENTS.select(tx, where, team=team)",
         "tx.run(statement, id=1)",
@@ -55,8 +54,8 @@ def test_sql_is_found_where_it_is_written_or_run() -> None:
     assert [list(sql_in(ast.parse(line))) for line in left_alone] == [[]] * len(left_alone)
 
 
-def test_only_the_store_holds_sql() -> None:
-    """Another room that builds conditions must be changed with every column and index."""
+def test_only_the_store_contains_sql() -> None:
+    """Another package that builds conditions would have to change with every column and index."""
     found = [
         f"{path.relative_to(SOURCE)}:{line}"
         for path in outside_store()

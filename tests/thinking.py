@@ -1,4 +1,4 @@
-"""A model that takes its time: for what happens while it thinks."""
+"""Thinking model: a scripted model that can run test code while its reply is awaited."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -12,12 +12,12 @@ Thought = Says | Callable[[], Awaitable[Says]]
 
 @dataclass(slots=True)
 class ThinkingModel:
-    """Says its lines in turn; a line that is a coroutine function acts before it speaks."""
+    """Replies with its lines in turn; a coroutine function is awaited for its reply."""
 
     name: str
     lines: list[Thought]
     heard: list[str] = field(default_factory=list[str])
-    """The last thing it was shown, each time."""
+    """The last message that it was shown, one for each request."""
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         self.heard.append(list(request.transcript.spoken())[-1].text)

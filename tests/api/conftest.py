@@ -1,4 +1,4 @@
-"""What the API's tests share: a served world."""
+"""Fixture of the API's tests: a world behind a server."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Serving: a world behind a real socket, and a client that talks to it."""
+"""Serving: a world behind a server on a real socket, with an HTTP client."""
 
 import contextlib
 from collections.abc import AsyncGenerator, Callable
@@ -24,7 +24,7 @@ TOKEN = "a-token-of-32-characters-for-test"
 
 @dataclass(slots=True, kw_only=True)
 class Served:
-    """A world and the way to it over HTTP."""
+    """A world, its server and an HTTP client."""
 
     world: World
     api: Api
@@ -39,7 +39,7 @@ class Served:
     def follow(
         self, path: str = "/events", *, token: str = TOKEN, **more: Any
     ) -> AbstractAsyncContextManager[ClientConnection]:
-        """A WebSocket of a client."""
+        """Open a WebSocket to the server."""
         return connect(
             f"ws://127.0.0.1:{self.port}/api{path}",
             additional_headers={"Authorization": f"Bearer {token}"},
@@ -50,7 +50,7 @@ class Served:
     async def ask(
         self, method: str, path: str, body: Any = None, **headers: str
     ) -> tuple[int, Any]:
-        """Status and parsed body of one request, as the admin unless the headers say otherwise."""
+        """Send a request as the admin, unless headers say otherwise; return status and body."""
         sent = {"Authorization": f"Bearer {TOKEN}"} | {
             name.replace("_", "-"): value for name, value in headers.items()
         }
@@ -61,10 +61,10 @@ class Served:
             return response.status, await response.text()
 
 
-def telling(hub: Hub) -> Callable[[RunContext, str], None]:
-    """What lets watchers read a reply while it is written."""
+def delta_publisher(hub: Hub) -> Callable[[RunContext, str], None]:
+    """Return a callback that publishes the text of a reply while it is streamed."""
 
-    def said(ctx: RunContext, words: str) -> None:
+    def publish(ctx: RunContext, words: str) -> None:
         draft = PartialReply(
             team_id=ctx.team.id,
             agent_id=ctx.agent.id,
@@ -74,16 +74,16 @@ def telling(hub: Hub) -> Callable[[RunContext, str], None]:
         )
         hub.publish_delta(draft, words)
 
-    return said
+    return publish
 
 
 @contextlib.asynccontextmanager
 async def serving(
     path: Path, *, timeouts: Timeouts | None = None, limits: Limits | None = None, **more: Any
 ) -> AsyncGenerator[Served]:
-    """A world in this folder, served on a free port of the loopback interface."""
+    """Serve a world in this folder on a free loopback port."""
     hub = Hub()
-    async with World(path, on_delta=telling(hub), **more) as world:
+    async with World(path, on_delta=delta_publisher(hub), **more) as world:
         sock = bind("127.0.0.1", 0)
         port = sock.getsockname()[1]
         hosts = frozenset({f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}"})

@@ -1,4 +1,4 @@
-"""How far a token reaches, how it ends, where the server listens, and what is written down."""
+"""Tokens, sign-in links, rate limit, audit log, and the addresses that the server listens on."""
 
 import asyncio
 import contextlib
@@ -37,7 +37,7 @@ async def issued(served: Served, scope: Any = "read", **more: Any) -> access.Iss
     )
 
 
-async def test_every_operation_takes_its_scope_and_no_lesser_one(served: Served) -> None:
+async def test_every_operation_refuses_a_token_of_a_lesser_scope(served: Served) -> None:
     secrets: dict[Scope, str] = {scope: (await issued(served, scope)).secret for scope in SCOPES}
     for method, path, wanted in OPERATIONS:
         concrete = path.removeprefix("/api").replace("{", "").replace("}", "")
@@ -51,7 +51,9 @@ async def test_every_operation_takes_its_scope_and_no_lesser_one(served: Served)
     assert {wanted for _, _, wanted in OPERATIONS} == set(SCOPES)
 
 
-async def test_a_team_named_like_a_verb_takes_no_less_to_archive(served: Served) -> None:
+async def test_a_team_named_like_an_operation_still_needs_the_scope_to_archive_it(
+    served: Served,
+) -> None:
     served.world.script("ada")
     talker = (await issued(served, "talk")).secret
     for name in ("send", "answer", "read", "broadcast"):
@@ -60,7 +62,7 @@ async def test_a_team_named_like_a_verb_takes_no_less_to_archive(served: Served)
         assert status == 403
 
 
-async def test_a_token_is_made_listed_used_and_taken_back(served: Served) -> None:
+async def test_a_token_is_created_listed_used_and_revoked(served: Served) -> None:
     status, made = await served.ask("POST", "/tokens", {"name": "nightly", "scope": "read"})
     assert status == 201
     bearer = {"Authorization": f"Bearer {made['secret']}"}
@@ -73,7 +75,7 @@ async def test_a_token_is_made_listed_used_and_taken_back(served: Served) -> Non
     assert (await served.ask("GET", "/tokens"))[1] == []
 
 
-async def test_a_token_that_has_run_out_opens_nothing(served: Served) -> None:
+async def test_an_expired_token_is_refused(served: Served) -> None:
     _, made = await served.ask("POST", "/tokens", {"name": "short", "scope": "read", "days": 1})
     bearer = {"Authorization": f"Bearer {made['secret']}"}
     assert (await served.ask("GET", "/teams", **bearer))[0] == 200
@@ -81,7 +83,7 @@ async def test_a_token_that_has_run_out_opens_nothing(served: Served) -> None:
     assert (await served.ask("GET", "/teams", **bearer))[0] == 401
 
 
-async def test_an_open_line_ends_when_its_token_is_taken_back(tmp_path: Path) -> None:
+async def test_a_websocket_is_closed_when_its_token_is_revoked(tmp_path: Path) -> None:
     async with served_api(tmp_path / "home", timeouts=Timeouts(token_check_s=0.01)) as served:
         lasting, ending = await issued(served), await issued(served)
         async with (
@@ -100,24 +102,24 @@ async def test_an_open_line_ends_when_its_token_is_taken_back(tmp_path: Path) ->
             assert stays.close_code == 1000
 
 
-async def test_a_refused_line_is_told_by_its_status(served: Served) -> None:
+async def test_a_websocket_with_a_wrong_token_is_refused_with_403(served: Served) -> None:
     with pytest.raises(InvalidStatus) as refused:
         async with served.follow(token="wrong"):
             pass
     assert refused.value.response.status_code == 403
 
 
-async def visit(served: Served, code: str) -> aiohttp.ClientResponse:
+async def open_link(served: Served, code: str) -> aiohttp.ClientResponse:
     address = f"{served.origin}/signin?code={code}"
     async with served.http.get(address, allow_redirects=False) as response:
         await response.read()
         return response
 
 
-async def test_a_sign_in_link_opens_one_session_once(served: Served) -> None:
+async def test_a_sign_in_link_creates_one_session_and_works_once(served: Served) -> None:
     _, link = await served.ask("POST", "/tokens/link")
     code = link["path"].partition("=")[2]
-    first = await visit(served, code)
+    first = await open_link(served, code)
     cookie = first.cookies["agiraph_session"]
     assert (first.status, first.headers["Location"]) == (303, "/")
     assert (cookie["httponly"], cookie["samesite"], cookie["path"]) == (True, "strict", "/")
@@ -125,25 +127,27 @@ async def test_a_sign_in_link_opens_one_session_once(served: Served) -> None:
     session = {"Cookie": f"agiraph_session={cookie.value}"}
     async with served.http.get(f"{served.origin}/api/teams", headers=session) as response:
         assert response.status == 200
-    second = await visit(served, code)
+    second = await open_link(served, code)
     assert second.status >= 400
     assert "agiraph_session" not in second.cookies
 
 
-async def test_two_browsers_that_race_for_a_link_get_one_session(served: Served) -> None:
+async def test_of_eight_browsers_that_race_for_a_sign_in_link_one_gets_a_session(
+    served: Served,
+) -> None:
     issued = await served.world.store.write(access.issue_link, OWNER)
-    visits = await asyncio.gather(*(visit(served, issued.secret) for _ in range(8)))
+    visits = await asyncio.gather(*(open_link(served, issued.secret) for _ in range(8)))
     assert sorted(v.status < 400 for v in visits) == [False] * 7 + [True]
 
 
-async def test_an_old_link_opens_nothing(served: Served) -> None:
+async def test_an_expired_or_unknown_sign_in_link_is_refused(served: Served) -> None:
     issued = await served.world.store.write(access.issue_link, OWNER)
     served.world.clock.advance(minutes=15)
-    assert (await visit(served, issued.secret)).status >= 400
-    assert (await visit(served, "made-up")).status >= 400
+    assert (await open_link(served, issued.secret)).status >= 400
+    assert (await open_link(served, "made-up")).status >= 400
 
 
-async def test_a_changed_token_file_counts_from_the_next_request_on(tmp_path: Path) -> None:
+async def test_a_changed_token_file_takes_effect_with_the_next_request(tmp_path: Path) -> None:
     settings = config.load({"AGIRAPH_HOME": str(tmp_path / "home"), "AGIRAPH_PORT": "0"})
     async with (
         serving.serve(settings, asyncio.Event(), works=False) as opened,
@@ -166,7 +170,7 @@ async def test_a_changed_token_file_counts_from_the_next_request_on(tmp_path: Pa
         assert (await status(old), await status(new), await status("")) == (401, 401, 401)
 
 
-async def test_whoever_asks_too_often_is_told_to_wait_and_others_are_not(served: Served) -> None:
+async def test_the_rate_limit_applies_to_each_caller(served: Served) -> None:
     served.api.access.burst, served.api.access.rate = 3.0, 0.001
     statuses = [(await served.ask("GET", "/teams"))[0] for _ in range(4)]
     assert statuses == [200, 200, 200, 429]
@@ -175,7 +179,7 @@ async def test_whoever_asks_too_often_is_told_to_wait_and_others_are_not(served:
     assert (await served.ask("GET", "/healthz"))[0] == 200
 
 
-async def test_the_audit_says_who_did_what_and_how_it_went(served: Served) -> None:
+async def test_the_audit_log_says_who_sent_which_request_with_what_status(served: Served) -> None:
     served.world.script("ada")
     operator = await issued(served, "operate")
     bearer = {"Authorization": f"Bearer {operator.secret}"}
@@ -207,8 +211,8 @@ BOUND: list[object] = []
 
 
 @pytest.fixture
-def binding() -> Iterator[list[object]]:
-    """The addresses that sockets are bound to meanwhile, as the interpreter sees it."""
+def bound_addresses() -> Iterator[list[object]]:
+    """The addresses that sockets are bound to during the test, from an audit hook."""
     if not BOUND:
         BOUND.append(None)
         sys.addaudithook(lambda name, args: BOUND.append(args) if name == "socket.bind" else None)
@@ -224,24 +228,24 @@ def binding() -> Iterator[list[object]]:
         *("2001:db8::1", "example.org", "localhost.example.org", "127.0.0.1.example.org", "0"),
     ],
 )
-async def test_no_socket_is_opened_to_others_in_the_clear(
-    host: str, tmp_path: Path, binding: list[object]
+async def test_no_socket_is_bound_to_a_public_address_without_tls(
+    host: str, tmp_path: Path, bound_addresses: list[object]
 ) -> None:
     environ = {"AGIRAPH_HOME": str(tmp_path), "AGIRAPH_HOST": host, "AGIRAPH_PORT": "0"}
     with pytest.raises(Misconfigured, match=r"certificate"):
         async with serving.serve(config.load(environ), asyncio.Event(), works=False):
             pass
-    assert binding == [None]
+    assert bound_addresses == [None]
     Address(host=host, proxy="https://agents.example.org").check()
     Address(host=host, certificate=tmp_path / "c", key=tmp_path / "k").check()
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "127.8.8.8"])
-async def test_the_machine_itself_is_served_without_more_ado(
-    host: str, tmp_path: Path, binding: list[object]
+async def test_loopback_addresses_are_served_without_tls(
+    host: str, tmp_path: Path, bound_addresses: list[object]
 ) -> None:
     environ = {"AGIRAPH_HOME": str(tmp_path), "AGIRAPH_HOST": host, "AGIRAPH_PORT": "0"}
     with contextlib.suppress(Misconfigured):  # a machine may have no IPv6
         async with serving.serve(config.load(environ), asyncio.Event(), works=False):
             pass
-    assert len(binding) > 1
+    assert len(bound_addresses) > 1

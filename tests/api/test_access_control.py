@@ -1,4 +1,4 @@
-"""Who may pass: hostile shapes of requests are refused, and would not be without the gate."""
+"""Access control: it refuses hostile requests that the routes alone would accept."""
 
 import asyncio
 import contextlib
@@ -25,7 +25,7 @@ PAGE = "https://evil.example"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """One request, as it goes over the line."""
+    """One HTTP request: its name in the test report, and its bytes."""
 
     name: str
     method: str = "POST"
@@ -53,7 +53,7 @@ class Shape:
         return head.encode("latin-1") + self.body
 
 
-def shapes() -> Iterator[Shape]:
+def hostile_requests() -> Iterator[Shape]:
     for host in (
         *("evil.example", "evil.example:PORT", "127.0.0.1", "127.0.0.1:80", "localhost:1"),
         *("127.0.0.1:PORT.evil.example", "evil.example@127.0.0.1:PORT", "0.0.0.0:PORT"),
@@ -85,8 +85,8 @@ def shapes() -> Iterator[Shape]:
             more=(("Cookie", "agiraph_session=<session>"), ("Sec-Fetch-Site", site)),
         )
     cookie = ("Cookie", "agiraph_session=<session>")
-    yield Shape(name="cookie from a page", token=(), more=(cookie, ("Origin", PAGE)))
-    yield Shape(name="cookie from a sandbox", token=(), more=(cookie, ("Origin", "null")))
+    yield Shape(name="cookie from a foreign page", token=(), more=(cookie, ("Origin", PAGE)))
+    yield Shape(name="cookie from a sandboxed page", token=(), more=(cookie, ("Origin", "null")))
     for kind in (
         *("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"),
         *("", "text/plain; application/json", "application/jsonp", "application/csp-report"),
@@ -106,17 +106,22 @@ def shapes() -> Iterator[Shape]:
         name="token in the address", token=(), path=f"/api/teams?token={TOKEN}", refused=401
     )
     yield Shape(
-        name="cookie of nobody", token=(), more=(("Cookie", "agiraph_session=x"),), refused=401
+        name="unknown session cookie",
+        token=(),
+        more=(("Cookie", "agiraph_session=x"),),
+        refused=401,
     )
     yield Shape(name="token as a cookie's name", token=(), more=(("Cookie", TOKEN),), refused=401)
     yield Shape(
         name="wrong token beside a cookie", token=("Bearer x",), more=(cookie,), refused=401
     )
-    yield Shape(name="basic beside a cookie", token=("Basic x",), more=(cookie,), refused=401)
-    yield Shape(name="reading token", token=("Bearer <read>",))
-    yield Shape(name="talking token", token=("Bearer <talk>",))
     yield Shape(
-        name="operating token on tokens",
+        name="basic authentication beside a cookie", token=("Basic x",), more=(cookie,), refused=401
+    )
+    yield Shape(name="token with the scope read", token=("Bearer <read>",))
+    yield Shape(name="token with the scope talk", token=("Bearer <talk>",))
+    yield Shape(
+        name="token with the scope operate creates a token",
         token=("Bearer <operate>",),
         path="/api/tokens",
         body=b'{"name": "mine", "scope": "admin"}',
@@ -134,18 +139,16 @@ def shapes() -> Iterator[Shape]:
         more=(("Sec-Fetch-Site", "same-origin"), ("Sec-Fetch-Site", "cross-site")),
     )
     yield Shape(name="two cookies", token=(), refused=400, more=(cookie, cookie))
-    yield Shape(name="squeezed", refused=415, more=(("Content-Encoding", "gzip"),))
+    yield Shape(name="compressed body", refused=415, more=(("Content-Encoding", "gzip"),))
     yield Shape(
-        name="reading from a page", method="GET", kind=(), body=b"", more=(("Origin", PAGE),)
+        name="GET from a foreign page", method="GET", kind=(), body=b"", more=(("Origin", PAGE),)
     )
     yield Shape(
-        name="reading from another name", method="GET", kind=(), body=b"", host=("a.b:PORT",)
+        name="GET with another host name", method="GET", kind=(), body=b"", host=("a.b:PORT",)
     )
+    yield Shape(name="GET without a token", method="GET", kind=(), body=b"", token=(), refused=401)
     yield Shape(
-        name="reading without a token", method="GET", kind=(), body=b"", token=(), refused=401
-    )
-    yield Shape(
-        name="describing without a token",
+        name="GET of the schema without a token",
         method="GET",
         kind=(),
         body=b"",
@@ -155,14 +158,14 @@ def shapes() -> Iterator[Shape]:
     )
 
 
-HTTP = list(shapes())
+HOSTILE_REQUESTS = list(hostile_requests())
 
 
 ANYBODY = Person(id=OWNER, name="human", role="owner", created_at=datetime(2026, 1, 1, tzinfo=UTC))
 
 
-class Ungated:
-    """What the routes would be without the gate: everybody is let in as the admin."""
+class WithoutAccessControl:
+    """The routes without access control: every caller is the admin."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -173,8 +176,8 @@ class Ungated:
 
 
 @dataclass(slots=True, kw_only=True)
-class Both:
-    """The same world behind the gate and without it."""
+class BothServers:
+    """The same world behind a server with access control and behind one without it."""
 
     served: Served
     open_port: int
@@ -182,13 +185,13 @@ class Both:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def both(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Both]:
+async def both(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[BothServers]:
     async with serving(tmp_path_factory.mktemp("gate") / "home") as served:
         served.world.script("ada")
         sock = bind("127.0.0.1", 0)
-        server = Server(Ungated(routes(served.api)), sock)
+        server = Server(WithoutAccessControl(routes(served.api)), sock)
         await server.start()
-        yield Both(
+        yield BothServers(
             served=served,
             open_port=sock.getsockname()[1],
             secrets=await served.world.store.write(_secrets),
@@ -210,8 +213,8 @@ def _secrets(tx: Tx) -> dict[str, str]:
     return {name: issued.secret for name, issued in made.items()}
 
 
-async def sent(port: int, raw: bytes) -> tuple[int, bytes]:
-    """The status and the rest of what a server says to these bytes."""
+async def send_raw(port: int, raw: bytes) -> tuple[int, bytes]:
+    """Send these bytes to a server; return the status and the whole response."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(raw)
     await writer.drain()
@@ -222,20 +225,22 @@ async def sent(port: int, raw: bytes) -> tuple[int, bytes]:
     return int(said.split(b" ", 2)[1]), said
 
 
-def test_there_are_enough_shapes() -> None:
-    assert len(HTTP) >= 80
-    assert len({shape.name for shape in HTTP}) == len(HTTP)
+def test_there_are_at_least_80_hostile_requests() -> None:
+    assert len(HOSTILE_REQUESTS) >= 80
+    assert len({shape.name for shape in HOSTILE_REQUESTS}) == len(HOSTILE_REQUESTS)
 
 
 @pytest.mark.asyncio(loop_scope="module")
-@pytest.mark.parametrize("shape", HTTP, ids=lambda shape: shape.name)
-async def test_a_hostile_request_is_refused_by_the_gate_alone(shape: Shape, both: Both) -> None:
-    status, said = await sent(both.served.port, shape.raw(both.served.port, both.secrets))
+@pytest.mark.parametrize("shape", HOSTILE_REQUESTS, ids=lambda shape: shape.name)
+async def test_a_hostile_request_is_refused_by_access_control_and_nothing_else(
+    shape: Shape, both: BothServers
+) -> None:
+    status, said = await send_raw(both.served.port, shape.raw(both.served.port, both.secrets))
     assert status == shape.refused, said
     assert b"application/problem+json" in said
     assert b"access-control-" not in said.lower()
-    # The same bytes do harm where there is no gate, unless the framework refuses them by itself.
-    status, said = await sent(both.open_port, shape.raw(both.open_port, both.secrets))
+    # Without access control the same bytes are accepted, unless the framework refuses them.
+    status, said = await send_raw(both.open_port, shape.raw(both.open_port, both.secrets))
     by_itself = shape.name.startswith(("content type", "cookie with")) or shape.name == "two kinds"
     assert status in ({200, 201, 422} if by_itself else {200, 201}), said
 
@@ -246,12 +251,12 @@ async def test_a_hostile_request_is_refused_by_the_gate_alone(shape: Shape, both
     [
         Shape(name="as a program"),
         Shape(name="by another local name", host=("localhost:PORT",)),
-        Shape(name="over IPv6's name", host=("[::1]:PORT",)),
-        Shape(name="in capitals", host=("LOCALHOST:PORT",)),
-        Shape(name="as our page", more=(("Origin", "http://127.0.0.1:PORT"),)),
-        Shape(name="typed in", more=(("Sec-Fetch-Site", "none"),)),
-        Shape(name="with a token of its own", token=("Bearer <operate>",)),
-        Shape(name="small letters", token=(f"bearer {TOKEN}",)),
+        Shape(name="by the IPv6 address", host=("[::1]:PORT",)),
+        Shape(name="host in capitals", host=("LOCALHOST:PORT",)),
+        Shape(name="from the own page", more=(("Origin", "http://127.0.0.1:PORT"),)),
+        Shape(name="address typed by a person", more=(("Sec-Fetch-Site", "none"),)),
+        Shape(name="with an issued token", token=("Bearer <operate>",)),
+        Shape(name="scheme in small letters", token=(f"bearer {TOKEN}",)),
         Shape(name="with a character set", kind=("application/json; charset=utf-8",)),
         Shape(
             name="as a browser",
@@ -265,15 +270,15 @@ async def test_a_hostile_request_is_refused_by_the_gate_alone(shape: Shape, both
     ],
     ids=lambda shape: shape.name,
 )
-async def test_an_honest_request_passes(shape: Shape, both: Both) -> None:
-    status, said = await sent(both.served.port, shape.raw(both.served.port, both.secrets))
+async def test_a_legitimate_request_is_accepted(shape: Shape, both: BothServers) -> None:
+    status, said = await send_raw(both.served.port, shape.raw(both.served.port, both.secrets))
     assert status == 201, said
     assert b"access-control-" not in said.lower()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """One way to ask for a WebSocket."""
+class WebSocketShape:
+    """One request to open a WebSocket, and its name in the test report."""
 
     name: str
     path: str = "/api/events"
@@ -285,7 +290,7 @@ class Line:
     offered: str = ""
 
     async def opens(self, port: int, secrets: dict[str, str]) -> bool:
-        """Whether the server takes up the line."""
+        """Return whether the server accepts the WebSocket."""
 
         def said(text: str) -> str:
             for name, secret in secrets.items():
@@ -313,51 +318,55 @@ class Line:
 
 
 _SESSION = "agiraph_session=<session>"
-WS = [
-    Line(name="without a token", token=""),
-    Line(name="wrong token", token="Bearer wrong"),
-    Line(name="revoked token", token="Bearer <revoked>"),
-    Line(name="expired token", token="Bearer <expired>"),
-    Line(name="a sign-in link", token="Bearer <link>"),
-    Line(name="wrong token offered", token="", offered="agiraph.bearer.wrong"),
-    Line(name="empty token offered", token="", offered="agiraph.bearer."),
-    Line(name="token in the address", token="", path=f"/api/events?token={TOKEN}"),
-    Line(name="cookie from a page", token="", cookie=_SESSION, origin=PAGE),
-    Line(name="cookie from a sandbox", token="", cookie=_SESSION, origin="null"),
-    Line(name="cookie from another site", token="", cookie=_SESSION, site="cross-site"),
-    Line(name="cookie from a neighbour", token="", cookie=_SESSION, site="same-site"),
-    Line(name="cookie of nobody", token="", cookie="agiraph_session=x"),
-    Line(name="from a page", origin=PAGE),
-    Line(name="from another port", origin="http://127.0.0.1:1"),
-    Line(name="rebound name", host="evil.example:PORT"),
-    Line(name="rebound name, with its origin", host="evil.example:PORT", origin=PAGE),
-    Line(name="without a port", host="127.0.0.1"),
+HOSTILE_WEBSOCKETS = [
+    WebSocketShape(name="without a token", token=""),
+    WebSocketShape(name="wrong token", token="Bearer wrong"),
+    WebSocketShape(name="revoked token", token="Bearer <revoked>"),
+    WebSocketShape(name="expired token", token="Bearer <expired>"),
+    WebSocketShape(name="a sign-in link", token="Bearer <link>"),
+    WebSocketShape(name="wrong token offered", token="", offered="agiraph.bearer.wrong"),
+    WebSocketShape(name="empty token offered", token="", offered="agiraph.bearer."),
+    WebSocketShape(name="token in the address", token="", path=f"/api/events?token={TOKEN}"),
+    WebSocketShape(name="cookie from a foreign page", token="", cookie=_SESSION, origin=PAGE),
+    WebSocketShape(name="cookie from a sandboxed page", token="", cookie=_SESSION, origin="null"),
+    WebSocketShape(name="cookie from another site", token="", cookie=_SESSION, site="cross-site"),
+    WebSocketShape(
+        name="cookie from another origin of the site", token="", cookie=_SESSION, site="same-site"
+    ),
+    WebSocketShape(name="unknown session cookie", token="", cookie="agiraph_session=x"),
+    WebSocketShape(name="from a foreign page", origin=PAGE),
+    WebSocketShape(name="from another port", origin="http://127.0.0.1:1"),
+    WebSocketShape(name="DNS rebinding", host="evil.example:PORT"),
+    WebSocketShape(name="DNS rebinding, with its origin", host="evil.example:PORT", origin=PAGE),
+    WebSocketShape(name="without a port", host="127.0.0.1"),
 ]
 
 
 @pytest.mark.asyncio(loop_scope="module")
-@pytest.mark.parametrize("line", WS, ids=lambda line: line.name)
-async def test_a_hostile_line_is_refused_by_the_gate_alone(line: Line, both: Both) -> None:
-    assert not await line.opens(both.served.port, both.secrets)
-    assert await line.opens(both.open_port, both.secrets)
+@pytest.mark.parametrize("shape", HOSTILE_WEBSOCKETS, ids=lambda shape: shape.name)
+async def test_a_hostile_websocket_is_refused_by_access_control_and_nothing_else(
+    shape: WebSocketShape, both: BothServers
+) -> None:
+    assert not await shape.opens(both.served.port, both.secrets)
+    assert await shape.opens(both.open_port, both.secrets)
 
 
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize(
-    "line",
+    "shape",
     [
-        Line(name="as a program"),
-        Line(name="with a reading token", token="Bearer <read>"),
-        Line(name="with the token offered", token="", offered=f"agiraph.bearer.{TOKEN}"),
-        Line(
-            name="as our page",
+        WebSocketShape(name="as a program"),
+        WebSocketShape(name="with a token of the scope read", token="Bearer <read>"),
+        WebSocketShape(name="with the token offered", token="", offered=f"agiraph.bearer.{TOKEN}"),
+        WebSocketShape(
+            name="from the own page",
             token="",
             cookie=_SESSION,
             origin="http://127.0.0.1:PORT",
             site="same-origin",
         ),
     ],
-    ids=lambda line: line.name,
+    ids=lambda shape: shape.name,
 )
-async def test_an_honest_line_opens(line: Line, both: Both) -> None:
-    assert await line.opens(both.served.port, both.secrets)
+async def test_a_legitimate_websocket_is_accepted(shape: WebSocketShape, both: BothServers) -> None:
+    assert await shape.opens(both.served.port, both.secrets)

@@ -1,4 +1,4 @@
-"""One PostgreSQL, an API process and two that work: whoever watches sees everything once."""
+"""One PostgreSQL, an API process and two workers: a client receives every event once."""
 
 import asyncio
 import signal
@@ -32,7 +32,7 @@ STEPS = 12
 TEAMS = 4
 
 
-def note_after_note(seen: Seen) -> Says:
+def writes_notes(seen: Seen) -> Says:
     done = sum(message.role == "assistant" for message in seen.messages)
     if done < STEPS:
         return says(f"Step {done} is done. " * 4, call("checkpoint", summary=f"note {done}"))
@@ -40,8 +40,8 @@ def note_after_note(seen: Seen) -> Says:
 
 
 @dataclass(slots=True)
-class Watched:
-    """What came over the lines of one client, one line after another."""
+class Watcher:
+    """The events and reply text that one client received over its WebSockets."""
 
     events: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     words: list[dict[str, Any]] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Watched:
     moved: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def follow(self, origin: str) -> None:
-        """As a client does: each line is begun with the last numbers of the one before."""
+        """Reconnect for ever, with the last event numbers as cursors."""
         async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {TOKEN}"}) as http:
             while True:
                 try:
@@ -79,7 +79,7 @@ class Watched:
         return sum(event["type"] == type for got in self.events.values() for event in got)
 
 
-class Site:
+class Installation:
     """The processes of one installation, and the address of its API."""
 
     def __init__(self, agiraph: Shell, stack: AsyncExitStack) -> None:
@@ -111,31 +111,35 @@ class Site:
 
 
 @pytest.fixture
-async def site(tmp_path: Path, postgres: Server) -> AsyncIterator[Site]:
-    async with AsyncExitStack() as stack, ModelServer(note_after_note) as models:
+async def installation(tmp_path: Path, postgres: Server) -> AsyncIterator[Installation]:
+    async with AsyncExitStack() as stack, ModelServer(writes_notes) as models:
         environment = {
             "AGIRAPH_DATABASE_URL": postgres.fresh(),
             "OPENAI_API_KEY": "sk-canary-canary",
             "OPENAI_BASE_URL": models.openai_url,
             "AGIRAPH_MODEL": "openai/test",
         }
-        yield Site(Shell(tmp_path / "home", environment), stack)
+        yield Installation(Shell(tmp_path / "home", environment), stack)
 
 
-async def test_every_event_comes_once_through_deaths_of_workers_and_a_restart_of_the_api(
-    site: Site,
+async def test_every_event_arrives_once_through_a_worker_kill_and_an_api_restart(
+    installation: Installation,
 ) -> None:
-    serving, first, _ = await site.serve(), await site.work(), await site.work()
-    watched = Watched()
-    following = asyncio.create_task(watched.follow(site.origin))
+    serving, first, _ = (
+        await installation.serve(),
+        await installation.work(),
+        await installation.work(),
+    )
+    watched = Watcher()
+    following = asyncio.create_task(watched.follow(installation.origin))
     for number in range(TEAMS):
-        await site.post("/teams", {"goal": f"Notes of team {number}", "learns": False})
+        await installation.post("/teams", {"goal": f"Notes of team {number}", "learns": False})
     await watched.until(lambda: watched.count("turn.added") >= TEAMS)
     first.signal(signal.SIGKILL)
     await watched.until(lambda: watched.count("turn.added") >= 2 * TEAMS)
     serving.signal(signal.SIGTERM)
     assert (await serving.ends()).code == 0
-    await site.serve()
+    await installation.serve()
     await watched.until(lambda: watched.count("node.completed") == TEAMS)
     following.cancel()
     await asyncio.gather(following, return_exceptions=True)
@@ -147,7 +151,7 @@ async def test_every_event_comes_once_through_deaths_of_workers_and_a_restart_of
     assert watched.closes[0][0] == 1012
 
 
-async def test_words_said_in_one_process_are_heard_in_another(postgres: Server) -> None:
+async def test_reply_text_of_one_process_reaches_another_in_order(postgres: Server) -> None:
     url = postgres.fresh()
     store = await open_store(url, SystemClock())
     heard: list[Words] = []
@@ -162,7 +166,7 @@ async def test_words_said_in_one_process_are_heard_in_another(postgres: Server) 
     sender = ReplyTextSender(store)
     await feed.start()
     try:
-        long = "\N{SNOWMAN}\x01" * PIECE_CHARS  # of the letters that take most room
+        long = "\N{SNOWMAN}\x01" * PIECE_CHARS  # characters that take the most bytes as JSON
         for text in (long, "and ", "some more"):
             sender.add(words(text))
         async with asyncio.timeout(30):
@@ -177,7 +181,7 @@ async def test_words_said_in_one_process_are_heard_in_another(postgres: Server) 
         await store.close()
 
 
-async def test_words_beyond_the_limit_are_not_held(postgres: Server) -> None:
+async def test_reply_text_beyond_the_limit_is_dropped(postgres: Server) -> None:
     store = await open_store(postgres.fresh(), SystemClock())
     sender = ReplyTextSender(store)
     try:
@@ -189,7 +193,7 @@ async def test_words_beyond_the_limit_are_not_held(postgres: Server) -> None:
         await store.close()
 
 
-async def test_what_is_committed_while_the_line_is_cut_is_told_later_in_order(
+async def test_events_committed_while_the_listen_connection_is_down_are_published_in_order(
     postgres: Server,
 ) -> None:
     url = postgres.fresh()

@@ -1,4 +1,4 @@
-"""Slow and half-sent requests take no more than their share, and signed-in clients get in."""
+"""Connection limits: slow and half-sent requests are closed, signed-in clients are served."""
 
 import asyncio
 import contextlib
@@ -14,9 +14,9 @@ import pytest
 
 from agiraph.api.connections import Connections, Limits
 from tests.api.serving import TOKEN, Served, serving
-from tests.api.test_live import team, tick
+from tests.api.test_live import create_team, emit_events
 from tests.cli.shell import PROGRAM, Process
-from tests.providers.raw import until
+from tests.providers.raw_server import until
 
 HALF = b"GET /api/teams HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
 QUICK = Limits(headers_s=0.3, body_s=0.3, stalled_s=0.3, closing_s=0.3, sweep_s=0.05)
@@ -45,14 +45,14 @@ class Client:
         self.writer.write(data)
 
     async def is_closed(self) -> bool:
-        """Wait until the server has closed it; what came before is not looked at."""
+        """Wait until the server closes the connection; ignore the bytes that come before."""
         with contextlib.suppress(ConnectionError):
             while await self.reader.read(65536):
                 pass
         return True
 
     async def ask(self, path: str, port: int) -> int:
-        """The status of one request with a token, on a connection that stays open."""
+        """Send a request with a token; return its status and keep the connection open."""
         self.send(request(path, port))
         head = await self.reader.readuntil(b"\r\n\r\n")
         length = next(
@@ -75,8 +75,8 @@ def request(path: str, port: int, *more: str) -> bytes:
 
 
 @asynccontextmanager
-async def limited(home: Path, files: int) -> AsyncGenerator[tuple[Process, int]]:
-    """`agiraph up` in a process that may open so many files, and its port."""
+async def up_with_file_limit(home: Path, files: int) -> AsyncGenerator[tuple[Process, int]]:
+    """Run `agiraph up` with a limit of open files; yield the process and its port."""
     environment = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
     process = await asyncio.create_subprocess_exec(
         *("sh", "-c", f'ulimit -n {files}; exec "$0" up', PROGRAM),
@@ -99,8 +99,8 @@ def open_files(process: Process) -> int:
     return len([*Path(f"/proc/{process.process.pid}/fd").iterdir()])
 
 
-async def answered(port: int) -> list[int]:
-    """What signed-in clients are answered, each on a connection of its own."""
+async def statuses_of_new_connections(port: int) -> list[int]:
+    """Send five signed-in requests, each on a new connection; return their statuses."""
     found: list[int] = []
     headers = {"Authorization": f"Bearer {TOKEN}"}
     async with asyncio.timeout(30):
@@ -113,23 +113,27 @@ async def answered(port: int) -> list[int]:
     return found
 
 
-async def test_half_sent_requests_keep_nobody_out_and_are_closed_in_time(tmp_path: Path) -> None:
+async def test_half_sent_requests_are_closed_in_time_and_block_no_other_client(
+    tmp_path: Path,
+) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     try:
         async with AsyncExitStack() as stack:
-            process, port = await stack.enter_async_context(limited(tmp_path / "home", 1024))
-            assert await answered(port) == [200] * 5
+            process, port = await stack.enter_async_context(
+                up_with_file_limit(tmp_path / "home", 1024)
+            )
+            assert await statuses_of_new_connections(port) == [200] * 5
             before = open_files(process)
             clients: list[Client] = []
             for _ in range(1500):
                 clients.append(await stack.enter_async_context(Client(port)))
                 clients[-1].send(HALF)
-            assert await answered(port) == [200] * 5
+            assert await statuses_of_new_connections(port) == [200] * 5
             assert open_files(process) < 900
             async with asyncio.timeout(60):
                 assert all(await asyncio.gather(*(client.is_closed() for client in clients)))
-            # The database's readers are opened when they are needed.
+            # A few more files may be open than before: database readers are opened on demand.
             await until(lambda: open_files(process) <= before + 10)
             process.signal(15)
             said = (await process.ends()).out
@@ -152,7 +156,7 @@ async def test_half_sent_requests_keep_nobody_out_and_are_closed_in_time(tmp_pat
     ],
     ids=["nothing", "line", "headers", "body", "chunk", "answered before its end"],
 )
-async def test_a_request_that_does_not_come_is_not_waited_for(tmp_path: Path, sent: bytes) -> None:
+async def test_a_connection_without_a_whole_request_is_closed(tmp_path: Path, sent: bytes) -> None:
     async with serving(tmp_path / "home", limits=QUICK) as served, Client(served.port) as slow:
         slow.send(sent.replace(b"PORT", b"%d" % served.port).replace(b"TOKEN", TOKEN.encode()))
         async with asyncio.timeout(20):
@@ -161,17 +165,17 @@ async def test_a_request_that_does_not_come_is_not_waited_for(tmp_path: Path, se
         assert (await served.ask("GET", "/teams"))[0] == 200
 
 
-async def test_a_request_that_comes_byte_by_byte_is_not_waited_for(tmp_path: Path) -> None:
+async def test_a_connection_that_sends_byte_by_byte_is_closed(tmp_path: Path) -> None:
     async with serving(tmp_path / "home", limits=QUICK) as served, Client(served.port) as slow:
         gone = asyncio.create_task(slow.is_closed())
         slow.send(HALF)
         while not gone.done():
             slow.send(b"x")
-            await asyncio.sleep(0.02)  # its pace
+            await asyncio.sleep(0.02)  # one byte every 20 ms
     assert served.connections.closed == {"slow request": 1}
 
 
-async def test_headers_end_somewhere(tmp_path: Path) -> None:
+async def test_a_connection_with_endless_headers_is_closed(tmp_path: Path) -> None:
     async with serving(tmp_path / "home") as served, Client(served.port) as endless:
         gone = asyncio.create_task(endless.is_closed())
         endless.send(HALF)
@@ -181,11 +185,11 @@ async def test_headers_end_somewhere(tmp_path: Path) -> None:
     assert served.connections.closed == {"slow request": 1}
 
 
-async def test_an_answer_that_nobody_reads_is_given_up(tmp_path: Path) -> None:
+async def test_a_connection_whose_response_is_not_read_is_closed(tmp_path: Path) -> None:
     async with serving(tmp_path / "home", limits=QUICK) as served:
-        watched = await team(served)
-        await served.world.store.write(tick, watched, 300, 20_000)
-        # Connected only now: a client that says nothing for so long would be closed for that.
+        watched = await create_team(served)
+        await served.world.store.write(emit_events, watched, 300, 20_000)
+        # It connects only now: a client that sends nothing while the events are written is closed.
         async with Client(served.port) as stalled:
             stalled.send(request(f"/api/teams/{watched}/events", served.port))
             await until(lambda: served.connections.closed.get("stalled") == 1)
@@ -208,7 +212,9 @@ async def test_a_signed_in_connection_is_never_closed_to_make_room(tmp_path: Pat
             await asyncio.gather(*(client.is_closed() for client in crowd[:30]))
 
 
-async def test_without_a_place_a_client_is_refused_and_the_others_go_on(tmp_path: Path) -> None:
+async def test_a_connection_beyond_the_limit_is_refused_and_the_others_continue(
+    tmp_path: Path,
+) -> None:
     async with AsyncExitStack() as stack:
         limits = Limits(connections=16)
         served = await stack.enter_async_context(serving(tmp_path / "home", limits=limits))
@@ -223,7 +229,7 @@ async def test_without_a_place_a_client_is_refused_and_the_others_go_on(tmp_path
         assert "hello" in str(await lines[0].recv())
 
 
-def test_places_are_counted_by_address_and_in_all() -> None:
+def test_half_read_connections_are_limited_for_each_address_and_in_total() -> None:
     all_ = Connections(Limits(per_address=2), max_open=8)
     first, second = all_.admit("a"), all_.admit("a")
     assert first is not None
@@ -236,14 +242,14 @@ def test_places_are_counted_by_address_and_in_all() -> None:
     assert all_.open == set(all_.half_read)
 
 
-def test_a_proxy_may_have_as_many_as_there_is_room_for() -> None:
+def test_without_a_limit_for_each_address_half_of_all_connections_may_be_half_read() -> None:
     all_ = Connections(Limits(per_address=0), max_open=8)
     for _ in range(6):
         all_.admit("proxy")
     assert len(all_.half_read) == 4
 
 
-async def test_a_connection_that_was_answered_is_kept_and_used_again(served: Served) -> None:
+async def test_a_connection_is_kept_and_used_again_after_a_response(served: Served) -> None:
     async with Client(served.port) as client:
         for _ in range(3):
             assert await client.ask("/api/teams", served.port) == 200

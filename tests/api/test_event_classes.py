@@ -1,4 +1,4 @@
-"""Every event has one class: what is emitted, stored and described to clients comes from it."""
+"""Event classes: one for each event type, which also defines the stored data and the schema."""
 
 from dataclasses import fields, replace
 from datetime import UTC, datetime
@@ -17,11 +17,11 @@ SCHEMAS = schemas("#/components/schemas/{model}")
 
 
 def unregistered(classes: list[type[TeamEvent]]) -> list[str]:
-    """The names of event classes that no event type leads to."""
+    """Return the names of the event classes that are not registered."""
     return [c.__name__ for c in classes if EVENT_CLASSES.get(c.event_type) is not c]
 
 
-def test_every_event_class_is_registered_and_described() -> None:
+def test_every_event_class_is_registered_and_in_the_schema() -> None:
     classes = [
         found
         for module in MODULES
@@ -33,7 +33,7 @@ def test_every_event_class_is_registered_and_described() -> None:
     assert set(REGISTERED) == set(EVENT_MODELS) == set(get_args(EventType))
 
 
-def test_a_class_that_is_not_registered_is_noticed() -> None:
+def test_an_unregistered_event_class_is_found() -> None:
     class NodeMoved(TeamEvent):
         event_type = "node.moved"  # pyright: ignore
         required_fields, optional_fields = (), ()
@@ -45,7 +45,7 @@ def test_a_class_that_is_not_registered_is_noticed() -> None:
     ]
 
 
-def test_an_event_type_has_one_class() -> None:
+def test_a_second_class_for_an_event_type_is_refused() -> None:
     class Again(TeamEvent):
         event_type = "node.started"
 
@@ -68,7 +68,7 @@ def stored(emitted: TeamEvent, **changes: Any) -> Event:
         ({"node_id": "node_a", "summary": "half", "by": "ada"}, "`by` is not a field"),
     ],
 )
-def test_a_stored_event_that_does_not_fit_its_class_is_noticed(
+def test_a_stored_event_that_does_not_match_its_class_is_found(
     data: dict[str, Any], wrong: str
 ) -> None:
     fitting = stored(NodeCheckpoint(node_id="node_a", summary="half"))
@@ -77,13 +77,13 @@ def test_a_stored_event_that_does_not_fit_its_class_is_noticed(
     assert wrong in found
 
 
-def test_an_optional_field_without_content_is_left_out() -> None:
+def test_an_unset_optional_field_is_left_out() -> None:
     assigned = NodeAssigned(node_id="node_a", agent_id="agent_a")
     assert assigned.data() == {"node_id": "node_a", "agent_id": "agent_a"}
     assert replace(assigned, added={"turns": 5.0}).data()["added"] == {"turns": 5.0}
 
 
-def test_the_calls_of_a_reply_are_plain_json_for_listeners_too() -> None:
+def test_the_tool_calls_of_a_turn_event_are_plain_json() -> None:
     calls = [CallPreview(id="call_1", name="bash", arguments={"command": "ls"})]
     reply = TurnAdded(
         node_id="node_a", thread_id="t_a", agent_id="agent_a", seq=1, text="", calls=calls,
@@ -95,7 +95,7 @@ def test_the_calls_of_a_reply_are_plain_json_for_listeners_too() -> None:
 
 
 @pytest.mark.parametrize("cls", EVENT_CLASSES.values(), ids=lambda cls: cls.__name__)
-def test_the_schema_of_an_event_is_that_of_its_class(cls: type[TeamEvent]) -> None:
+def test_the_schema_of_an_event_matches_its_class(cls: type[TeamEvent]) -> None:
     whole, data = SCHEMAS[f"{cls.__name__}Event"], SCHEMAS[cls.__name__]
     assert whole["properties"]["type"]["const"] == cls.event_type
     assert whole["properties"]["data"] == {"$ref": f"#/components/schemas/{cls.__name__}"}
@@ -109,7 +109,7 @@ def test_the_docstrings_of_fields_are_their_descriptions() -> None:
     assert SCHEMAS["CallPreview"]["properties"]["arguments"]["description"]
 
 
-async def test_a_world_validates_what_it_emits(world: World) -> None:
+async def test_a_world_validates_the_events_it_emits(world: World) -> None:
     def spoil(tx: Any, team_id: Any) -> None:
         tx.emit(team_id, NodeCheckpoint(node_id="node_a", summary=7))  # pyright: ignore
 

@@ -5,7 +5,7 @@ from agiraph.services.mail import bus
 from tests.api.serving import Served
 
 
-async def test_what_was_thought_of_a_briefing_is_shown_with_it(served: Served) -> None:
+async def test_the_rating_of_a_briefing_is_shown_in_inbox_and_conversation(served: Served) -> None:
     served.world.script("ada")
     founded = await served.world.found("Watch", start=False)
     sent = await served.world.store.write(

@@ -1,4 +1,4 @@
-"""Knowledge over HTTP: how it came about, page by page."""
+"""Knowledge over HTTP: the history of changes, page by page."""
 
 from agiraph.domain.persons import OWNER
 from agiraph.services.knowledge import items
@@ -6,7 +6,9 @@ from agiraph.store.tx import Tx
 from tests.api.serving import Served
 
 
-async def test_changes_are_read_from_the_newest_back_or_from_one_on(served: Served) -> None:
+async def test_changes_are_paged_backwards_from_the_newest_or_forwards_from_a_cursor(
+    served: Served,
+) -> None:
     served.world.script("ada")
     founded = await served.world.found("Learn", start=False)
 

@@ -1,4 +1,4 @@
-"""What happens is told live, in order, without a gap, and at everybody's own pace."""
+"""Live events: every client receives them in order and without a gap, at its own pace."""
 
 import asyncio
 import contextlib
@@ -28,54 +28,57 @@ SUBSCRIBE = '{"op": "subscribe", "cursors": {}}'
 
 @pytest.fixture
 async def on_each(tmp_path: Path, database_url: str) -> AsyncIterator[Served]:
+    """A served world, once on each database."""
     async with serving(tmp_path / "home", database_url=database_url) as opened:
         opened.world.script("ada")
         yield opened
 
 
-def tick(tx: Tx, team_id: TeamId, count: int = 1, size: int = 1) -> None:
+def emit_events(tx: Tx, team_id: TeamId, count: int = 1, size: int = 1) -> None:
     for _ in range(count):
         tx.emit(team_id, NodeCheckpoint(node_id="node_x", summary="x" * size))
 
 
-async def heard(line: ClientConnection) -> dict[str, Any]:
-    """The next frame, which is as it is described."""
+async def next_frame(line: ClientConnection) -> dict[str, Any]:
+    """Receive the next frame and check it against the schema."""
     said = orjson.loads(await line.recv())
     FRAME.validate_python(said)
     return said
 
 
-async def numbers(line: ClientConnection, until: int) -> list[int]:
-    """The numbers of the events on a line, up to that one."""
+async def event_numbers(line: ClientConnection, until: int) -> list[int]:
+    """Receive events up to this number; return their numbers."""
     got: list[int] = []
     while not got or got[-1] < until:
-        frame = await heard(line)
+        frame = await next_frame(line)
         if frame["op"] == "event":
             got.append(frame["event"]["seq"])
     return got
 
 
-async def team(served: Served) -> TeamId:
+async def create_team(served: Served) -> TeamId:
     served.world.script("ada")
     return (await served.world.found("Watch", start=False)).team.id
 
 
-async def test_old_and_new_come_in_order_whenever_one_joins(on_each: Served) -> None:
-    watched = await team(on_each)
+async def test_stored_and_new_events_arrive_in_order_whenever_a_client_joins(
+    on_each: Served,
+) -> None:
+    watched = await create_team(on_each)
     store, chance = on_each.world.store, random.Random(3)
     writers, each = 6, 40
 
     async def write() -> None:
         for _ in range(each):
-            await store.write(tick, watched, chance.randrange(1, 3))
+            await store.write(emit_events, watched, chance.randrange(1, 3))
 
     async def watch(path: str) -> list[int]:
         for _ in range(chance.randrange(60)):
-            await asyncio.sleep(0)  # join at some time or other
+            await asyncio.sleep(0)  # join at a random time
         async with on_each.follow(path) as line:
             if path == "/events":
                 await line.send(orjson.dumps({"op": "subscribe", "cursors": {watched: 0}}).decode())
-            return await numbers(line, await asyncio.shield(last))
+            return await event_numbers(line, await asyncio.shield(last))
 
     last: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     paths = [f"/teams/{watched}/events", "/events"] * 4
@@ -86,34 +89,34 @@ async def test_old_and_new_come_in_order_whenever_one_joins(on_each: Served) -> 
         assert got == list(range(1, last.result() + 1))
 
 
-async def test_a_client_comes_back_with_the_number_it_got_to(served: Served) -> None:
-    watched = await team(served)
+async def test_a_client_that_reconnects_with_its_cursor_misses_no_event(served: Served) -> None:
+    watched = await create_team(served)
     head = len(await served.world.events(watched))
     got: list[int] = []
     for _ in range(5):
-        await served.world.store.write(tick, watched, 7)
+        await served.world.store.write(emit_events, watched, 7)
         head += 7
         after = got[-1] if got else 0
         async with served.follow(f"/teams/{watched}/events?after={after}") as line:
-            hello = await heard(line)
+            hello = await next_frame(line)
             assert (hello["op"], hello["heads"]) == ("hello", {watched: head})
-            got += await numbers(line, head - 3)  # it goes in the middle of things
+            got += await event_numbers(line, head - 3)  # disconnect before the last events
     async with served.follow(f"/teams/{watched}/events?after={got[-1]}") as line:
-        got += await numbers(line, head)
+        got += await event_numbers(line, head)
     assert got == list(range(1, head + 1))
 
 
-async def test_whoever_missed_too_much_starts_anew(served: Served) -> None:
-    watched, near = await team(served), await team(served)
+async def test_a_client_that_missed_more_than_2000_events_is_told_to_resync(served: Served) -> None:
+    watched, near = await create_team(served), await create_team(served)
     for identity, missed in ((watched, 2001), (near, 2000)):
-        await served.world.store.write(tick, identity, missed)
+        await served.world.store.write(emit_events, identity, missed)
     heads = {t: len(await served.world.events(t)) for t in (watched, near)}
     cursors = {watched: heads[watched] - 2001, near: heads[near] - 2000}
     async with served.follow() as line:
         await line.send(orjson.dumps({"op": "subscribe", "cursors": cursors}).decode())
-        frames = [await heard(line) for _ in range(2002)]
-        await served.world.store.write(tick, watched)
-        last = await heard(line)
+        frames = [await next_frame(line) for _ in range(2002)]
+        await served.world.store.write(emit_events, watched)
+        last = await next_frame(line)
     assert frames[0]["heads"] == heads
     resyncs = [f for f in frames if f["op"] == "resync"]
     assert resyncs == [{"op": "resync", "team_id": watched, "head": heads[watched]}]
@@ -123,23 +126,23 @@ async def test_whoever_missed_too_much_starts_anew(served: Served) -> None:
     assert last["event"]["seq"] == heads[watched] + 1
 
 
-async def test_numbers_of_another_database_start_anew(served: Served) -> None:
-    watched = await team(served)
+async def test_a_cursor_beyond_the_last_event_gets_a_resync(served: Served) -> None:
+    watched = await create_team(served)
     head = len(await served.world.events(watched))
     async with served.follow(f"/teams/{watched}/events?after={head + 1000}") as line:
-        assert [(await heard(line))["op"] for _ in range(2)] == ["hello", "resync"]
+        assert [(await next_frame(line))["op"] for _ in range(2)] == ["hello", "resync"]
 
 
-async def test_a_new_team_and_an_archived_one_are_told_of(served: Served) -> None:
+async def test_events_of_new_and_archived_teams_are_sent(served: Served) -> None:
     async with served.follow() as line:
         await line.send(SUBSCRIBE)
-        assert (await heard(line))["heads"] == {}
-        made = await team(served)
-        assert (await heard(line))["event"]["team_id"] == made
+        assert (await next_frame(line))["heads"] == {}
+        made = await create_team(served)
+        assert (await next_frame(line))["event"]["team_id"] == made
     await served.ask("DELETE", f"/teams/{made}")
     head = len(await served.world.events(made))
     async with served.follow(f"/teams/{made}/events") as line:
-        assert await numbers(line, head) == list(range(1, head + 1))
+        assert await event_numbers(line, head) == list(range(1, head + 1))
 
 
 @pytest.mark.parametrize(
@@ -162,7 +165,7 @@ async def test_a_new_team_and_an_archived_one_are_told_of(served: Served) -> Non
     ],
     ids=range(12),
 )
-async def test_a_first_frame_that_means_nothing_ends_the_line(
+async def test_an_invalid_first_frame_closes_the_websocket(
     first: str | bytes, served: Served
 ) -> None:
     async with served.follow() as line:
@@ -173,7 +176,7 @@ async def test_a_first_frame_that_means_nothing_ends_the_line(
     assert (closed.value.rcvd.code, "subscribe" in closed.value.rcvd.reason) == (4400, True)
 
 
-async def test_whoever_says_nothing_at_first_is_not_waited_for(tmp_path: Path) -> None:
+async def test_a_websocket_without_a_first_frame_is_closed(tmp_path: Path) -> None:
     async with (
         serving(tmp_path / "home", timeouts=Timeouts(send_s=0.01)) as served,
         served.follow() as line,
@@ -185,14 +188,14 @@ async def test_whoever_says_nothing_at_first_is_not_waited_for(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("after", ["-1", "x", str(2**70)])
-async def test_a_number_that_is_none_opens_no_line(after: str, served: Served) -> None:
-    watched = await team(served)
+async def test_a_websocket_with_an_invalid_cursor_is_refused(after: str, served: Served) -> None:
+    watched = await create_team(served)
     with pytest.raises(Exception, match="HTTP 403"):
         async with served.follow(f"/teams/{watched}/events?after={after}"):
             pass
 
 
-def draft(thread: str = "t_1", team_id: str = "team_1") -> PartialReply:
+def partial_reply(thread: str = "t_1", team_id: str = "team_1") -> PartialReply:
     return PartialReply(
         team_id=TeamId(team_id),
         agent_id=AgentId("agent_1"),
@@ -202,13 +205,13 @@ def draft(thread: str = "t_1", team_id: str = "team_1") -> PartialReply:
     )
 
 
-async def test_words_nobody_has_read_yet_come_in_one_frame() -> None:
+async def test_unread_deltas_of_one_thread_are_merged_into_one_frame() -> None:
     hub, slow = Hub(), Subscriber(teams=None)
     hub.join(slow)
     for word in ("a", "b", "c"):
-        hub.publish_delta(draft(), word)
-    hub.publish_delta(draft("t_2"), "x")
-    hub.publish_delta(draft(), "d")
+        hub.publish_delta(partial_reply(), word)
+    hub.publish_delta(partial_reply("t_2"), "x")
+    hub.publish_delta(partial_reply(), "d")
     frames = [await slow.take() for _ in range(3)]
     assert [(f["thread_id"], f["offset"], f["text"]) for f in frames if f] == [
         ("t_1", 0, "abc"),
@@ -218,53 +221,53 @@ async def test_words_nobody_has_read_yet_come_in_one_frame() -> None:
     assert slow.size == 0
 
 
-async def test_many_words_never_lose_a_slow_reader() -> None:
+async def test_a_slow_reader_of_deltas_is_not_disconnected() -> None:
     hub, slow = Hub(), Subscriber(teams=None)
     hub.join(slow)
     for _ in range(5 * MOST_FRAMES):
-        hub.publish_delta(draft(), "word ")
+        hub.publish_delta(partial_reply(), "word ")
     assert (slow.is_lost, len(slow.frames)) == (False, 1)
 
 
-async def test_a_reply_is_read_while_it_is_written_and_by_whoever_comes_late(
+async def test_a_partial_reply_is_streamed_and_sent_to_a_client_that_joins_late(
     served: Served,
 ) -> None:
-    watched = await team(served)
+    watched = await create_team(served)
     hub = served.api.hub
     async with served.follow(f"/teams/{watched}/events") as early:
-        assert (await heard(early))["op"] == "hello"
-        await numbers(early, len(await served.world.events(watched)))
-        hub.publish_delta(draft(team_id=watched), "Dear ")
-        assert (await heard(early))["text"] == "Dear "
+        assert (await next_frame(early))["op"] == "hello"
+        await event_numbers(early, len(await served.world.events(watched)))
+        hub.publish_delta(partial_reply(team_id=watched), "Dear ")
+        assert (await next_frame(early))["text"] == "Dear "
         async with served.follow(f"/teams/{watched}/events?after=100") as late:
-            frames = [await heard(late) for _ in range(3)]
+            frames = [await next_frame(late) for _ in range(3)]
             assert [f["op"] for f in frames] == ["hello", "resync", "draft"]
             assert frames[2]["text"] == "Dear "
-            hub.publish_delta(draft(team_id=watched), "friend")
+            hub.publish_delta(partial_reply(team_id=watched), "friend")
             for line in (early, late):
-                more = await heard(line)
+                more = await next_frame(line)
                 assert (more["op"], more["offset"], more["text"]) == ("delta", 5, "friend")
 
 
-async def test_a_reply_that_is_whole_is_no_draft_any_more(served: Served) -> None:
+async def test_a_complete_reply_is_no_longer_kept_as_a_partial_one(served: Served) -> None:
     served.world.script("ada", says("I am fine.", call("no_work_needed", reason="small talk")))
     founded = await served.world.found("Talk", start=False)
     async with served.follow(f"/teams/{founded.team.id}/events") as line:
-        await heard(line)
+        await next_frame(line)
         path = f"/agents/{founded.coordinator.id}/send"
         await served.ask("POST", path, {"message": "How are you?"})
         await served.world.settle()
-        got = [await heard(line)]
+        got = [await next_frame(line)]
         while got[-1].get("event", {}).get("type") != "node.completed":
-            got.append(await heard(line))
+            got.append(await next_frame(line))
     words = "".join(f["text"] for f in got if f["op"] == "delta")
     assert "I am fine." in words
     assert served.api.hub.replies == {}
 
 
-async def test_a_stalled_client_is_closed_and_slows_nobody(tmp_path: Path) -> None:
+async def test_a_stalled_client_is_closed_and_delays_no_other_client(tmp_path: Path) -> None:
     async with serving(tmp_path / "home", timeouts=Timeouts(send_s=0.2)) as served:
-        watched = await team(served)
+        watched = await create_team(served)
         path = f"/teams/{watched}/events"
         reader, writer = await asyncio.open_connection("127.0.0.1", served.port, limit=1)
         writer.write(
@@ -273,9 +276,9 @@ async def test_a_stalled_client_is_closed_and_slows_nobody(tmp_path: Path) -> No
             "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
             "Authorization: Bearer a-token-of-32-characters-for-test\r\n\r\n".encode()
         )
-        await reader.read(1)  # it has begun; from here on nothing more is read
+        await reader.read(1)  # connected; from now on this client reads nothing
         async with served.follow(path) as lively:
-            head = await told(served, watched, lively)
+            head = await emit_until_a_client_is_lost(served, watched, lively)
             assert served.api.hub.lost == 1
             _, metrics = await served.ask("GET", "/metrics")
             assert "agiraph_watchers_lost_total 1" in metrics
@@ -283,20 +286,25 @@ async def test_a_stalled_client_is_closed_and_slows_nobody(tmp_path: Path) -> No
         with contextlib.suppress(ConnectionError):
             await writer.wait_closed()
         async with served.follow(f"{path}?after=1") as back:
-            assert await numbers(back, head) == list(range(2, head + 1))
+            assert await event_numbers(back, head) == list(range(2, head + 1))
 
 
-async def told(served: Served, watched: TeamId, lively: ClientConnection) -> int:
-    """Let things happen, each heard at once by whoever listens, until the other is given up."""
-    got = [*await numbers(lively, len(await served.world.events(watched)))]
+async def emit_until_a_client_is_lost(
+    served: Served, watched: TeamId, lively: ClientConnection
+) -> int:
+    """Emit events, each read by the lively client, until the stalled one is dropped.
+
+    Return the number of the last event.
+    """
+    got = [*await event_numbers(lively, len(await served.world.events(watched)))]
     while not served.api.hub.lost:
-        await served.world.store.write(tick, watched, 1, 100_000)
-        got += await numbers(lively, got[-1] + 1)
+        await served.world.store.write(emit_events, watched, 1, 100_000)
+        got += await event_numbers(lively, got[-1] + 1)
     assert got == list(range(1, got[-1] + 1))
     return got[-1]
 
 
-async def test_a_watcher_that_falls_behind_is_lost_and_holds_nothing() -> None:
+async def test_a_subscriber_that_falls_behind_is_dropped_with_its_queue() -> None:
     watcher = Subscriber(teams=None)
     for number in range(MOST_FRAMES + 1):
         watcher.put({"op": "event", "event": {"seq": number}, "text": ""})

@@ -1,4 +1,4 @@
-"""No path that comes over HTTP leads out of a team's folder, and no file is served as a page."""
+"""Files over HTTP: no path leads out of a team's folder, and no file is served as a web page."""
 
 import os
 import signal
@@ -15,8 +15,8 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.ids import TeamId
 from agiraph.services.lifecycle.teams import NewTeam
 from tests.api.serving import TOKEN, Served
-from tests.api.test_access_control import sent
-from tests.home.test_escapes import SECRET, flip_until_killed, hostile_paths, in_child
+from tests.api.test_access_control import send_raw
+from tests.home.test_escapes import SECRET, fork_child, hostile_paths, swap_until_killed
 
 RACING_READS = 3_000
 MANY_RACING_READS = 100_000
@@ -24,7 +24,7 @@ MANY_RACING_READS = 100_000
 
 @pytest.fixture
 async def founded(served: Served) -> NewTeam:
-    """A team whose folder is full of ways out of it, next to a secret."""
+    """A team whose folder contains links out of it, next to a secret."""
     served.world.script("ada")
     founded = await served.world.found("Keep to yourself", start=False)
     inside = folder(served, founded.team.id)
@@ -59,8 +59,8 @@ def folder(served: Served, team: TeamId) -> Path:
     return served.world.path / "teams" / team
 
 
-def spellings(path: str) -> Iterator[str]:
-    """A path as it may stand in a request's first line."""
+def encodings(path: str) -> Iterator[str]:
+    """Return a path in the encodings that a request line may contain."""
     text = path.encode("utf-8", "surrogatepass")
     yield quote(text, safe="/")
     yield quote(text, safe="")
@@ -69,7 +69,7 @@ def spellings(path: str) -> Iterator[str]:
         yield path
 
 
-async def test_no_spelling_of_a_hostile_path_reads_anything_outside(
+async def test_no_encoding_of_a_hostile_path_reads_outside_the_team_folder(
     served: Served, founded: NewTeam
 ) -> None:
     inside = folder(served, founded.team.id)
@@ -78,14 +78,14 @@ async def test_no_spelling_of_a_hostile_path_reads_anything_outside(
     hostile = [*hostile_paths(inside), *devices, *token]
     asked = 0
     for path in dict.fromkeys(hostile):
-        for spelled in dict.fromkeys(spellings(path)):
+        for spelled in dict.fromkeys(encodings(path)):
             if len(spelled) > 8000:
                 continue
             for place in ("files", "memory"):
                 target = f"/api/teams/{founded.team.id}/{place}/{spelled}"
                 head = f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\n"
                 head += f"Authorization: Bearer {TOKEN}\r\nConnection: close\r\n\r\n"
-                status, said = await sent(served.port, head.encode("latin-1"))
+                status, said = await send_raw(served.port, head.encode("latin-1"))
                 _, _, body = said.partition(b"\r\n\r\n")
                 assert SECRET not in body, spelled
                 assert b"root:" not in body, spelled
@@ -97,7 +97,9 @@ async def test_no_spelling_of_a_hostile_path_reads_anything_outside(
     assert asked >= 1000
 
 
-async def test_what_agents_wrote_is_never_a_page(served: Served, founded: NewTeam) -> None:
+async def test_files_of_agents_are_never_served_as_web_pages(
+    served: Served, founded: NewTeam
+) -> None:
     page = b"<script>alert(1)</script>"
     kinds: dict[str, str] = {}
     for name in ("x.html", "x.svg", "x.xml", "x.js", "x.htm", "x.xhtml", "x.pdf", "x.png", "x"):
@@ -113,7 +115,7 @@ async def test_what_agents_wrote_is_never_a_page(served: Served, founded: NewTea
     assert set(kinds.values()) == {"text/plain"}
 
 
-async def test_a_folder_is_listed_and_a_file_read_in_pieces(
+async def test_a_folder_is_listed_and_a_file_is_read_from_an_offset(
     served: Served, founded: NewTeam
 ) -> None:
     at = f"/teams/{founded.team.id}/files"
@@ -127,13 +129,13 @@ async def test_a_folder_is_listed_and_a_file_read_in_pieces(
     assert (await served.ask("GET", "/teams/none/files/plain.txt"))[0] == 404
 
 
-def race(served: Served, founded: NewTeam, times: int) -> Counter[str]:
-    """Read what changes places with a link to the secret all the while; count what came of it."""
+def read_while_swapped(served: Served, founded: NewTeam, times: int) -> Counter[str]:
+    """Read a file while its folder is swapped with a link to the secret; count the results."""
     inside = folder(served, founded.team.id)
     (inside / "door").mkdir()
     (inside / "door" / "secret").write_bytes(b"inside")
     (inside / "trap").symlink_to("../outside")
-    flipping = in_child(lambda: flip_until_killed(inside))
+    swapping = fork_child(lambda: swap_until_killed(inside))
     seen: Counter[str] = Counter()
     try:
         for _ in range(times):
@@ -143,20 +145,22 @@ def race(served: Served, founded: NewTeam, times: int) -> Counter[str]:
             except Refused as refusal:
                 seen[type(refusal).__name__] += 1
     finally:
-        os.kill(flipping, signal.SIGKILL)
-        os.waitpid(flipping, 0)
+        os.kill(swapping, signal.SIGKILL)
+        os.waitpid(swapping, 0)
     return seen
 
 
-async def test_no_racing_read_gets_outside(served: Served, founded: NewTeam) -> None:
-    seen = race(served, founded, RACING_READS)
+async def test_no_read_escapes_while_a_folder_is_swapped_with_a_link(
+    served: Served, founded: NewTeam
+) -> None:
+    seen = read_while_swapped(served, founded, RACING_READS)
     assert {"inside", "OutOfScope"} <= set(seen) <= {"inside", "OutOfScope", "Refused", "NotFound"}
 
 
 @pytest.mark.long
-async def test_none_of_very_many_racing_reads_gets_outside(
+async def test_none_of_100000_reads_escapes_while_a_folder_is_swapped_with_a_link(
     served: Served, founded: NewTeam
 ) -> None:
-    seen = race(served, founded, MANY_RACING_READS)
+    seen = read_while_swapped(served, founded, MANY_RACING_READS)
     assert {"inside", "OutOfScope"} <= set(seen) <= {"inside", "OutOfScope", "Refused", "NotFound"}
     assert seen.total() == MANY_RACING_READS

@@ -1,4 +1,4 @@
-"""A second person: acts under their own id, and has an inbox of their own."""
+"""A second person: acts under their own id, and has their own inbox."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -18,8 +18,8 @@ from agiraph.testing import call, says
 from tests.api.serving import Served, serving
 
 
-class Second:
-    """A person whose row was made by hand, with a token."""
+class SecondPerson:
+    """A person whose row the test inserted, with a token."""
 
     def __init__(self, served: Served, id: PersonId, secret: str) -> None:
         self.id = id
@@ -45,12 +45,12 @@ async def on_each(tmp_path: Path, database_url: str) -> AsyncIterator[Served]:
 
 
 @pytest.fixture
-async def bea(on_each: Served) -> Second:
-    return Second(on_each, *await on_each.world.store.write(_create))
+async def bea(on_each: Served) -> SecondPerson:
+    return SecondPerson(on_each, *await on_each.world.store.write(_create))
 
 
-async def test_their_messages_carry_their_id_and_the_reply_is_for_them(
-    on_each: Served, bea: Second
+async def test_messages_carry_the_persons_id_and_the_reply_is_addressed_to_them(
+    on_each: Served, bea: SecondPerson
 ) -> None:
     on_each.world.script("ada", says("Hello."), says("Good day."))
     founded = await on_each.world.found("Watch", start=False)
@@ -74,8 +74,8 @@ async def test_their_messages_carry_their_id_and_the_reply_is_for_them(
     assert [(await who.ask("GET", path))[1]["unread"] for who in (bea, on_each)] == [0, 1]
 
 
-async def test_each_person_sees_and_answers_their_own_questions_only(
-    on_each: Served, bea: Second
+async def test_a_person_sees_and_answers_only_their_own_questions(
+    on_each: Served, bea: SecondPerson
 ) -> None:
     on_each.world.script(
         "ada", says(call("ask_human", question="Which?")), says(call("finish", summary="Done."))
@@ -103,7 +103,7 @@ async def test_each_person_sees_and_answers_their_own_questions_only(
     assert (await on_each.ask("GET", "/inbox"))[1]["items"] == []
 
 
-async def test_the_audit_and_their_tokens_name_them(on_each: Served, bea: Second) -> None:
+async def test_the_audit_log_and_tokens_name_the_person(on_each: Served, bea: SecondPerson) -> None:
     on_each.world.script("ada")
     _, issued = await bea.ask("POST", "/tokens", {"name": "report"})
     await on_each.ask("POST", "/tokens", {"name": "backup"})
@@ -118,7 +118,7 @@ async def test_the_audit_and_their_tokens_name_them(on_each: Served, bea: Second
     }
 
 
-async def test_a_token_of_somebody_unknown_lets_nobody_in(on_each: Served, bea: Second) -> None:
+async def test_a_token_of_a_deleted_person_is_refused(on_each: Served, bea: SecondPerson) -> None:
     assert (await bea.ask("GET", "/teams"))[0] == 200
     await on_each.world.store.write(
         lambda tx: tx.run("delete from persons where id = :id", id=bea.id)
@@ -126,7 +126,9 @@ async def test_a_token_of_somebody_unknown_lets_nobody_in(on_each: Served, bea: 
     assert (await bea.ask("GET", "/teams"))[0] == 401
 
 
-async def test_the_owners_channels_get_nothing_of_theirs(on_each: Served, bea: Second) -> None:
+async def test_the_owners_channels_get_no_messages_of_another_person(
+    on_each: Served, bea: SecondPerson
+) -> None:
     on_each.world.script("ada", says(call("ask_human", question="Which?")))
     await on_each.world.store.write(
         add_channels, {"mail": frozenset({"question"})}, person_id=OWNER
@@ -138,7 +140,7 @@ async def test_the_owners_channels_get_nothing_of_theirs(on_each: Served, bea: S
     assert await on_each.world.store.read(of_message, item["message"]["id"]) == []
 
 
-def test_a_person_is_known_by_the_form_of_the_id() -> None:
+def test_is_person_recognises_person_ids_only() -> None:
     assert is_person(OWNER)
     assert is_person(new_id("person"))
     assert not any(map(is_person, (new_id("agent"), "system", "everyone", "Human")))

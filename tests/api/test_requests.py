@@ -1,4 +1,4 @@
-"""Requests that come twice, answers already known, lists in pages, bodies too large to read."""
+"""Requests: idempotency keys, ETags, lists in pages, and bodies that are too large or malformed."""
 
 import asyncio
 import gzip
@@ -52,7 +52,7 @@ CREATING = [
 
 
 @pytest.mark.parametrize(("path", "body", "other"), CREATING, ids=[c[0] for c in CREATING])
-async def test_the_same_key_does_nothing_twice(
+async def test_a_request_with_the_same_idempotency_key_acts_once(
     path: str, body: dict[str, Any], other: dict[str, Any], on_each: Served
 ) -> None:
     founded = await found(on_each)
@@ -70,7 +70,9 @@ async def test_the_same_key_does_nothing_twice(
     assert (await on_each.ask("POST", path, other, Idempotency_Key="twice"))[0] in (201, 202)
 
 
-async def test_a_key_is_its_callers_own_and_of_a_length(on_each: Served) -> None:
+async def test_idempotency_keys_belong_to_their_caller_and_have_a_maximum_length(
+    on_each: Served,
+) -> None:
     body = {"goal": "g", "start": False}
     _, token = await on_each.ask("POST", "/tokens", {"name": "n", "scope": "operate"})
     mine = await on_each.ask("POST", "/teams", body, Idempotency_Key="k")
@@ -92,7 +94,7 @@ async def test_a_message_with_a_client_id_is_stored_once(on_each: Served) -> Non
     assert status == 409
 
 
-async def test_whoever_polls_is_told_that_nothing_is_new(served: Served) -> None:
+async def test_an_unchanged_team_is_answered_with_304(served: Served) -> None:
     founded = await found(served)
     address = f"{served.origin}/api/teams/{founded.team.id}"
     bearer = {"Authorization": f"Bearer {TOKEN}"}
@@ -113,7 +115,7 @@ async def test_whoever_polls_is_told_that_nothing_is_new(served: Served) -> None
 
 
 async def pages(served: Served, path: str, limit: int, key: str = "id") -> list[Any]:
-    """Everything of a list, page by page, by the last one that was got."""
+    """Read a whole list page by page; return the key of each item."""
     got: list[Any] = []
     while True:
         after = f"&after={got[-1]}" if got else ""
@@ -125,7 +127,7 @@ async def pages(served: Served, path: str, limit: int, key: str = "id") -> list[
             return got
 
 
-async def test_pages_lose_and_double_nothing(on_each: Served) -> None:
+async def test_pages_of_a_list_have_every_item_once(on_each: Served) -> None:
     ada = on_each.world.script(
         "ada",
         says(call("create_work_node", task="one")),
@@ -193,7 +195,7 @@ ATTACHMENTS = [
 
 
 @pytest.mark.parametrize(("attachment", "status"), ATTACHMENTS, ids=range(len(ATTACHMENTS)))
-async def test_an_attachment_has_a_name_a_type_and_an_end(
+async def test_an_attachment_needs_a_name_a_type_and_base64_data_within_the_limit(
     attachment: dict[str, str], status: int, served: Served
 ) -> None:
     founded = await found(served)
@@ -208,7 +210,7 @@ async def test_an_attachment_has_a_name_a_type_and_an_end(
 
 
 async def post(served: Served, body: Any, path: str = "/teams", **headers: str) -> int:
-    """The status of a request with a body that is sent as it is."""
+    """Send these bytes as a body; return the status."""
     sent = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json", **headers}
     address = f"{served.origin}/api{path}"
     data = io.BytesIO(body) if isinstance(body, bytes) else body
@@ -224,11 +226,12 @@ async def chunks(count: int, size: int = MIB) -> AsyncIterator[bytes]:
     yield b'"}'
 
 
-async def test_bodies_end_somewhere_however_they_are_sent(served: Served) -> None:
+async def test_a_body_over_the_limit_is_refused_whole_or_chunked(served: Served) -> None:
     served.world.script("ada")
     assert await post(served, b'{"goal": "' + b"x" * (17 * MIB) + b'"}') == 413
     assert await post(served, chunks(17)) == 413
-    assert await post(served, chunks(1)) == 422  # readable, and too long for a goal
+    # Within the limit for bodies, but too long for a goal.
+    assert await post(served, chunks(1)) == 422
     assert await post(served, chunks(17), "/hooks/none", **{"X-Agiraph-Secret": "x"}) == 413
     assert (await served.ask("GET", "/teams")) == (200, [])
 
@@ -249,13 +252,13 @@ async def test_bodies_end_somewhere_however_they_are_sent(served: Served) -> Non
     ],
     ids=lambda value: str(value)[:20],
 )
-async def test_what_cannot_be_read_is_refused(body: bytes, status: int, served: Served) -> None:
+async def test_a_malformed_body_is_refused(body: bytes, status: int, served: Served) -> None:
     served.world.script("ada")
     assert await post(served, body) == status
     assert (await served.ask("GET", "/teams")) == (200, [])
 
 
-async def test_what_a_database_cannot_hold_is_no_mistake_of_ours(on_each: Served) -> None:
+async def test_null_characters_never_cause_a_server_error(on_each: Served) -> None:
     founded = await found(on_each)
     agent, team = founded.coordinator.id, founded.team.id
     for path, body in (
@@ -278,12 +281,12 @@ async def test_what_a_database_cannot_hold_is_no_mistake_of_ours(on_each: Served
     assert (await on_each.ask("POST", "/teams", {"goal": "g"}, Idempotency_Key="ü"))[0] == 201
 
 
-async def test_squeezed_bodies_are_not_unpacked(served: Served) -> None:
+async def test_a_compressed_body_is_refused(served: Served) -> None:
     bomb = gzip.compress(b" " * 50 * MIB)
     assert await post(served, bomb, **{"Content-Encoding": "gzip"}) == 415
 
 
-async def test_a_slow_body_holds_nobody_else(served: Served) -> None:
+async def test_slow_bodies_do_not_delay_other_requests(served: Served) -> None:
     served.world.script("ada")
     head = f"POST /api/teams HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\n"
     head += f"Authorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\n"

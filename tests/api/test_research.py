@@ -26,7 +26,7 @@ async def test_research_ends_with_a_report_in_the_inbox(served: Served) -> None:
     assert (status, {hit["kind"] for hit in found}) == (200, {"report"})
 
 
-async def test_a_note_changed_by_hand_is_found(served: Served) -> None:
+async def test_search_finds_a_note_that_a_person_wrote_by_hand(served: Served) -> None:
     served.world.script("ada")
     team = await _team(served)
     notes = served.world.path / "teams" / team["id"] / "memory" / "knowledge"
@@ -37,7 +37,7 @@ async def test_a_note_changed_by_hand_is_found(served: Served) -> None:
     assert [hit["ref"] for hit in found] == ["memory/knowledge/beans.md"]
 
 
-async def test_what_cannot_be_is_said(served: Served) -> None:
+async def test_wrong_research_and_search_requests_are_refused(served: Served) -> None:
     served.world.script("ada")
     team = await _team(served)
     path = f"/agents/{team['coordinator_id']}/research"

@@ -1,4 +1,4 @@
-"""The description of the API says everything a client needs to know."""
+"""The OpenAPI schema describes every operation, frame and error."""
 
 import re
 import subprocess
@@ -21,7 +21,7 @@ SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_an_operation_says_what_it_does_takes_and_answers(name: str) -> None:
+def test_an_operation_describes_itself_its_body_and_its_responses(name: str) -> None:
     operation = OPERATIONS[name]
     assert operation["description"].endswith("."), name
     assert ("x-scope" in operation) is bool(operation["security"])
@@ -40,7 +40,7 @@ def test_an_operation_says_what_it_does_takes_and_answers(name: str) -> None:
         assert {"400", "413", "415", "422"} <= set(answers)
 
 
-def test_the_frames_of_a_line_are_told_apart_by_what_they_do() -> None:
+def test_frames_and_events_have_a_discriminator() -> None:
     assert set(SCHEMAS["Frame"]["discriminator"]["mapping"]) == {
         *("hello", "event", "delta", "draft", "resync", "ping")
     }
@@ -48,23 +48,23 @@ def test_the_frames_of_a_line_are_told_apart_by_what_they_do() -> None:
     assert "SubscribeFrame" in SCHEMAS
 
 
-def test_no_reference_leads_nowhere() -> None:
+def test_every_reference_resolves() -> None:
     found = re.findall(rb'"#/components/schemas/([^"]+)"', orjson.dumps(DOCUMENT))
     assert {name.decode() for name in found} <= set(SCHEMAS)
-    assert not [name for name in SCHEMAS if "__" in name], "two things have one name"
+    assert not [name for name in SCHEMAS if "__" in name], "two models have the same name"
 
 
-def test_a_command_prints_it() -> None:
+def test_the_schema_command_prints_the_schema() -> None:
     command = [sys.executable, "-m", "agiraph.api.schema"]
     said = subprocess.run(command, capture_output=True, check=True).stdout
     assert orjson.loads(said) == DOCUMENT
 
 
-async def test_the_server_hands_it_out(served: Served) -> None:
+async def test_the_server_serves_the_schema(served: Served) -> None:
     assert await served.ask("GET", "/openapi.json") == (200, DOCUMENT)
 
 
-async def test_a_wrong_method_and_a_wrong_path_are_told_what_is_right(served: Served) -> None:
+async def test_a_wrong_method_or_path_is_answered_with_what_exists(served: Served) -> None:
     status, problem = await served.ask("PATCH", "/teams", {})
     assert (status, problem["detail"]) == (405, "This path takes GET, POST.")
     status, problem = await served.ask("GET", "/nothing")

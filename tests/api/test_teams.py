@@ -4,7 +4,7 @@ from agiraph.testing import call, says
 from tests.api.serving import Served
 
 
-async def test_a_team_is_founded_worked_and_read_back(served: Served) -> None:
+async def test_a_team_is_created_runs_and_completes(served: Served) -> None:
     served.world.script("ada", says(call("finish", summary="done")))
     status, team = await served.ask("POST", "/teams", {"goal": "Count the beans"})
     assert (status, team["goal"], team["status"]) == (201, "Count the beans", "active")
@@ -15,12 +15,12 @@ async def test_a_team_is_founded_worked_and_read_back(served: Served) -> None:
     assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
 
 
-async def test_the_head_of_a_team_is_that_of_what_was_just_done(served: Served) -> None:
+async def test_the_head_in_a_response_is_the_number_of_the_teams_last_event(served: Served) -> None:
     served.world.script("ada")
     body = {"goal": "Count the beans", "start": False}
 
     async def heads(method: str, path: str, body: object = None, **headers: str) -> tuple[int, int]:
-        """As the answer says, and as it is."""
+        """Return the head in the response, and the number of the last event."""
         status, team = await served.ask(method, path, body, **headers)
         assert status < 300, team
         _, events = await served.ask("GET", f"/teams/{team['id']}/events")
@@ -36,7 +36,7 @@ async def test_the_head_of_a_team_is_that_of_what_was_just_done(served: Served) 
         assert (said, said > before) == (is_, True), verb
 
 
-async def test_a_request_sent_again_with_its_key_founds_nothing_twice(served: Served) -> None:
+async def test_a_repeated_idempotency_key_creates_one_team(served: Served) -> None:
     served.world.script("ada")
     body = {"goal": "Count", "start": False}
     first = await served.ask("POST", "/teams", body, Idempotency_Key="k1")
@@ -47,7 +47,7 @@ async def test_a_request_sent_again_with_its_key_founds_nothing_twice(served: Se
     assert (status, problem["title"]) == (409, "Conflict")
 
 
-async def test_what_is_wrong_with_a_request_is_said(served: Served) -> None:
+async def test_a_wrong_request_is_answered_with_what_is_wrong(served: Served) -> None:
     status, problem = await served.ask("POST", "/teams", {"gaol": "x"})
     assert status == 422
     assert "body.goal: Field required" in problem["detail"]

@@ -1,4 +1,4 @@
-"""Triggers over HTTP: what may be changed of one, and what counts afterwards."""
+"""Triggers over HTTP: what can be changed, and when the change takes effect."""
 
 from typing import Any
 
@@ -12,8 +12,8 @@ from tests.services.stages import pass_time
 from tests.services.triggers import DONE, create_trigger, found_idle_team
 
 
-class Set:
-    """A trigger, changed over HTTP and looked at in the database."""
+class ChangedTrigger:
+    """A trigger that a test changes over HTTP."""
 
     def __init__(self, served: Served, team: str, id: str) -> None:
         self.served = served
@@ -28,13 +28,13 @@ class Set:
         return [(firing["slot"], firing["outcome"]) for firing in firings[::-1]]
 
 
-async def a_trigger(served: Served, type: str, config: Any, **more: Any) -> Set:
+async def a_trigger(served: Served, type: str, config: Any, **more: Any) -> ChangedTrigger:
     founded = await found_idle_team(served.world, *[DONE] * 3)
     trigger = await create_trigger(served.world, founded, type, config, **more)
-    return Set(served, founded.team.id, trigger.id)
+    return ChangedTrigger(served, founded.team.id, trigger.id)
 
 
-async def test_a_changed_schedule_counts_from_now_on(served: Served) -> None:
+async def test_a_changed_schedule_takes_effect_at_once(served: Served) -> None:
     world = served.world
     trigger = await a_trigger(served, "scheduled", {"cron": "0 10 * * *"})
     config = {"cron": "30 10 * * *", "zone": "Europe/Berlin", "misfire": "skip"}
@@ -44,14 +44,14 @@ async def test_a_changed_schedule_counts_from_now_on(served: Served) -> None:
     )  # fmt: skip
     assert changed["due_at"] == "2026-01-05T09:30:00Z"
     await pass_time(world, 1800)
-    await pass_time(world, 3600)  # past its former time
+    await pass_time(world, 3600)  # past the time of the old schedule
     assert await trigger.outcomes() == [("2026-01-05T09:30:00+00:00", "fired")]
     events = await world.events(changed["team_id"])
     [told] = [event.data for event in events if event.type == "trigger.changed"]
     assert (told["status"], told["due_at"]) == ("active", "2026-01-05T09:30:00+00:00")
 
 
-async def test_what_a_trigger_does_can_be_changed_without_its_times(served: Served) -> None:
+async def test_the_action_of_a_trigger_can_be_changed_without_its_schedule(served: Served) -> None:
     trigger = await a_trigger(served, "scheduled", {"cron": "@hourly"}, tainted_by="a page")
     before = await served.world.store.read(TRIGGERS.get, TriggerId(trigger.id))
     status, changed = await trigger.change(
@@ -80,7 +80,7 @@ async def test_a_paused_trigger_is_changed_and_stays_paused(served: Served) -> N
     )  # fmt: skip
 
 
-async def test_other_files_may_be_watched(served: Served) -> None:
+async def test_the_watched_files_of_a_heartbeat_can_be_changed(served: Served) -> None:
     trigger = await a_trigger(
         served, "heartbeat", {"interval_seconds": 60, "watch": ["memory/a.md"]}
     )
@@ -98,15 +98,15 @@ async def test_a_webhook_keeps_its_secret_unless_it_gets_another(served: Served)
     secret, other = "the-first-secret-of-it", "the-second-secret-of-it"
     trigger = await a_trigger(served, "webhook", {"secret": secret})
 
-    async def hit(with_: str) -> int:
+    async def call_webhook(with_: str) -> int:
         path = f"/hooks/{trigger.id}"
         return (await served.ask("POST", path, {}, X_Agiraph_Secret=with_))[0]
 
     await trigger.change(config={"overlap": "queue"})
-    assert await hit(secret) == 202
+    assert await call_webhook(secret) == 202
     status, changed = await trigger.change(config={"overlap": "queue", "secret": other})
     assert (status, changed["config"]) == (200, {"overlap": "queue"})
-    assert (await hit(secret), await hit(other)) == (404, 202)
+    assert (await call_webhook(secret), await call_webhook(other)) == (404, 202)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ async def test_a_webhook_keeps_its_secret_unless_it_gets_another(served: Served)
         ({"status": "cancelled"}, "body.status"),
     ],
 )
-async def test_what_cannot_be_changed_so_is_said_and_nothing_is_changed(
+async def test_a_wrong_change_is_refused_and_changes_nothing(
     served: Served, body: Any, said: str
 ) -> None:
     trigger = await a_trigger(served, "scheduled", {"cron": "@hourly"})
@@ -131,7 +131,7 @@ async def test_what_cannot_be_changed_so_is_said_and_nothing_is_changed(
     assert await served.world.store.read(TRIGGERS.get, TriggerId(trigger.id)) == before
 
 
-async def test_what_is_over_is_not_changed(served: Served) -> None:
+async def test_a_cancelled_trigger_cannot_be_changed(served: Served) -> None:
     trigger = await a_trigger(served, "scheduled", {"cron": "@hourly"})
     await served.world.store.write(definitions.cancel, TriggerId(trigger.id))
     status, problem = await trigger.change(config={"cron": "@daily"})

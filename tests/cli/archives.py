@@ -1,4 +1,4 @@
-"""Archives: backups taken apart, changed, and put together again as if nothing had happened."""
+"""Archives: backups that a test unpacks, changes and packs again with a matching manifest."""
 
 import hashlib
 import io
@@ -15,11 +15,11 @@ MANIFEST, ROWS = "manifest.json", "rows.jsonl"
 
 @dataclass(slots=True)
 class Parts:
-    """What is in a backup, by member, in order."""
+    """The members of a backup, in order."""
 
     members: dict[str, bytes]
     links: list[tarfile.TarInfo] = field(default_factory=list[tarfile.TarInfo])
-    """Members without content, or with a content that does not fit them."""
+    """Members without content: links, devices, and files with a wrong size."""
 
     @classmethod
     def of(cls, path: Path) -> "Parts":
@@ -31,7 +31,7 @@ class Parts:
         return orjson.loads(self.members[MANIFEST])
 
     def set(self, name: str, data: bytes) -> None:
-        """Put a member in; the manifest says so."""
+        """Add a member and its hash in the manifest."""
         manifest = self.manifest
         manifest["files"][name] = hashlib.sha256(data).hexdigest()
         self.members[name] = data

@@ -1,4 +1,4 @@
-"""What tests of commands share: a home of their own."""
+"""Fixture of the command line's tests: `agiraph` with an empty home."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Shell: the command line as people use it, in processes and homes of its own."""
+"""Shell: runs `agiraph` commands in processes, with the home and environment of a test."""
 
 import asyncio
 import codecs
@@ -25,7 +25,7 @@ class Ended:
 
 @dataclass(slots=True)
 class Process:
-    """A command that is running, and what it has said so far."""
+    """A running command and its output so far."""
 
     process: asyncio.subprocess.Process
     terminal: int | None = None
@@ -34,17 +34,19 @@ class Process:
     _decoder: codecs.IncrementalDecoder = field(
         default_factory=lambda: codecs.getincrementaldecoder("utf-8")(errors="replace")
     )
-    """Of what is read, whose pieces may end in the middle of a character."""
+    """Decodes the output, whose chunks may end in the middle of a character."""
 
     def has_said(self, words: str) -> int:
-        """How often these words were printed so far, in whatever colours."""
+        """Return how often this text was printed so far; ignore colours."""
         return _STYLE.sub("", self.seen).count(words)
 
     async def says(self, words: str, *, times: int = 1) -> None:
-        """Wait until these words were printed, as often as this in all."""
+        """Wait until this text was printed `times` times in total."""
         while self.has_said(words) < times:
             more = await self._read.read(4096)
-            assert more, f"{words!r} is not there {times} times in:\n{self.seen}"
+            assert more, (
+                f"the command ended before it printed {words!r} {times} times:\n{self.seen}"
+            )
             self.seen += self._decoder.decode(more)
 
     def types(self, line: bytes) -> None:
@@ -75,7 +77,7 @@ class Shell:
         return await self.piped(None, *arguments)
 
     async def piped(self, words: bytes | None, *arguments: str) -> Ended:
-        """The same, with words to read, if it reads any."""
+        """Run a command to its end, with this input on stdin."""
         stdin = asyncio.subprocess.DEVNULL if words is None else asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(
             PROGRAM,
@@ -93,7 +95,7 @@ class Shell:
     async def start(
         self, *arguments: str, errors: int = asyncio.subprocess.STDOUT
     ) -> AsyncGenerator[Process]:
-        """A command whose output is read while it runs; killed if it outlives the test."""
+        """Start a command whose output is read while it runs; kill it at the end of the block."""
         process = await asyncio.create_subprocess_exec(
             PROGRAM,
             *arguments,
@@ -110,7 +112,7 @@ class Shell:
 
     @asynccontextmanager
     async def start_at_terminal(self, *arguments: str) -> AsyncGenerator[Process]:
-        """A command in a terminal, where somebody may type."""
+        """Start a command in a terminal that the test can type into."""
         async with at_terminal(self._environment, PROGRAM, *arguments) as process:
             yield process
 
@@ -119,10 +121,10 @@ class Shell:
 async def at_terminal(
     environment: dict[str, str], program: Path | str, *arguments: str
 ) -> AsyncGenerator[Process]:
-    """Run any program in a terminal; kill it if it outlives the test."""
+    """Run any program in a terminal; kill it at the end of the block."""
     ours, theirs = pty.openpty()
     process = await asyncio.create_subprocess_exec(
-        *("setsid", "--ctty"),  # so that Ctrl-C in this terminal is meant for it
+        *("setsid", "--ctty"),  # it gets SIGINT when the test types Ctrl-C
         program,
         *arguments,
         env=environment | {"TERM": "xterm"},
@@ -145,7 +147,7 @@ async def at_terminal(
 def _feed(terminal: int, reader: asyncio.StreamReader) -> None:
     try:
         data = os.read(terminal, 65536)
-    except OSError:  # how Linux says that nobody is at the other end any more
+    except OSError:  # on Linux, EIO means that the program has closed the terminal
         data = b""
     if data:
         reader.feed_data(data)

@@ -1,4 +1,4 @@
-"""`agiraph backup` and `restore`: everything together while teams work, and on from there."""
+"""`agiraph backup` and `restore`: a consistent copy of working teams, which continue from it."""
 
 import io
 import re
@@ -23,21 +23,21 @@ from agiraph.store.tx import Tx
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.script import Says, Seen
 from tests.cli.shell import Ended, Shell
-from tests.running import TOKEN, on, up
+from tests.up_process import TOKEN, up, use_model_server
 
 STEPS = 8
 SECRET = "sk-canary-canary"
 
 
-def note_after_note(seen: Seen) -> Says:
+def writes_notes(seen: Seen) -> Says:
     done = sum(message.role == "assistant" for message in seen.messages)
     if done < STEPS:
         return says(call("write_file", path=f"note-{done}.md", content=f"note {done}\n" * 50))
     return says(call("finish", summary="All notes are written."))
 
 
-async def holds(store: Store, home: Path, *, finished: int) -> None:
-    """Every promise that rows and files make each other, at rest."""
+async def check_rows_and_files(store: Store, home: Path, *, finished: int) -> None:
+    """Check that all nodes are completed, and that rows, files and events agree."""
     opened = Home.open(home)
     found = await store.read(teams.page)
     board = [node for team in found for node in await store.read(nodes.board, team.id)]
@@ -53,18 +53,18 @@ async def holds(store: Store, home: Path, *, finished: int) -> None:
         assert [event.type for event in told].count("node.completed") == 1
 
 
-async def test_a_backup_made_while_teams_work_goes_on_elsewhere_after_a_crash(
+async def test_a_backup_of_working_teams_is_restored_and_completed_in_another_home(
     tmp_path: Path,
 ) -> None:
     agiraph, elsewhere = Shell(tmp_path / "home"), Shell(tmp_path / "other")
     file = tmp_path / "backup.tar.gz"
-    async with ModelServer(note_after_note) as server:
-        async with up(on(agiraph, server)) as running:
+    async with ModelServer(writes_notes) as server:
+        async with up(use_model_server(agiraph, server)) as running:
             made = [
                 await running.ask("POST", "/teams", {"goal": f"Goal {n}", "learns": False})
                 for n in range(3)
             ]
-            await running.until(made[0]["id"], "turn.added")
+            await running.wait_for_event(made[0]["id"], "turn.added")
             ended = await agiraph("backup", str(file))
             running.process.signal(signal.SIGKILL)
             await running.process.ends()
@@ -74,13 +74,13 @@ async def test_a_backup_made_while_teams_work_goes_on_elsewhere_after_a_crash(
 
         restored = await elsewhere("restore", str(file))
         assert (restored.code, restored.err) == (0, "")
-        async with up(on(elsewhere, server)) as running:
+        async with up(use_model_server(elsewhere, server)) as running:
             for team in made:
-                await running.until(team["id"], "node.completed")
+                await running.wait_for_event(team["id"], "node.completed")
             running.process.signal(signal.SIGTERM)
             assert (await running.process.ends()).code == 0
     store = await open_store(f"sqlite:///{elsewhere.home / 'agiraph.db'}", SystemClock())
-    await holds(store, elsewhere.home, finished=3)
+    await check_rows_and_files(store, elsewhere.home, finished=3)
     await store.close()
     visit = await elsewhere("doctor", "--json")
     assert [f for f in orjson.loads(visit.out)["findings"] if f["verdict"] == "problem"] == []
@@ -111,10 +111,10 @@ async def test_no_secret_is_in_a_backup(tmp_path: Path) -> None:
         assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
 
 
-async def test_rows_come_back_as_they_were_on_either_database(
+async def test_rows_are_the_same_after_restoring_to_postgresql_and_back_to_sqlite(
     tmp_path: Path, postgres: Any
 ) -> None:
-    """From SQLite to PostgreSQL and back to SQLite: the dumps are the same."""
+    """The dumps of all three databases have the same lines."""
     async with World(tmp_path / "home", clock=SystemClock()) as world:
         world.script(
             "ada",
@@ -145,7 +145,7 @@ async def test_rows_come_back_as_they_were_on_either_database(
         await world.answer(question, "The second.")
         await world.settle()
         [node] = await world.board(founded.team.id)
-        later = await world.found("Another", start=False)  # whose number is still free
+        later = await world.found("Another", start=False)  # its number must not be taken
     assert (node.status, later.team.id > founded.team.id) == (NodeStatus.COMPLETED, True)
 
 
@@ -157,7 +157,7 @@ async def dumped(url: str) -> bytes:
     return out.getvalue()
 
 
-async def test_every_table_is_either_kept_or_left_out_on_purpose(
+async def test_every_table_is_either_dumped_or_listed_as_left_out(
     tmp_path: Path, postgres: Any
 ) -> None:
     store = await open_store(f"sqlite:///{tmp_path / 'a.db'}", SystemClock())
@@ -185,41 +185,43 @@ async def saved(tmp_path: Path) -> Path:
     return tmp_path / "b.tar.gz"
 
 
-def refused(ended: Ended, words: str) -> None:
+def assert_refused(ended: Ended, words: str) -> None:
     assert (ended.code, ended.out) == (1, "")
     assert words in ended.err
 
 
-async def test_nothing_is_written_over(saved: Path, tmp_path: Path) -> None:
+async def test_backup_and_restore_overwrite_nothing(saved: Path, tmp_path: Path) -> None:
     before = saved.read_bytes()
-    refused(await Shell(tmp_path / "home")("backup", str(saved)), "exists already")
+    assert_refused(await Shell(tmp_path / "home")("backup", str(saved)), "exists already")
     assert saved.read_bytes() == before
-    refused(await Shell(tmp_path / "home")("restore", str(saved)), "is not empty; nothing was")
+    assert_refused(
+        await Shell(tmp_path / "home")("restore", str(saved)), "is not empty; nothing was"
+    )
     other = Shell(tmp_path / "other")
     assert (await other("restore", str(saved))).code == 0
-    refused(await other("restore", str(saved)), "is not empty; nothing was changed")
+    assert_refused(await other("restore", str(saved)), "is not empty; nothing was changed")
     assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".b.tar.gz")] == []
 
 
-async def test_a_database_that_holds_teams_is_not_restored_into(
+async def test_restore_refuses_a_database_that_contains_teams(
     saved: Path, tmp_path: Path, postgres: Any
 ) -> None:
     url = postgres.fresh()
     first = Shell(tmp_path / "first", {"AGIRAPH_DATABASE_URL": url})
     assert (await first("restore", str(saved))).code == 0
     second = Shell(tmp_path / "second", {"AGIRAPH_DATABASE_URL": url})
-    refused(await second("restore", str(saved)), "holds teams already; nothing was changed")
+    assert_refused(await second("restore", str(saved)), "holds teams already; nothing was changed")
     assert not (tmp_path / "second" / "teams").exists()
 
 
 @pytest.mark.parametrize("harm", ["cut", "flipped", "without", "not_one", "newer", "outside"])
-async def test_a_backup_that_is_not_whole_is_refused_before_anything_is_written(
+async def test_a_damaged_backup_is_refused_before_anything_is_written(
     saved: Path, tmp_path: Path, harm: str
 ) -> None:
-    spoilt = tmp_path / "spoilt.tar.gz"
-    spoil(saved, spoilt, harm)
+    damaged = tmp_path / "damaged.tar.gz"
+    damage(saved, damaged, harm)
     other = Shell(tmp_path / "other")
-    ended = await other("restore", str(spoilt))
+    ended = await other("restore", str(damaged))
     assert (ended.code, ended.out) == (1, "")
     words = "Restore it with that version" if harm == "newer" else "is damaged or no backup"
     assert words in ended.err
@@ -227,7 +229,7 @@ async def test_a_backup_that_is_not_whole_is_refused_before_anything_is_written(
     assert not (tmp_path / "outside").exists()
 
 
-def spoil(source: Path, target: Path, harm: str) -> None:
+def damage(source: Path, target: Path, harm: str) -> None:
     if harm == "cut":
         target.write_bytes(source.read_bytes()[:-200])
         return
@@ -251,12 +253,12 @@ def spoil(source: Path, target: Path, harm: str) -> None:
             copy.addfile(member, io.BytesIO(data))
 
 
-async def test_what_there_is_nothing_of_is_said(tmp_path: Path) -> None:
+async def test_a_missing_home_file_or_folder_is_reported(tmp_path: Path) -> None:
     agiraph = Shell(tmp_path / "nowhere")
-    refused(await agiraph("backup", str(tmp_path / "b.tar.gz")), "nothing to back up")
+    assert_refused(await agiraph("backup", str(tmp_path / "b.tar.gz")), "nothing to back up")
     assert not (tmp_path / "nowhere").exists()
     missing = await agiraph("restore", str(tmp_path / "no.tar.gz"))
     assert (missing.code, "does not exist" in missing.err) == (2, True)
     (tmp_path / "home").mkdir()
     lost = await Shell(tmp_path / "home")("backup", str(tmp_path / "no" / "b.tar.gz"))
-    refused(lost, "There is no folder")
+    assert_refused(lost, "There is no folder")

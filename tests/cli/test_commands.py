@@ -1,4 +1,4 @@
-"""Every command: what it shows, what programs read of it, and how it refuses."""
+"""Commands without a server: their output for people, their JSON output, and their errors."""
 
 import asyncio
 import os
@@ -16,12 +16,12 @@ from agiraph.cli import SECTIONS
 from agiraph.cli import agiraph as commands
 from agiraph.testing import ModelServer, call, says
 from tests.cli.shell import Ended, Shell
-from tests.cli.test_run import on
+from tests.cli.test_run import use_model_server
 
 
 @pytest.fixture(scope="module")
 def waiting_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home whose only team waits for an answer; to be copied, not used."""
+    """A home whose only team waits for an answer. Tests use a copy of it."""
 
     async def begin(home: Path) -> None:
         step = says(
@@ -29,7 +29,7 @@ def waiting_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
             call("ask_human", question="Red or\nblue?", options=["red", "blue"]),
         )
         async with ModelServer([step]) as server:
-            assert (await on(Shell(home), server)("run", "Paint [red] it")).code == 1
+            assert (await use_model_server(Shell(home), server)("run", "Paint [red] it")).code == 1
 
     home = tmp_path_factory.mktemp("waiting") / "home"
     asyncio.run(begin(home))
@@ -44,7 +44,7 @@ def asked(agiraph: Shell, waiting_home: Path) -> str:
     return team.name
 
 
-async def test_every_command_says_what_it_does(agiraph: Shell) -> None:
+async def test_help_says_what_each_command_does(agiraph: Shell) -> None:
     said = {
         (): "Give a goal to a team of agents, watch them work, and get the result.",
         ("run",): "Work on a GOAL until it is reached, and show the progress.",
@@ -68,7 +68,7 @@ async def test_every_command_says_what_it_does(agiraph: Shell) -> None:
     assert not agiraph.home.exists()
 
 
-async def test_without_a_command_the_help_is_shown_and_it_was_wrong_use(agiraph: Shell) -> None:
+async def test_without_a_command_the_help_is_shown_with_exit_code_2(agiraph: Shell) -> None:
     bare, version, unknown, missing = await asyncio.gather(
         agiraph(), agiraph("--version"), agiraph("bord"), agiraph("board")
     )
@@ -81,7 +81,7 @@ async def test_without_a_command_the_help_is_shown_and_it_was_wrong_use(agiraph:
     assert missing == Ended(2, "", "agiraph: Missing argument 'TEAM'. See: agiraph board --help\n")
 
 
-async def test_an_empty_home_says_how_to_begin(agiraph: Shell) -> None:
+async def test_commands_on_an_empty_home_say_how_to_begin(agiraph: Shell) -> None:
     upgraded = await agiraph("db", "upgrade")
     teams, inbox, json_ = await asyncio.gather(
         agiraph("teams"), agiraph("inbox"), agiraph("teams", "--json")
@@ -93,7 +93,7 @@ async def test_an_empty_home_says_how_to_begin(agiraph: Shell) -> None:
     assert upgraded == Ended(0, "The database is up to date.\n")
 
 
-async def test_what_people_see_names_what_they_may_want_to_copy(agiraph: Shell, asked: str) -> None:
+async def test_output_for_people_contains_ids_and_names(agiraph: Shell, asked: str) -> None:
     teams, board, inbox, by_name = await asyncio.gather(
         agiraph("teams"),
         agiraph("board", asked),
@@ -109,7 +109,7 @@ async def test_what_people_see_names_what_they_may_want_to_copy(agiraph: Shell, 
     assert re.search(r"msg_\w{18}  question  open +Red or", inbox.out)
 
 
-async def test_what_programs_read_is_whole(agiraph: Shell, asked: str) -> None:
+async def test_json_output_has_all_fields(agiraph: Shell, asked: str) -> None:
     outputs = await asyncio.gather(
         agiraph("teams", "--json"),
         agiraph("board", asked, "--json"),
@@ -133,7 +133,9 @@ async def test_what_programs_read_is_whole(agiraph: Shell, asked: str) -> None:
     assert open_ones == [question]
 
 
-async def test_an_answer_is_taken_once_and_only_by_a_question(agiraph: Shell, asked: str) -> None:
+async def test_only_an_open_question_takes_an_answer_and_only_one(
+    agiraph: Shell, asked: str
+) -> None:
     [question] = orjson.loads((await agiraph("inbox", "--json")).out)
     unknown = await agiraph("answer", "msg_nobody", "blue")
     empty = await agiraph("answer", question["id"], " ")
@@ -155,7 +157,7 @@ async def test_an_answer_is_taken_once_and_only_by_a_question(agiraph: Shell, as
     assert "the first answer stands" in second.err
 
 
-async def test_an_export_is_whole_and_goes_into_an_empty_folder_only(
+async def test_an_export_is_complete_and_needs_an_empty_folder(
     agiraph: Shell, asked: str, tmp_path: Path
 ) -> None:
     scratch = next((agiraph.home / "teams" / asked / "nodes").iterdir()) / "scratch"
@@ -200,7 +202,7 @@ async def test_an_export_is_whole_and_goes_into_an_empty_folder_only(
     assert (unknown.code, (tmp_path / "never").exists()) == (1, False)
 
 
-async def test_a_damaged_config_is_told_with_its_path(tmp_path: Path) -> None:
+async def test_a_wrong_settings_file_is_reported_with_its_path(tmp_path: Path) -> None:
     damages = {
         b"model = ": "is not valid TOML: Invalid value (at end of document).",
         b'colour = "red"': "has unknown settings ['colour']; it knows: ",
@@ -220,7 +222,7 @@ async def test_a_damaged_config_is_told_with_its_path(tmp_path: Path) -> None:
         assert said in told.err
 
 
-async def test_settings_come_from_the_environment_then_the_file(agiraph: Shell) -> None:
+async def test_the_environment_overrides_the_settings_file(agiraph: Shell) -> None:
     agiraph.home.mkdir()
     (agiraph.home / "agiraph.toml").write_text('model = "openai/from-file"\n')
     done = says(call("finish", summary="done"))
@@ -233,7 +235,7 @@ async def test_settings_come_from_the_environment_then_the_file(agiraph: Shell) 
     assert [seen.model for seen in server.requests] == ["from-file", "from-environment"]
 
 
-async def test_a_home_or_database_that_cannot_be_used_is_told_in_one_line(
+async def test_an_unusable_home_or_database_is_reported_in_one_line(
     agiraph: Shell, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("")
@@ -257,7 +259,7 @@ async def test_a_home_or_database_that_cannot_be_used_is_told_in_one_line(
     assert "secret" not in told["nobody there"].err
 
 
-async def test_an_empty_postgresql_is_made_ready_before_it_is_used(
+async def test_an_empty_postgresql_database_must_be_upgraded_first(
     agiraph: Shell, postgres: Any
 ) -> None:
     with psycopg.connect(postgres.url("postgres"), autocommit=True) as connection:

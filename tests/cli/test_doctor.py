@@ -1,4 +1,4 @@
-"""`agiraph doctor`: says what is in force and what is wrong, and repairs what can do no harm."""
+"""`agiraph doctor`: shows settings and problems, and repairs what is safe to repair."""
 
 import asyncio
 import os
@@ -31,12 +31,12 @@ from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.script import Status
 from tests.cli.shell import Shell
 from tests.conftest import _free_port
-from tests.running import on, up
+from tests.up_process import up, use_model_server
 
 ASKS = says(call("ask_human", question="Which one?"))
 
 
-async def visit(agiraph: Shell, *arguments: str) -> tuple[int, dict[str, Any]]:
+async def run_doctor(agiraph: Shell, *arguments: str) -> tuple[int, dict[str, Any]]:
     ended = await agiraph("doctor", "--json", *arguments)
     assert ended.err == ""
     return ended.code, orjson.loads(ended.out)
@@ -46,8 +46,8 @@ def problems(report: dict[str, Any]) -> dict[str, list[str]]:
     return {f["name"]: f["details"] for f in report["findings"] if f["verdict"] == "problem"}
 
 
-async def parked(world: World, goal: str = "Try") -> Any:
-    """A team whose only work waits for a person."""
+async def team_waiting_for_a_person(world: World, goal: str = "Try") -> Any:
+    """Create a team whose only node waits for a person."""
     world.script(goal.split()[-1].lower(), ASKS)
     founded = await world.found(
         goal, model=f"scripted/{goal.split()[-1].lower()}", heartbeat=3600.0
@@ -61,7 +61,7 @@ def lose_waits(tx: Tx, node_id: NodeId) -> None:
 
 
 def wait_for(tx: Tx, node_id: NodeId, waiting_on: WaitingOn) -> None:
-    """Let a parked node wait for something else than it does."""
+    """Replace the wait of a parked node."""
     [wait] = waits.of_node(tx, node_id)
     tx.run("delete from waits where node_id = :id", id=node_id)
     WAITS.insert(
@@ -93,7 +93,7 @@ def fail_delivery(tx: Tx, team_id: Any, node_id: NodeId) -> str:
     return delivery.id
 
 
-async def test_a_new_home_is_well_and_every_setting_is_shown_without_secrets(
+async def test_a_new_home_has_no_problems_and_settings_are_shown_without_secrets(
     agiraph: Shell,
 ) -> None:
     agiraph.environment |= {"OPENAI_API_KEY": "sk-secret-secret", "AGIRAPH_TOKEN": "t" * 40}
@@ -101,7 +101,7 @@ async def test_a_new_home_is_well_and_every_setting_is_shown_without_secrets(
     assert (before.code, agiraph.home.exists()) == (0, False)
     assert "does not exist yet" in before.out
     await agiraph("teams")
-    code, report = await visit(agiraph)
+    code, report = await run_doctor(agiraph)
     assert (code, report["well"], problems(report)) == (0, True, {})
     assert report["settings"]["OPENAI_API_KEY"] == {"value": "set", "origin": "environment"}
     assert report["settings"]["AGIRAPH_PORT"] == {"value": "8717", "origin": "default"}
@@ -109,12 +109,14 @@ async def test_a_new_home_is_well_and_every_setting_is_shown_without_secrets(
     assert "t" * 40 not in before.out + str(report)
 
 
-async def test_what_stands_still_is_found_explained_and_set_going_again(
+async def test_stuck_work_and_failed_deliveries_are_reported_and_repaired(
     tmp_path: Path, database_url: str
 ) -> None:
     agiraph = Shell(tmp_path / "home", {"AGIRAPH_DATABASE_URL": database_url})
     async with World(tmp_path / "home", database_url=database_url, clock=SystemClock()) as world:
-        empty, ended, sleeping, well = [await parked(world, f"Goal {n}") for n in range(4)]
+        empty, ended, sleeping, well = [
+            await team_waiting_for_a_person(world, f"Goal {n}") for n in range(4)
+        ]
         gone = await world.found("Done", start=False)
         await world.store.write(lose_waits, empty.node.id)
         await world.store.write(wait_for, ended.node.id, WaitingOn("node", gone.team.id))
@@ -122,7 +124,7 @@ async def test_what_stands_still_is_found_explained_and_set_going_again(
         await world.store.write(lose_timers)
         delivery_id = await world.store.write(fail_delivery, well.team.id, well.node.id)
 
-    code, report = await visit(agiraph)
+    code, report = await run_doctor(agiraph)
     found = problems(report)
     assert code == 1
     assert set(found) >= {"work", "messages"}
@@ -133,7 +135,7 @@ async def test_what_stands_still_is_found_explained_and_set_going_again(
     } <= set(found["work"])
     assert found["messages"] == [f"{delivery_id} was given up on mail: no such host"]
 
-    _, fixed = await visit(agiraph, "--fix")
+    _, fixed = await run_doctor(agiraph, "--fix")
     assert {
         f"{empty.node.id} is back in its queue.",
         f"{ended.node.id} no longer waits for node:{gone.team.id}.",
@@ -153,20 +155,20 @@ async def test_what_stands_still_is_found_explained_and_set_going_again(
         ]
         questions = [await world.questions(f.team.id) for f in (empty, ended, well)]
     assert woken.status is NodeStatus.COMPLETED
-    # The others' calls were made again: each now waits for a question that is there to be answered.
+    # The calls of the other nodes were repeated: each waits for a question that is open.
     for waiting_on, open_questions in zip(asked, questions, strict=True):
         assert len(waiting_on) == 1
         assert waiting_on <= {WaitingOn("answer", question.id) for question in open_questions}
-    code, report = await visit(agiraph)
+    code, report = await run_doctor(agiraph)
     assert "work" not in problems(report)
 
 
-async def test_owners_of_work_that_nobody_runs_are_noted_and_cleared(
+async def test_nodes_of_an_ended_process_are_reported_and_freed(
     tmp_path: Path,
 ) -> None:
     url = f"sqlite:///{tmp_path / 'home' / 'agiraph.db'}"
     async with World(tmp_path / "home", database_url=url, clock=SystemClock()) as world:
-        founded = await parked(world)
+        founded = await team_waiting_for_a_person(world)
 
         def cut_off(tx: Tx) -> None:
             waits.drop(tx, founded.node.id)
@@ -174,15 +176,15 @@ async def test_owners_of_work_that_nobody_runs_are_noted_and_cleared(
 
         await world.store.write(cut_off)
     agiraph = Shell(tmp_path / "home")
-    code, report = await visit(agiraph)
+    code, report = await run_doctor(agiraph)
     notes = {f["name"]: f["what"] for f in report["findings"] if f["verdict"] == "note"}
     assert code == (1 if problems(report) else 0)
     assert notes["cut off"] == "Interrupted tasks that continue at the next start: 1."
-    _, fixed = await visit(agiraph, "--fix")
+    _, fixed = await run_doctor(agiraph, "--fix")
     assert "Freed 1 nodes whose process has ended." in fixed["done"]
 
 
-async def test_loose_permissions_unfinished_copies_and_leftover_processes_are_put_right(
+async def test_loose_permissions_unfinished_copies_and_leftover_processes_are_repaired(
     agiraph: Shell, tmp_path: Path
 ) -> None:
     await agiraph("teams")
@@ -198,10 +200,12 @@ async def test_loose_permissions_unfinished_copies_and_leftover_processes_are_pu
     spool.mkdir(parents=True)
     pipe = tmp_path / "begun"
     os.mkfifo(pipe)
-    left = await _leave_behind(spool, f"echo begun > {pipe}; exec -a {mark} sleep 600", tmp_path)
+    left = await _start_leftover_command(
+        spool, f"echo begun > {pipe}; exec -a {mark} sleep 600", tmp_path
+    )
     try:
         assert await asyncio.to_thread(pipe.read_text) == "begun\n"
-        code, report = await visit(agiraph)
+        code, report = await run_doctor(agiraph)
         found = problems(report)
         assert code == 1
         assert found["permissions"] == [
@@ -210,7 +214,7 @@ async def test_loose_permissions_unfinished_copies_and_leftover_processes_are_pu
         ]
         assert found["unfinished copies"] == ["teams/team_1/nodes/node_1/_stage"]
         assert found["processes"] == ["A process of call_1 is running."]
-        code, fixed = await visit(agiraph, "--fix")
+        code, fixed = await run_doctor(agiraph, "--fix")
         assert (code, len(fixed["done"])) == (0, 4)
         assert (home.stat().st_mode & 0o777, (home / "token").stat().st_mode & 0o777) == (
             0o700,
@@ -224,8 +228,10 @@ async def test_loose_permissions_unfinished_copies_and_leftover_processes_are_pu
         await left.wait()
 
 
-async def _leave_behind(spool: Path, command: str, cwd: Path) -> asyncio.subprocess.Process:
-    """A supervised command whose owner does not hold the home: as one that hangs leaves it."""
+async def _start_leftover_command(
+    spool: Path, command: str, cwd: Path
+) -> asyncio.subprocess.Process:
+    """Start a supervised command in a process that does not hold the lock of the home."""
     script = (
         "import asyncio, sys; from pathlib import Path; from agiraph.home import commands\n"
         "spool, command, cwd = sys.argv[1:]\n"
@@ -238,9 +244,9 @@ async def _leave_behind(spool: Path, command: str, cwd: Path) -> asyncio.subproc
     )
 
 
-async def test_beside_a_running_server_it_looks_and_refuses_to_touch(agiraph: Shell) -> None:
+async def test_beside_a_running_server_doctor_reports_but_refuses_to_repair(agiraph: Shell) -> None:
     async with up(agiraph) as running:
-        code, report = await visit(agiraph)
+        code, report = await run_doctor(agiraph)
         pid = running.process.process.pid
         assert (code, report["at_work"]) == (0, f"Process {pid}")
         agiraph.home.chmod(0o755)
@@ -250,48 +256,48 @@ async def test_beside_a_running_server_it_looks_and_refuses_to_touch(agiraph: Sh
         assert agiraph.home.stat().st_mode & 0o777 == 0o755
 
 
-async def test_beside_processes_on_postgresql_it_refuses_to_touch(
+async def test_beside_processes_on_postgresql_doctor_refuses_to_repair(
     tmp_path: Path, postgres: Any
 ) -> None:
     agiraph = Shell(tmp_path / "home", {"AGIRAPH_DATABASE_URL": postgres.fresh()})
     async with agiraph.start("work") as working:
         await working.says("At work.")
-        code, report = await visit(agiraph)
+        code, report = await run_doctor(agiraph)
         assert (code, "connections to the database" in report["at_work"]) == (0, True)
         refused = await agiraph("doctor", "--fix")
         assert (refused.code, "is running; nothing was changed" in refused.err) == (1, True)
 
 
-async def test_a_model_without_its_key_is_named_with_what_to_set(agiraph: Shell) -> None:
+async def test_a_model_without_its_key_is_reported_with_the_variable_to_set(agiraph: Shell) -> None:
     async with World(agiraph.home, clock=SystemClock()) as world:
         await world.found("Try", model="anthropic/claude-x", start=False)
-    code, report = await visit(agiraph)
+    code, report = await run_doctor(agiraph)
     [finding] = [f for f in report["findings"] if f["name"] == "model anthropic/claude-x"]
     assert (code, finding["verdict"]) == (1, "problem")
     assert "ANTHROPIC_API_KEY" in finding["what"]
 
 
-async def test_models_are_asked_only_when_told_to(agiraph: Shell) -> None:
+async def test_models_are_called_only_with_the_option_online(agiraph: Shell) -> None:
     async with ModelServer([says("well"), Status(401, "bad key sk-canary-canary")]) as server:
-        on(agiraph, server)
+        use_model_server(agiraph, server)
         await agiraph("teams")
-        assert (await visit(agiraph))[0] == 0
+        assert (await run_doctor(agiraph))[0] == 0
         assert server.requests == []
-        code, report = await visit(agiraph, "--online")
+        code, report = await run_doctor(agiraph, "--online")
         assert (code, len(server.requests)) == (0, 1)
-        code, report = await visit(agiraph, "--online")
+        code, report = await run_doctor(agiraph, "--online")
     assert code == 1
     assert list(problems(report)) == ["answer of openai/test"]
     assert "sk-canary" not in str(report)
 
 
-async def test_a_damaged_database_is_named_and_left_alone(agiraph: Shell) -> None:
+async def test_a_damaged_database_is_reported_and_not_changed(agiraph: Shell) -> None:
     await agiraph("teams")
     path = agiraph.home / "agiraph.db"
     data = bytearray(path.read_bytes())
     data[:16] = b"not a database!!"
     path.write_bytes(data)
-    code, report = await visit(agiraph)
+    code, report = await run_doctor(agiraph)
     [finding] = [f for f in report["findings"] if f["name"] == "database"]
     assert (code, finding["verdict"]) == (1, "problem")
     assert "is damaged" in finding["what"]
@@ -299,8 +305,8 @@ async def test_a_damaged_database_is_named_and_left_alone(agiraph: Shell) -> Non
 
 
 @pytest.mark.parametrize("home", ["/proc", "/proc/home", "/dev/null", "/dev/null/home"])
-async def test_a_home_that_cannot_be_written_to_is_named(home: str) -> None:
-    """Closed to everybody, root too: there or not, a file or below one."""
+async def test_a_home_that_is_not_writable_is_reported(home: str) -> None:
+    """Paths that even root cannot write to: existing or not, a file or a path below a file."""
     agiraph = Shell(Path(home))
     told = await agiraph("doctor")
     assert (told.code, f"{home} cannot be written to (/" in " ".join(told.out.split())) == (1, True)
@@ -308,44 +314,44 @@ async def test_a_home_that_cannot_be_written_to_is_named(home: str) -> None:
     assert (tried.code, f"'{home}' cannot be the home" in tried.err) == (1, True)
 
 
-PLANTED: dict[str, tuple[dict[str, Any], str]] = {
-    "nobody": ({"owner": None}, "is running, but no process owns it."),
+STUCK_WORK: dict[str, tuple[dict[str, Any], str]] = {
+    "no owner": ({"owner": None}, "is running, but no process owns it."),
     "crashes": ({"crashes": 2}, "was restarted 2 times without completing a step"),
-    "told to stop": ({"cancel_requested": True}, "was cancelled and has not stopped"),
+    "cancelled": ({"cancel_requested": True}, "was cancelled and has not stopped"),
     "silent": ({}, "is running, but has done nothing since"),
 }
 
 
-@pytest.mark.parametrize("how", PLANTED)
-async def test_running_work_that_has_no_runner_or_cannot_end_is_found(
+@pytest.mark.parametrize("how", STUCK_WORK)
+async def test_running_nodes_that_are_stuck_are_reported(
     tmp_path: Path, database_url: str, how: str
 ) -> None:
     agiraph = Shell(tmp_path / "home", {"AGIRAPH_DATABASE_URL": database_url})
-    changes, told = PLANTED[how]
-    async with World(tmp_path / "home", database_url=database_url) as world:  # a clock of its own
-        founded = await parked(world)
+    changes, told = STUCK_WORK[how]
+    async with World(tmp_path / "home", database_url=database_url) as world:  # with a test clock
+        founded = await team_waiting_for_a_person(world)
 
         def plant(tx: Tx) -> list[str]:
             known: dict[str, Any] = {"status": NodeStatus.RUNNING, "owner": "run_gone"}
             before = NODES.get(tx, founded.node.id)
             NODES.update(tx, founded.node.id, **{**known, **changes})
             found = health.stuck(tx, is_running=True)
-            if tx.dialect == "postgres":  # whose engine would mend it before anybody looks
+            if tx.dialect == "postgres":  # the engine would repair it before doctor looks
                 NODES.update(tx, before.id, status=before.status, owner=None)
             return found
 
         world.clock.advance(seconds=3600)
         [found] = await world.store.write(plant)
         orphaned = "is running, but its process has ended."
-        by_job = database_url.startswith("postgres") and how != "nobody"
+        by_job = database_url.startswith("postgres") and how != "no owner"
         assert found.startswith(f"{founded.node.id} {orphaned if by_job else told}")
         if not by_job and not database_url.startswith("postgres"):
-            code, report = await visit(agiraph)
+            code, report = await run_doctor(agiraph)
             [line] = problems(report)["work"]
             assert (code, line.startswith(f"{founded.node.id} {told}")) == (1, True)
 
 
-def rename(url: str, table: str, to: str) -> None:
+def rename_table(url: str, table: str, to: str) -> None:
     statement = f"alter table {table} rename to {to}"
     if url.startswith("sqlite:///"):
         with closing(sqlite3.connect(url.removeprefix("sqlite:///"), timeout=30)) as connection:
@@ -355,7 +361,7 @@ def rename(url: str, table: str, to: str) -> None:
         connection.execute(statement.encode())
 
 
-async def test_background_work_that_fails_is_named_until_it_works_again(
+async def test_failing_background_work_is_reported_until_it_works_again(
     agiraph: Shell, database_url: str
 ) -> None:
     port = _free_port()
@@ -363,9 +369,9 @@ async def test_background_work_that_fails_is_named_until_it_works_again(
     address = f"http://127.0.0.1:{port}/api/readyz"
     async with agiraph.start("up") as process, aiohttp.ClientSession() as http:
         await process.says("Sign in once")
-        _, report = await visit(agiraph)
+        _, report = await run_doctor(agiraph)
         assert "background work" not in problems(report)
-        rename(database_url, "errands", "elsewhere")
+        rename_table(database_url, "errands", "elsewhere")
         assert (await agiraph("new", "Look")).code == 0
         await process.says("triggers failed: ")
         async with http.get(address) as response:
@@ -374,16 +380,16 @@ async def test_background_work_that_fails_is_named_until_it_works_again(
         assert problem["detail"].startswith("triggers has failed ")
         assert "errands" in problem["detail"]
 
-        async def named() -> list[str]:
-            _, report = await visit(agiraph)
+        async def failing_background_work() -> list[str]:
+            _, report = await run_doctor(agiraph)
             return problems(report).get("background work", [])
 
         async with asyncio.timeout(60):
-            while not (details := await named()):
+            while not (details := await failing_background_work()):
                 pass
         assert "triggers has failed " in details[0]
         assert process.has_said("Traceback") == 1, process.seen
-        rename(database_url, "elsewhere", "errands")
+        rename_table(database_url, "elsewhere", "errands")
         await process.says("triggers works again")
         async with http.get(address) as response:
             assert response.status == 200

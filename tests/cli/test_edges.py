@@ -1,4 +1,4 @@
-"""Edges of the command line: other teams, other databases, wrong models."""
+"""`agiraph run` with other teams in the home, and with a wrong model on PostgreSQL."""
 
 from typing import Any
 
@@ -6,21 +6,21 @@ import orjson
 
 from agiraph.testing import ModelServer, call, says
 from tests.cli.shell import Shell
-from tests.cli.test_run import on
+from tests.cli.test_run import use_model_server
 
 
-async def test_a_run_works_on_its_own_team_only(agiraph: Shell) -> None:
+async def test_a_run_works_only_on_its_own_team(agiraph: Shell) -> None:
     steps = [says(call("ask_human", question="Which?")), says(call("finish", summary="done"))]
     async with ModelServer(steps) as server:
-        await on(agiraph, server)("run", "First goal")
+        await use_model_server(agiraph, server)("run", "First goal")
         [question] = orjson.loads((await agiraph("inbox", "--json")).out)
         await agiraph("answer", question["id"], "This one.")
         await agiraph("run", "--model", "demo", "Second goal")
 
-    assert len(server.requests) == 1  # nobody asked to go on with the first
+    assert len(server.requests) == 1  # the second run did not continue the first team
 
 
-async def test_a_wrong_model_is_told_in_one_line_on_postgresql_too(
+async def test_a_wrong_model_is_reported_in_one_line_on_postgresql_too(
     agiraph: Shell, postgres: Any
 ) -> None:
     agiraph.environment["AGIRAPH_DATABASE_URL"] = postgres.fresh()

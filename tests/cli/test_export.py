@@ -1,4 +1,4 @@
-"""An export holds everything of a team, whoever has left it since."""
+"""An export contains all rows of a team, also those of agents that have left."""
 
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,11 @@ from agiraph.store.tx import Tx
 from agiraph.testing import World, call, says
 from tests.services.teams import add_child, found_waiting_team
 
-NOT_ROWS_OF_PEOPLE = {"passages", "deliveries", "turns", "events", "errands", "waits", "spend"}
-"""Written otherwise (turns, events, costs), made from the rest, or only needed while running."""
+NOT_EXPORTED = {"passages", "deliveries", "turns", "events", "errands", "waits", "spend"}
+"""Tables written in another form (turns, events, costs), derived, or needed only at run time."""
 
 
-async def test_an_export_holds_threads_and_messages_of_agents_that_have_left(
+async def test_an_export_contains_threads_and_messages_of_agents_that_have_left(
     world: World, tmp_path: Path
 ) -> None:
     founded, _ = await found_waiting_team(world)
@@ -50,15 +50,15 @@ async def test_an_export_holds_threads_and_messages_of_agents_that_have_left(
         "coordinator",
         "temp",
     }
-    lacking = await world.store.read(_lacking, founded, tmp_path / "out")
-    assert lacking == set[str]()
+    missing = await world.store.read(_missing_ids, founded, tmp_path / "out")
+    assert missing == set[str]()
 
 
-def _lacking(tx: Tx, founded: NewTeam, target: Path) -> set[str]:
-    """Return ids of this team's rows, of any table, that no file of the export holds."""
+def _missing_ids(tx: Tx, founded: NewTeam, target: Path) -> set[str]:
+    """Return the ids of the team's rows, of any table, that are in no file of the export."""
     written = b"".join(p.read_bytes() for p in target.rglob("*.json*")).decode()
     ids: set[str] = set()
-    for table in dump.TABLES.keys() - NOT_ROWS_OF_PEOPLE:
+    for table in dump.TABLES.keys() - NOT_EXPORTED:
         if {"id", "team_id"} <= set(dump_validation.columns_of(tx, table)):
             where = f"select id from {table} where team_id = :id"
             ids |= {str(row[0]) for row in tx.all(where, id=founded.team.id)}

@@ -1,4 +1,4 @@
-"""Prompt: lines at a terminal while output arrives, and lines of pipes, files and /dev/null."""
+"""Prompt: reads lines at a terminal while output arrives, and from pipes, files and /dev/null."""
 
 import asyncio
 import subprocess
@@ -43,7 +43,7 @@ uvloop.run(main())
 """
 
 
-async def test_keys_reach_the_line_they_were_pressed_for(tmp_path: Path) -> None:
+async def test_keys_are_read_into_the_line_they_were_typed_for(tmp_path: Path) -> None:
     program = (sys.executable, "-c", HEAD + AT_A_TERMINAL, str(tmp_path / "history"))
     async with at_terminal({}, *program) as typing:
         await typing.says("ready")
@@ -59,11 +59,11 @@ async def test_keys_reach_the_line_they_were_pressed_for(tmp_path: Path) -> None
         await typing.says("read '/board'")
         typing.types(b"\x1b[200~two\nlines\x1b[201~\r")  # pasted
         await typing.says(r"read 'two\nlines'")
-        typing.types(b"one\ntwo\n")  # pasted into a terminal that does not mark what is pasted
+        typing.types(b"one\ntwo\n")  # pasted into a terminal without bracketed paste
         await typing.says("read 'one'")
         await typing.says("read 'two'")
         typing.types(b"xyz")
-        await typing.says("xyz")  # history is loaded when a line is drawn
+        await typing.says("xyz")  # wait: the history is loaded when the line is drawn
         typing.types(b"\x7f\x7f\x7f\x1b[A\r")  # Backspace, and Up
         await typing.says("read 'two'", times=2)
         typing.types(b"\x04")  # Ctrl-D
@@ -71,7 +71,7 @@ async def test_keys_reach_the_line_they_were_pressed_for(tmp_path: Path) -> None
     assert (ended.code, "no more lines" in ended.out) == (0, True), ended.out
 
 
-async def test_lines_are_read_from_pipes_files_and_nothing(tmp_path: Path) -> None:
+async def test_lines_are_read_from_pipes_files_and_dev_null(tmp_path: Path) -> None:
     program = (sys.executable, "-c", HEAD + FROM_A_PIPE, str(tmp_path / "history"))
     words = b"one\n  two\n\xff"
     file = tmp_path / "lines"

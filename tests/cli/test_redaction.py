@@ -1,4 +1,4 @@
-"""No key in any event, thread, export, child environment or /proc that a tool can reach."""
+"""Redaction: no key in events, threads, exports, environments or what tools can read in /proc."""
 
 import base64
 import gzip
@@ -27,13 +27,13 @@ SNOOP = (
 )
 
 
-async def test_no_key_reaches_anything_that_is_written_or_started(tmp_path: Path) -> None:
+async def test_no_key_is_in_rows_exports_or_the_environment_of_commands(tmp_path: Path) -> None:
     home = tmp_path / "home"
     key = CANARIES["OPENAI_API_KEY"]
     coded = base64.b64encode(key.encode()).decode()
     snoop = SNOOP.replace("$AGIRAPH_HOME_MARK", str(home))
     script = [
-        # A model that was told the key some other way repeats it everywhere it can.
+        # The model knows the key and repeats it wherever it can.
         says(f"The key is {key}.", call("write_file", path="leak.txt", content=f"{key} {coded}")),
         says(call("bash", command=snoop)),
         says(call("send_message", to="human", content=f"psst: {key}")),
@@ -57,22 +57,22 @@ async def test_no_key_reaches_anything_that_is_written_or_started(tmp_path: Path
         key.encode().hex().encode(),
     ]
     where = [*(home.rglob("*")), *((tmp_path / "out").rglob("*"))]
-    holding = {file.name for file in where if holds(file, needles)}
-    # What the model itself put into a file is the model's; nothing of ours holds a key.
+    holding = {file.name for file in where if contains_any(file, needles)}
+    # Only the file that the model wrote contains the key, and the output of the command it ran.
     assert holding == {"leak.txt", "output"}
-    assert not [file for file in (tmp_path / "out").rglob("*") if holds(file, needles)]
+    assert not [file for file in (tmp_path / "out").rglob("*") if contains_any(file, needles)]
     outputs = [f.read_bytes() for f in home.rglob("output")]
     others = [v.encode() for n, v in CANARIES.items() if n != "OPENAI_API_KEY"]
     assert not any(needle in output for output in outputs for needle in others)
-    assert all(output.count(key.encode()) == 1 for output in outputs)  # from leak.txt, nowhere else
+    assert all(output.count(key.encode()) == 1 for output in outputs)  # printed from leak.txt
 
 
-def holds(file: Path, needles: list[bytes]) -> bool:
+def contains_any(file: Path, needles: list[bytes]) -> bool:
     return file.is_file() and any(needle in file.read_bytes() for needle in needles)
 
 
 KEY = "sk-canary=0123456789+abcdefghijklmnopqrstuvwxyz=ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-PRINTS = r"""
+PRINT_KEY_ENCODED = r"""
 k=$(cat key.txt); echo "key: $k"; echo "$k" | base64; echo "user:$k" | base64 -w0; echo
 echo "$k" | basenc --base64url; printf %s "$k" | od -An -v -tx1 | tr -d ' \n' | fold -w 60; echo
 python3 -c 'import sys, urllib.parse as u; print(u.quote(sys.argv[1]))' "$k"
@@ -81,15 +81,15 @@ head -c 1500000 /dev/zero | tr '\0' x > large.bin; echo "$k" >> large.bin
 """
 
 
-def unpacked(path: Path) -> dict[str, bytes]:
+def members_of(path: Path) -> dict[str, bytes]:
     with tarfile.open(path) as tar:
         return {m.name: tar.extractfile(m).read() for m in tar}  # type: ignore[union-attr]
 
 
-async def test_a_key_that_a_command_printed_is_in_no_backup_and_no_export(tmp_path: Path) -> None:
+async def test_a_key_printed_by_a_command_is_in_no_backup_and_no_export(tmp_path: Path) -> None:
     script = [
         says(call("write_file", path="key.txt", content=KEY)),
-        says(call("bash", command=PRINTS)),
+        says(call("bash", command=PRINT_KEY_ENCODED)),
         says(call("finish", summary="done")),
     ]
     home = tmp_path / "home"
@@ -114,8 +114,9 @@ async def test_a_key_that_a_command_printed_is_in_no_backup_and_no_export(tmp_pa
     ]
     output = b"".join(file.read_bytes() for file in home.rglob("output"))
     flat = output.replace(b"\n", b"")
-    assert [needle for needle in needles if needle not in flat] == []  # it is all there to be found
-    members = unpacked(tmp_path / "b.tar.gz")
+    # The command has printed the key in every encoding.
+    assert [needle for needle in needles if needle not in flat] == []
+    members = members_of(tmp_path / "b.tar.gz")
     files = [f for f in (tmp_path / "out").rglob("*") if f.is_file()]
     for name, data in [*members.items(), *((str(f), f.read_bytes()) for f in files)]:
         flat = data.replace(b"\n", b"")
@@ -124,7 +125,7 @@ async def test_a_key_that_a_command_printed_is_in_no_backup_and_no_export(tmp_pa
     assert {name.rpartition("/")[2] for name in members} >= {"scratch.txt", "large.bin", "output"}
     assert "Overwrote an API key in home/spool/" in saved.stderr
     assert "/scratch.txt" in saved.stderr
-    # Out of reach, and docs/operations.md says so: what was compressed.
+    # Compressed files are not redacted, as docs/operations.md says.
     [packed] = [data for name, data in members.items() if name.endswith("scratch/key.txt.gz")]
     assert gzip.decompress(packed) == raw
 

@@ -1,4 +1,4 @@
-"""`agiraph run`: to the goal and exit code 0, or to a line that says how to go on."""
+"""`agiraph run`: ends with exit code 0, or says how to continue."""
 
 import asyncio
 import os
@@ -16,8 +16,8 @@ from tests.cli.shell import Ended, Shell
 FINISH = says(call("finish", summary="All is well."))
 
 
-def on(agiraph: Shell, server: ModelServer, key: str = "sk-canary") -> Shell:
-    """The same home, with a model of the test's own."""
+def use_model_server(agiraph: Shell, server: ModelServer, key: str = "sk-canary") -> Shell:
+    """Let the commands of this shell use the scripted model server; return the shell."""
     agiraph.environment |= {
         "OPENAI_API_KEY": key,
         "OPENAI_BASE_URL": server.openai_url,
@@ -32,7 +32,7 @@ def team_in(text: str) -> str:
     return found[0]
 
 
-async def test_the_demo_reaches_every_goal_and_says_that_it_is_scripted(agiraph: Shell) -> None:
+async def test_the_demo_model_reaches_any_goal_and_says_that_it_is_scripted(agiraph: Shell) -> None:
     ended = await agiraph("run", "Show me [bold] :smile: what you can do")
 
     team = team_in(ended.out)
@@ -52,7 +52,7 @@ async def test_a_model_on_a_server_reaches_the_goal(agiraph: Shell) -> None:
         says(call("finish", summary="It is in a.md.\n:tada: [/bold] \x1b[2J")),
     ]
     async with ModelServer(steps) as server:
-        ended = await on(agiraph, server)("run", "Write it down")
+        ended = await use_model_server(agiraph, server)("run", "Write it down")
 
     team = team_in(ended.out)
     [node] = orjson.loads((await agiraph("board", team, "--json")).out)
@@ -74,12 +74,12 @@ async def test_a_model_on_a_server_reaches_the_goal(agiraph: Shell) -> None:
     assert server.requests[0].headers["authorization"] == "Bearer sk-canary"
 
 
-async def test_no_key_can_be_read_by_a_command(agiraph: Shell) -> None:
+async def test_no_api_key_can_be_read_by_a_command(agiraph: Shell) -> None:
     look = "env; cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' | sort -u"
     steps = [says(call("bash", command=look)), FINISH]
-    key = f"sk-{uuid.uuid4()}"  # that of another test may be seen for a moment as it starts
+    key = f"sk-{uuid.uuid4()}"  # unique: processes of other tests have keys of their own
     async with ModelServer(steps) as server:
-        ended = await on(agiraph, server, key)("run", "Look for keys")
+        ended = await use_model_server(agiraph, server, key)("run", "Look for keys")
 
     assert ended.code == 0
     assert server.requests[1].headers["authorization"] == f"Bearer {key}"
@@ -91,12 +91,12 @@ async def test_the_limits_for_commands_apply(agiraph: Shell) -> None:
     (agiraph.home / "agiraph.toml").write_text("[command_limits]\nfile_mib = 1\n")
     steps = [says(call("bash", command="head -c 3000000 /dev/zero > big; wc -c < big")), FINISH]
     async with ModelServer(steps) as server:
-        assert (await on(agiraph, server)("run", "Write a large file")).code == 0
+        assert (await use_model_server(agiraph, server)("run", "Write a large file")).code == 0
 
     assert "1048576" in server.requests[1].messages[-1].text
 
 
-async def test_wrong_use_is_told_in_one_line(agiraph: Shell) -> None:
+async def test_wrong_arguments_are_reported_in_one_line(agiraph: Shell) -> None:
     wrong = {
         (): 'Give a goal (agiraph run "GOAL") or continue a team (agiraph run --resume TEAM).',
         ("--resume", "b", "--turns", "9"): (
@@ -112,7 +112,7 @@ async def test_wrong_use_is_told_in_one_line(agiraph: Shell) -> None:
     ]
 
 
-async def test_what_cannot_be_begun_is_told_in_one_line(agiraph: Shell) -> None:
+async def test_a_run_that_cannot_start_is_reported_in_one_line(agiraph: Shell) -> None:
     unknown, no_key, empty, no_team = await asyncio.gather(
         agiraph("run", "--model", "nope", "a"),
         Shell(agiraph.home.with_name("b"))("run", "--model", "openai/m", "a"),
@@ -134,10 +134,10 @@ async def test_what_cannot_be_begun_is_told_in_one_line(agiraph: Shell) -> None:
     assert [(e.code, e.out, e.err.count("\n")) for e in ended] == [(1, "", 1)] * 4
 
 
-async def test_a_spent_budget_is_a_failure_with_what_there_is(agiraph: Shell) -> None:
+async def test_a_run_over_its_budget_fails_and_shows_the_partial_result(agiraph: Shell) -> None:
     steps = [says("A note.", call("write_file", path="a.md", content="x")), says("One note.")]
     async with ModelServer(steps) as server:
-        ended = await on(agiraph, server)("run", "--turns", "2", "Take notes")
+        ended = await use_model_server(agiraph, server)("run", "--turns", "2", "Take notes")
 
     assert ended.code == 1
     assert ended.out.endswith(
@@ -150,10 +150,10 @@ async def test_a_spent_budget_is_a_failure_with_what_there_is(agiraph: Shell) ->
     )
 
 
-async def test_a_refused_key_is_a_question_that_says_what_to_check(agiraph: Shell) -> None:
+async def test_a_refused_api_key_becomes_a_question_that_says_what_to_check(agiraph: Shell) -> None:
     steps = [Status(401, "Incorrect API key provided: sk-canary."), FINISH]
     async with ModelServer(steps) as server:
-        refused = await on(agiraph, server)("run", "Try")
+        refused = await use_model_server(agiraph, server)("run", "Try")
         [question] = orjson.loads((await agiraph("inbox", "--open", "--json")).out)
         await agiraph("answer", question["id"], "It has been renewed.")
         resumed = await agiraph("run", "--resume", team_in(refused.out))
@@ -170,9 +170,9 @@ async def test_a_refused_key_is_a_question_that_says_what_to_check(agiraph: Shel
     )
 
 
-async def test_a_server_nobody_reaches_is_tried_again_until_one_stops_it(agiraph: Shell) -> None:
+async def test_an_unreachable_model_is_retried_until_the_run_is_interrupted(agiraph: Shell) -> None:
     async with ModelServer([]) as server:
-        on(agiraph, server)
+        use_model_server(agiraph, server)
     async with agiraph.start("run", "Try") as running:
         await running.says("Trying again by itself.")
         running.signal(signal.SIGINT)
@@ -185,14 +185,14 @@ async def test_a_server_nobody_reaches_is_tried_again_until_one_stops_it(agiraph
         assert [t["id"] for t in orjson.loads((await agiraph("teams", "--json")).out)] == [team]
 
 
-async def test_a_question_without_a_terminal_is_answered_later(agiraph: Shell) -> None:
+async def test_without_a_terminal_a_question_is_answered_later(agiraph: Shell) -> None:
     def script(seen: Seen) -> Step:
         if seen.index == 0:
             return says(call("ask_human", question="Red or blue?"))
         return says(call("finish", summary=f"Painted it {seen.messages[-1].text}."))
 
     async with ModelServer(script) as server:
-        asked = await on(agiraph, server)("run", "Paint it")
+        asked = await use_model_server(agiraph, server)("run", "Paint it")
         team, question = team_in(asked.out), re.search(r"msg_\w+", asked.out)
         assert question is not None
         still_open = await agiraph("run", "--resume", team)
@@ -219,7 +219,7 @@ async def test_a_question_at_the_terminal_is_answered_at_the_prompt(agiraph: She
     ]
     async with (
         ModelServer(steps) as server,
-        on(agiraph, server).start_at_terminal("run", "Paint it") as running,
+        use_model_server(agiraph, server).start_at_terminal("run", "Paint it") as running,
     ):
         await running.says("your answer: ")
         running.types(b"\n")
@@ -233,9 +233,9 @@ async def test_a_question_at_the_terminal_is_answered_at_the_prompt(agiraph: She
     assert server.requests[1].messages[-1].text == "blau wie Grüße"
 
 
-async def test_whoever_leaves_the_prompt_can_come_back(agiraph: Shell) -> None:
+async def test_leaving_the_prompt_says_how_to_answer_and_continue_later(agiraph: Shell) -> None:
     async with ModelServer([says(call("ask_human", question="Which?"))]) as server:
-        async with on(agiraph, server).start_at_terminal("run", "Ask") as running:
+        async with use_model_server(agiraph, server).start_at_terminal("run", "Ask") as running:
             await running.says("your answer: ")
             running.types(b"\x04")  # Ctrl-D
             left = await running.ends()
@@ -249,7 +249,7 @@ async def test_whoever_leaves_the_prompt_can_come_back(agiraph: Shell) -> None:
     assert "Continue with: agiraph run --resume team_" in stopped.out
 
 
-async def test_a_run_that_is_stopped_or_killed_goes_on_where_it_was(
+async def test_a_stopped_or_killed_run_continues_where_it_was(
     agiraph: Shell, tmp_path: Path
 ) -> None:
     begun = tmp_path / "begun"
@@ -267,7 +267,7 @@ async def test_a_run_that_is_stopped_or_killed_goes_on_where_it_was(
                 return FINISH
 
     async with ModelServer(script) as server:
-        async with on(agiraph, server).start("run", "Take your time") as running:
+        async with use_model_server(agiraph, server).start("run", "Take your time") as running:
             assert await asyncio.to_thread(begun.read_text) == "1\n"
             running.signal(signal.SIGINT)
             stopped = await running.ends()

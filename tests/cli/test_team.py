@@ -1,4 +1,4 @@
-"""A team at work in the terminal: who joins, who does what, and how to look at each of them."""
+"""A team in the terminal: its agents, tasks and threads."""
 
 import orjson
 import pytest
@@ -6,11 +6,11 @@ import pytest
 from agiraph.testing import ModelServer, Says, call, says
 from agiraph.testing.script import Seen
 from tests.cli.shell import Shell
-from tests.cli.test_run import on
+from tests.cli.test_run import use_model_server
 
 
 def play(seen: Seen) -> Says:
-    """A coordinator that gives one part to a writer and one to a program."""
+    """A coordinator that assigns one task to a writer and one to a program."""
     answers = [message for message in seen.messages if message.role == "tool"]
     if "You are writer" in seen.system:
         return says(call("publish", summary="The poem is written."))
@@ -23,9 +23,9 @@ def play(seen: Seen) -> Says:
     return says(call("finish", summary="A poem of three lines."))
 
 
-async def test_a_team_can_be_watched_and_looked_at(agiraph: Shell) -> None:
+async def test_a_run_shows_agents_and_tasks_and_commands_show_their_threads(agiraph: Shell) -> None:
     async with ModelServer(play) as server:
-        run = await on(agiraph, server)("run", "Have a poem written")
+        run = await use_model_server(agiraph, server)("run", "Have a poem written")
     assert run.code == 0, run.out + run.err
     [team] = (agiraph.home / "teams").iterdir()
     for line in (
@@ -70,6 +70,8 @@ async def test_a_team_can_be_watched_and_looked_at(agiraph: Shell) -> None:
         (("thread", "t_9"), "There is no thread 't_9'. `agiraph agents` lists agents and threads."),
     ],
 )
-async def test_what_is_not_there_is_told(agiraph: Shell, words: tuple[str, ...], said: str) -> None:
+async def test_an_unknown_team_or_thread_is_reported(
+    agiraph: Shell, words: tuple[str, ...], said: str
+) -> None:
     ended = await agiraph(*words)
     assert (ended.code, ended.out, ended.err) == (1, "", f"agiraph: {said}\n")

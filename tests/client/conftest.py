@@ -1,4 +1,4 @@
-"""What tests of the client share: a served world, and a client of it."""
+"""Fixtures of the client's tests: a world behind a server, and a client."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Proxy: a line to a server that a test can cut."""
+"""Proxy: TCP connections to a server that a test can cut."""
 
 import asyncio
 import contextlib
@@ -12,25 +12,25 @@ from tests.api.serving import Served
 class Proxy:
     upstream: int
     swallows: int = 0
-    """How many answers it still lets vanish, after the server has given them."""
+    """How many more responses it drops after the server has sent them."""
     is_open: bool = True
     port: int = 0
     made: int = 0
-    """Lines that were made so far."""
-    _lines: set[asyncio.StreamWriter] = field(default_factory=set[asyncio.StreamWriter])
+    """How many connections were opened so far."""
+    _connections: set[asyncio.StreamWriter] = field(default_factory=set[asyncio.StreamWriter])
 
     def cut(self) -> None:
-        """Break every line there is."""
-        for writer in self._lines:
+        """Abort every open connection."""
+        for writer in self._connections:
             writer.transport.abort()
-        self._lines.clear()
+        self._connections.clear()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.made += 1
         if not self.is_open:
             return writer.transport.abort()
         to_reader, to_writer = await asyncio.open_connection("127.0.0.1", self.upstream)
-        self._lines |= {writer, to_writer}
+        self._connections |= {writer, to_writer}
         with contextlib.suppress(OSError):
             await asyncio.gather(
                 self._carry(reader, to_writer), self._carry(to_reader, writer, is_answer=True)

@@ -1,4 +1,4 @@
-"""Following: each event once and in order, however often the line breaks."""
+"""Following events: each one once and in order, however often the connection breaks."""
 
 import asyncio
 from contextlib import aclosing
@@ -17,12 +17,12 @@ from tests.api.serving import TOKEN, Served
 from tests.client.proxy import proxied
 
 
-async def founded(client: Client, goal: str) -> TeamView:
-    """A team that does nothing yet, with the number its events have come to."""
+async def idle_team(client: Client, goal: str) -> TeamView:
+    """Create a team that is not started; its view has the number of the last event."""
     return await client.team((await client.create_team(goal, start=False)).id)
 
 
-async def test_a_team_is_followed_through_broken_lines(served: Served) -> None:
+async def test_events_of_a_team_arrive_once_through_broken_connections(served: Served) -> None:
     served.world.script("ada", says(call("finish", summary="done")))
     async with (
         proxied(served) as proxy,
@@ -45,7 +45,8 @@ async def test_a_team_is_followed_through_broken_lines(served: Served) -> None:
                             break
                     case ConnectionLost():
                         lost += 1
-                        if len(seen) == head:  # it happens while nobody listens
+                        # The next event is written while the client is disconnected.
+                        if len(seen) == head:
                             await served.world.store.write(
                                 lambda tx: tx.emit(team.id, TeamPaused())
                             )
@@ -55,13 +56,13 @@ async def test_a_team_is_followed_through_broken_lines(served: Served) -> None:
     assert lost >= 1
 
 
-async def test_all_teams_are_followed_and_new_ones_from_their_beginning(served: Served) -> None:
+async def test_all_teams_are_followed_and_new_ones_from_their_first_event(served: Served) -> None:
     async with (
         proxied(served) as proxy,
         Client(f"http://127.0.0.1:{proxy.port}", TOKEN) as client,
     ):
-        old = await founded(client, "Old")
-        quiet = await founded(client, "Quiet")
+        old = await idle_team(client, "Old")
+        quiet = await idle_team(client, "Quiet")
         seen: list[tuple[str, int]] = []
         wanted = asyncio.Event()
 
@@ -77,11 +78,11 @@ async def test_all_teams_are_followed_and_new_ones_from_their_beginning(served: 
                 await wanted.wait()
 
         following = asyncio.create_task(follow())
-        await until(old.head - 1)  # what was missed of the one with a cursor, nothing of the other
+        await until(old.head - 1)  # the events after the cursor of "Old", none of "Quiet"
         proxy.is_open = False
         proxy.cut()
         direct = Client(served.origin, TOKEN, session=served.http)
-        new = await founded(direct, "New")
+        new = await idle_team(direct, "New")
         proxy.is_open = True
         await until(old.head - 1 + new.head)
         await client.pause(quiet.id)
@@ -94,8 +95,8 @@ async def test_all_teams_are_followed_and_new_ones_from_their_beginning(served: 
     ]
 
 
-async def test_words_come_as_they_are_written(served: Served, client: Client) -> None:
-    team = await founded(client, "Talk")
+async def test_reply_text_is_streamed_while_it_is_written(served: Served, client: Client) -> None:
+    team = await idle_team(client, "Talk")
     draft = PartialReply(
         team_id=TeamId(team.id),
         agent_id=AgentId(team.coordinator_id or ""),
@@ -117,15 +118,15 @@ async def test_words_come_as_they_are_written(served: Served, client: Client) ->
     assert (heard[0].offset, heard[0].lane, heard[0].agent_id) == (0, "reply", draft.agent_id)
 
 
-async def test_a_cursor_beyond_the_end_is_told_instead_of_waited_for(client: Client) -> None:
-    team = await founded(client, "Short")
+async def test_a_cursor_beyond_the_last_event_gets_a_resync(client: Client) -> None:
+    team = await idle_team(client, "Short")
     async with aclosing(client.watch(team.id, after=1000)) as frames:
         async for frame in frames:
             assert frame == Resync(team_id=team.id, head=team.head)
             break
 
 
-async def test_a_team_that_is_not_there_and_a_wrong_token_are_told(
+async def test_following_an_unknown_team_or_with_a_wrong_token_is_refused(
     served: Served, client: Client
 ) -> None:
     with pytest.raises(Declined, match="There is no team 'nope'"):

@@ -1,4 +1,4 @@
-"""Operations: whatever the API describes, the client has a method for."""
+"""Operations: the client has a method for each operation of the API."""
 
 import contextlib
 import re
@@ -14,19 +14,19 @@ ELSEWHERE: set[tuple[str, str]] = set()
 """Operations that programs do not need."""
 
 
-async def test_every_operation_of_the_api_has_a_method(served: Served) -> None:
+async def test_the_client_has_a_method_for_every_api_operation(served: Served) -> None:
     asked: set[tuple[str, str]] = set()
 
-    async def note(_: object, __: object, params: aiohttp.TraceRequestStartParams) -> None:
+    async def record(_: object, __: object, params: aiohttp.TraceRequestStartParams) -> None:
         asked.add((params.method, params.url.raw_path))
 
     trace = aiohttp.TraceConfig()
-    trace.on_request_start.append(note)
+    trace.on_request_start.append(record)
     async with (
         aiohttp.ClientSession(trace_configs=[trace]) as session,
         Client(served.origin, TOKEN, session=session) as client,
     ):
-        await _everything(client)
+        await _call_every_method(client)
 
     described = {
         (method.upper(), path)
@@ -36,18 +36,18 @@ async def test_every_operation_of_the_api_has_a_method(served: Served) -> None:
     missing = {
         (method, path)
         for method, path in described - ELSEWHERE
-        if not any(m == method and _fits(path, seen) for m, seen in asked)
+        if not any(m == method and _matches(path, seen) for m, seen in asked)
     }
     assert missing == set()
 
 
-def _fits(template: str, path: str) -> bool:
+def _matches(template: str, path: str) -> bool:
     pattern = re.sub(r"\\\{path\\\}", ".+", re.escape(template))
     return re.fullmatch(re.sub(r"\\\{\w+\\\}", "[^/]+", pattern), path) is not None
 
 
-async def _everything(client: Client) -> None:
-    """Call every method once; what is not there is refused, which is answer enough."""
+async def _call_every_method(client: Client) -> None:
+    """Call every method once. A refusal because an id does not exist is fine."""
     team = await client.create_team("Count", start=False)
     agent = team.coordinator_id
     assert agent is not None

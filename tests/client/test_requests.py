@@ -1,4 +1,4 @@
-"""Requests: every operation has a method, refusals keep their words, lost answers are asked for."""
+"""Requests: errors carry the server's message, and safe requests are retried."""
 
 import socket
 
@@ -10,7 +10,7 @@ from tests.api.serving import TOKEN, Served
 from tests.client.proxy import proxied
 
 
-async def test_a_refusal_is_raised_in_the_servers_own_words(client: Client) -> None:
+async def test_a_refusal_is_raised_with_the_servers_message(client: Client) -> None:
     with pytest.raises(Declined, match=r"There is no team 'nope'\. `agiraph teams` lists") as told:
         await client.team("nope")
     assert told.value.status == 404
@@ -19,16 +19,16 @@ async def test_a_refusal_is_raised_in_the_servers_own_words(client: Client) -> N
     assert told.value.status == 422
 
 
-async def test_a_wrong_token_is_told_as_such(served: Served) -> None:
+async def test_a_wrong_token_is_reported_as_unknown(served: Served) -> None:
     async with Client(served.origin, "wrong") as client:
         with pytest.raises(Declined, match="This token is unknown") as told:
             await client.teams()
     assert told.value.status == 401
 
 
-async def test_where_nobody_listens_it_is_said_how_to_start() -> None:
+async def test_without_a_server_the_error_says_how_to_start_one() -> None:
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # not listening: whoever connects is turned away
+        taken.bind(("127.0.0.1", 0))  # bound but not listening: connections are refused
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
         async with Client(url, "x") as client:
             with pytest.raises(Unreachable) as told:
@@ -36,7 +36,7 @@ async def test_where_nobody_listens_it_is_said_how_to_start() -> None:
     assert str(told.value) == f"No agiraph is running at {url}; start it with `agiraph up`."
 
 
-async def test_a_lost_answer_is_asked_for_again_and_nothing_is_done_twice(served: Served) -> None:
+async def test_a_request_whose_response_was_lost_is_retried_and_acts_once(served: Served) -> None:
     async with (
         proxied(served) as proxy,
         Client(f"http://127.0.0.1:{proxy.port}", TOKEN) as client,
@@ -53,7 +53,7 @@ async def test_a_lost_answer_is_asked_for_again_and_nothing_is_done_twice(served
     assert proxy.swallows == 0
 
 
-async def test_what_has_no_key_is_not_asked_twice_when_it_may_have_been_done(
+async def test_a_request_without_idempotency_key_is_not_retried_after_a_lost_response(
     served: Served,
 ) -> None:
     async with (
@@ -69,7 +69,7 @@ async def test_what_has_no_key_is_not_asked_twice_when_it_may_have_been_done(
     assert deeds == ["/api/teams", f"/api/teams/{team.id}/pause"]
 
 
-async def test_a_server_that_is_away_for_a_moment_is_waited_for(served: Served) -> None:
+async def test_reads_are_retried_while_the_server_is_unreachable(served: Served) -> None:
     async with (
         proxied(served) as proxy,
         Client(f"http://127.0.0.1:{proxy.port}", TOKEN) as client,
@@ -80,7 +80,7 @@ async def test_a_server_that_is_away_for_a_moment_is_waited_for(served: Served) 
         assert await client.teams() == []
 
 
-async def test_names_may_hold_anything(client: Client) -> None:
+async def test_team_names_with_special_characters_are_escaped_in_urls(client: Client) -> None:
     names = ["a/b", "Größe & Co?", "50% #1", "..", "a b"]
     made = {name: (await client.create_team("x", name=name, start=False)).id for name in names}
     assert {name: (await client.team(name)).id for name in names if name != ".."} == {
@@ -88,6 +88,6 @@ async def test_names_may_hold_anything(client: Client) -> None:
     }
 
 
-async def test_a_client_that_was_not_opened_says_how() -> None:
+async def test_a_client_outside_async_with_says_how_to_open_it() -> None:
     with pytest.raises(RuntimeError, match="async with"):
         await Client("http://127.0.0.1:1", "x").teams()

@@ -12,7 +12,7 @@ from agiraph.providers.base import Reply
 from agiraph.providers.http import HttpClient, Response
 from agiraph.testing import Call, ModelServer, Says, says
 from tests.conformance.conftest import PROVIDERS, ModelOn, Provider, WireModel
-from tests.providers.said import request
+from tests.providers.transcripts import request
 
 ANTHROPIC, OPENAI, GEMINI, OPENROUTER, _ = PROVIDERS
 TWO = (Call("bash", {"command": "ls"}, id="a"), Call("read_file", {"path": "ä.md"}, id="b"))

@@ -19,7 +19,7 @@ from agiraph.testing.model_server import Script, Seen, Step
 from tests.conformance.conftest import ModelOn, WireModel
 from tests.conformance.faults import EMPTY, FAULTS, FORMS, Fault, Form, end_of_empty
 from tests.conformance.threads import SPEC
-from tests.providers.said import request, thread
+from tests.providers.transcripts import request, thread
 
 ERRORS: dict[str, type[ModelError]] = {
     "unavailable": ModelUnavailable,

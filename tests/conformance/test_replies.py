@@ -16,7 +16,7 @@ from agiraph.testing.model_server.form import Format
 from agiraph.testing.model_server.gemini import Gemini
 from agiraph.testing.model_server.openai import OpenAI
 from tests.conformance.conftest import KEY, ModelOn, Provider
-from tests.providers.said import request, thread, tool_call
+from tests.providers.transcripts import request, thread, tool_call
 
 FORMATS: dict[str, Format] = {"openai": OpenAI(), "anthropic": Anthropic(), "gemini": Gemini()}
 SCHEMA = {

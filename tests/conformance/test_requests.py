@@ -20,7 +20,7 @@ from tests.conformance.threads import (
     SPEC,
     broken_call,
 )
-from tests.providers.said import request, thread, tool_call, turn
+from tests.providers.transcripts import request, thread, tool_call, turn
 
 ANTHROPIC, OPENAI, GEMINI, OPENROUTER, HOUSE = PROVIDERS
 CACHED = {"type": "ephemeral"}

@@ -25,7 +25,7 @@ from tests.conformance.threads import (
     play_story,
     tool_answers,
 )
-from tests.providers.said import thread, turn
+from tests.providers.transcripts import thread, turn
 
 ANTHROPIC, OPENAI, GEMINI, OPENROUTER, HOUSE = PROVIDERS
 SEALED = signature(THOUGHT)

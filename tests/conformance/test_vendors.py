@@ -13,7 +13,7 @@ from agiraph.testing import ModelServer, says
 from agiraph.testing.model_server import Garbage, Seen, Status, Step
 from tests.conformance.conftest import PROVIDERS, ModelOn, Provider
 from tests.conformance.threads import SPEC, as_turn, tool_answers
-from tests.providers.said import request, thread, tool_call
+from tests.providers.transcripts import request, thread, tool_call
 
 ANTHROPIC, OPENAI, GEMINI, OPENROUTER, HOUSE = PROVIDERS
 Part = dict[str, Any]

@@ -8,7 +8,7 @@ from agiraph.domain.chat import Attachment, ToolCall, ToolSpec, Turn
 from agiraph.providers.base import Reply, Request
 from agiraph.testing import Call, ModelServer, says
 from tests.conformance.conftest import WireModel
-from tests.providers.said import thread, tool_call, turn
+from tests.providers.transcripts import thread, tool_call, turn
 
 SPEC = ToolSpec(
     name="read_file",

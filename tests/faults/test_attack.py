@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.box import Box
 from tests.conftest import SweepLog, _free_port
 from tests.faults.attack.attack import attack
 from tests.faults.attack.context import Violation
 from tests.faults.attack.planted import ALL
+from tests.time_box import TimeBox
 
 KILLS = 6
 MANY_KILLS = 200
@@ -31,15 +31,15 @@ async def test_random_kills_of_the_whole_server_lose_and_repeat_nothing(
 
 @pytest.mark.long(share=0.75)
 async def test_very_many_random_kills_of_the_whole_server_lose_and_repeat_nothing(
-    tmp_path: Path, sweep_log: SweepLog, box: Box, seed: int
+    tmp_path: Path, sweep_log: SweepLog, time_box: TimeBox, seed: int
 ) -> None:
     campaign = 0
-    while campaign == 0 or box.is_open:
+    while campaign == 0 or time_box.is_open:
         folder = tmp_path / str(campaign)
         folder.mkdir()
 
         def continues(kills: int, first: bool = campaign == 0) -> bool:
-            return kills < MANY_KILLS and (first or box.is_open)
+            return kills < MANY_KILLS and (first or time_box.is_open)
 
         async with attack(folder, _free_port(), seed=seed + campaign) as attacked:
             counts = await attacked.run(continues)

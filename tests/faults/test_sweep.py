@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.box import Box
 from tests.conftest import SweepLog
 from tests.faults import mutants
 from tests.faults.sweep_process import SCENARIOS, sweep_by_kind, sweep_in_pairs, sweep_points
+from tests.time_box import TimeBox
 
 FEWEST = {"teamwork": 450, "life": 330}
 """The fewest fault points of these scenarios, however commits are grouped; others have fifty."""
@@ -49,9 +49,9 @@ def test_a_planted_bug_passes_a_clean_run_and_is_caught(name: str, sweep_log: Sw
 @pytest.mark.long(share=0.02)
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_second_kill_in_the_recovery_loses_nothing(
-    name: str, box: Box, seed: int, sweep_log: SweepLog
+    name: str, time_box: TimeBox, seed: int, sweep_log: SweepLog
 ) -> None:
-    report = sweep_in_pairs(name, seconds=box.left, at_least=FEWEST_PAIRS, seed=seed)
+    report = sweep_in_pairs(name, seconds=time_box.left, at_least=FEWEST_PAIRS, seed=seed)
     sweep_log.append(f"pairs, seed {seed}, of {report}")
     assert report.violations == []
     assert report.kills >= FEWEST_PAIRS

@@ -1,4 +1,4 @@
-"""Commands end as they should, say so, and leave nobody behind, whoever dies first."""
+"""Commands: results, output, timeouts and kills; no process is left behind."""
 
 import asyncio
 import contextlib
@@ -42,23 +42,23 @@ asyncio.run(run(home / "spool", **todo, on_output=lambda piece: os.write(1, piec
 """
 
 
-class Heard:
-    """A listener that one can wait for."""
+class OutputListener:
+    """A listener for output, with an event for each of the given words."""
 
     def __init__(self, *words: bytes) -> None:
-        self.said = {word: asyncio.Event() for word in words}
+        self.events = {word: asyncio.Event() for word in words}
         self.bytes = b""
 
     def __call__(self, piece: bytes) -> None:
         self.bytes = self.bytes[-1000:] + piece
-        for word, event in self.said.items():
+        for word, event in self.events.items():
             if word in self.bytes:
                 event.set()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A place to run in, one of the ways to be isolated, and processes that one can find."""
+    """A home, a way of isolation, and a mark by which a test finds its processes."""
 
     home: Path
     isolation: str
@@ -66,7 +66,7 @@ class Case:
 
     @property
     def endless(self) -> str:
-        """A command of four processes, most of them hard to get rid of."""
+        """A command of four processes, most of them detached; the shell ignores SIGTERM."""
         return f"""
         trap '' TERM
         bash -c 'exec -a {self.mark} sleep 1000' &
@@ -77,8 +77,8 @@ class Case:
         exec -a {self.mark} sleep 1000
         """
 
-    def alive(self) -> list[int]:
-        """The processes with the mark on their command line: the supervisor has it, too."""
+    def marked_processes(self) -> list[int]:
+        """Return the processes with the mark on their command line, the supervisor included."""
         found: list[int] = []
         for process in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
@@ -92,7 +92,9 @@ def case(request: pytest.FixtureRequest, tmp_path: Path) -> Case:
     return Case(home=tmp_path, isolation=request.param)
 
 
-async def sh(home: Path, command: str, isolation: str = "", **options: Any) -> CommandResult:
+async def run_command(
+    home: Path, command: str, isolation: str = "", **options: Any
+) -> CommandResult:
     extra = {supervisor.ISOLATION: isolation} if isolation else {}
     given: dict[str, Any] = {"cwd": home, "timeout": 60, "env": child_environment(home, extra)}
     return await run(home / "spool", command=command, **(given | options))
@@ -102,7 +104,7 @@ async def sh(home: Path, command: str, isolation: str = "", **options: Any) -> C
 async def runtime(
     home: Path, command: str, isolation: str = "", die_at: str = "never"
 ) -> AsyncGenerator[asyncio.subprocess.Process, None]:
-    """A process of its own that runs the command; in the end it is killed."""
+    """Run the command in another process, which is killed at the end of the block."""
     (home / "command").write_text(command)
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", RUNTIME, str(home), isolation, die_at),
@@ -121,15 +123,15 @@ async def runtime(
 
 
 @contextlib.contextmanager
-def all_gone_within(seconds: float, pids: list[int]) -> Generator[None, None, None]:
-    """What happens inside makes all of them end, in time."""
+def assert_all_end_within(seconds: float, pids: list[int]) -> Generator[None, None, None]:
+    """Check that the block makes all these processes end in time."""
     assert pids
     waiting = [os.pidfd_open(pid) for pid in pids]
     deadline = time.monotonic() + seconds
     yield
     for process in waiting:
         left = max(0.0, deadline - time.monotonic())
-        assert select.select([process], [], [], left)[0], "somebody lives on"
+        assert select.select([process], [], [], left)[0], "a process is still running"
         os.close(process)
 
 
@@ -137,12 +139,12 @@ def spooled(home: Path, name: str, field: str) -> int:
     return orjson.loads((home / "spool" / name).read_bytes())[field]
 
 
-def fate(result: CommandResult | None) -> tuple[str, int | None, str] | None:
+def outcome(result: CommandResult | None) -> tuple[str, int | None, str] | None:
     return result and (result.ended, result.exit_code, result.output)
 
 
-def memory(pid: int, field: str) -> int:
-    """A size in /proc/PID/status, in KiB."""
+def memory_kib(pid: int, field: str) -> int:
+    """Return a size from /proc/PID/status, in KiB."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(field))
 
@@ -155,39 +157,39 @@ def memory(pid: int, field: str) -> int:
         ("read pid rest < /proc/self/stat; exit $(( pid - $$ ))", 0, None),
     ],
 )
-async def test_an_exit_code_is_what_a_shell_would_say(
+async def test_the_exit_code_is_that_of_a_shell(
     case: Case, command: str, code: int, killed_by: int | None
 ) -> None:
-    assert fate(await sh(case.home, command, case.isolation)) == ("exited", code, "")
+    assert outcome(await run_command(case.home, command, case.isolation)) == ("exited", code, "")
     assert spooled(case.home, "result.json", "signal") == killed_by
 
 
-async def test_output_and_errors_come_in_the_order_they_were_written(tmp_path: Path) -> None:
-    heard = Heard()
+async def test_stdout_and_stderr_are_kept_in_the_order_of_writing(tmp_path: Path) -> None:
+    heard = OutputListener()
     command = "for i in 1 2 3; do echo out$i; echo err$i >&2; done"
-    result = await sh(tmp_path, command, on_output=heard)
+    result = await run_command(tmp_path, command, on_output=heard)
 
     assert result.output == "out1\nerr1\nout2\nerr2\nout3\nerr3\n"
     assert heard.bytes == result.output.encode() == result.output_path.read_bytes()
 
 
-async def test_a_long_output_is_shown_by_its_head_and_its_tail(tmp_path: Path) -> None:
-    result = await sh(tmp_path, "echo first; printf 'x%.0s' {1..100000}; echo; echo last")
+async def test_of_a_long_output_head_and_tail_are_shown(tmp_path: Path) -> None:
+    result = await run_command(tmp_path, "echo first; printf 'x%.0s' {1..100000}; echo; echo last")
 
     head, tail = "first\n" + "x" * 7994, "x" * 7994 + "\nlast\n"
     note = f"\n… 84012 bytes left out; the whole output is in {result.output_path} …\n"
     assert (result.output, result.output_bytes) == (head + note + tail, 100012)
 
 
-async def test_no_kind_of_output_shows_more_than_16_kilobytes(tmp_path: Path) -> None:
-    result = await sh(tmp_path, "head -c 16000 /dev/urandom")
+async def test_at_most_16_kib_of_output_are_shown_even_of_binary_data(tmp_path: Path) -> None:
+    result = await run_command(tmp_path, "head -c 16000 /dev/urandom")
 
     assert 15_000 < len(result.output.encode()) <= 16 * 1024
     assert "bytes left out" in result.output
 
 
-async def test_beyond_the_cap_output_is_counted_and_its_end_is_kept(tmp_path: Path) -> None:
-    result = await sh(tmp_path, "head -c 300000000 /dev/zero; echo the end")
+async def test_output_over_the_cap_is_counted_and_its_end_is_kept(tmp_path: Path) -> None:
+    result = await run_command(tmp_path, "head -c 300000000 /dev/zero; echo the end")
 
     assert (result.output_bytes, result.output[-8:]) == (300_000_008, "the end\n")
     assert -20_000 < result.output_path.stat().st_size - supervisor.OUTPUT_CAP <= 0
@@ -196,28 +198,28 @@ async def test_beyond_the_cap_output_is_counted_and_its_end_is_kept(tmp_path: Pa
 
 async def test_a_hundred_megabytes_of_output_take_no_memory(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "go")
-    heard = Heard(b"ready", b"done")
+    heard = OutputListener(b"ready", b"done")
     command = "echo ready; read < go; head -c 100000000 /dev/zero; echo done; read < go"
-    task = asyncio.create_task(sh(tmp_path, command, on_output=heard))
-    await heard.said[b"ready"].wait()
+    task = asyncio.create_task(run_command(tmp_path, command, on_output=heard))
+    await heard.events[b"ready"].wait()
     pid = spooled(tmp_path, "started.json", "pid")
-    before = memory(os.getpid(), "VmRSS"), memory(pid, "VmHWM")
+    before = memory_kib(os.getpid(), "VmRSS"), memory_kib(pid, "VmHWM")
     (tmp_path / "go").write_text("\n")
-    await heard.said[b"done"].wait()
-    after = memory(os.getpid(), "VmRSS"), memory(pid, "VmHWM")
+    await heard.events[b"done"].wait()
+    after = memory_kib(os.getpid(), "VmRSS"), memory_kib(pid, "VmHWM")
     (tmp_path / "go").write_text("\n")
 
     assert (await task).output_bytes == 100_000_011
     assert max(after[0] - before[0], after[1] - before[1]) < 16 * 1024
 
 
-async def test_a_command_sees_nothing_of_our_environment_but_what_is_allowed(
+async def test_a_command_gets_only_the_allowed_environment_variables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("ANTHROPIC_API_KEY", "AWS_SECRET_ACCESS_KEY", "LD_CANARY", "BASH_ENV"):
         monkeypatch.setenv(name, "canary")
     env = child_environment(tmp_path, {"DECLARED": "yes"})
-    result = await sh(tmp_path, "env", env=env)
+    result = await run_command(tmp_path, "env", env=env)
 
     assert set(env) <= {*commands.INHERITED, "HOME", "DECLARED"}
     seen = dict(line.split("=", 1) for line in result.output.splitlines())
@@ -225,39 +227,39 @@ async def test_a_command_sees_nothing_of_our_environment_but_what_is_allowed(
     assert set(seen) <= {*env, "PWD", "SHLVL", "_"}
 
 
-async def test_without_bash_there_is_sh_and_nothing_to_read(tmp_path: Path) -> None:
+async def test_without_bash_a_command_runs_in_sh_with_empty_stdin(tmp_path: Path) -> None:
     (tmp_path / "sh").symlink_to("/bin/sh")
-    result = await sh(tmp_path, "read line || echo ${0##*/}", env={"PATH": str(tmp_path)})
+    result = await run_command(tmp_path, "read line || echo ${0##*/}", env={"PATH": str(tmp_path)})
 
     assert result.output == "sh\n"
 
 
-async def test_a_timeout_ends_what_ignores_sigterm(case: Case) -> None:
-    result = await sh(case.home, case.endless, case.isolation, timeout=2)
+async def test_a_timeout_kills_processes_that_ignore_sigterm(case: Case) -> None:
+    result = await run_command(case.home, case.endless, case.isolation, timeout=2)
 
-    assert case.alive() == []
-    assert fate(result) == ("timed_out", None, "ready\n")
+    assert case.marked_processes() == []
+    assert outcome(result) == ("timed_out", None, "ready\n")
     assert 2.0 + supervisor.GRACE <= result.seconds < 5.0 + supervisor.GRACE
 
 
-async def test_a_cancelled_command_may_tidy_up_before_it_is_gone(case: Case) -> None:
-    heard = Heard(b"ready", b"tidied up")
+async def test_a_cancelled_command_may_clean_up_before_it_is_killed(case: Case) -> None:
+    heard = OutputListener(b"ready", b"tidied up")
     stubborn = f"trap '' TERM; echo ready; exec -a {case.mark} sleep 1000"
     command = f'trap "echo tidied up; exit" TERM; setsid bash -c "{stubborn}" & wait'
-    task = asyncio.create_task(sh(case.home, command, case.isolation, on_output=heard))
-    await heard.said[b"ready"].wait()
+    task = asyncio.create_task(run_command(case.home, command, case.isolation, on_output=heard))
+    await heard.events[b"ready"].wait()
     task.cancel()
-    await heard.said[b"tidied up"].wait()
-    task.cancel()  # impatience changes nothing
+    await heard.events[b"tidied up"].wait()
+    task.cancel()  # a second cancellation changes nothing
     with pytest.raises(asyncio.CancelledError):
         await task
 
-    assert case.alive() == []
-    assert fate(resolve(case.home / "spool")) == ("cancelled", None, "ready\ntidied up\n")
+    assert case.marked_processes() == []
+    assert outcome(resolve(case.home / "spool")) == ("cancelled", None, "ready\ntidied up\n")
 
 
-def planted(how: str, is_stubborn: bool, below: list[tuple[str, int]]) -> tuple[str, int]:
-    """A process that starts others, as a line of bash, and how many they are together."""
+def process_tree(how: str, is_stubborn: bool, below: list[tuple[str, int]]) -> tuple[str, int]:
+    """Return a line of bash that starts a tree of processes, and their number."""
     lines = ["trap '' TERM HUP"] if is_stubborn else []
     lines += [line for line, _ in below] + ["echo up >&9", "exec -a MARK sleep 1000"]
     return how.format("bash -c " + shlex.quote("\n".join(lines))), 1 + sum(
@@ -265,10 +267,12 @@ def planted(how: str, is_stubborn: bool, below: list[tuple[str, int]]) -> tuple[
     )
 
 
-ways = st.sampled_from(["{} &", "setsid {} &", "( {} & ) &", "( setsid {} & ) &"])
+ways_to_start = st.sampled_from(["{} &", "setsid {} &", "( {} & ) &", "( setsid {} & ) &"])
 trees = st.recursive(
-    st.builds(planted, ways, st.booleans(), st.just([])),
-    lambda below: st.builds(planted, ways, st.booleans(), st.lists(below, max_size=3)),
+    st.builds(process_tree, ways_to_start, st.booleans(), st.just([])),
+    lambda below: st.builds(
+        process_tree, ways_to_start, st.booleans(), st.lists(below, max_size=3)
+    ),
     max_leaves=8,
 )
 
@@ -276,56 +280,62 @@ trees = st.recursive(
 @pytest.mark.parametrize("isolation", ["pid", "user", "plain"])
 @settings(max_examples=int(os.environ.get("AGIRAPH_TREES", "8")), deadline=None)
 @given(tree=trees)
-def test_no_tree_of_processes_outlives_its_command(isolation: str, tree: tuple[str, int]) -> None:
+def test_no_process_of_a_tree_outlives_its_command(isolation: str, tree: tuple[str, int]) -> None:
     script, size = tree
     count = f"for ((i = 0; i < {size}; i++)); do read -r -u 9; done; echo $i"
     with tempfile.TemporaryDirectory() as home:
         case = Case(home=Path(home), isolation=isolation)
         command = f"mkfifo up; exec 9<>up\n{script.replace('MARK', case.mark)}\n{count}"
-        result = asyncio.run(sh(case.home, command, isolation))
+        result = asyncio.run(run_command(case.home, command, isolation))
 
-    assert case.alive() == []
-    assert fate(result) == ("exited", 0, f"{size}\n")
+    assert case.marked_processes() == []
+    assert outcome(result) == ("exited", 0, f"{size}\n")
 
 
-async def test_somebody_who_holds_the_pipe_open_cannot_block_us(tmp_path: Path) -> None:
+async def test_a_process_that_keeps_the_output_pipe_open_does_not_block_the_result(
+    tmp_path: Path,
+) -> None:
     os.mkfifo(tmp_path / "go")
-    heard = Heard(b"ready")
-    task = asyncio.create_task(sh(tmp_path, "echo ready; read < go", on_output=heard))
-    await heard.said[b"ready"].wait()
+    heard = OutputListener(b"ready")
+    task = asyncio.create_task(run_command(tmp_path, "echo ready; read < go", on_output=heard))
+    await heard.events[b"ready"].wait()
     [shell] = supervisor.descendants(spooled(tmp_path, "started.json", "warden"))
     held = os.open(f"/proc/{shell}/fd/1", os.O_WRONLY)
     (tmp_path / "go").write_text("\n")
 
-    assert fate(await task) == ("exited", 0, "ready\n")
+    assert outcome(await task) == ("exited", 0, "ready\n")
     os.close(held)
 
 
-async def test_a_killed_runtime_takes_its_command_along_within_a_second(case: Case) -> None:
+async def test_the_command_of_a_killed_runtime_ends_within_a_second(case: Case) -> None:
     async with runtime(case.home, case.endless, case.isolation) as process:
-        with all_gone_within(1.0, case.alive()):
+        with assert_all_end_within(1.0, case.marked_processes()):
             process.kill()
 
-    assert fate(resolve(case.home / "spool")) == ("interrupted", None, "ready\n")
+    assert outcome(resolve(case.home / "spool")) == ("interrupted", None, "ready\n")
     assert spooled(case.home, "result.json", "output_bytes") == 6
 
 
-async def test_what_ended_before_the_runtime_died_is_not_in_doubt(tmp_path: Path) -> None:
+async def test_the_result_of_a_command_that_ended_before_the_runtime_was_killed_is_known(
+    tmp_path: Path,
+) -> None:
     os.mkfifo(tmp_path / "go")
     async with runtime(tmp_path, "echo ready; read word < go; echo $word; exit 7") as process:
         process.send_signal(signal.SIGSTOP)
-        with all_gone_within(20, [spooled(tmp_path, "started.json", "pid")]):
+        with assert_all_end_within(20, [spooled(tmp_path, "started.json", "pid")]):
             (tmp_path / "go").write_text("really\n")
 
-    assert fate(resolve(tmp_path / "spool")) == ("exited", 7, "ready\nreally\n")
+    assert outcome(resolve(tmp_path / "spool")) == ("exited", 7, "ready\nreally\n")
 
 
 @pytest.mark.parametrize("point", ["fx:before:spawn", "fx:after:spawn", "fx:after:command"])
-async def test_after_a_kill_at_any_point_nothing_is_done_twice(tmp_path: Path, point: str) -> None:
+async def test_after_a_kill_at_any_fault_point_the_command_runs_at_most_once(
+    tmp_path: Path, point: str
+) -> None:
     command = "echo once >> effect; exit 7"
     async with runtime(tmp_path, command, die_at=point) as process:
         await process.wait()
-    known, again = resolve(tmp_path / "spool"), await sh(tmp_path, command)
+    known, again = resolve(tmp_path / "spool"), await run_command(tmp_path, command)
 
     possible = {"fx:before:spawn": [None], "fx:after:command": [again]}
     assert known in possible.get(point, [None, again])
@@ -333,68 +343,74 @@ async def test_after_a_kill_at_any_point_nothing_is_done_twice(tmp_path: Path, p
 
 
 async def test_a_killed_supervisor_is_an_interrupted_command(case: Case) -> None:
-    heard = Heard(b"ready")
-    task = asyncio.create_task(sh(case.home, case.endless, case.isolation, on_output=heard))
-    await heard.said[b"ready"].wait()
-    with all_gone_within(1.0, case.alive()):
+    heard = OutputListener(b"ready")
+    task = asyncio.create_task(
+        run_command(case.home, case.endless, case.isolation, on_output=heard)
+    )
+    await heard.events[b"ready"].wait()
+    with assert_all_end_within(1.0, case.marked_processes()):
         os.kill(spooled(case.home, "started.json", "pid"), signal.SIGKILL)
         result = await task
 
-    assert fate(result) == ("interrupted", None, "ready\n")
-    assert await sh(case.home, case.endless) == result
+    assert outcome(result) == ("interrupted", None, "ready\n")
+    assert await run_command(case.home, case.endless) == result
 
 
-async def test_a_frozen_supervisor_is_killed_by_whoever_asks(case: Case) -> None:
+async def test_a_stopped_supervisor_is_killed_when_the_spool_is_resolved(case: Case) -> None:
     async with runtime(case.home, case.endless, case.isolation):
         os.kill(spooled(case.home, "started.json", "pid"), signal.SIGSTOP)
-    with all_gone_within(3.5, case.alive()):
+    with assert_all_end_within(3.5, case.marked_processes()):
         result = resolve(case.home / "spool")
 
-    assert fate(result) == ("interrupted", None, "ready\n")
+    assert outcome(result) == ("interrupted", None, "ready\n")
 
 
 async def test_a_supervisor_and_its_runtime_may_be_killed_together(case: Case) -> None:
     async with runtime(case.home, case.endless, case.isolation) as process:
-        process.send_signal(signal.SIGSTOP)  # so that it cannot help
+        process.send_signal(signal.SIGSTOP)  # it cannot clean up
         pid = spooled(case.home, "started.json", "pid")
-        # Without a namespace the others have to wait for somebody who resolves the spool.
-        with all_gone_within(1.0, [pid] if case.isolation == "plain" else case.alive()):
+        # Without a namespace the other processes end only when the spool is resolved.
+        with assert_all_end_within(
+            1.0, [pid] if case.isolation == "plain" else case.marked_processes()
+        ):
             os.kill(pid, signal.SIGKILL)
 
-    assert fate(resolve(case.home / "spool")) == ("interrupted", None, "ready\n")
-    assert case.alive() == []
+    assert outcome(resolve(case.home / "spool")) == ("interrupted", None, "ready\n")
+    assert case.marked_processes() == []
 
 
 async def test_a_command_that_was_run_is_not_run_again(tmp_path: Path) -> None:
-    first = await sh(tmp_path, "echo once | tee -a effect")
+    first = await run_command(tmp_path, "echo once | tee -a effect")
 
-    assert await sh(tmp_path, "echo once | tee -a effect") == first
+    assert await run_command(tmp_path, "echo once | tee -a effect") == first
     assert (tmp_path / "effect").read_text() == "once\n"
     with pytest.raises(Conflict, match="Another command was run in"):
-        await sh(tmp_path, "echo twice")
+        await run_command(tmp_path, "echo twice")
 
 
 @pytest.mark.parametrize(
     ("command", "why"),
     [("a\0b", "NUL"), ("#" * 131_072, "from a file"), ("\ud800", "text"), ("true", "no folder")],
 )
-async def test_what_cannot_be_run_is_refused(tmp_path: Path, command: str, why: str) -> None:
+async def test_an_invalid_command_or_folder_is_refused(
+    tmp_path: Path, command: str, why: str
+) -> None:
     cwd = tmp_path / "nowhere" if why == "no folder" else tmp_path
     with pytest.raises(Refused, match=why):
-        await sh(tmp_path, command, cwd=cwd)
+        await run_command(tmp_path, command, cwd=cwd)
     assert not (tmp_path / "spool").exists()
 
 
 async def test_a_supervisor_that_cannot_start_is_an_interrupted_command(tmp_path: Path) -> None:
-    result = await sh(tmp_path, "true", env={"TOO_LONG": "x" * 200_000})
+    result = await run_command(tmp_path, "true", env={"TOO_LONG": "x" * 200_000})
 
     assert (result.ended, result.exit_code, result.output_bytes) == ("interrupted", None, 0)
     assert "Argument list too long" in result.output
     assert (resolve(tmp_path / "spool"), resolve(tmp_path / "nowhere")) == (None, None)
 
 
-async def test_what_cannot_be_written_down_is_not_begun(tmp_path: Path) -> None:
+async def test_a_command_whose_start_cannot_be_recorded_does_not_run(tmp_path: Path) -> None:
     (tmp_path / "spool" / "started.json.tmp").mkdir(parents=True)
-    result = await sh(tmp_path, "touch effect")
+    result = await run_command(tmp_path, "touch effect")
 
     assert (result.ended, (tmp_path / "effect").exists()) == ("interrupted", False)

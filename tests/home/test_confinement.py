@@ -1,4 +1,4 @@
-"""A command sees of the home what its node may see, and an offline one reaches nobody."""
+"""Confinement: a command sees only the parts of the home that its node may see."""
 
 import os
 import socket
@@ -16,7 +16,7 @@ from agiraph.home.commands import CommandResult, child_environment, run
 from agiraph.home.sandbox import View
 
 pytestmark = pytest.mark.skipif(
-    not sandbox.is_possible(), reason="this kernel lets nobody be confined"
+    not sandbox.is_possible(), reason="commands cannot be confined on this kernel"
 )
 
 OPEN, OFFLINE = False, True
@@ -24,7 +24,7 @@ OPEN, OFFLINE = False, True
 
 @dataclass(slots=True)
 class Scene:
-    """A home with two teams, and commands of one node in it."""
+    """A home with two teams, and a node whose commands are run."""
 
     home: Path
     database: Path
@@ -97,7 +97,7 @@ Sh = Callable[[str], Awaitable[tuple[int | None, str]]]
 
 @pytest.fixture(params=["pid", "user"])
 def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Scene:
-    """Once in the pid namespace that root gets, once in the user namespace of anybody else."""
+    """Run the test in the pid namespace of root and in the user namespace of other users."""
     if request.param == "pid" and os.geteuid() != 0:
         pytest.skip("only root gets a pid namespace without a user namespace")
     made = Scene(
@@ -109,19 +109,19 @@ def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Scene:
 
 @pytest.fixture(params=[OPEN, OFFLINE], ids=["open", "offline"])
 def sh(request: pytest.FixtureRequest, scene: Scene) -> Sh:
-    """Runs a command of the node with and without network: the exit code and what it said."""
+    """Run a command with network, then offline; return exit code and output."""
 
-    async def run_it(command: str) -> tuple[int | None, str]:
+    async def run_in_scene(command: str) -> tuple[int | None, str]:
         result = await scene.run(command, offline=request.param)
         return result.exit_code, result.output
 
-    return run_it
+    return run_in_scene
 
 
 # ---- what every command can do --------------------------------------------------------------
 
 
-async def test_it_works_in_its_folder_and_leaves_what_it_made(scene: Scene, sh: Sh) -> None:
+async def test_a_command_works_in_its_folder_and_its_files_stay(scene: Scene, sh: Sh) -> None:
     assert await sh("echo hello > made.txt && cat made.txt && pwd") == (
         0,
         f"hello\n{scene.scratch}\n",
@@ -129,13 +129,11 @@ async def test_it_works_in_its_folder_and_leaves_what_it_made(scene: Scene, sh: 
     assert (scene.scratch / "made.txt").read_text() == "hello\n"
 
 
-async def test_its_exit_code_and_output_are_its_own(sh: Sh) -> None:
+async def test_exit_code_and_output_are_returned(sh: Sh) -> None:
     assert await sh("echo out; echo err >&2; exit 7") == (7, "out\nerr\n")
 
 
-async def test_it_reads_its_task_and_what_others_published_and_changes_neither(
-    scene: Scene, sh: Sh
-) -> None:
+async def test_task_and_published_files_are_readable_but_read_only(scene: Scene, sh: Sh) -> None:
     seen = ("../_spec.md", "../_refs.json", "../../m/published/report.md", "../../../GOAL.md")
     assert await sh(f"cat {' '.join(seen)}") == (0, "the spec{}a reportthe goal")
     for path in seen:
@@ -145,7 +143,7 @@ async def test_it_reads_its_task_and_what_others_published_and_changes_neither(
     assert (scene.node / "_spec.md").read_text() == "the spec"
 
 
-async def test_a_shell_can_use_the_usual_devices_and_processes(sh: Sh) -> None:
+async def test_dev_null_dev_zero_and_ps_work(sh: Sh) -> None:
     command = (
         "echo x > /dev/null && head -c 1 /dev/zero | wc -c && ps -e -o pid= | head -1 | tr -d ' '"
     )
@@ -178,7 +176,7 @@ READS = (
 
 
 @pytest.mark.parametrize("command", READS)
-async def test_it_reads_nothing_else_of_the_home(scene: Scene, sh: Sh, command: str) -> None:
+async def test_nothing_else_of_the_home_can_be_read(scene: Scene, sh: Sh, command: str) -> None:
     given = {"home": scene.home, "database": scene.database, "runtime": os.getpid()}
     code, said = await sh(command.format(**given))
     assert code != 0, said
@@ -206,22 +204,22 @@ WRITES = (
 
 
 @pytest.mark.parametrize("command", WRITES)
-async def test_it_writes_nothing_else_of_the_home(scene: Scene, sh: Sh, command: str) -> None:
-    before = everything(scene.home)
+async def test_nothing_else_of_the_home_can_be_written(scene: Scene, sh: Sh, command: str) -> None:
+    before = all_files(scene.home)
     code, said = await sh(command.format(home=scene.home, database=scene.database))
     assert code != 0, said
-    assert everything(scene.home) == before
+    assert all_files(scene.home) == before
     for path in (scene.home / "agiraph.db", scene.database):
         with sqlite3.connect(path) as connection:
             assert connection.execute("select * from secrets").fetchall() == [("a secret",)]
 
 
-def everything(home: Path) -> dict[str, bytes]:
+def all_files(home: Path) -> dict[str, bytes]:
     found = (path for path in home.rglob("*") if path.is_file())
     return {str(path): path.read_bytes() for path in found if "call-" not in str(path)}
 
 
-async def test_a_link_in_place_of_its_folder_shows_the_next_command_nothing(scene: Scene) -> None:
+async def test_a_link_in_place_of_scratch_shows_the_next_command_no_secret(scene: Scene) -> None:
     swap = f"cd .. && mv scratch s && ln -s {scene.home}/teams/u scratch && ln -s {scene.home} x"
     assert (await scene.run(swap, offline=OPEN)).exit_code == 0
     for offline in (OPEN, OFFLINE):
@@ -230,7 +228,7 @@ async def test_a_link_in_place_of_its_folder_shows_the_next_command_nothing(scen
         assert "a secret" not in result.output
 
 
-async def test_a_link_in_place_of_what_another_published_shows_nothing(scene: Scene) -> None:
+async def test_a_link_in_place_of_a_published_folder_shows_no_secret(scene: Scene) -> None:
     (scene.other / "published").rename(scene.other / "was")
     (scene.other / "published").symlink_to(scene.home / "teams" / "u" / "nodes" / "k")
     result = await scene.run("cat ../../m/published/published/report.md", offline=OPEN)
@@ -238,7 +236,7 @@ async def test_a_link_in_place_of_what_another_published_shows_nothing(scene: Sc
     assert "a secret" not in result.output
 
 
-async def test_a_home_behind_a_link_is_hidden_too(scene: Scene, tmp_path: Path) -> None:
+async def test_a_home_reached_through_a_link_is_hidden_too(scene: Scene, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(scene.home)
     linked = Scene(home=tmp_path / "link", database=scene.database, isolation=scene.isolation)
     result = await linked.run(
@@ -249,7 +247,7 @@ async def test_a_home_behind_a_link_is_hidden_too(scene: Scene, tmp_path: Path) 
     assert (scene.scratch / "made.txt").read_text() == "made\n"
 
 
-async def test_where_it_cannot_be_confined_it_does_not_run(scene: Scene) -> None:
+async def test_a_command_that_cannot_be_confined_does_not_run(scene: Scene) -> None:
     scene.isolation = "plain"
     result = await scene.run("echo ran", offline=OPEN)
     assert result.exit_code == 127
@@ -258,10 +256,10 @@ async def test_where_it_cannot_be_confined_it_does_not_run(scene: Scene) -> None
     )
 
 
-# ---- what only those with network can do ----------------------------------------------------
+# ---- with network and offline ---------------------------------------------------------------
 
 
-async def test_one_with_network_reaches_the_machine_and_writes_where_it_may(
+async def test_a_command_with_network_reaches_loopback_and_writes_outside_the_home(
     scene: Scene, tmp_path: Path
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -272,7 +270,7 @@ async def test_one_with_network_reaches_the_machine_and_writes_where_it_may(
     assert (tmp_path / "outside").read_text() == "x\n"
 
 
-async def test_its_home_variable_leads_to_a_folder_that_stays(scene: Scene) -> None:
+async def test_the_folder_of_the_home_variable_is_kept_between_commands(scene: Scene) -> None:
     for command in ("echo kept > ~/.settings", "cat ~/.settings"):
         result = await scene.run(command, offline=OPEN)
     assert (result.exit_code, result.output) == (0, "kept\n")
@@ -287,7 +285,7 @@ async def test_its_home_variable_leads_to_a_folder_that_stays(scene: Scene) -> N
         "bash -c 'echo > /dev/tcp/127.0.0.1/{port}'",
     ],
 )
-async def test_an_offline_one_reaches_nobody(scene: Scene, command: str) -> None:
+async def test_an_offline_command_reaches_no_network(scene: Scene, command: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         result = await scene.run(command.format(port=port), offline=OFFLINE)
@@ -297,7 +295,7 @@ async def test_an_offline_one_reaches_nobody(scene: Scene, command: str) -> None
     assert result.exit_code != 0
 
 
-async def test_an_offline_one_may_talk_to_itself(scene: Scene) -> None:
+async def test_an_offline_command_can_use_its_own_loopback(scene: Scene) -> None:
     script = (
         "import socket; s = socket.create_server(('127.0.0.1', 0));"
         " c = socket.create_connection(s.getsockname()); print('heard')"
@@ -318,13 +316,15 @@ async def test_an_offline_one_may_talk_to_itself(scene: Scene) -> None:
         "echo x > ../note",
     ],
 )
-async def test_an_offline_one_changes_nothing_else(scene: Scene, command: str) -> None:
+async def test_an_offline_command_writes_nothing_outside_scratch(
+    scene: Scene, command: str
+) -> None:
     result = await scene.run(command, offline=OFFLINE)
     assert result.exit_code != 0, result.output
 
 
 @pytest.mark.parametrize("offline", [OPEN, OFFLINE])
-async def test_it_has_little_power_left(scene: Scene, offline: bool) -> None:
+async def test_a_command_keeps_only_the_listed_capabilities(scene: Scene, offline: bool) -> None:
     result = await scene.run(
         "grep -E 'CapBnd|CapAmb|NoNewPrivs' /proc/self/status", offline=offline
     )
@@ -334,13 +334,13 @@ async def test_it_has_little_power_left(scene: Scene, offline: bool) -> None:
     assert values == [power, 0, 1]
 
 
-async def test_of_devices_an_offline_one_sees_the_harmless_ones(scene: Scene) -> None:
+async def test_an_offline_command_sees_only_harmless_devices(scene: Scene) -> None:
     result = await scene.run("ls /dev", offline=OFFLINE)
     more = {*confinement.LINKS, "shm", "pts", "ptmx"}
     assert set(result.output.split()) == {*confinement.DEVICES, *more}
 
 
-async def test_the_tmp_of_an_offline_one_is_its_own_and_gone_with_it(scene: Scene) -> None:
+async def test_the_tmp_folder_of_an_offline_command_is_private_and_removed(scene: Scene) -> None:
     left = Path(f"/tmp/agiraph-left-{scene.mark}")
     result = await scene.run(f"echo x > {left} && cat {left}", offline=OFFLINE)
     assert (result.output, left.exists()) == ("x\n", False)
@@ -348,7 +348,7 @@ async def test_the_tmp_of_an_offline_one_is_its_own_and_gone_with_it(scene: Scen
 
 @pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="there is no /dev/shm")
 @pytest.mark.parametrize("offline", [OPEN, OFFLINE])
-async def test_a_home_below_dev_is_hidden_and_works(offline: bool) -> None:
+async def test_a_home_below_dev_shm_is_hidden_and_works(offline: bool) -> None:
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         scene = Scene(home=Path(folder) / "home", database=Path(folder) / "db", isolation="")
         scene.fill()

@@ -1,4 +1,4 @@
-"""No path, no link and no race leads out of a folder, whichever way a file is opened."""
+"""Escapes: no path, link or race leads out of a folder, with either opener."""
 
 import ctypes
 import os
@@ -22,7 +22,7 @@ AT_FDCWD = -100
 PR_SET_PDEATHSIG = 1
 
 OPENERS = {"walk": by_walk, "best": best_opener()}
-"""The best is openat2 wherever the kernel has it."""
+"""The best opener is openat2, if the kernel has it."""
 
 
 @pytest.fixture(params=OPENERS)
@@ -32,7 +32,7 @@ def opener(request: pytest.FixtureRequest) -> Opener:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A folder full of ways out of it, next to a secret."""
+    """A folder with links out of it, next to a secret."""
     outside = tmp_path / "outside"
     (outside / "deep").mkdir(parents=True)
     (outside / "secret").write_bytes(SECRET)
@@ -115,49 +115,47 @@ def hostile_paths(root: Path) -> list[str]:
     return [*climbs, *roundabout, *dots, *through, *escaped, *absolute, *magic]
 
 
-def everything_in(path: Path) -> dict[str, bytes | str]:
+def tree_of(path: Path) -> dict[str, bytes | str]:
     return {
         str(p.relative_to(path)): p.read_bytes() if p.is_file() else "folder"
         for p in sorted(path.rglob("*"))
     }
 
 
-def attempt(action: Callable[[], object]) -> object:
-    """What an action gives, or the refusal it meets; anything else fails the test."""
+def result_or_refusal(action: Callable[[], object]) -> object:
+    """Return the result of an action or its refusal; any other error fails the test."""
     try:
         return action()
     except (AgiraphError, FileExistsError) as refusal:
         return refusal
 
 
-def test_no_hostile_path_reads_lists_or_changes_anything_outside(
-    folder: Folder, root: Path
-) -> None:
+def test_no_hostile_path_reads_lists_or_changes_files_outside(folder: Folder, root: Path) -> None:
     paths = hostile_paths(root)
     outside = root.parent / "outside"
-    before = everything_in(outside)
+    before = tree_of(outside)
     beyond = {entry.name for entry in Path("/").iterdir()} | {"secret", "outside", "inside"}
 
     for path in paths:
-        assert attempt(lambda path=path: folder.read(path, limit=1000)) != SECRET, path
-        found = attempt(lambda path=path: {entry.name for entry in folder.list(path)})
+        assert result_or_refusal(lambda path=path: folder.read(path, limit=1000)) != SECRET, path
+        found = result_or_refusal(lambda path=path: {entry.name for entry in folder.list(path)})
         assert not (isinstance(found, set) and len(found & beyond) > 1), path
-        attempt(lambda path=path: folder.exists(path))
+        result_or_refusal(lambda path=path: folder.exists(path))
     for path in paths:
-        attempt(lambda path=path: folder.sub(path, create=True).close())
-        attempt(lambda path=path: folder.write(f"{path}/planted", b"planted"))
-        attempt(lambda path=path: folder.create_file(f"{path}/made").close())
+        result_or_refusal(lambda path=path: folder.sub(path, create=True).close())
+        result_or_refusal(lambda path=path: folder.write(f"{path}/planted", b"planted"))
+        result_or_refusal(lambda path=path: folder.create_file(f"{path}/made").close())
         folder.write("victim", b"")
-        attempt(lambda path=path: folder.rename("victim", f"{path}/moved"))
-        attempt(lambda path=path: folder.rename(f"{path}/secret", "stolen"))
+        result_or_refusal(lambda path=path: folder.rename("victim", f"{path}/moved"))
+        result_or_refusal(lambda path=path: folder.rename(f"{path}/secret", "stolen"))
     for path in paths:
-        attempt(lambda path=path: folder.remove(f"{path}/secret"))
-        attempt(lambda path=path: folder.append(path, b"planted"))
+        result_or_refusal(lambda path=path: folder.remove(f"{path}/secret"))
+        result_or_refusal(lambda path=path: folder.append(path, b"planted"))
     for path in paths:
-        attempt(lambda path=path: folder.remove(path))
+        result_or_refusal(lambda path=path: folder.remove(path))
 
     assert len(set(paths)) >= 200
-    assert everything_in(outside) == before
+    assert tree_of(outside) == before
     assert [p.name for p in sorted(root.parent.iterdir())] == ["inside", "outside"]
 
 
@@ -184,7 +182,7 @@ def test_no_hostile_path_reads_lists_or_changes_anything_outside(
         ),
     ],
 )
-def test_a_refusal_is_the_same_sentence_whichever_way_a_file_is_opened(
+def test_the_refusal_message_is_the_same_for_every_opener(
     folder: Folder, path: str, refusal: type[Refused], sentence: str
 ) -> None:
     with pytest.raises(Refused) as caught:
@@ -198,8 +196,8 @@ def test_a_refusal_is_the_same_sentence_whichever_way_a_file_is_opened(
         alphabet=st.sampled_from("./ab\0\\~\u00e9\u2024\ud800-") | st.characters(), max_size=40
     )
 )
-def test_any_text_is_a_path_inside_or_refused(folder: Folder, path: str) -> None:
-    assert attempt(lambda: folder.read(path, limit=100)) != SECRET
+def test_any_text_is_a_path_inside_the_folder_or_refused(folder: Folder, path: str) -> None:
+    assert result_or_refusal(lambda: folder.read(path, limit=100)) != SECRET
     try:
         names = split(path)
     except OutOfScope:
@@ -207,7 +205,7 @@ def test_any_text_is_a_path_inside_or_refused(folder: Folder, path: str) -> None
     assert not {"", ".", "..", *[n for n in names if "/" in n or "\0" in n]} & set(names)
 
 
-def flip_until_killed(folder: Path) -> None:
+def swap_until_killed(folder: Path) -> None:
     libc = ctypes.CDLL(None)
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     one, other = os.fsencode(folder / "door"), os.fsencode(folder / "trap")
@@ -215,8 +213,8 @@ def flip_until_killed(folder: Path) -> None:
         libc.renameat2(AT_FDCWD, one, AT_FDCWD, other, RENAME_EXCHANGE)
 
 
-def in_child(action: Callable[[], object]) -> int:
-    """Fork a process that does this and nothing else."""
+def fork_child(action: Callable[[], object]) -> int:
+    """Run an action in a forked process; return its pid."""
     if pid := os.fork():
         return pid
     try:
@@ -226,39 +224,39 @@ def in_child(action: Callable[[], object]) -> int:
 
 
 @pytest.fixture
-def flipping(root: Path) -> Iterator[Path]:
-    """A folder in which a real folder and a link to the secret change places all the time."""
+def swapping(root: Path) -> Iterator[Path]:
+    """A folder in which a process swaps a folder with a link to the secret, all the time."""
     (root / "door").mkdir()
     (root / "door" / "secret").write_bytes(b"inside")
     (root / "trap").symlink_to("../outside")
-    pid = in_child(lambda: flip_until_killed(root))
+    pid = fork_child(lambda: swap_until_killed(root))
     yield root
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
 
 
-def test_no_read_follows_a_link_that_takes_the_place_of_a_folder(
-    flipping: Path, opener: Opener
+def test_no_read_follows_a_link_that_is_swapped_with_a_folder(
+    swapping: Path, opener: Opener
 ) -> None:
     seen: Counter[bytes | str] = Counter()
-    with Folder.open(flipping, opener=opener) as folder:
+    with Folder.open(swapping, opener=opener) as folder:
         for _ in range(RACING_READS):
-            found = attempt(lambda: folder.read("door/secret", limit=100))
+            found = result_or_refusal(lambda: folder.read("door/secret", limit=100))
             seen[found if isinstance(found, bytes) else type(found).__name__] += 1
 
-    # Refused: the walk met the link and looked again, and by then it was a folder.
+    # Refused: the walk found the link, and at its second look it was a folder again.
     assert {b"inside", "OutOfScope"} <= set(seen) <= {b"inside", "OutOfScope", "Refused"}
     assert seen.total() == RACING_READS
 
 
-def test_no_write_follows_a_link_that_takes_the_place_of_a_folder(
-    flipping: Path, opener: Opener
+def test_no_write_follows_a_link_that_is_swapped_with_a_folder(
+    swapping: Path, opener: Opener
 ) -> None:
-    before = everything_in(flipping.parent / "outside")
-    with Folder.open(flipping, opener=opener) as folder:
+    before = tree_of(swapping.parent / "outside")
+    with Folder.open(swapping, opener=opener) as folder:
         for number in range(1000):
-            attempt(lambda number=number: folder.write(f"door/new/{number}", b"x"))
-            attempt(lambda: folder.remove("door/secret"))
-            attempt(lambda: folder.sub("door/made/deep", create=True).close())
+            result_or_refusal(lambda number=number: folder.write(f"door/new/{number}", b"x"))
+            result_or_refusal(lambda: folder.remove("door/secret"))
+            result_or_refusal(lambda: folder.sub("door/made/deep", create=True).close())
 
-    assert everything_in(flipping.parent / "outside") == before
+    assert tree_of(swapping.parent / "outside") == before

@@ -1,4 +1,4 @@
-"""A home has one runtime, its teams keep what they wrote, and no name leads out of it."""
+"""Layout: a home has one runtime, its team folders keep their files, and no name leads out."""
 
 import os
 import signal
@@ -37,7 +37,7 @@ def permissions(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_a_home_is_made_for_its_owner_alone(tmp_path: Path) -> None:
+def test_a_new_home_is_private_to_its_owner(tmp_path: Path) -> None:
     home = Home.open(tmp_path / "deep" / "home")
     assert (home.database_path, home.config_path, home.token_path) == (
         tmp_path / "deep/home/agiraph.db",
@@ -51,13 +51,13 @@ def test_a_home_is_made_for_its_owner_alone(tmp_path: Path) -> None:
     assert permissions(tmp_path / "deep" / "home") == 0o700
 
 
-def test_a_folder_that_was_there_keeps_its_permissions(tmp_path: Path) -> None:
+def test_an_existing_folder_keeps_its_permissions(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir(mode=0o755)
     Home.open(tmp_path / "mine")
     assert permissions(tmp_path / "mine") == 0o755
 
 
-def test_a_home_that_cannot_be_is_a_wrong_setting(tmp_path: Path) -> None:
+def test_a_home_that_is_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(Misconfigured, match="Set AGIRAPH_HOME to a folder that you may write to"):
         Home.open(tmp_path / "file")
@@ -85,7 +85,7 @@ def holder(home: Home) -> Iterator[int]:
     os.waitpid(pid, 0)
 
 
-def test_a_second_runtime_is_refused_and_told_whom_to_stop(home: Home, holder: int) -> None:
+def test_a_second_runtime_is_refused_with_the_process_to_stop(home: Home, holder: int) -> None:
     with pytest.raises(HomeInUse) as refusal:
         home.lock()
     assert str(refusal.value) == (
@@ -94,7 +94,7 @@ def test_a_second_runtime_is_refused_and_told_whom_to_stop(home: Home, holder: i
     )
 
 
-def test_the_lock_of_a_killed_runtime_is_free(home: Home, holder: int) -> None:
+def test_the_lock_of_a_killed_runtime_is_released(home: Home, holder: int) -> None:
     os.kill(holder, signal.SIGKILL)
     os.waitid(os.P_PID, holder, os.WEXITED | os.WNOWAIT)
     with home.lock():
@@ -108,8 +108,8 @@ def test_a_released_lock_can_be_taken_again(home: Home) -> None:
     home.lock().release()
 
 
-def test_of_many_processes_one_gets_the_lock(home: Home) -> None:
-    """Each holds the lock until all have tried: the pipe ends when the last has had its turn."""
+def test_of_eight_processes_one_gets_the_lock(home: Home) -> None:
+    """Each child keeps the lock until all have tried: the pipe closes when the last has tried."""
     tried, trying = os.pipe()
     children: list[int] = []
     for _ in range(8):
@@ -152,7 +152,7 @@ def test_a_program_that_outlives_a_killed_runtime_does_not_keep_the_lock(home: H
         os.close(fd)
 
 
-def test_a_spool_folder_is_made_for_any_call_id(home: Home) -> None:
+def test_any_call_id_gets_its_own_spool_folder(home: Home) -> None:
     spool = home.path / "spool"
     plain = home.spool("toolu_01-A")
     odd = [
@@ -166,7 +166,7 @@ def test_a_spool_folder_is_made_for_any_call_id(home: Home) -> None:
     assert {len(path.name) for path in odd} == {64}
 
 
-def test_a_new_team_finds_its_files(home: Home) -> None:
+def test_a_new_team_folder_has_its_files(home: Home) -> None:
     home.team(TEAM.id).prepare(TEAM)
     assert files_in(home.path / "teams" / "team_1") == {
         "SOUL.md": layout.SOUL,
@@ -179,7 +179,7 @@ def test_a_new_team_finds_its_files(home: Home) -> None:
     assert folders == {"knowledge", "experiences", "preferences"}
 
 
-def test_a_new_goal_is_written_and_nothing_else_is_touched(home: Home) -> None:
+def test_a_new_goal_changes_only_the_goal_file(home: Home) -> None:
     team = home.team(TEAM.id)
     team.prepare(TEAM)
     for name in ("SOUL.md", "MEMORY.md", "PLAN.md", "memory/index.md"):
@@ -196,7 +196,7 @@ def test_a_new_goal_is_written_and_nothing_else_is_touched(home: Home) -> None:
     }
 
 
-def test_an_agent_keeps_what_is_on_its_desk(home: Home) -> None:
+def test_an_agents_folder_keeps_its_files(home: Home) -> None:
     team = home.team(TEAM.id)
     with team.agent("ada") as desk:
         desk.write("NOTEBOOK.md", b"mine")
@@ -210,7 +210,7 @@ def test_an_agent_keeps_what_is_on_its_desk(home: Home) -> None:
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/a", "a/", "../a", "a\0", "x" * 256])
-def test_a_name_that_is_more_than_a_name_makes_no_folder(home: Home, name: str) -> None:
+def test_a_name_that_is_a_path_is_refused(home: Home, name: str) -> None:
     team = home.team(TEAM.id)
     with pytest.raises(OutOfScope):
         team.agent(name)
@@ -221,7 +221,7 @@ def test_a_name_that_is_more_than_a_name_makes_no_folder(home: Home, name: str) 
     assert list((home.path / "teams").rglob("*")) == [home.path / "teams" / "team_1"]
 
 
-# ---- the lock, when somebody touches what it is held on -----------------------------------------
+# ---- the lock, after its file or the home was moved --------------------------------------------
 
 
 def test_a_second_runtime_is_refused_when_the_lock_file_was_removed(
@@ -239,7 +239,7 @@ def test_a_second_runtime_is_refused_when_the_home_was_renamed(home: Home, holde
         Home.open(moved).lock()
 
 
-def test_whoever_holds_the_lock_notices_that_its_file_is_gone_and_makes_it_anew(home: Home) -> None:
+def test_a_removed_lock_file_is_noticed_and_written_again(home: Home) -> None:
     with home.lock() as lock:
         assert lock.tampering() == ""
         (home.path / "lock").unlink()
@@ -249,7 +249,7 @@ def test_whoever_holds_the_lock_notices_that_its_file_is_gone_and_makes_it_anew(
     home.lock().release()
 
 
-def test_whoever_holds_the_lock_notices_that_the_home_was_moved(home: Home) -> None:
+def test_a_moved_home_is_noticed_by_the_lock(home: Home) -> None:
     with home.lock() as lock:
         moved = home.path.rename(home.path.with_name("moved"))
         home.path.mkdir()
@@ -261,7 +261,7 @@ def test_whoever_holds_the_lock_notices_that_the_home_was_moved(home: Home) -> N
         assert lock.tampering() == ""
 
 
-def test_a_token_that_a_full_disk_left_empty_is_made_anew(home: Home) -> None:
+def test_an_empty_token_file_is_replaced(home: Home) -> None:
     home.token_path.touch(mode=0o600)
     made = home.token()
     assert len(made) > 30

@@ -1,4 +1,4 @@
-"""A command that takes too much is ended, says why, and leaves nothing behind."""
+"""Limits: a command over a limit is ended with its processes, and the result says why."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ def isolation(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-async def sh(
+async def run_command(
     home: Path, command: str, isolation: str = "", limits: Limits = SMALL
 ) -> CommandResult:
     env = child_environment(home, {supervisor.ISOLATION: isolation} if isolation else {})
@@ -31,7 +31,7 @@ async def sh(
     return await run(spool, command=command, cwd=home, timeout=60, env=env, limits=limits)
 
 
-def alive(mark: str) -> list[str]:
+def marked_processes(mark: str) -> list[str]:
     found: list[str] = []
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -40,31 +40,35 @@ def alive(mark: str) -> list[str]:
     return found
 
 
-async def test_too_many_processes_end_it(tmp_path: Path, isolation: str) -> None:
+async def test_a_command_with_too_many_processes_is_ended(tmp_path: Path, isolation: str) -> None:
     mark = f"mark-{uuid.uuid4().hex}"
     many = f"for i in $(seq 100); do bash -c 'exec -a {mark} sleep 1000' & done; wait"
-    result = await sh(tmp_path, many, isolation)
+    result = await run_command(tmp_path, many, isolation)
 
     assert (result.ended, result.exit_code) == ("over_limit", None)
     assert result.limit == "it had more than 40 processes at a time"
-    assert alive(mark) == []
+    assert marked_processes(mark) == []
 
 
-async def test_a_fork_bomb_is_over_soon_and_other_commands_go_on(tmp_path: Path) -> None:
+async def test_a_fork_bomb_is_ended_and_other_commands_continue(tmp_path: Path) -> None:
     mark = f"mark-{uuid.uuid4().hex}"
     bomb = f"exec -a {mark} bash -c ':(){{ :|:& }};:; wait; sleep 1000'"
-    result, other = await asyncio.gather(sh(tmp_path, bomb), sh(tmp_path, "sleep 0.2; echo I live"))
+    result, other = await asyncio.gather(
+        run_command(tmp_path, bomb), run_command(tmp_path, "sleep 0.2; echo I live")
+    )
     assert (result.ended, result.limit) == (
         "over_limit",
         "it had more than 40 processes at a time",
     )
     assert (other.exit_code, other.output) == (0, "I live\n")
-    assert alive(mark) == []
+    assert marked_processes(mark) == []
 
 
-async def test_too_much_memory_in_one_process_ends_it(tmp_path: Path, isolation: str) -> None:
+async def test_a_command_with_too_much_memory_in_one_process_is_ended(
+    tmp_path: Path, isolation: str
+) -> None:
     take = "python3 -c \"import time; x = [b'x' * 2**20 for _ in range(600)]; time.sleep(1000)\""
-    result = await sh(tmp_path, take, isolation)
+    result = await run_command(tmp_path, take, isolation)
 
     assert (result.ended, result.limit) == (
         "over_limit",
@@ -72,9 +76,9 @@ async def test_too_much_memory_in_one_process_ends_it(tmp_path: Path, isolation:
     )
 
 
-async def test_too_much_memory_in_several_processes_ends_it(tmp_path: Path) -> None:
+async def test_a_command_with_too_much_memory_in_several_processes_is_ended(tmp_path: Path) -> None:
     take = "python3 -c \"import time; x = b'x' * 80 * 2**20; time.sleep(1000)\" &"
-    result = await sh(tmp_path, f"{take * 4} wait")
+    result = await run_command(tmp_path, f"{take * 4} wait")
 
     assert (result.ended, result.limit) == (
         "over_limit",
@@ -82,7 +86,7 @@ async def test_too_much_memory_in_several_processes_ends_it(tmp_path: Path) -> N
     )
 
 
-async def test_memory_that_a_fork_shares_counts_once(tmp_path: Path) -> None:
+async def test_memory_shared_by_forked_processes_counts_once(tmp_path: Path) -> None:
     share = (
         "import os, time\n"
         "x = b'x' * 90 * 2**20\n"
@@ -91,20 +95,20 @@ async def test_memory_that_a_fork_shares_counts_once(tmp_path: Path) -> None:
         "time.sleep(1000)\n"
     )
     (tmp_path / "share.py").write_text(share)
-    result = await sh(tmp_path, "setsid -w python3 share.py")
+    result = await run_command(tmp_path, "setsid -w python3 share.py")
 
     assert (result.ended, result.output.splitlines()[0]) == ("exited", "done")
 
 
-async def test_a_file_that_grows_too_large_is_cut(tmp_path: Path, isolation: str) -> None:
-    result = await sh(tmp_path, "exec yes > f", isolation)
+async def test_a_file_cannot_grow_over_the_limit(tmp_path: Path, isolation: str) -> None:
+    result = await run_command(tmp_path, "exec yes > f", isolation)
 
     assert (result.ended, result.exit_code) == ("exited", 153)
     assert result.limit == "a file of it would have had more than 8 MiB"
     assert (tmp_path / "f").stat().st_size == 8 * 2**20
 
 
-async def test_a_confined_command_cannot_raise_its_limit(tmp_path: Path) -> None:
+async def test_a_confined_command_cannot_raise_its_limits(tmp_path: Path) -> None:
     view = View(home=tmp_path / "home", writable=(tmp_path / "home" / "scratch",))
     (tmp_path / "home" / "scratch").mkdir(parents=True)
     result = await run(
@@ -120,12 +124,12 @@ async def test_a_confined_command_cannot_raise_its_limit(tmp_path: Path) -> None
     assert "not allowed to raise maximum limit" in result.output
 
 
-async def test_a_disk_that_gets_full_ends_it(tmp_path: Path) -> None:
-    """The floor is set so near to what is free now that a few files reach it."""
+async def test_a_command_that_fills_the_disk_is_ended(tmp_path: Path) -> None:
+    """The limit is 20 MiB below the free space, so a few files reach it."""
     free_mib = shutil.disk_usage(tmp_path).free // 2**20
     limits = Limits(free_disk_mib=free_mib - 20, file_mib=4096)
     fill = "for i in $(seq 1000); do head -c 8M /dev/urandom > f$i; done"
-    result = await sh(tmp_path, fill, limits=limits)
+    result = await run_command(tmp_path, fill, limits=limits)
 
     assert (result.ended, result.limit) == (
         "over_limit",
@@ -133,8 +137,8 @@ async def test_a_disk_that_gets_full_ends_it(tmp_path: Path) -> None:
     )
 
 
-async def test_a_command_that_stays_within_its_limits_is_told_nothing(tmp_path: Path) -> None:
-    result = await sh(tmp_path, "for i in $(seq 20); do sleep 0.1 & done; wait; echo done")
+async def test_a_command_within_its_limits_reports_no_limit(tmp_path: Path) -> None:
+    result = await run_command(tmp_path, "for i in $(seq 20); do sleep 0.1 & done; wait; echo done")
     assert (result.ended, result.exit_code, result.output, result.limit) == (
         "exited",
         0,

@@ -1,4 +1,4 @@
-"""A node's results appear whole or not at all, whatever crashes, and never change."""
+"""Node folder: results are published completely or not at all, and never change."""
 
 import json
 import os
@@ -47,7 +47,7 @@ def node(path: Path) -> NodeFolder:
     return folder
 
 
-def work(node: NodeFolder) -> None:
+def write_results(node: NodeFolder) -> None:
     for name, data in RESULTS.items():
         node.folder.write(f"scratch/{name}", data)
 
@@ -56,7 +56,7 @@ def files_in(path: Path) -> dict[str, bytes]:
     return {str(p.relative_to(path)): p.read_bytes() for p in path.rglob("*") if p.is_file()}
 
 
-def test_an_assignment_is_laid_out_once(path: Path) -> None:
+def test_task_and_references_are_written_once(path: Path) -> None:
     node = NodeFolder(id=NODE.id, folder=Folder.open(path))
     node.prepare(NODE, {"spec": "nodes/node_0/published/spec.md"})
     written = {p.name: p.stat().st_ino for p in path.iterdir()}
@@ -71,7 +71,7 @@ def test_an_assignment_is_laid_out_once(path: Path) -> None:
     assert (path / "scratch").is_dir()
 
 
-def test_an_assignment_that_changed_is_laid_out_anew(node: NodeFolder, path: Path) -> None:
+def test_changed_references_are_written_again(node: NodeFolder, path: Path) -> None:
     node.prepare(NODE, {"more": "nodes/node_2/published"})
     assert json.loads((path / "_refs.json").read_bytes()) == {"more": "nodes/node_2/published"}
 
@@ -79,7 +79,7 @@ def test_an_assignment_that_changed_is_laid_out_anew(node: NodeFolder, path: Pat
 def test_published_files_are_the_scratch_files_with_their_hashes(
     node: NodeFolder, path: Path
 ) -> None:
-    work(node)
+    write_results(node)
     assert node.publish("It costs 40 euro.") == HASHES
 
     published = files_in(path / "published")
@@ -96,7 +96,7 @@ def test_published_files_are_the_scratch_files_with_their_hashes(
 def test_published_files_are_read_only_and_the_scratch_files_are_not(
     node: NodeFolder, path: Path
 ) -> None:
-    work(node)
+    write_results(node)
     node.publish("done")
     modes = {
         name: {stat.S_IMODE(p.stat().st_mode) for p in (path / name).rglob("*") if p.is_file()}
@@ -111,7 +111,7 @@ def test_an_empty_scratch_folder_publishes_its_summary(node: NodeFolder, path: P
     assert node.verify() == []
 
 
-def test_a_summary_may_hold_anything_a_model_can_say(node: NodeFolder) -> None:
+def test_a_summary_may_contain_lone_surrogates_and_null_characters(node: NodeFolder) -> None:
     node.publish("half a \ud83d smile, \0 and é")
     assert node.manifest().summary == "half a \ud83d smile, \0 and é"
 
@@ -131,8 +131,10 @@ def test_links_pipes_and_half_written_files_are_not_published(
     assert sorted(files_in(path / "published")) == ["_manifest.json", "real.md"]
 
 
-def test_what_was_published_stays_whatever_is_published_next(node: NodeFolder, path: Path) -> None:
-    work(node)
+def test_a_published_result_is_never_changed_by_publishing_again(
+    node: NodeFolder, path: Path
+) -> None:
+    write_results(node)
     node.publish("first")
     before = files_in(path / "published")
     node.folder.write("scratch/late.md", b"late")
@@ -142,7 +144,7 @@ def test_what_was_published_stays_whatever_is_published_next(node: NodeFolder, p
     assert files_in(path / "published") == before
 
 
-def test_a_partial_result_gives_way_to_a_whole_one_and_is_kept_aside(
+def test_a_partial_result_is_replaced_by_a_complete_one_and_kept_aside(
     node: NodeFolder, path: Path
 ) -> None:
     node.folder.write("scratch/draft.md", b"half")
@@ -156,20 +158,23 @@ def test_a_partial_result_gives_way_to_a_whole_one_and_is_kept_aside(
     assert files_in(path / "_replaced-1")["draft.md"] == b"half"
 
 
-def run_until(point: int, action: Callable[[], object]) -> list[str]:
-    """Do this in a process that is killed at its point-th fault point; give those it passed."""
+def run_until_killed_at(point: int, action: Callable[[], object]) -> list[str]:
+    """Run an action in a process that is killed at its point-th fault point.
+
+    Return the fault points that it reached.
+    """
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
         passed: list[str] = []
 
-        def pull_the_plug(name: str) -> None:
+        def kill_at_point(name: str) -> None:
             passed.append(name)
             os.write(writing, f"{name}\n".encode())
             if len(passed) == point:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-        faultpoints.armed = pull_the_plug
+        faultpoints.armed = kill_at_point
         try:
             action()
         finally:
@@ -189,8 +194,8 @@ AFTER_PARTIAL = [*FIRST[:2], "fx:replaced:publish", FIRST[2]]
 def test_a_crash_while_publishing_leaves_nothing_or_everything(
     node: NodeFolder, path: Path, point: int
 ) -> None:
-    work(node)
-    assert run_until(point, lambda: node.publish("done")) == FIRST[:point]
+    write_results(node)
+    assert run_until_killed_at(point, lambda: node.publish("done")) == FIRST[:point]
 
     assert (path / "published").exists() == (point == 3)
     assert not (path / "published").exists() or node.verify() == []
@@ -207,10 +212,10 @@ def test_two_crashes_while_replacing_a_partial_result_lose_nothing(
     node: NodeFolder, path: Path, first: int, second: int
 ) -> None:
     node.publish("so far", partial=True)
-    work(node)
-    assert run_until(first, lambda: node.publish("done")) == AFTER_PARTIAL[:first]
+    write_results(node)
+    assert run_until_killed_at(first, lambda: node.publish("done")) == AFTER_PARTIAL[:first]
     assert not (path / "published").exists() or node.verify() == []
-    run_until(second, lambda: node.publish("done"))
+    run_until_killed_at(second, lambda: node.publish("done"))
     assert not (path / "published").exists() or node.verify() == []
 
     assert node.publish("done") == HASHES
@@ -220,10 +225,10 @@ def test_two_crashes_while_replacing_a_partial_result_lose_nothing(
     ]
 
 
-def test_what_a_crash_left_of_a_write_is_swept_when_the_node_is_handed_out_again(
+def test_partial_files_of_a_crash_are_removed_when_the_node_is_prepared_again(
     node: NodeFolder, path: Path
 ) -> None:
-    assert run_until(2, lambda: node.folder.write("scratch/a/b.md", b"half")) == [
+    assert run_until_killed_at(2, lambda: node.folder.write("scratch/a/b.md", b"half")) == [
         *("fx:before:write", "fx:in:write")
     ]
     assert len(list((path / "scratch" / "a").iterdir())) == 1
@@ -231,9 +236,9 @@ def test_what_a_crash_left_of_a_write_is_swept_when_the_node_is_handed_out_again
     assert list((path / "scratch" / "a").iterdir()) == []
 
 
-def test_every_difference_to_the_manifest_is_named(node: NodeFolder, path: Path) -> None:
+def test_every_difference_from_the_manifest_is_reported(node: NodeFolder, path: Path) -> None:
     assert node.verify() == ["There is no published/_manifest.json."]
-    work(node)
+    write_results(node)
     node.publish("done")
     (path / "published" / "price.md").chmod(0o644)
     (path / "published" / "price.md").write_bytes(b"50 euro")
@@ -250,9 +255,7 @@ def test_every_difference_to_the_manifest_is_named(node: NodeFolder, path: Path)
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b"null", b'{"summary": 1}', b"\xff\xfe"])
-def test_a_damaged_manifest_is_a_problem_and_not_a_crash(
-    node: NodeFolder, path: Path, damage: bytes
-) -> None:
+def test_a_damaged_manifest_is_reported(node: NodeFolder, path: Path, damage: bytes) -> None:
     node.publish("done")
     (path / "published" / "_manifest.json").unlink()
     (path / "published" / "_manifest.json").write_bytes(damage)
@@ -264,7 +267,9 @@ def test_a_node_that_published_nothing_has_no_manifest(node: NodeFolder) -> None
         node.manifest()
 
 
-def test_too_many_files_are_refused_and_leave_no_trace(node: NodeFolder, path: Path) -> None:
+def test_more_than_10000_files_are_refused_and_nothing_is_published(
+    node: NodeFolder, path: Path
+) -> None:
     for number in range(10_001):
         (path / "scratch" / str(number)).touch()
     with pytest.raises(Refused, match=r"more than 10,000 files .* remove what is not a result"):
@@ -282,7 +287,7 @@ def test_more_than_a_gibibyte_is_refused(node: NodeFolder, path: Path) -> None:
     assert not (path / "published").exists()
 
 
-def test_a_scratch_file_may_not_pose_as_the_manifest(node: NodeFolder) -> None:
+def test_a_scratch_file_with_the_manifests_name_is_refused(node: NodeFolder) -> None:
     node.folder.write("scratch/_manifest.json", b"{}")
     with pytest.raises(Refused, match="has a name that publishing needs; remove it or rename it"):
         node.publish("done")

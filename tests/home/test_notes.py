@@ -1,4 +1,4 @@
-"""Notes: files of one agent, in Markdown, bounded, indexed, and nowhere else."""
+"""Notes: Markdown files of an agent, with limits and an index, in its own folder only."""
 
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
@@ -35,7 +35,7 @@ def team(tmp_path: Path) -> Iterator[TeamFolder]:
         yield opened
 
 
-def of(team: TeamFolder, role: str = "coordinator") -> Notes:
+def notes_of(team: TeamFolder, role: str = "coordinator") -> Notes:
     return Notes(Scope(role=role, agent="ada", node=NodeId("own"), team=team))
 
 
@@ -43,19 +43,21 @@ def files_in(path: Path) -> dict[str, str]:
     return {str(p.relative_to(path)): p.read_text() for p in path.rglob("*") if p.is_file()}
 
 
-def test_the_coordinators_notes_are_the_teams(team: TeamFolder, path: Path) -> None:
-    written = of(team).write("knowledge/chips.md", "# Chips\n\nFast.", today=TODAY)
+def test_the_coordinators_notes_are_in_the_team_folder(team: TeamFolder, path: Path) -> None:
+    written = notes_of(team).write("knowledge/chips.md", "# Chips\n\nFast.", today=TODAY)
     assert written.path == "memory/knowledge/chips.md"
     assert (path / "memory/knowledge/chips.md").read_text() == "# Chips\n\nFast.\n"
-    of(team).write("MEMORY.md", "# Memory\n\nShort.", today=TODAY)
+    notes_of(team).write("MEMORY.md", "# Memory\n\nShort.", today=TODAY)
     assert (path / "MEMORY.md").read_text() == "# Memory\n\nShort.\n"
-    assert of(team).read("memory/knowledge/chips.md") == of(team).read("knowledge/chips.md")
+    assert notes_of(team).read("memory/knowledge/chips.md") == notes_of(team).read(
+        "knowledge/chips.md"
+    )
 
 
 @pytest.mark.parametrize("role", ["worker", "researcher"])
-def test_a_workers_notes_are_on_its_own_desk(team: TeamFolder, path: Path, role: str) -> None:
+def test_a_workers_notes_are_in_its_own_folder(team: TeamFolder, path: Path, role: str) -> None:
     before = files_in(path)
-    kept = of(team, role)
+    kept = notes_of(team, role)
     kept.write("knowledge/chips.md", "Fast.", today=TODAY)
     kept.write("agents/ada/MEMORY.md", "Mine.", today=TODAY)
     kept.write(f"memory/{TODAY}.md", "Began.", today=TODAY)
@@ -70,11 +72,11 @@ def test_a_workers_notes_are_on_its_own_desk(team: TeamFolder, path: Path, role:
     assert sorted(kept.files()) == [
         f"{TODAY}.md", "MEMORY.md", "knowledge/chips.md",
     ]  # fmt: skip
-    assert "Fast" not in str(of(team).files())
+    assert "Fast" not in str(notes_of(team).files())
 
 
 def test_the_index_has_one_line_for_each_file(team: TeamFolder, path: Path) -> None:
-    kept = of(team)
+    kept = notes_of(team)
     kept.write("knowledge/chips.md", "# AI chips\n\nFast.", today=TODAY)
     kept.write("experiences/search.md", "Searching `twice` helps.", today=TODAY)
     kept.write("knowledge/chips.md", "# AI chips of 2026\n\nFaster.", today=TODAY)
@@ -90,8 +92,8 @@ def test_the_index_has_one_line_for_each_file(team: TeamFolder, path: Path) -> N
     assert "chips" not in (path / "memory/index.md").read_text()
 
 
-def test_a_daily_log_only_grows_and_only_on_its_day(team: TeamFolder, path: Path) -> None:
-    kept = of(team)
+def test_a_daily_log_is_appended_to_and_only_on_its_day(team: TeamFolder, path: Path) -> None:
+    kept = notes_of(team)
     kept.write(f"{TODAY}.md", "First.", today=TODAY)
     kept.write(f"memory/{TODAY}.md", "Second.", today=TODAY)
     assert kept.write(f"{TODAY}.md", "Second.", today=TODAY).changed is False
@@ -105,9 +107,9 @@ def test_a_daily_log_only_grows_and_only_on_its_day(team: TeamFolder, path: Path
     assert list(kept.days(tomorrow + timedelta(days=1))) == [f"{tomorrow}.md"]
 
 
-def test_logs_older_than_a_month_go_into_the_archive(team: TeamFolder, path: Path) -> None:
+def test_logs_older_than_a_month_are_archived(team: TeamFolder, path: Path) -> None:
     for role in ("coordinator", "worker"):
-        kept = of(team, role)
+        kept = notes_of(team, role)
         for days in (0, 10, 40):
             day = TODAY - timedelta(days=days)
             kept.write(f"{day}.md", f"{days} days ago.", today=day)
@@ -133,19 +135,21 @@ HOSTILE = [
 
 @pytest.mark.parametrize("role", ["coordinator", "worker"])
 @pytest.mark.parametrize("hostile", HOSTILE)
-def test_no_path_leads_elsewhere(team: TeamFolder, path: Path, hostile: str, role: str) -> None:
+def test_a_hostile_path_is_refused_and_writes_nothing(
+    team: TeamFolder, path: Path, hostile: str, role: str
+) -> None:
     before = files_in(path.parent.parent)
     with pytest.raises(Refused):
-        of(team, role).write(hostile, "owned", today=TODAY)
+        notes_of(team, role).write(hostile, "owned", today=TODAY)
     assert files_in(path.parent.parent) == before
 
 
 @pytest.mark.parametrize("name", ["SOUL.md", "GOAL.md", "PLAN.md"])
-def test_names_of_other_files_are_only_names_in_memory(
+def test_a_note_named_like_a_team_file_is_written_to_memory(
     team: TeamFolder, path: Path, name: str
 ) -> None:
     before = (path / name).read_text()
-    assert of(team).write(name, "owned", today=TODAY).path == f"memory/{name}"
+    assert notes_of(team).write(name, "owned", today=TODAY).path == f"memory/{name}"
     assert (path / name).read_text() == before
 
 
@@ -155,21 +159,21 @@ def test_a_link_is_not_followed(team: TeamFolder, path: Path, tmp_path: Path) ->
     (outside / "secret.md").write_text("secret")
     (path / "memory/knowledge/out").symlink_to(outside)
     (path / "memory/link.md").symlink_to(outside / "secret.md")
-    kept = of(team)
+    kept = notes_of(team)
     with pytest.raises(OutOfScope):
         kept.read("knowledge/out/secret.md")
     with pytest.raises(OutOfScope):
         kept.write("knowledge/out/new.md", "owned", today=TODAY)
     assert "secret" not in str(kept.files())
-    kept.write("link.md", "mine now", today=TODAY)  # the link gives way, what it led to stays
+    kept.write("link.md", "mine now", today=TODAY)  # the link is replaced, its target is unchanged
     assert (outside / "secret.md").read_text() == "secret"
     assert sorted(p.name for p in outside.iterdir()) == ["secret.md"]
 
 
-def test_what_is_too_much_is_refused_with_what_to_do(
+def test_too_long_empty_or_too_many_notes_are_refused_with_what_to_do(
     team: TeamFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = of(team)
+    kept = notes_of(team)
     with pytest.raises(Refused, match="divide it by subject"):
         kept.write("knowledge/all.md", "x" * (notes.LONGEST + 1), today=TODAY)
     with pytest.raises(Refused, match="the rest in memory/"):
@@ -186,11 +190,11 @@ def test_what_is_too_much_is_refused_with_what_to_do(
     kept.write("a.md", "still mine to change", today=TODAY)
 
 
-def test_what_a_person_wrote_by_hand_is_a_note_too(team: TeamFolder, path: Path) -> None:
+def test_files_that_a_person_wrote_by_hand_are_notes(team: TeamFolder, path: Path) -> None:
     (path / "memory/preferences/tone.md").write_text("Be brief.")
     (path / "memory/broken.md").write_bytes(b"\xff\xfe no text")
     (path / "memory/picture.png").write_bytes(b"\x89PNG")
-    found = of(team).files()
+    found = notes_of(team).files()
     assert found["preferences/tone.md"] == "Be brief."
     assert "no text" in found["broken.md"]
     assert "picture.png" not in found

@@ -1,4 +1,4 @@
-"""A folder gives whole files or none, says what there is, and keeps nothing open."""
+"""Safe folder: atomic writes, listings, limits, and no leaked file descriptors."""
 
 import ctypes
 import os
@@ -24,7 +24,7 @@ NEW_USER_AND_MOUNTS = 0x10000000 | 0x00020000
 NOBODY = 65534
 
 OPENERS = {"walk": by_walk, "best": best_opener()}
-"""The best is openat2 wherever the kernel has it."""
+"""The best opener is openat2, if the kernel has it."""
 
 
 @pytest.fixture(params=OPENERS)
@@ -50,16 +50,16 @@ def folder(root: Path, opener: Opener) -> Iterator[Folder]:
         yield opened
 
 
-def attempt(action: Callable[[], object]) -> object:
-    """What an action gives, or the refusal it meets; anything else fails the test."""
+def result_or_refusal(action: Callable[[], object]) -> object:
+    """Return the result of an action or its refusal; any other error fails the test."""
     try:
         return action()
     except (AgiraphError, FileExistsError) as refusal:
         return refusal
 
 
-def in_child(action: Callable[[], object]) -> int:
-    """Fork a process that does this and nothing else."""
+def fork_child(action: Callable[[], object]) -> int:
+    """Run an action in a forked process; return its pid."""
     if pid := os.fork():
         return pid
     try:
@@ -72,7 +72,7 @@ def test_pipes_and_sockets_are_refused_at_once(
     folder: Folder, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     os.mkfifo(root / "pipe")
-    monkeypatch.chdir(root)  # the address of a socket is short
+    monkeypatch.chdir(root)  # the path of a Unix socket must be short
     with socket.socket(socket.AF_UNIX) as server:
         server.bind("socket")
         for name in ("pipe", "socket"):
@@ -84,7 +84,7 @@ def test_pipes_and_sockets_are_refused_at_once(
     assert not folder.exists("pipe")
 
 
-def test_a_file_is_read_in_pieces(folder: Folder) -> None:
+def test_a_file_is_read_from_an_offset(folder: Folder) -> None:
     folder.write("new/deep/file", b"0123456789")
     pieces = [
         folder.read("new/deep/file", limit=4),
@@ -103,11 +103,11 @@ def test_a_reader_sees_the_whole_old_or_the_whole_new_file(folder: Folder) -> No
     writing.set()
     seen: Counter[bytes] = Counter()
 
-    def look() -> None:
+    def read_until_done() -> None:
         while writing.is_set():
             seen[folder.read("file.txt", limit=1_000_000)] += 1
 
-    reader = threading.Thread(target=look)
+    reader = threading.Thread(target=read_until_done)
     reader.start()
     for _ in range(150):
         folder.write("file.txt", new)
@@ -120,11 +120,11 @@ def test_a_reader_sees_the_whole_old_or_the_whole_new_file(folder: Folder) -> No
 
 
 def kill_at(point: str) -> Callable[[str], None]:
-    def pull_the_plug(reached: str) -> None:
+    def kill_if_reached(reached: str) -> None:
         if reached == point:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    return pull_the_plug
+    return kill_if_reached
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_a_crash_during_a_write_leaves_the_old_or_the_new_file(
         faultpoints.armed = kill_at(point)
         folder.write("notes/file.md", b"new")
 
-    _, status = os.waitpid(in_child(write_and_die), 0)
+    _, status = os.waitpid(fork_child(write_and_die), 0)
 
     assert os.WTERMSIG(status) == signal.SIGKILL
     assert folder.read("notes/file.md", limit=100) == left
@@ -149,7 +149,7 @@ def test_a_crash_during_a_write_leaves_the_old_or_the_new_file(
     assert [p.name for p in (root / "notes").iterdir()] == ["file.md"]
 
 
-def test_a_write_that_fails_leaves_nothing_behind(folder: Folder, root: Path) -> None:
+def test_a_failed_write_leaves_no_partial_file(folder: Folder, root: Path) -> None:
     with pytest.raises(Refused, match="'a' is a folder"):
         folder.write("a", b"x")
     assert [p.name for p in root.iterdir() if p.name.startswith(PARTIAL)] == []
@@ -161,7 +161,7 @@ def test_a_write_replaces_a_link_instead_of_following_it(folder: Folder, root: P
     assert (root.parent / "outside" / "secret").read_bytes() == SECRET
 
 
-def test_a_script_stays_executable_and_everything_else_is_private(
+def test_an_executable_file_stays_executable_and_files_are_private(
     folder: Folder, root: Path
 ) -> None:
     folder.write("made/run.sh", b"echo old")
@@ -173,7 +173,7 @@ def test_a_script_stays_executable_and_everything_else_is_private(
     assert stat.S_IMODE((root / "made").stat().st_mode) == 0o700
 
 
-def test_what_many_threads_append_is_all_there(folder: Folder) -> None:
+def test_appends_of_many_threads_are_all_kept(folder: Folder) -> None:
     def add(number: int) -> None:
         for count in range(10):
             folder.append("log/today.md", f"{number}.{count}\n".encode())
@@ -188,7 +188,7 @@ def test_what_many_threads_append_is_all_there(folder: Folder) -> None:
     assert sorted(lines) == sorted(f"{n}.{c}" for n in range(8) for c in range(10))
 
 
-def test_a_listing_says_what_there_is_and_of_which_kind(folder: Folder, root: Path) -> None:
+def test_a_listing_has_names_kinds_sizes_and_times(folder: Folder, root: Path) -> None:
     folder.write("box/b.txt", b"four")
     folder.write("box/folder/x", b"")
     (root / "box" / "a-link").symlink_to("b.txt")
@@ -208,14 +208,16 @@ def test_a_listing_says_what_there_is_and_of_which_kind(folder: Folder, root: Pa
     assert [e.name for e in folder.walk()] == ["a/b/plain.txt", "box/b.txt", "box/folder/x"]
 
 
-def test_a_time_that_no_calendar_holds_does_not_stop_a_listing(folder: Folder, root: Path) -> None:
+def test_a_modification_time_out_of_range_does_not_break_a_listing(
+    folder: Folder, root: Path
+) -> None:
     (root / "a" / "b" / "plain.txt").touch()
     os.utime(root / "a" / "b" / "plain.txt", (0, 2**40))
     [entry] = [e for e in folder.list("a/b") if e.kind == "file"]
     assert entry.modified.tzinfo is UTC
 
 
-def test_more_than_the_limit_is_refused_and_not_cut(folder: Folder) -> None:
+def test_a_listing_over_the_limit_is_refused_and_not_cut(folder: Folder) -> None:
     for number in range(4):
         folder.write(f"many/{number}", b"")
     with folder.sub("many") as many:
@@ -226,14 +228,14 @@ def test_more_than_the_limit_is_refused_and_not_cut(folder: Folder) -> None:
             many.list(limit=3)
 
 
-def test_a_tree_of_empty_folders_is_not_walked_for_ever(folder: Folder) -> None:
+def test_a_walk_of_too_many_empty_folders_is_refused(folder: Folder) -> None:
     for number in range(21):
         folder.sub(f"many/{number}", create=True).close()
     with folder.sub("many") as many, pytest.raises(Refused, match="too many files"):
         many.walk(limit=2)
 
 
-def test_things_are_there_until_they_are_removed(folder: Folder) -> None:
+def test_files_and_folders_exist_until_they_are_removed(folder: Folder) -> None:
     folder.write("tree/branch/leaf", b"x")
     paths = ["tree", "tree/branch/leaf", "tree/none", "tree/branch/leaf/none", "link", "file", ""]
     assert [folder.exists(p) for p in paths] == [True, True, False, False, False, False, True]
@@ -248,8 +250,8 @@ def test_things_are_there_until_they_are_removed(folder: Folder) -> None:
 
 
 @contextmanager
-def as_somebody(root: Path) -> Iterator[None]:
-    """As a user to whom something can be forbidden; root cannot be refused."""
+def as_unprivileged_user(root: Path) -> Iterator[None]:
+    """Run the block as an unprivileged user: root has every permission."""
     if os.geteuid() != 0:
         yield
         return
@@ -262,7 +264,7 @@ def as_somebody(root: Path) -> Iterator[None]:
         os.seteuid(0)
 
 
-def test_what_permissions_forbid_is_refused_and_not_an_accident(folder: Folder, root: Path) -> None:
+def test_missing_permissions_are_a_refusal_and_not_a_crash(folder: Folder, root: Path) -> None:
     (root / "a" / "b").chmod(0o600)
     actions: list[Callable[[], object]] = [
         lambda: folder.read("a/b/plain.txt", limit=1),
@@ -272,18 +274,18 @@ def test_what_permissions_forbid_is_refused_and_not_an_accident(folder: Folder, 
         lambda: folder.list("a/b"),
         lambda: folder.walk(),
     ]
-    with as_somebody(root):
-        assert [type(attempt(action)) for action in actions] == [Refused] * len(actions)
+    with as_unprivileged_user(root):
+        assert [type(result_or_refusal(action)) for action in actions] == [Refused] * len(actions)
         assert not folder.exists("a/b/plain.txt")
     (root / "a" / "b").chmod(0o700)
 
 
-def test_what_has_not_changed_is_not_written_again(folder: Folder, root: Path) -> None:
+def test_unchanged_content_is_not_written_again(folder: Folder, root: Path) -> None:
     written = [folder.update("x", data) for data in (b"one", b"one", b"on", b"one")]
     assert written == [True, False, True, True]
 
 
-def test_a_file_is_begun_once(folder: Folder, root: Path) -> None:
+def test_write_if_empty_writes_a_file_once(folder: Folder, root: Path) -> None:
     (root / "cut-off").touch()
     (root / "taken").mkdir()
     assert [folder.write_if_empty(name, b"first") for name in ("new", "a/new", "cut-off")] == [
@@ -301,17 +303,17 @@ def test_a_file_is_begun_once(folder: Folder, root: Path) -> None:
     assert (root / "../outside/secret").read_bytes() == SECRET
 
 
-def test_handles_are_given_back(folder: Folder) -> None:
+def test_no_file_descriptor_is_leaked(folder: Folder) -> None:
     def handles() -> int:
         return len(list(Path("/proc/self/fd").iterdir()))
 
     before = handles()
     for _ in range(5):
         for path in ("x/y", "link/x", "none/none", "a/b/plain.txt/x", ""):
-            attempt(lambda path=path: folder.read(path, limit=1))
-            attempt(lambda path=path: folder.list(path))
-            attempt(lambda path=path: folder.write(f"{path}/new", b""))
-            attempt(lambda path=path: folder.sub(path))
+            result_or_refusal(lambda path=path: folder.read(path, limit=1))
+            result_or_refusal(lambda path=path: folder.list(path))
+            result_or_refusal(lambda path=path: folder.write(f"{path}/new", b""))
+            result_or_refusal(lambda path=path: folder.sub(path))
     assert handles() == before
 
 
@@ -324,7 +326,7 @@ def test_a_closed_folder_opens_nothing(root: Path, opener: Opener) -> None:
 
 
 def mount_small_disk(at: Path) -> bool:
-    """Mount 64 KiB for this process alone, as the root of a world of its own."""
+    """Mount a disk of 64 KiB in a new mount namespace; return whether that is possible."""
     libc = ctypes.CDLL(None)
     uid, gid = os.getuid(), os.getgid()
     if libc.unshare(NEW_USER_AND_MOUNTS):
@@ -335,21 +337,21 @@ def mount_small_disk(at: Path) -> bool:
     return libc.mount(b"none", os.fsencode(at), b"tmpfs", 0, b"size=64k") == 0
 
 
-def test_a_full_disk_is_called_full_and_the_old_file_stays(tmp_path: Path) -> None:
-    told, disk = tmp_path / "told", tmp_path / "disk"
-    told.write_text("nothing was told: may this user not mount a small disk for itself?")
+def test_a_full_disk_is_reported_and_the_old_file_stays(tmp_path: Path) -> None:
+    report, disk = tmp_path / "told", tmp_path / "disk"
+    report.write_text("the child reported nothing: may this user not mount a small disk?")
     disk.mkdir()
 
-    def fill_and_tell() -> None:
+    def fill_and_report() -> None:
         if not mount_small_disk(disk):
             return
         with Folder.open(disk) as folder:
             folder.write("file", b"old")
-            refusal = attempt(lambda: folder.write("file", b"x" * 1_000_000))
+            refusal = result_or_refusal(lambda: folder.write("file", b"x" * 1_000_000))
             left = {name: folder.read(name, limit=10) for name in [p.name for p in disk.iterdir()]}
-            told.write_text(f"{refusal!r} {left}")
+            report.write_text(f"{refusal!r} {left}")
 
-    os.waitpid(in_child(fill_and_tell), 0)
+    os.waitpid(fork_child(fill_and_report), 0)
 
     full = StoreFull("There is no room on the disk for 'file'.")
-    assert told.read_text() == f"{full!r} { {'file': b'old'} }"
+    assert report.read_text() == f"{full!r} { {'file': b'old'} }"

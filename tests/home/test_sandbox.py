@@ -1,4 +1,4 @@
-"""Where commands cannot be confined, doctor and the log say so; the probe really tries it."""
+"""Sandbox: where commands cannot be confined, `doctor` and the log say so."""
 
 import os
 import subprocess
@@ -10,9 +10,9 @@ import pytest
 from agiraph.home import sandbox
 
 NO_NAMESPACES = "echo 0 > /proc/sys/user/max_pid_namespaces && exec "
-"""Run by root of a user namespace: nobody in it can make a pid namespace any more."""
+"""Run by root of a user namespace: its processes can create no pid namespace."""
 
-ASK = """
+WARN_TWICE = """
 import logging
 from agiraph.home import sandbox
 logging.basicConfig(format="%(name)s %(levelname)s %(message)s")
@@ -22,7 +22,7 @@ print(sandbox.is_possible(), sandbox.why_not())
 """
 
 pytestmark = pytest.mark.skipif(
-    not sandbox.is_possible(), reason="this kernel lets nobody be confined"
+    not sandbox.is_possible(), reason="commands cannot be confined on this kernel"
 )
 
 
@@ -36,8 +36,8 @@ def without_namespaces(*command: str, home: Path | None = None) -> subprocess.Co
     )
 
 
-def test_a_start_warns_once_where_commands_cannot_be_confined() -> None:
-    done = without_namespaces(sys.executable, "-c", ASK)
+def test_a_process_warns_once_where_commands_cannot_be_confined() -> None:
+    done = without_namespaces(sys.executable, "-c", WARN_TWICE)
 
     assert done.stdout == "False the kernel allows no namespaces\n", done.stderr
     [line] = done.stderr.splitlines()
@@ -47,7 +47,7 @@ def test_a_start_warns_once_where_commands_cannot_be_confined() -> None:
     )
 
 
-def test_doctor_calls_it_a_problem_where_commands_cannot_be_confined(tmp_path: Path) -> None:
+def test_doctor_reports_a_problem_where_commands_cannot_be_confined(tmp_path: Path) -> None:
     agiraph = str(Path(sys.executable).parent / "agiraph")
     done = without_namespaces(agiraph, "doctor", home=tmp_path / "home")
 

@@ -1,4 +1,4 @@
-"""Every role reaches exactly the places its row of the table grants."""
+"""Scopes: each role reads and writes exactly the areas that the access table grants."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -40,7 +40,7 @@ FILES: dict[str, Area] = {
     "memory/index.md": P.TEAM_MEMORY,
     "memory/knowledge/prices.md": P.TEAM_MEMORY,
 }
-"""One file in every area, each of which holds its own path."""
+"""Files in every area; the content of each is its own path."""
 
 GRANTED = {
     "coordinator": {
@@ -90,7 +90,7 @@ def files_in(path: Path) -> dict[str, str]:
     return {str(p.relative_to(path)): p.read_text() for p in path.rglob("*") if p.is_file()}
 
 
-def test_the_table_has_a_word_for_every_place() -> None:
+def test_the_access_table_has_an_entry_for_every_area() -> None:
     assert {role: set(row) for role, row in ACCESS.items()} == {
         "coordinator": {*P},
         "worker": {*P},
@@ -100,9 +100,7 @@ def test_the_table_has_a_word_for_every_place() -> None:
 
 @pytest.mark.parametrize("role", GRANTED)
 @pytest.mark.parametrize("file", FILES)
-def test_a_role_reads_what_the_table_grants_and_nothing_else(
-    team: TeamFolder, role: str, file: str
-) -> None:
+def test_a_role_reads_only_what_the_table_grants(team: TeamFolder, role: str, file: str) -> None:
     at = scope(team, role)
     assert at.locate(file).area == FILES[file]
     if FILES[file] in GRANTED[role]["r"]:
@@ -114,7 +112,7 @@ def test_a_role_reads_what_the_table_grants_and_nothing_else(
 
 @pytest.mark.parametrize("role", GRANTED)
 @pytest.mark.parametrize("file", FILES)
-def test_a_role_writes_what_the_table_grants_and_nothing_else(
+def test_a_role_writes_only_what_the_table_grants(
     team: TeamFolder, path: Path, role: str, file: str
 ) -> None:
     before = files_in(path)
@@ -141,9 +139,7 @@ def test_a_role_writes_what_the_table_grants_and_nothing_else(
         ("nodes/./other//published/./result.md", "nodes/other/published/result.md"),
     ],
 )
-def test_short_and_clumsy_paths_lead_where_they_say(
-    team: TeamFolder, short: str, file: str
-) -> None:
+def test_short_and_unnormalized_paths_are_resolved(team: TeamFolder, short: str, file: str) -> None:
     assert read(scope(team), short) == file
 
 
@@ -160,7 +156,7 @@ LOOKALIKES = [
 
 @pytest.mark.parametrize("role", ["coordinator", "worker"])
 @pytest.mark.parametrize("name", LOOKALIKES)
-def test_what_merely_looks_like_another_place_is_a_scratch_file(
+def test_a_name_that_only_resembles_another_area_is_a_scratch_file(
     team: TeamFolder, path: Path, role: str, name: str
 ) -> None:
     before = files_in(path)
@@ -187,7 +183,7 @@ def test_what_merely_looks_like_another_place_is_a_scratch_file(
     ],
 )
 @pytest.mark.parametrize("want", ["r", "w"])
-def test_no_spelling_opens_a_closed_place_to_a_worker(
+def test_no_spelling_of_a_path_opens_a_closed_area_to_a_worker(
     team: TeamFolder, path: Path, name: str, want: Want
 ) -> None:
     before = sorted(path.rglob("*"))
@@ -198,7 +194,7 @@ def test_no_spelling_opens_a_closed_place_to_a_worker(
 
 @pytest.mark.parametrize("role", ["coordinator", "worker"])
 @pytest.mark.parametrize("want", ["r", "w"])
-def test_a_link_planted_by_a_command_opens_no_other_place(
+def test_a_link_made_by_a_command_opens_no_other_area(
     team: TeamFolder, path: Path, role: str, want: Want
 ) -> None:
     scratch = path / "nodes/own/scratch"
@@ -216,7 +212,7 @@ def test_a_link_planted_by_a_command_opens_no_other_place(
     assert files_in(path) == before
 
 
-def test_the_own_scratch_folder_is_where_no_path_leads(team: TeamFolder) -> None:
+def test_an_empty_path_is_the_own_scratch_folder(team: TeamFolder) -> None:
     for name in ("", ".", "./", "scratch", "scratch/", "nodes/own/scratch"):
         folder, rest = scope(team).resolve(name, "r")
         with folder:
@@ -231,7 +227,7 @@ def test_the_own_node_can_be_listed(team: TeamFolder) -> None:
         ]
 
 
-def test_a_refusal_says_what_is_open_instead(team: TeamFolder) -> None:
+def test_a_refusal_lists_what_may_be_read_or_written(team: TeamFolder) -> None:
     with pytest.raises(OutOfScope) as refusal:
         scope(team).resolve("memory/index.md", "w")
     assert str(refusal.value) == (
@@ -245,6 +241,6 @@ def test_a_refusal_says_what_is_open_instead(team: TeamFolder) -> None:
     )
 
 
-def test_what_another_node_has_not_published_is_not_found(team: TeamFolder) -> None:
+def test_an_unpublished_result_of_another_node_is_not_found(team: TeamFolder) -> None:
     with pytest.raises(NotFound, match="There is no folder 'nodes/none/published'"):
         scope(team).resolve("nodes/none/published/result.md", "r")

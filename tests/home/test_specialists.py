@@ -1,4 +1,4 @@
-"""Specialists come from files: ours, a home's own, and those other programs' users already have."""
+"""Specialists from files: shipped ones, those of a home, and agent files of Claude Code."""
 
 import logging
 from pathlib import Path
@@ -77,7 +77,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 # Front matter parsing.
 
 
-def test_front_matter_with_all_there_is() -> None:
+def test_front_matter_with_every_field_is_read() -> None:
     text = (
         "---\nname: scout\ndescription: Looks around.\ntools: [read_file, bash, read_file]\n"
         "model: openai/gpt-x\nexamples:\n  - '\"Where?\" → scout'\n  - second\n"
@@ -104,11 +104,11 @@ def test_front_matter_with_all_there_is() -> None:
         '---\ndescription: "Looks."\nname: ""\ntools:\nmodel:\n---\nLook.',
     ],
 )
-def test_front_matter_with_only_a_description_takes_the_file_s_name(text: str) -> None:
+def test_without_a_name_the_file_name_is_the_name(text: str) -> None:
     assert parse(text, "Scout") == Specialist(name="scout", description="Looks.", prompt="Look.")
 
 
-def test_one_example_and_several_reasons_against_are_taken_as_they_are() -> None:
+def test_a_single_example_and_a_list_of_reasons_against_are_read() -> None:
     text = "---\ndescription: d\nexamples: only, one\nwhen_not_to_use: [late, early]\n---\n"
     found = parse(text, "scout")
     assert (found.examples, found.when_not_to_use, found.prompt) == (
@@ -121,7 +121,7 @@ def test_one_example_and_several_reasons_against_are_taken_as_they_are() -> None
 # Agent files of Claude Code load as they are.
 
 
-def test_a_claude_code_file_whose_description_holds_colons_and_examples() -> None:
+def test_a_claude_code_file_with_colons_in_its_description_is_read() -> None:
     found = parse(CODE_REVIEWER, "x")
     assert (found.name, found.tools, found.model) == ("code-reviewer", ("read_file", "bash"), "")
     assert found.description.startswith("Use this agent when you have written code: it looks for")
@@ -129,7 +129,7 @@ def test_a_claude_code_file_whose_description_holds_colons_and_examples() -> Non
     assert found.prompt == "You are a senior reviewer.\n\n- name: what is wrong\n---\nBe kind."
 
 
-def test_a_claude_code_file_with_escaped_lines_in_its_description() -> None:
+def test_a_claude_code_file_with_escaped_line_breaks_is_read() -> None:
     found = parse(ESCAPED, "x")
     assert (found.name, found.model, found.tools) == ("test-writer", "", ())
     assert found.description.splitlines() == [
@@ -141,7 +141,7 @@ def test_a_claude_code_file_with_escaped_lines_in_its_description() -> None:
     ]
 
 
-def test_a_claude_code_file_with_an_example_block_on_several_lines() -> None:
+def test_a_claude_code_file_with_a_multi_line_example_is_read() -> None:
     found = parse(ON_SEVERAL_LINES, "x")
     assert (found.name, found.tools, found.model) == ("planner", ("read_file", "write_file"), "")
     assert found.description.splitlines()[-3:] == [
@@ -164,7 +164,7 @@ def test_a_claude_code_file_with_an_example_block_on_several_lines() -> None:
         ("'*'", ()),
     ],
 )
-def test_tools_are_known_by_the_names_others_give_them(named: str, ours: tuple[str, ...]) -> None:
+def test_tool_names_of_claude_code_are_translated(named: str, ours: tuple[str, ...]) -> None:
     assert parse(f"---\ndescription: d\ntools: {named}\n---\n", "x").tools == ours
 
 
@@ -179,11 +179,13 @@ def test_tools_are_known_by_the_names_others_give_them(named: str, ours: tuple[s
         ("openrouter/meta/llama:free", "openrouter/meta/llama:free"),
     ],
 )
-def test_a_model_that_names_no_provider_is_that_of_whoever_hires(written: str, model: str) -> None:
+def test_a_model_without_a_provider_means_the_model_of_the_hiring_agent(
+    written: str, model: str
+) -> None:
     assert parse(f"---\ndescription: d\nmodel: {written}\n---\n", "x").model == model
 
 
-# Broken files are left out and logged.
+# Broken files are skipped and logged.
 
 BROKEN = {
     "plain.md": ("You are a poet.", "it does not begin with front matter between two lines of ---"),
@@ -203,13 +205,13 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_broken_file_is_refused_with_what_is_missing(name: str) -> None:
+def test_a_broken_file_is_refused_with_what_is_wrong(name: str) -> None:
     text, said = BROKEN[name]
     with pytest.raises(Refused, match=said.replace("(", r"\(")):
         parse(text, name.removesuffix(".md"))
 
 
-def test_broken_files_are_left_out_and_logged_and_the_others_stay(
+def test_broken_files_are_skipped_and_logged_and_the_others_are_loaded(
     home: Home, caplog: pytest.LogCaptureFixture
 ) -> None:
     for name, (text, _) in BROKEN.items():
@@ -229,7 +231,7 @@ def test_broken_files_are_left_out_and_logged_and_the_others_stay(
 @pytest.mark.parametrize(
     "odd", ["when: 2024-99-99", "x: [" * 3000, "x: !!python/name:os.system", "\tname: x", "a: b: c"]
 )
-def test_front_matter_that_is_no_yaml_takes_nothing_down(home: Home, odd: str) -> None:
+def test_invalid_yaml_does_not_break_the_loading(home: Home, odd: str) -> None:
     put(home, "odd.md", f"---\nname: odd\ndescription: d\n{odd}\n---\nBe.")
 
     found = specialists(home)
@@ -237,7 +239,7 @@ def test_front_matter_that_is_no_yaml_takes_nothing_down(home: Home, odd: str) -
     assert found["odd"].description.splitlines()[0] == "d"
 
 
-def test_what_is_no_file_of_ours_is_passed_over(
+def test_folders_links_and_other_files_are_skipped(
     home: Home, caplog: pytest.LogCaptureFixture
 ) -> None:
     outside = home.path.parent / "secret.md"
@@ -253,7 +255,7 @@ def test_what_is_no_file_of_ours_is_passed_over(
     assert warnings(caplog) == []
 
 
-def test_agents_that_is_no_folder_is_left_out_and_logged(
+def test_an_agents_path_that_is_not_a_folder_is_skipped_and_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     home = Home.open(tmp_path)
@@ -264,10 +266,10 @@ def test_agents_that_is_no_folder_is_left_out_and_logged(
     assert said.startswith("agents/ (home) is left out: ")
 
 
-# A home's file replaces ours.
+# A file in the home replaces a shipped one.
 
 
-def test_a_home_s_file_replaces_ours(home: Home) -> None:
+def test_a_file_in_the_home_replaces_a_shipped_specialist(home: Home) -> None:
     put(home, "writer.md", "---\ndescription: Writes verse.\n---\nRhyme.")
     put(home, "other.md", "---\nname: Tester\ndescription: Tries.\n---\nTry.")
 
@@ -280,11 +282,11 @@ def test_a_home_s_file_replaces_ours(home: Home) -> None:
     assert found["coder"] == specialists()["coder"]
 
 
-def test_a_home_without_agents_has_ours(tmp_path: Path) -> None:
+def test_a_home_without_agents_has_the_shipped_specialists(tmp_path: Path) -> None:
     assert specialists(Home.open(tmp_path)) == specialists()
 
 
-# The six shipped ones are good.
+# The shipped specialists.
 
 
 def test_the_shipped_specialists_are_these_six(caplog: pytest.LogCaptureFixture) -> None:
@@ -306,7 +308,7 @@ def test_a_shipped_specialist_says_when_to_use_it_and_when_not(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_a_shipped_specialist_names_tools_that_a_worker_may_have(name: str) -> None:
+def test_shipped_specialists_have_only_tools_of_workers(name: str) -> None:
     named = set(specialists()[name].tools)
     assert "read_file" in named
     assert named - LATER <= set(BUILT_IN) & ROLES["worker"].tools

@@ -9,7 +9,7 @@ from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.policies.breaker import Breaker
 from agiraph.testing import Call, Says, World, call, says
 from agiraph.testing.scripted import Line, ScriptedModel
-from tests.providers.said import thread, tool_call, turn
+from tests.providers.transcripts import thread, tool_call, turn
 
 LOOP_WARNING = (
     "[Runtime] You go in circles: the same calls, 3 times over, with the same outcome. It will "

@@ -10,7 +10,7 @@ from agiraph.domain.work import Budget, NodeStatus, StopReason, Usage, WorkNode
 from agiraph.providers.base import OnDelta, Reply, Request
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.testing import Call, PowerCut, Says, World, call, says
-from tests.tools.made import Told, folder, made
+from tests.tools.tool_calls import ToolAnswer, node_folder, run_calls
 
 LANDING = (
     "[Budget] The budget of this work is spent ({}) and your tools are gone. Write the final "
@@ -35,7 +35,7 @@ async def only_node(world: World, founded: NewTeam) -> WorkNode:
 
 
 def is_partial(world: World, node: WorkNode) -> bool:
-    manifest = folder(world, node) / "published" / "_manifest.json"
+    manifest = node_folder(world, node) / "published" / "_manifest.json"
     return json.loads(manifest.read_text())["partial"]
 
 
@@ -142,14 +142,18 @@ async def test_when_the_time_is_used_up_a_last_answer_is_requested(world: World)
 
 
 async def test_a_tool_may_be_called_as_often_as_its_limit_allows(world: World) -> None:
-    _, told = await made(
+    _, told = await run_calls(
         world,
         call("bash", command="echo 1"),
         call("checkpoint", summary="Half."),
         call("bash", command="echo 2"),
         budget=Budget(calls={"bash": 2}),
     )
-    assert told == [Told("[exit code 0]\n1"), Told("Noted."), Told("[exit code 0]\n2")]
+    assert told == [
+        ToolAnswer("[exit code 0]\n1"),
+        ToolAnswer("Noted."),
+        ToolAnswer("[exit code 0]\n2"),
+    ]
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -178,7 +182,7 @@ async def test_calls_of_a_tool_are_counted_over_turns_and_restarts(world: World)
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_many_calls_in_one_reply_do_not_exceed_a_tools_limit(world: World) -> None:
     calls: list[Call] = [call("bash", command=f"echo {n} >> a") for n in range(6)]
-    node, told = await made(world, *calls, budget=Budget(calls={"bash": 2}))
+    node, told = await run_calls(world, *calls, budget=Budget(calls={"bash": 2}))
 
     assert world.published(node) == {"a": "0\n1\n"}
     assert [t.failed for t in told] == [False] * 2 + [True] * 4

@@ -6,12 +6,12 @@ from agiraph.domain.agents import Rule
 from agiraph.domain.work import NodeStatus
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.testing import World, call, says
-from tests.tools.made import Told, folder, made, refused
+from tests.tools.tool_calls import ToolAnswer, node_folder, refused, run_calls
 
 ASK = (Rule(tool="bash", action="ask"),)
 
 
-def denied(tool: str, pattern: str) -> Told:
+def denied(tool: str, pattern: str) -> ToolAnswer:
     return refused(
         f"Not allowed: this team's rules deny {tool} on {pattern!r}. "
         "Do it another way, or ask the human."
@@ -30,10 +30,10 @@ async def found_asking_team(world: World, command: str, *more: str) -> NewTeam:
     return founded
 
 
-async def tool_answers(world: World, founded: NewTeam) -> list[Told]:
+async def tool_answers(world: World, founded: NewTeam) -> list[ToolAnswer]:
     assert founded.node is not None
     answers = [t for t in await world.turns(founded.node.id) if t.role == "tool"]
-    return [Told(t.text, t.failed) for t in answers]
+    return [ToolAnswer(t.text, t.failed) for t in answers]
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -44,7 +44,7 @@ async def test_the_first_rule_that_matches_decides(world: World) -> None:
         Rule(tool="*_file", action="deny", pattern="*.env"),
         Rule(tool="edit_file", action="deny"),
     )
-    _, answers = await made(
+    _, answers = await run_calls(
         world,
         call("bash", command="echo hello"),
         call("bash", command="ls"),
@@ -56,12 +56,12 @@ async def test_the_first_rule_that_matches_decides(world: World) -> None:
     )
 
     assert answers == [
-        Told("[exit code 0]\nhello"),
+        ToolAnswer("[exit code 0]\nhello"),
         denied("bash", "*"),
         denied("write_file", "*.env"),
-        Told("Wrote a.md (1 bytes)."),
+        ToolAnswer("Wrote a.md (1 bytes)."),
         denied("edit_file", "*"),
-        Told("x"),
+        ToolAnswer("x"),
     ]
 
 
@@ -74,7 +74,7 @@ async def test_a_rule_matches_the_significant_argument_and_not_the_first_one(
         Rule(tool="write_file", action="allow", pattern="notes/*"),
         Rule(tool="write_file", action="deny"),
     )
-    _, answers = await made(
+    _, answers = await run_calls(
         world,
         call("bash", timeout=5, command="rm -rf notes"),
         call("bash", command=" rm -rf notes"),
@@ -115,7 +115,7 @@ async def test_no_spelling_of_a_path_gets_around_a_rule(world: World) -> None:
         denied("write_file", "memory/*").text,
         denied("write_file", "secret/*").text,
     ]
-    assert list((folder(world, node) / "scratch").iterdir()) == []
+    assert list((node_folder(world, node) / "scratch").iterdir()) == []
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -126,7 +126,7 @@ async def test_a_command_chained_to_an_allowed_one_is_denied(world: World) -> No
     )
     chained = ["echo a; id", "echo a && id", "echo a | sh", "echo `id`", "echo $(id)", "echo a\nid"]
     chained += ["echo a > ../_spec.md", "echo a & id"]
-    _, answers = await made(
+    _, answers = await run_calls(
         world, *(call("bash", command=command) for command in chained), permissions=rules
     )
 
@@ -154,7 +154,7 @@ async def test_a_person_is_shown_the_whole_call_and_nothing_runs_before_they_dec
         "bash",
         {"command": "echo yes > a", "timeout": 120, "network": False},
     )
-    assert list((folder(world, goal) / "scratch").iterdir()) == []
+    assert list((node_folder(world, goal) / "scratch").iterdir()) == []
 
 
 async def test_an_approved_call_runs_once_even_after_a_restart(world: World) -> None:
@@ -167,7 +167,7 @@ async def test_an_approved_call_runs_once_even_after_a_restart(world: World) -> 
 
     [goal] = await world.board(founded.team.id)
     assert (goal.status, world.published(goal)) == (NodeStatus.COMPLETED, {"a": "yes\n"})
-    assert (await tool_answers(world, founded))[0] == Told("[exit code 0]\nyes")
+    assert (await tool_answers(world, founded))[0] == ToolAnswer("[exit code 0]\nyes")
 
 
 async def test_a_denied_call_does_not_run_and_the_note_reaches_the_model(world: World) -> None:
@@ -241,7 +241,7 @@ async def test_an_approval_carries_every_character_of_a_long_and_hostile_argumen
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_an_invalid_call_asks_for_no_approval(world: World) -> None:
-    _, answers = await made(world, call("bash", cmd="ls"), permissions=ASK)
+    _, answers = await run_calls(world, call("bash", cmd="ls"), permissions=ASK)
 
     usage = "It takes: command, timeout (optional), network (optional)."
     fault = "'command' is missing; there is no argument 'cmd'"

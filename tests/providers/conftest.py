@@ -1,4 +1,4 @@
-"""What tests of models share: a client that is closed, and a model on a scripted server."""
+"""Fixtures of the providers' tests: an HTTP client, and a model on a scripted server."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -35,7 +35,7 @@ async def http(clock: ManualClock) -> AsyncIterator[HttpClient]:
 
 @pytest.fixture
 def model_on(http: HttpClient) -> Callable[[ModelServer], OpenAIModel]:
-    """The model that a server plays."""
+    """Return a function that makes the model of a scripted server."""
 
     def make(server: ModelServer) -> OpenAIModel:
         return OpenAIModel(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 @dataclass(slots=True)
 class ProxyServer:
     upstream_port: int
-    """Where every request goes, whatever host it names: the proxy is its own DNS."""
+    """The port on loopback to which every request goes, whatever host it names."""
     refusal: bytes = b""
     """A status line such as `407 Proxy Authentication Required`; empty: requests are passed on."""
     silent: bool = False

@@ -1,18 +1,18 @@
-"""The demo does three real things, whatever it is asked, and says that it is scripted."""
+"""Demo model: does the same three things for every goal, and says that it is scripted."""
 
 from agiraph.domain.chat import ToolSpec
 from agiraph.domain.work import NodeStatus, StopReason, Usage
 from agiraph.providers.base import Reply
 from agiraph.providers.demo import DemoModel
 from agiraph.testing import World
-from tests.providers.said import request, tool_call, turn
+from tests.providers.transcripts import request, tool_call, turn
 
 
 def tools(*names: str) -> tuple[ToolSpec, ...]:
     return tuple(ToolSpec(name=name, description="", schema={}) for name in names)
 
 
-async def test_it_writes_a_file_runs_a_command_and_hands_in(world: World) -> None:
+async def test_the_demo_writes_a_file_runs_a_command_and_finishes(world: World) -> None:
     founded = await world.found("Show me what you can do.", model="demo")
     await world.settle()
 
@@ -28,7 +28,7 @@ async def test_it_writes_a_file_runs_a_command_and_hands_in(world: World) -> Non
     assert "The goal was: Show me what you can do." in world.published(goal)["note.md"]
 
 
-async def test_it_says_at_once_that_it_is_no_ai() -> None:
+async def test_the_demo_says_in_its_first_reply_that_it_is_not_an_ai() -> None:
     heard: list[str] = []
     reply = await DemoModel().reply(request(tools=tools("write_file")), heard.append)
 
@@ -37,7 +37,7 @@ async def test_it_says_at_once_that_it_is_no_ai() -> None:
     assert reply.text == said + "First, a file."
 
 
-async def test_a_worker_publishes_and_a_worker_without_files_does_so_at_once() -> None:
+async def test_a_demo_worker_publishes_and_without_file_tools_at_once() -> None:
     after_two = request(
         turn("user", "Go."),
         turn("tool", "Wrote.", ref="a"),
@@ -51,7 +51,7 @@ async def test_a_worker_publishes_and_a_worker_without_files_does_so_at_once() -
     assert at_once.calls == (tool_call("", "publish", summary=at_once.text),)
 
 
-async def test_without_tools_it_only_talks_and_costs_nothing() -> None:
+async def test_without_tools_the_demo_only_talks_and_costs_nothing() -> None:
     reply = await DemoModel().reply(request(turn("user", "What is it?")))
 
     said = "I am a scripted demo, not an AI: I do the same three things for every goal. "

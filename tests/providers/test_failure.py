@@ -1,4 +1,4 @@
-"""Failure: a provider that fails is rested, another one answers, and nobody asks in vain."""
+"""Failure: circuit breaker, fallback to other models, and prices of replies."""
 
 import pytest
 
@@ -18,13 +18,15 @@ from agiraph.testing.scripted import Line
 REQUEST = Request(transcript=Transcript())
 
 
-def _down(times: int) -> list[Line]:
+def _unavailable(times: int) -> list[Line]:
     return [ModelUnavailable("down") for _ in range(times)]
 
 
-async def test_a_provider_that_keeps_failing_is_left_alone_and_then_probed_once() -> None:
+async def test_the_circuit_breaker_opens_after_failures_and_probes_once() -> None:
     clock = ManualClock()
-    inner = ScriptedModel("x/y", [*_down(MAX_FAILURES), *_down(1), says("back"), says("on")])
+    inner = ScriptedModel(
+        "x/y", [*_unavailable(MAX_FAILURES), *_unavailable(1), says("back"), says("on")]
+    )
     model = Guarded(model=inner, circuit=CircuitBreaker("x", clock))
     for _ in range(MAX_FAILURES):
         with pytest.raises(ModelUnavailable, match=r"^down$"):
@@ -36,22 +38,22 @@ async def test_a_provider_that_keeps_failing_is_left_alone_and_then_probed_once(
 
     clock.advance(seconds=OPEN_SECONDS)
     with pytest.raises(ModelUnavailable, match=r"^down$"):
-        await model.reply(REQUEST)  # the probe fails: it rests again
+        await model.reply(REQUEST)  # the probe fails: the circuit opens again
     with pytest.raises(ModelUnavailable, match="is not called for"):
         await model.reply(REQUEST)
     clock.advance(seconds=OPEN_SECONDS)
     assert [(await model.reply(REQUEST)).text for _ in range(2)] == ["back", "on"]
 
 
-async def test_the_next_in_the_chain_answers_only_when_the_first_cannot() -> None:
-    first = ScriptedModel("a/1", [*_down(1), says("first")])
+async def test_the_fallback_answers_only_when_the_first_model_is_unavailable() -> None:
+    first = ScriptedModel("a/1", [*_unavailable(1), says("first")])
     second = ScriptedModel("b/2", [says("second")])
     chain = Fallback((first, second))
     assert [(await chain.reply(REQUEST)).text for _ in range(2)] == ["second", "first"]
     assert chain.name == "a/1, b/2"
 
 
-async def test_a_request_that_is_wrong_in_itself_is_not_passed_on() -> None:
+async def test_a_refused_request_is_not_sent_to_the_fallback() -> None:
     second = ScriptedModel("b/2", [says("second")])
     chain = Fallback((ScriptedModel("a/1", [ModelRefused("bad key")]), second))
     with pytest.raises(ModelRefused, match="bad key"):
@@ -59,14 +61,14 @@ async def test_a_request_that_is_wrong_in_itself_is_not_passed_on() -> None:
     assert second.requests == []
 
 
-async def test_when_all_fail_it_says_what_each_said() -> None:
-    chain = Fallback((ScriptedModel("a/1", _down(1)), ScriptedModel("b/2", _down(1))))
+async def test_when_all_models_fail_the_error_names_each_failure() -> None:
+    chain = Fallback((ScriptedModel("a/1", _unavailable(1)), ScriptedModel("b/2", _unavailable(1))))
     with pytest.raises(ModelUnavailable, match=r"^a/1: down b/2: down$"):
         await chain.reply(REQUEST)
 
 
-async def test_an_overloaded_provider_is_replaced_in_the_middle_of_a_run(world: World) -> None:
-    """529 from the first: the second goes on with the same thread, and is what the turn names."""
+async def test_the_fallback_takes_over_a_run_from_an_overloaded_provider(world: World) -> None:
+    """The first answers 529; the second continues the thread and is named in its turns."""
     async with ModelServer(lambda seen: Status(529)) as broken:
         script = [
             says(call("write_file", path="a.md", content="x")),
@@ -87,10 +89,10 @@ async def test_an_overloaded_provider_is_replaced_in_the_middle_of_a_run(world: 
     [goal] = await world.board(founded.team.id)
     models = {t.model for t in await world.turns(goal.id) if t.role == "assistant"}
     assert (goal.status, goal.result, models) == (NodeStatus.COMPLETED, "ok", {"openai/test"})
-    assert len(broken.requests) >= 2  # it was really asked first
+    assert len(broken.requests) >= 2  # the first model was called first
 
 
-async def test_two_providers_work_in_one_run(world: World) -> None:
+async def test_two_providers_work_in_one_process(world: World) -> None:
     async with (
         ModelServer([says(call("finish", summary="by anthropic"))]) as one,
         ModelServer([says(call("finish", summary="by openai"))]) as two,
@@ -110,7 +112,7 @@ async def test_two_providers_work_in_one_run(world: World) -> None:
     assert (a.result, b.result) == ("by anthropic", "by openai")
 
 
-async def test_a_known_price_is_written_with_the_reply_and_an_unknown_one_is_not_guessed() -> None:
+async def test_a_known_price_is_in_the_usage_and_an_unknown_price_is_none() -> None:
     async with ModelServer([says("hello", input_tokens=1000, output_tokens=100)] * 2) as server:
         clock = ManualClock()
         keys = Keys({"openai": Account(key="k", base_url=server.openai_url)})

@@ -1,4 +1,4 @@
-"""An answer that is no answer: which errors may pass, for how long, and where nothing is sent."""
+"""HTTP errors: which are temporary, how long to wait, and what is never sent."""
 
 import asyncio
 from datetime import timedelta
@@ -18,29 +18,29 @@ from agiraph.testing import ManualClock, ModelServer
 from agiraph.testing.model_server import Status, Step, Trickle, context_overflow
 
 
-async def ask(http: HttpClient, server: ModelServer) -> None:
+async def post(http: HttpClient, server: ModelServer) -> None:
     body = b'{"model": "m", "messages": [{"role": "user", "content": "Hello."}]}'
     await http.post(
-        f"{server.openai_url}/chat/completions", headers={}, body=(body,), handle=answered
+        f"{server.openai_url}/chat/completions", headers={}, body=(body,), handle=fail_if_answered
     )
 
 
-async def answered(response: Response) -> None:
-    raise AssertionError("it was answered")
+async def fail_if_answered(response: Response) -> None:
+    raise AssertionError("the server answered")
 
 
 async def refusal(http: HttpClient, step: Step) -> ModelError:
     async with ModelServer([step]) as server:
         with pytest.raises(ModelError) as caught:
-            await ask(http, server)
-        # Two servers never have the same address; what they say may be compared all the same.
+            await post(http, server)
+        # Each server has another port: replace it, so that messages can be compared.
         host = server.url.removeprefix("http://")
         caught.value.args = (str(caught.value).replace(host, "host"),)
     return caught.value
 
 
 @pytest.mark.parametrize("code", [408, 409, 425, 429, 500, 502, 503, 504, 529])
-async def test_what_may_pass_by_itself_is_unavailable(http: HttpClient, code: int) -> None:
+async def test_a_temporary_status_raises_model_unavailable(http: HttpClient, code: int) -> None:
     error = await refusal(http, Status(code, "Not now."))
 
     assert isinstance(error, ModelUnavailable)
@@ -59,7 +59,7 @@ async def test_what_may_pass_by_itself_is_unavailable(http: HttpClient, code: in
         (422, ""),
     ],
 )
-async def test_what_will_not_pass_is_refused_with_what_to_check(
+async def test_a_permanent_status_raises_model_refused_with_what_to_check(
     http: HttpClient, code: int, advice: str
 ) -> None:
     error = await refusal(http, Status(code, "No."))
@@ -77,7 +77,9 @@ async def test_what_will_not_pass_is_refused_with_what_to_check(
         Trickle(20, context_overflow()),
     ],
 )
-async def test_a_thread_that_no_longer_fits_is_told_apart(http: HttpClient, step: Step) -> None:
+async def test_an_overflow_of_the_context_raises_context_exceeded(
+    http: HttpClient, step: Step
+) -> None:
     assert isinstance(await refusal(http, step), ContextExceeded)
 
 
@@ -101,7 +103,7 @@ async def test_a_thread_that_no_longer_fits_is_told_apart(http: HttpClient, step
         ("Mon, 05 Jan 2026 10:01:30 +0100", 90.0),
     ],
 )
-async def test_how_long_to_wait_is_understood_in_every_form(
+async def test_retry_after_is_read_as_seconds_or_as_a_date(
     http: HttpClient, value: str, seconds: float | None
 ) -> None:
     error = await refusal(http, Status(429, "Slow down.", {"retry-after": value}))
@@ -110,7 +112,7 @@ async def test_how_long_to_wait_is_understood_in_every_form(
     assert error.retry_after == seconds
 
 
-async def test_a_date_to_wait_for_is_measured_on_the_clock(
+async def test_a_retry_after_date_is_compared_with_the_clock(
     http: HttpClient, clock: ManualClock
 ) -> None:
     clock.advance(hours=5)
@@ -121,7 +123,7 @@ async def test_a_date_to_wait_for_is_measured_on_the_clock(
     assert error.retry_after == 40.0
 
 
-async def test_nothing_is_sent_to_where_a_server_points(http: HttpClient) -> None:
+async def test_redirects_are_not_followed(http: HttpClient) -> None:
     async with ModelServer([]) as elsewhere:
         there = f"{elsewhere.openai_url}/chat/completions"
         error = await refusal(http, Status(307, "Moved.", {"location": there}))
@@ -130,15 +132,15 @@ async def test_nothing_is_sent_to_where_a_server_points(http: HttpClient) -> Non
         assert (elsewhere.requests, elsewhere.refused) == ([], [])
 
 
-async def test_a_port_where_nobody_listens_may_be_tried_again(http: HttpClient) -> None:
+async def test_a_refused_connection_may_be_retried(http: HttpClient) -> None:
     async with ModelServer([]) as server:
         pass
 
     with pytest.raises(ModelUnavailable, match=r"^Cannot reach 127\.0\.0\.1:"):
-        await ask(http, server)
+        await post(http, server)
 
 
-async def test_a_server_that_does_not_speak_http_may_be_tried_again(http: HttpClient) -> None:
+async def test_a_response_that_is_not_http_may_be_retried(http: HttpClient) -> None:
     async def babble(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"220 mail.example ESMTP\r\n")
         await writer.drain()
@@ -149,16 +151,16 @@ async def test_a_server_that_does_not_speak_http_may_be_tried_again(http: HttpCl
     async with server:
         address = f"http://127.0.0.1:{port}/v1"
         with pytest.raises(ModelUnavailable, match=f"Cannot reach 127.0.0.1:{port}: "):
-            await http.post(address, headers={}, body=(b"{}",), handle=answered)
+            await http.post(address, headers={}, body=(b"{}",), handle=fail_if_answered)
 
 
-async def test_a_password_in_an_address_is_not_repeated(http: HttpClient) -> None:
+async def test_a_password_in_a_url_is_not_in_the_error(http: HttpClient) -> None:
     async with ModelServer([]) as server:
         pass
 
     address = server.url.replace("://", "://ada:secret@")
     with pytest.raises(ModelUnavailable) as caught:
-        await http.post(address, headers={}, body=(b"{}",), handle=answered)
+        await http.post(address, headers={}, body=(b"{}",), handle=fail_if_answered)
     assert "secret" not in str(caught.value)
 
 
@@ -176,17 +178,17 @@ async def test_a_password_in_an_address_is_not_repeated(http: HttpClient) -> Non
         (b"x" * 1000, "x" * 300),
     ],
 )
-def test_what_an_error_says_is_found_in_every_shape(raw: bytes, said: str) -> None:
+def test_the_message_is_found_in_every_form_of_error_body(raw: bytes, said: str) -> None:
     assert error_text(raw) == said
 
 
 @pytest.mark.parametrize("key", ["a\r\nx-injected: yes", "a\nb", "a\r", "a\0"])
-async def test_a_key_cannot_bring_headers_of_its_own(http: HttpClient, key: str) -> None:
+async def test_a_key_with_a_line_break_cannot_add_headers(http: HttpClient, key: str) -> None:
     async with ModelServer([]) as server:
         headers = {"authorization": f"Bearer {key}"}
         with pytest.raises(Misconfigured, match="contains a line break"):
             await http.post(
-                f"{server.openai_url}/a", headers=headers, body=(b"{}",), handle=answered
+                f"{server.openai_url}/a", headers=headers, body=(b"{}",), handle=fail_if_answered
             )
 
     assert (server.requests, server.refused) == ([], [])

@@ -1,4 +1,4 @@
-"""Connections are kept, shared, never mixed up, and closed when nobody waits for a response."""
+"""HTTP connections: kept and reused, never mixed up, and closed on cancellation."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,7 +16,7 @@ from agiraph.providers.http_connection import (
     parse_url,
 )
 from agiraph.testing import ManualClock
-from tests.providers.raw import Caller, RawServer, answer, ask, echo, until
+from tests.providers.raw_server import Caller, RawServer, answer, echo, post, until
 
 MEBIBYTE = 2**20
 MANY = 200
@@ -30,57 +30,57 @@ async def http(clock: ManualClock) -> AsyncIterator[HttpClient]:
 
 
 def idle(http: HttpClient, server: RawServer) -> list[HttpConnection]:
-    """The lines that wait to be used again."""
+    """Return the idle connections that can be used again."""
     return [line for line in http._pool._idle[parse_url(server.url)[0]] if line.is_reusable]
 
 
 # ---- one after the other ---------------------------------------------------------------------
 
 
-async def test_a_line_is_used_again(http: HttpClient) -> None:
+async def test_a_connection_is_used_again(http: HttpClient) -> None:
     async with RawServer(echo).open() as server:
-        said = [await ask(http, server, (b"%d" % number,)) for number in range(5)]
+        said = [await post(http, server, (b"%d" % number,)) for number in range(5)]
 
     assert said == [b"%d on 1" % number for number in range(5)]
 
 
-async def test_a_line_that_the_server_wants_closed_is_not_used_again(http: HttpClient) -> None:
+async def test_a_connection_with_connection_close_is_not_used_again(http: HttpClient) -> None:
     async def once(caller: Caller) -> None:
-        await caller.hear()
-        await caller.say(answer(b"bye", b"connection: close"))
-        await caller.until_gone()
+        await caller.read_request()
+        await caller.send(answer(b"bye", b"connection: close"))
+        await caller.wait_until_closed()
 
     async with RawServer(once).open() as server:
-        assert [await ask(http, server) for _ in range(3)] == [b"bye"] * 3
+        assert [await post(http, server) for _ in range(3)] == [b"bye"] * 3
 
     assert server.connections == 3
 
 
-async def test_a_line_that_was_closed_while_nobody_used_it_is_replaced(http: HttpClient) -> None:
+async def test_an_idle_connection_that_the_server_closed_is_replaced(http: HttpClient) -> None:
     async def once(caller: Caller) -> None:
-        await caller.hear()
-        await caller.say(answer(b"for now"))
+        await caller.read_request()
+        await caller.send(answer(b"for now"))
 
     async with RawServer(once).open() as server:
         said: list[bytes] = []
         for _ in range(3):
-            said.append(await ask(http, server))
+            said.append(await post(http, server))
             await until(lambda: not any(line.is_reusable for line in idle(http, server)))
 
     assert (said, server.connections) == ([b"for now"] * 3, 3)
 
 
-async def test_an_answer_of_which_the_end_is_not_waited_for_leaves_a_clean_line(
+async def test_a_response_that_is_not_read_to_its_end_leaves_a_reusable_connection(
     http: HttpClient,
 ) -> None:
-    """Whoever has heard enough goes on at once; the line's last bytes are still read."""
+    """The handler returns early, and the last bytes of the response are still read."""
     gate = asyncio.Event()
 
     async def slow_end(caller: Caller) -> None:
-        while await caller.hear():
-            await caller.say(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nall\r\n")
+        while await caller.read_request():
+            await caller.send(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nall\r\n")
             await gate.wait()
-            await caller.say(b"0\r\n\r\n")
+            await caller.send(b"0\r\n\r\n")
 
     async with RawServer(slow_end).open() as server:
         for _ in range(2):
@@ -95,46 +95,48 @@ async def test_an_answer_of_which_the_end_is_not_waited_for_leaves_a_clean_line(
     assert server.connections == 1
 
 
-async def test_what_comes_behind_an_answer_does_not_get_into_the_next(http: HttpClient) -> None:
+async def test_bytes_after_a_response_are_not_read_as_the_next_response(http: HttpClient) -> None:
     async def chatter(caller: Caller) -> None:
-        await caller.hear()
-        await caller.say(answer(b"one") + answer(b"unasked"))
+        await caller.read_request()
+        await caller.send(answer(b"one") + answer(b"unasked"))
         await echo(caller)
 
     async with RawServer(chatter).open() as server:
-        assert await ask(http, server) == b"one"
-        second = await ask(http, server, (b"two",))
+        assert await post(http, server) == b"one"
+        second = await post(http, server, (b"two",))
 
-    assert second in (b"two on 1", b"one")  # on the same line, or on a new one
+    assert second in (b"two on 1", b"one")  # on the same connection, or on a new one
     assert b"unasked" not in second
 
 
-# ---- forms of answers ------------------------------------------------------------------------
+# ---- forms of responses ----------------------------------------------------------------------
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = b"transfer-encoding: chunked\r\n"
 FORMS = {
     "with its length": answer(b"hello"),
     "chunked": HEAD + CHUNKED + b"\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n",
-    "chunked, with all there is": HEAD + b"Transfer-Encoding: Chunked\r\n\r\n"
+    "chunked, with an extension and a trailer": HEAD + b"Transfer-Encoding: Chunked\r\n\r\n"
     b"00002;a=b\r\nhe\r\n3\r\nllo\r\n0\r\nx-trailer: 1\r\n\r\n",
-    "to the end": HEAD + b"\r\nhello",
-    "to the end, with all there is": b"HTTP/1.0 200 OK\r\nserver: old\r\n\r\nhello",
-    "announced": b"HTTP/1.1 100 Continue\r\nx-hint: 1\r\n\r\n" + answer(b"hello"),
-    "announced twice": b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n"
+    "until the connection closes": HEAD + b"\r\nhello",
+    "until the connection closes, HTTP/1.0": b"HTTP/1.0 200 OK\r\nserver: old\r\n\r\nhello",
+    "after an interim response": b"HTTP/1.1 100 Continue\r\nx-hint: 1\r\n\r\n" + answer(b"hello"),
+    "after two interim responses": b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n"
     b"HTTP/1.1 100 Continue\r\n\r\n" + answer(b"hello"),
 }
 
 
 @pytest.mark.parametrize("torn", [False, True])
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
-async def test_an_answer_is_read_in_every_form(http: HttpClient, form: bytes, torn: bool) -> None:
+async def test_a_response_is_read_in_every_encoding(
+    http: HttpClient, form: bytes, torn: bool
+) -> None:
     async def say(caller: Caller) -> None:
-        await caller.hear()
-        await caller.say(*([form[n : n + 1] for n in range(len(form))] if torn else [form]))
+        await caller.read_request()
+        await caller.send(*([form[n : n + 1] for n in range(len(form))] if torn else [form]))
 
     async with RawServer(say).open() as server:
-        assert await ask(http, server) == b"hello"
+        assert await post(http, server) == b"hello"
 
 
 BROKEN = {
@@ -143,34 +145,34 @@ BROKEN = {
     "in its length": HEAD + b"content-length: 9\r\n\r\nhello",
     "in its chunks": HEAD + CHUNKED + b"\r\n5\r\nhel",
     "between its chunks": HEAD + CHUNKED + b"\r\n5\r\nhello\r\n",
-    "after an announcement": b"HTTP/1.1 100 Continue\r\n\r\n",
-    "with what is no HTTP": b"220 mail.example ESMTP\r\n",
+    "only an interim response": b"HTTP/1.1 100 Continue\r\n\r\n",
+    "not HTTP": b"220 mail.example ESMTP\r\n",
     "with a wrong chunk": HEAD + CHUNKED + b"\r\nxyz\r\nhello\r\n",
     "with too many headers": HEAD + b"".join(b"x-%d: %b\r\n" % (n, b"y" * 999) for n in range(99)),
 }
 
 
 @pytest.mark.parametrize("said", BROKEN.values(), ids=BROKEN.keys())
-async def test_an_answer_that_breaks_off_is_none(http: HttpClient, said: bytes) -> None:
+async def test_a_broken_response_raises_model_unavailable(http: HttpClient, said: bytes) -> None:
     async def say(caller: Caller) -> None:
-        await caller.hear()
-        await caller.say(said)
+        await caller.read_request()
+        await caller.send(said)
 
     async with RawServer(say).open() as server:
         with pytest.raises(ModelUnavailable, match=r"^Cannot reach 127\.0\.0\.1:\d+: "):
-            await ask(http, server)
+            await post(http, server)
 
 
-# ---- much ------------------------------------------------------------------------------------
+# ---- large bodies ----------------------------------------------------------------------------
 
 
-async def test_a_long_request_goes_out_in_slices_while_others_get_their_turn() -> None:
-    """A reader that is slow makes the sender wait, not the process grow."""
+async def test_a_long_request_is_sent_in_chunks_while_other_tasks_run() -> None:
+    """A slow server makes the sender wait instead of filling a buffer."""
     heard: list[bytes] = []
 
     async def slowly(caller: Caller) -> None:
-        heard.append(await caller.hear(at_once=4096))
-        await caller.say(answer(b"read"))
+        heard.append(await caller.read_request(chunk_bytes=4096))
+        await caller.send(answer(b"read"))
 
     body = (b"a" * 3, bytearray(b"b" * (6 * MEBIBYTE + 1)), b"c" * MEBIBYTE)
     pool = ConnectionPool(20)
@@ -190,17 +192,17 @@ async def test_a_long_request_goes_out_in_slices_while_others_get_their_turn() -
 
     assert heard == [b"".join(body)]
     assert max(waiting) <= 4 * SEND_CHUNK_BYTES
-    assert len(waiting) > length // (8 * SEND_CHUNK_BYTES)  # other tasks ran that often
+    assert len(waiting) > length // (8 * SEND_CHUNK_BYTES)  # how often other tasks ran
 
 
-async def test_a_long_answer_waits_at_the_server_until_it_is_wanted() -> None:
+async def test_a_long_response_is_buffered_only_up_to_the_limit() -> None:
     piece = b"x" * 65_536
 
     async def gush(caller: Caller) -> None:
-        await caller.hear()
-        await caller.say(HEAD + CHUNKED + b"\r\n")
-        await caller.say(*[b"10000\r\n" + piece + b"\r\n"] * 256, b"0\r\n\r\n")
-        await caller.until_gone()
+        await caller.read_request()
+        await caller.send(HEAD + CHUNKED + b"\r\n")
+        await caller.send(*[b"10000\r\n" + piece + b"\r\n"] * 256, b"0\r\n\r\n")
+        await caller.wait_until_closed()
 
     pool = ConnectionPool(20)
     async with RawServer(gush).open() as server:
@@ -212,7 +214,7 @@ async def test_a_long_answer_waits_at_the_server_until_it_is_wanted() -> None:
         most = total = 0
         while chunk := await connection.read_chunk():
             total += len(chunk)
-            for _ in range(20):  # whoever reads has other things to do as well
+            for _ in range(20):  # the reader is slow
                 await asyncio.sleep(0)
                 most = max(most, connection._unread_bytes)
         reusable = connection.is_reusable
@@ -223,65 +225,65 @@ async def test_a_long_answer_waits_at_the_server_until_it_is_wanted() -> None:
     assert most <= MAX_BUFFERED_BYTES + 4 * 65_536
 
 
-async def test_a_server_that_has_heard_enough_is_listened_to(http: HttpClient) -> None:
+async def test_a_response_before_the_end_of_the_request_is_read(http: HttpClient) -> None:
     async def impatient(caller: Caller) -> None:
         await caller.reader.readuntil(b"\r\n\r\n")
-        await caller.say(answer(b"Too much.", status=b"413 Payload Too Large"))
-        await asyncio.get_running_loop().create_future()  # and does not read the rest
+        await caller.send(answer(b"Too much.", status=b"413 Payload Too Large"))
+        await asyncio.get_running_loop().create_future()  # it never reads the rest
 
     async with RawServer(impatient).open() as server:
         with pytest.raises(ContextExceeded, match="answered 413: Too much"):
-            await ask(http, server, (b"x" * 32 * MEBIBYTE,))
+            await post(http, server, (b"x" * 32 * MEBIBYTE,))
         with pytest.raises(ContextExceeded):
-            await ask(http, server, (b"x" * 32 * MEBIBYTE,))
+            await post(http, server, (b"x" * 32 * MEBIBYTE,))
 
-    assert server.connections == 2  # half a request is on the first
+    assert server.connections == 2  # the first has half a request on it
 
 
-async def test_two_hundred_requests_at_once_get_their_own_answers(http: HttpClient) -> None:
+async def test_two_hundred_concurrent_requests_get_their_own_responses(http: HttpClient) -> None:
     waiting = 0
     everybody = asyncio.Event()
 
     async def together(caller: Caller) -> None:
         nonlocal waiting
-        while body := await caller.hear():
+        while body := await caller.read_request():
             waiting += 1
             if waiting == MANY:
                 everybody.set()
             await everybody.wait()
-            await caller.say(answer(body))
+            await caller.send(answer(body))
 
     async with RawServer(together).open() as server:
         for _ in range(2):
             waiting = 0
             everybody.clear()
             bodies = [b"%d" % number for number in range(MANY)]
-            said = await asyncio.gather(*(ask(http, server, (body,)) for body in bodies))
+            said = await asyncio.gather(*(post(http, server, (body,)) for body in bodies))
             assert said == bodies
 
     assert server.connections == MANY
 
 
-# ---- nobody listens any more -----------------------------------------------------------------
+# ---- cancellation and timeouts ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "said", [b"", HEAD, HEAD + CHUNKED + b"\r\n5\r\nhello\r\n"], ids=["asked", "head", "body"]
 )
-async def test_whoever_no_longer_wants_the_answer_hangs_up_at_once(
+async def test_a_cancelled_request_closes_its_connection_at_once(
     http: HttpClient, said: bytes
 ) -> None:
     gone, told = asyncio.Event(), asyncio.Event()
 
     async def go_on(caller: Caller) -> None:
-        await caller.hear()
-        await caller.say(said)
+        await caller.read_request()
+        await caller.send(said)
         told.set()
-        await caller.until_gone()
+        await caller.wait_until_closed()
         gone.set()
 
     async with RawServer(go_on).open() as server:
-        asking = asyncio.create_task(ask(http, server))
+        asking = asyncio.create_task(post(http, server))
         await told.wait()
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -290,36 +292,38 @@ async def test_whoever_no_longer_wants_the_answer_hangs_up_at_once(
         assert idle(http, server) == []
 
 
-async def test_a_long_request_that_is_cancelled_hangs_up_at_once(http: HttpClient) -> None:
+async def test_a_request_cancelled_while_it_is_sent_closes_its_connection_at_once(
+    http: HttpClient,
+) -> None:
     gone = asyncio.Event()
 
     async def deaf(caller: Caller) -> None:
         await caller.reader.readuntil(b"\r\n\r\n")
         asking.cancel()
-        await caller.until_gone()
+        await caller.wait_until_closed()
         gone.set()
 
     async with RawServer(deaf).open() as server:
-        asking = asyncio.create_task(ask(http, server, (b"x" * 64 * MEBIBYTE,)))
+        asking = asyncio.create_task(post(http, server, (b"x" * 64 * MEBIBYTE,)))
         with pytest.raises(asyncio.CancelledError):
             await asking
         await gone.wait()
 
 
-async def test_a_server_that_is_silent_is_given_up(clock: ManualClock) -> None:
+async def test_a_silent_server_raises_model_unavailable(clock: ManualClock) -> None:
     async def silent(caller: Caller) -> None:
-        await caller.until_gone()
+        await caller.wait_until_closed()
 
     impatient = HttpClient(clock, stall_timeout_s=0.05)
     async with RawServer(silent).open() as server:
         with pytest.raises(ModelUnavailable, match=r"no data arrived for 0\.05 s\.$"):
-            await ask(impatient, server)
+            await post(impatient, server)
         with pytest.raises(ModelUnavailable, match=r"no data arrived for 0\.05 s\.$"):
-            await ask(impatient, server, (b"x" * 32 * MEBIBYTE,))
+            await post(impatient, server, (b"x" * 32 * MEBIBYTE,))
     await impatient.close()
 
 
-async def test_a_line_error_says_what_happened() -> None:
+async def test_a_failed_connection_names_the_error() -> None:
     pool = ConnectionPool(20)
     with pytest.raises(ConnectionFailed, match="111"):
         await pool.acquire(parse_url("http://127.0.0.1:1/")[0])

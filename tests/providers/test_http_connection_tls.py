@@ -1,4 +1,4 @@
-"""ConnectionPool in secret: whom to trust, and what is said to whom one does not."""
+"""Connection pool with TLS: trusted and untrusted certificates."""
 
 import ssl
 import subprocess
@@ -11,7 +11,7 @@ from agiraph.domain.errors import ModelRefused, ModelUnavailable
 from agiraph.providers import http_connection
 from agiraph.providers.http import HttpClient
 from agiraph.testing import ManualClock
-from tests.providers.raw import Caller, RawServer, answer, ask, echo
+from tests.providers.raw_server import Caller, RawServer, answer, echo, post
 
 MEBIBYTE = 2**20
 
@@ -25,7 +25,7 @@ async def http(clock: ManualClock) -> AsyncIterator[HttpClient]:
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate for 127.0.0.1 that only who has it can trust, and its key."""
+    """The folder of a self-signed certificate for 127.0.0.1 and its key."""
     folder = tmp_path_factory.mktemp("tls")
     command = (
         "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2"
@@ -44,14 +44,14 @@ def server_tls(certificate: Path) -> ssl.SSLContext:
 
 
 @pytest.fixture(autouse=True)
-def trust() -> Iterator[None]:
-    """Whom to trust is read once in a process; here, once in a test."""
+def read_certificates_again() -> Iterator[None]:
+    """Clear the cache of trusted certificates: a process reads them once, here each test does."""
     http_connection.trusted_certificates.cache_clear()
     yield
     http_connection.trusted_certificates.cache_clear()
 
 
-async def test_a_server_whose_certificate_is_trusted_is_asked_in_secret(
+async def test_a_server_with_a_trusted_certificate_is_called_over_tls(
     http: HttpClient,
     certificate: Path,
     server_tls: ssl.SSLContext,
@@ -59,22 +59,22 @@ async def test_a_server_whose_certificate_is_trusted_is_asked_in_secret(
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate / "cert.pem"))
     async with RawServer(echo).open(server_tls) as server:
-        said = [await ask(http, server, (b"x" * MEBIBYTE,)) for _ in range(2)]
+        said = [await post(http, server, (b"x" * MEBIBYTE,)) for _ in range(2)]
 
     assert said == [b"x" * MEBIBYTE + b" on 1"] * 2
 
 
-async def test_a_server_whose_certificate_is_not_trusted_is_told_nothing(
+async def test_a_server_with_an_untrusted_certificate_gets_no_request(
     http: HttpClient, server_tls: ssl.SSLContext
 ) -> None:
     heard: list[bytes] = []
 
     async def listen(caller: Caller) -> None:
-        heard.append(await caller.hear())
+        heard.append(await caller.read_request())
 
     async with RawServer(listen).open(server_tls) as server:
         with pytest.raises(ModelRefused) as caught:
-            await ask(http, server)
+            await post(http, server)
 
     host = server.url.removeprefix("https://").removesuffix("/v1")
     assert str(caught.value) == (
@@ -84,12 +84,12 @@ async def test_a_server_whose_certificate_is_not_trusted_is_told_nothing(
     assert b"".join(heard) == b""
 
 
-async def test_a_server_that_does_not_speak_tls_may_be_tried_again(http: HttpClient) -> None:
+async def test_a_server_without_tls_may_be_retried(http: HttpClient) -> None:
     async def plain(caller: Caller) -> None:
         await caller.reader.read(1)
-        await caller.say(answer(b"in the open"))
+        await caller.send(answer(b"in the open"))
 
     async with RawServer(plain).open() as server:
         server.url = server.url.replace("http://", "https://")
         with pytest.raises(ModelUnavailable, match="Cannot reach"):
-            await ask(http, server)
+            await post(http, server)

@@ -19,8 +19,8 @@ from agiraph.redaction import redact
 from agiraph.testing import ManualClock, ModelServer, says
 from agiraph.testing.model_server import Status, Step, Trickle
 from tests.providers.proxy import ProxyServer
-from tests.providers.raw import Caller, RawServer, answer, echo, heard
-from tests.providers.said import request
+from tests.providers.raw_server import Caller, RawServer, answer, echo, whole_body
+from tests.providers.transcripts import request
 
 HOST = "models.example"
 """A name that only the proxy can resolve: a call that bypasses the proxy cannot succeed."""
@@ -58,7 +58,7 @@ def server_tls(certificate: Path) -> ssl.SSLContext:
 
 
 @pytest.fixture(autouse=True)
-def certificates_are_read_again() -> Iterator[None]:
+def read_certificates_again() -> Iterator[None]:
     http_connection.trusted_certificates.cache_clear()
     yield
     http_connection.trusted_certificates.cache_clear()
@@ -80,7 +80,7 @@ def client(clients: list[HttpClient], stall_timeout_s: float = 20, **environ: st
 
 async def error_of(http: HttpClient, url: str) -> ModelError:
     with pytest.raises(ModelError) as caught:
-        await http.post(url, headers={}, body=(b"{}",), handle=heard)
+        await http.post(url, headers={}, body=(b"{}",), handle=whole_body)
     return caught.value
 
 
@@ -107,7 +107,7 @@ async def test_a_reply_is_streamed_through_a_forward_proxy() -> None:
     assert "user-agent" not in headers
 
 
-async def test_a_call_goes_through_a_tunnel_and_the_proxy_sees_nothing_of_it(
+async def test_a_call_through_a_tunnel_is_hidden_from_the_proxy(
     opened: list[HttpClient],
     certificate: Path,
     server_tls: ssl.SSLContext,
@@ -122,11 +122,12 @@ async def test_a_call_goes_through_a_tunnel_and_the_proxy_sees_nothing_of_it(
         url = server.url.replace("127.0.0.1", HOST)
         body = (b"x" * MEBIBYTE, bytearray(b"y" * MEBIBYTE))
         said = [
-            await http.post(url, headers={"x-key": "k"}, body=body, handle=heard) for _ in range(2)
+            await http.post(url, headers={"x-key": "k"}, body=body, handle=whole_body)
+            for _ in range(2)
         ]
 
     assert said == [b"".join(body) + b" on 1"] * 2
-    [(line, headers)] = proxy.requests  # one tunnel for both
+    [(line, headers)] = proxy.requests  # one tunnel for both requests
     assert line == f"CONNECT {HOST}:{port_of(server.url)} HTTP/1.1"
     pair = base64.b64encode(f"ada:{PASSWORD}!".encode()).decode()
     assert headers["proxy-authorization"] == f"Basic {pair}"
@@ -140,12 +141,12 @@ async def test_a_password_of_a_forward_proxy_does_not_reach_the_server(
 
     async def listen(caller: Caller) -> None:
         heads.append(await caller.reader.readuntil(b"\r\n\r\n"))
-        await caller.say(answer(b"ok", b"connection: close"))
+        await caller.send(answer(b"ok", b"connection: close"))
 
     async with RawServer(listen).open() as server, ProxyServer(port_of(server.url)).open() as proxy:
         http = client(opened, HTTP_PROXY=f"ada:{PASSWORD}@127.0.0.1:{proxy.port}")
         await http.post(
-            server.url.replace("127.0.0.1", HOST), headers={}, body=(b"{}",), handle=heard
+            server.url.replace("127.0.0.1", HOST), headers={}, body=(b"{}",), handle=whole_body
         )
 
     pair = base64.b64encode(f"ada:{PASSWORD}".encode()).decode()
@@ -153,7 +154,7 @@ async def test_a_password_of_a_forward_proxy_does_not_reach_the_server(
     assert pair.encode() not in heads[0]
 
 
-# ---- around it -------------------------------------------------------------------------------
+# ---- calls without the proxy -----------------------------------------------------------------
 
 
 async def test_a_server_on_this_machine_is_called_directly() -> None:
@@ -211,7 +212,7 @@ def test_which_hosts_are_called_through_the_proxy(url: str, bypass: str, is_prox
     )
 
 
-def test_lower_case_variables_win() -> None:
+def test_lower_case_variables_override_upper_case_ones() -> None:
     proxies = Proxies.read({"HTTPS_PROXY": "http://upper:1", "https_proxy": "http://lower:1"})
     found = proxies.for_url("https://api.openai.com/v1")
 
@@ -220,7 +221,7 @@ def test_lower_case_variables_win() -> None:
 
 
 @pytest.mark.parametrize("setting", ["socks5://proxy:1080", "http://", "http://proxy:port"])
-def test_another_kind_of_proxy_is_refused(setting: str) -> None:
+def test_a_proxy_that_is_not_http_is_refused(setting: str) -> None:
     proxies = Proxies.read({"HTTPS_PROXY": setting})
 
     with pytest.raises(Misconfigured, match=r"^HTTPS_PROXY must be the address of an HTTP proxy"):
@@ -231,7 +232,7 @@ def test_another_kind_of_proxy_is_refused(setting: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-async def test_a_proxy_that_wants_another_password_is_named_without_it(
+async def test_a_wrong_proxy_password_is_reported_without_the_password(
     opened: list[HttpClient], scheme: str
 ) -> None:
     async with ProxyServer(1, refusal=b"407 Proxy Authentication Required").open() as proxy:
@@ -259,7 +260,7 @@ async def test_a_proxy_that_wants_another_password_is_named_without_it(
         (b"502 Bad Gateway", ModelUnavailable),
     ],
 )
-async def test_a_tunnel_that_is_refused_is_retried_only_if_that_may_help(
+async def test_a_refused_tunnel_is_temporary_or_permanent_by_its_status(
     opened: list[HttpClient], refusal: bytes, kind: type[ModelError]
 ) -> None:
     async with ProxyServer(1, refusal=refusal).open() as proxy:
@@ -270,7 +271,7 @@ async def test_a_tunnel_that_is_refused_is_retried_only_if_that_may_help(
     assert f"the proxy http://127.0.0.1:{proxy.port} answered {refusal.decode()}" in str(error)
 
 
-async def test_a_proxy_that_is_down_is_named(opened: list[HttpClient]) -> None:
+async def test_an_unreachable_proxy_is_named_in_the_error(opened: list[HttpClient]) -> None:
     async with ProxyServer(1).open() as proxy:
         pass
     http = client(opened, HTTPS_PROXY=f"http://ada:{PASSWORD}@127.0.0.1:{proxy.port}")
@@ -283,7 +284,7 @@ async def test_a_proxy_that_is_down_is_named(opened: list[HttpClient]) -> None:
     assert PASSWORD not in str(error)
 
 
-async def test_a_silent_proxy_is_given_up(opened: list[HttpClient]) -> None:
+async def test_a_silent_proxy_raises_model_unavailable(opened: list[HttpClient]) -> None:
     async with ProxyServer(1, silent=True).open() as proxy:
         url = f"http://127.0.0.1:{proxy.port}"
         http = client(opened, stall_timeout_s=0.1, HTTP_PROXY=url)
@@ -312,8 +313,8 @@ async def test_a_certificate_in_a_tunnel_is_checked(
 
 async def test_a_response_that_is_cut_off_is_unavailable(opened: list[HttpClient]) -> None:
     async def cut(caller: Caller) -> None:
-        await caller.hear()
-        await caller.say(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf")
+        await caller.read_request()
+        await caller.send(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf")
 
     async with RawServer(cut).open() as server, ProxyServer(port_of(server.url)).open() as proxy:
         http = client(opened, HTTP_PROXY=f"http://127.0.0.1:{proxy.port}")
@@ -331,7 +332,7 @@ async def test_a_response_that_is_cut_off_is_unavailable(opened: list[HttpClient
         (Trickle(20, Status(500, "No.")), None),
     ],
 )
-async def test_errors_of_the_server_are_those_of_a_direct_call(
+async def test_errors_of_the_server_are_the_same_as_without_a_proxy(
     step: Step, retry_after: float | None
 ) -> None:
     async with (
@@ -352,8 +353,8 @@ async def test_errors_of_the_server_are_those_of_a_direct_call(
 
 async def test_redirects_are_not_followed(opened: list[HttpClient]) -> None:
     async def point_away(caller: Caller) -> None:
-        await caller.hear()
-        await caller.say(answer(b"", b"location: http://elsewhere/", status=b"307 Moved"))
+        await caller.read_request()
+        await caller.send(answer(b"", b"location: http://elsewhere/", status=b"307 Moved"))
 
     async with (
         RawServer(point_away).open() as server,
@@ -367,12 +368,14 @@ async def test_redirects_are_not_followed(opened: list[HttpClient]) -> None:
 
 
 @pytest.mark.parametrize("key", ["a\r\nx-injected: yes", "a\0"])
-async def test_a_key_cannot_add_headers(opened: list[HttpClient], key: str) -> None:
+async def test_a_key_with_a_line_break_cannot_add_headers(
+    opened: list[HttpClient], key: str
+) -> None:
     async with ProxyServer(1).open() as proxy:
         http = client(opened, HTTP_PROXY=f"http://127.0.0.1:{proxy.port}")
         with pytest.raises(Misconfigured, match="contains a line break"):
             await http.post(
-                f"http://{HOST}/v1", headers={"x-key": key}, body=(b"{}",), handle=heard
+                f"http://{HOST}/v1", headers={"x-key": key}, body=(b"{}",), handle=whole_body
             )
 
     assert proxy.requests == []

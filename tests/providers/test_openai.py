@@ -1,4 +1,4 @@
-"""Chat-completions over the wire: what is sent, and what is read of the answer."""
+"""OpenAI wire: the request that is sent, and the reply that is read."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -15,7 +15,7 @@ from agiraph.providers.openai import OpenAIModel, encode
 from agiraph.testing import Call, ModelServer, call, says
 from agiraph.testing.model_server import Garbage, Status, Trickle
 from tests.providers.conftest import KEY
-from tests.providers.said import request, thread, tool_call, turn
+from tests.providers.transcripts import request, thread, tool_call, turn
 
 ModelOn = Callable[[ModelServer], OpenAIModel]
 
@@ -25,12 +25,12 @@ def chunk(**delta: Any) -> dict[str, Any]:
 
 
 def stream(*chunks: dict[str, Any]) -> Garbage:
-    """A stream as some server or other writes it, event by event."""
+    """Return the bytes of a stream with these chunks."""
     events = [b"data: " + orjson.dumps(c) + b"\n\n" for c in chunks]
     return Garbage(b"".join([*events, b"data: [DONE]\n\n"]))
 
 
-async def test_plain_words_are_heard_as_they_come_and_returned_whole(model_on: ModelOn) -> None:
+async def test_text_is_streamed_and_returned_whole(model_on: ModelOn) -> None:
     heard: list[str] = []
     said = says("Grüße aus Köln.", input_tokens=120, output_tokens=30, cached_tokens=100, chunk=5)
     async with ModelServer([said]) as server:
@@ -63,7 +63,7 @@ async def test_parallel_calls_keep_their_order_ids_and_arguments(model_on: Model
 
 
 @pytest.mark.parametrize("raw", ['{"path": "a', "[1]", "null", '"a.md"', "path=a.md", "{'a': 1}"])
-async def test_arguments_that_are_no_object_are_kept_as_written(
+async def test_arguments_that_are_not_an_object_are_kept_as_malformed(
     model_on: ModelOn, raw: str
 ) -> None:
     async with ModelServer([says(Call("read_file", id="a", raw=raw))]) as server:
@@ -79,7 +79,7 @@ async def test_thinking_is_not_part_of_the_reply(model_on: ModelOn) -> None:
     assert reply.text == "Four."
 
 
-async def test_a_server_that_does_not_stream_is_understood_as_well(model_on: ModelOn) -> None:
+async def test_a_response_without_streaming_is_read(model_on: ModelOn) -> None:
     function = {"name": "bash", "arguments": '{"command": "ls"}'}
     message = {
         "role": "assistant",
@@ -101,7 +101,7 @@ async def test_a_server_that_does_not_stream_is_understood_as_well(model_on: Mod
     )
 
 
-async def test_a_reply_torn_into_single_bytes_is_the_same_reply(model_on: ModelOn) -> None:
+async def test_a_reply_that_arrives_byte_by_byte_is_the_same_reply(model_on: ModelOn) -> None:
     said = says("Grüße", Call("read_file", {"path": "ä.md"}, id="a"))
     async with ModelServer([said, Trickle(1, said)]) as server:
         whole = await model_on(server).reply(request())
@@ -110,7 +110,9 @@ async def test_a_reply_torn_into_single_bytes_is_the_same_reply(model_on: ModelO
     assert torn == whole
 
 
-async def test_calls_without_numbers_are_told_apart_by_their_ids(model_on: ModelOn) -> None:
+async def test_streamed_calls_without_an_index_are_separated_by_their_ids(
+    model_on: ModelOn,
+) -> None:
     def piece(id: str, **function: Any) -> dict[str, Any]:
         return chunk(tool_calls=[{"id": id, "function": function}])
 
@@ -127,7 +129,7 @@ async def test_calls_without_numbers_are_told_apart_by_their_ids(model_on: Model
     )
 
 
-async def test_what_is_sent_is_what_the_vendor_documents(model_on: ModelOn) -> None:
+async def test_the_request_body_is_as_the_vendor_documents_it(model_on: ModelOn) -> None:
     schema = {"type": "object", "properties": {"path": {"type": "string"}}}
     spec = ToolSpec(name="read_file", description="Read.", schema=schema, guidance="Not sent.")
     broken = ToolCall(id="b", name="read file.v2", malformed='{"path')
@@ -174,7 +176,7 @@ async def test_what_is_sent_is_what_the_vendor_documents(model_on: ModelOn) -> N
     }
 
 
-async def test_without_a_key_no_authorization_is_sent(http: HttpClient) -> None:
+async def test_without_a_key_no_authorization_header_is_sent(http: HttpClient) -> None:
     async with ModelServer([says("Hello.")]) as server:
         address = server.openai_url + "/"
         model = OpenAIModel(name="openai/m", model="m", base_url=address, key="", http=http)
@@ -183,14 +185,16 @@ async def test_without_a_key_no_authorization_is_sent(http: HttpClient) -> None:
     assert "authorization" not in server.requests[0].headers
 
 
-async def test_a_limit_for_the_reply_is_sent_along(model_on: ModelOn) -> None:
+async def test_the_output_limit_is_sent_as_max_tokens(model_on: ModelOn) -> None:
     async with ModelServer([says("Hello.")]) as server:
         await model_on(server).reply(Request(transcript=thread(), max_output_tokens=9))
 
     assert server.requests[0].body["max_tokens"] == 9
 
 
-async def test_over_fifty_turns_what_was_sent_before_stays_to_the_byte(model_on: ModelOn) -> None:
+async def test_over_fifty_turns_each_request_begins_with_the_bytes_of_the_one_before(
+    model_on: ModelOn,
+) -> None:
     spec = ToolSpec(name="read_file", description="Read.", schema={"type": "object"})
     transcript = thread()
     model_says = [says(f"Step {n}.", call("read_file", path=f"ä{n}.md")) for n in range(50)]

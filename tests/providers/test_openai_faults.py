@@ -1,4 +1,4 @@
-"""A chat-completion that fails says what went wrong, whether to try again, and never the key."""
+"""OpenAI wire, failures: the error says what went wrong, whether to retry, and never the key."""
 
 import traceback
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from agiraph.testing.model_server import (
 )
 from agiraph.testing.model_server.openai import OpenAI
 from tests.providers.conftest import KEY
-from tests.providers.said import request
+from tests.providers.transcripts import request
 
 ModelOn = Callable[[ModelServer], OpenAIModel]
 CUT_OFF = "The response was cut off"
@@ -37,7 +37,9 @@ async def failure(model_on: ModelOn, step: Step) -> ModelError:
     return caught.value
 
 
-async def test_a_stream_cut_at_any_byte_gives_the_whole_reply_or_none(model_on: ModelOn) -> None:
+async def test_a_stream_cut_at_any_byte_gives_the_whole_reply_or_an_error(
+    model_on: ModelOn,
+) -> None:
     said = says("Grüße", Call("bash", {"command": "ls"}, id="a"), chunk=100)
     length = 0
 
@@ -65,7 +67,7 @@ async def test_a_stream_cut_at_any_byte_gives_the_whole_reply_or_none(model_on: 
     assert outcomes == [*[broken] * (length - 1), whole, whole]
 
 
-async def test_a_line_that_breaks_before_the_answer_begins_may_be_tried_again(
+async def test_a_connection_closed_before_the_response_may_be_retried(
     model_on: ModelOn,
 ) -> None:
     async with ModelServer([Cut(None)]) as server:
@@ -78,7 +80,9 @@ async def test_a_line_that_breaks_before_the_answer_begins_may_be_tried_again(
 
 
 @pytest.mark.parametrize("step", [Stall(0), Stall(300), Delay(60, says("Late."))])
-async def test_a_server_that_says_nothing_more_is_given_up(model_on: ModelOn, step: Step) -> None:
+async def test_a_server_that_stops_sending_raises_model_unavailable(
+    model_on: ModelOn, step: Step
+) -> None:
     async with ModelServer([step]) as server:
         host = server.url.removeprefix("http://")
         with pytest.raises(ModelUnavailable) as caught:
@@ -104,7 +108,9 @@ async def test_a_server_that_says_nothing_more_is_given_up(model_on: ModelOn, st
         (b"data: [DONE]\n\n", "The model answered with neither text nor a tool call."),
     ],
 )
-async def test_what_cannot_be_read_is_garbled(model_on: ModelOn, data: bytes, said: str) -> None:
+async def test_a_malformed_stream_raises_model_garbled(
+    model_on: ModelOn, data: bytes, said: str
+) -> None:
     error = await failure(model_on, Garbage(data))
 
     assert isinstance(error, ModelGarbled)
@@ -121,7 +127,7 @@ async def test_what_cannot_be_read_is_garbled(model_on: ModelOn, data: bytes, sa
         {"choices": [{"message": {"tool_calls": [{"id": "a"}]}}]},
     ],
 )
-async def test_a_whole_answer_of_the_wrong_shape_is_garbled(
+async def test_a_response_that_is_not_a_chat_completion_raises_model_garbled(
     model_on: ModelOn, body: dict[str, object]
 ) -> None:
     error = await failure(model_on, Status(200, body))
@@ -131,28 +137,30 @@ async def test_a_whole_answer_of_the_wrong_shape_is_garbled(
 
 
 @pytest.mark.parametrize("step", [Garbage(), Garbage(b""), Empty()])
-async def test_a_stream_without_an_end_was_cut_off(model_on: ModelOn, step: Step) -> None:
+async def test_a_stream_without_an_end_is_reported_as_cut_off(
+    model_on: ModelOn, step: Step
+) -> None:
     error = await failure(model_on, step)
 
     assert isinstance(error, ModelUnavailable)
     assert str(error) == f"{CUT_OFF} before its end."
 
 
-async def test_a_reply_that_says_nothing_is_garbled(model_on: ModelOn) -> None:
+async def test_an_empty_reply_raises_model_garbled(model_on: ModelOn) -> None:
     error = await failure(model_on, says(""))
 
     assert isinstance(error, ModelGarbled)
     assert str(error) == "The model answered with neither text nor a tool call."
 
 
-async def test_a_reply_that_is_withheld_is_refused(model_on: ModelOn) -> None:
+async def test_a_filtered_reply_raises_model_refused(model_on: ModelOn) -> None:
     error = await failure(model_on, says("", finish="content_filter"))
 
     assert isinstance(error, ModelRefused)
     assert str(error) == "The model refuses to answer: content_filter"
 
 
-async def test_a_reply_without_end_is_refused_before_it_fills_the_memory(
+async def test_a_response_over_32_mib_is_refused(
     model_on: ModelOn,
 ) -> None:
     error = await failure(model_on, Oversize(40 * 2**20))
@@ -188,14 +196,14 @@ async def test_an_error_with_status_200_is_an_error(model_on: ModelOn) -> None:
         Garbage(f"data: {KEY}\n\n".encode()),
     ],
 )
-async def test_a_key_that_the_server_repeats_is_struck_out(model_on: ModelOn, step: Step) -> None:
+async def test_a_key_in_an_error_of_the_server_is_redacted(model_on: ModelOn, step: Step) -> None:
     error = await failure(model_on, step)
 
     assert "[key]" in str(error)
     assert KEY not in "".join(traceback.format_exception(error))
 
 
-async def test_the_key_is_not_shown_with_the_model(http: HttpClient) -> None:
+async def test_the_key_is_not_in_the_repr_of_the_model(http: HttpClient) -> None:
     model = OpenAIModel(name="openai/m", model="m", base_url="http://x", key=KEY, http=http)
 
     assert KEY not in repr(model)

@@ -1,4 +1,4 @@
-"""From a name to a model: what is known, what is missing, and what to write instead."""
+"""Registry: resolves a name to a model, or says what is missing."""
 
 import re
 from collections.abc import AsyncIterator
@@ -12,7 +12,7 @@ from agiraph.providers.gemini import GeminiModel
 from agiraph.providers.openai import OpenAIModel
 from agiraph.providers.registry import Account, Keys, Registry, Server
 from agiraph.testing import ManualClock, ModelServer, says
-from tests.providers.said import request
+from tests.providers.transcripts import request
 
 Wire = AnthropicModel | GeminiModel | OpenAIModel
 
@@ -44,7 +44,7 @@ def wire(registry: Registry, name: str) -> Wire:
     return model
 
 
-def test_the_demo_needs_nothing() -> None:
+def test_the_demo_needs_no_key() -> None:
     assert Registry(Keys(), ManualClock()).resolve("demo") == DemoModel()
 
 
@@ -62,7 +62,7 @@ def test_the_demo_needs_nothing() -> None:
         ("vllm/m", OpenAIModel, "m", "http://gpu:8000/v1", ""),
     ],
 )
-async def test_a_name_leads_to_a_wire_an_address_and_a_key(
+async def test_a_model_name_is_resolved_to_wire_address_and_key(
     registry: Registry, name: str, kind: type[Wire], model: str, address: str, key: str
 ) -> None:
     found = wire(registry, name)
@@ -71,7 +71,7 @@ async def test_a_name_leads_to_a_wire_an_address_and_a_key(
     assert (found.base_url, found.key) == (address, key)
 
 
-async def test_without_an_address_the_vendor_is_asked() -> None:
+async def test_without_an_address_the_vendors_own_is_used() -> None:
     registry = Registry(Keys({"openai": Account(key="sk")}), ManualClock())
 
     assert wire(registry, "openai/m").base_url == "https://api.openai.com/v1"
@@ -83,7 +83,7 @@ async def test_the_same_name_gives_the_same_model(registry: Registry) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "nope", "nope/m", "openai", "openai/", "/m", "Demo"])
-async def test_an_unknown_name_is_refused_with_the_known_ones(
+async def test_an_unknown_model_name_is_refused_with_the_known_providers(
     registry: Registry, name: str
 ) -> None:
     said = (
@@ -105,12 +105,16 @@ async def test_an_unknown_name_is_refused_with_the_known_ones(
         ("openrouter/m", "openrouter/m needs OPENROUTER_API_KEY, or OPENROUTER_BASE_URL for a"),
     ],
 )
-def test_a_provider_without_a_key_says_which_setting_is_missing(name: str, said: str) -> None:
+def test_a_provider_without_a_key_is_refused_with_the_missing_variable(
+    name: str, said: str
+) -> None:
     with pytest.raises(Misconfigured, match=f"^{re.escape(said)}"):
         Registry(Keys(), ManualClock()).resolve(name)
 
 
-async def test_a_server_whose_key_is_missing_says_where_it_should_be(registry: Registry) -> None:
+async def test_a_server_without_its_key_is_refused_with_the_missing_variable(
+    registry: Registry,
+) -> None:
     said = (
         "locked/m needs a key in LOCKED_KEY, as [servers.locked] in agiraph.toml says. Set the "
         "variable, or remove key_env."
@@ -133,13 +137,13 @@ async def test_a_server_whose_key_is_missing_says_where_it_should_be(registry: R
         (Keys(servers={"x": Server(base_url="localhost:1")}), "x/m", "base_url of [servers.x]"),
     ],
 )
-def test_an_address_that_is_none_is_refused(keys: Keys, name: str, setting: str) -> None:
+def test_an_address_without_http_is_refused(keys: Keys, name: str, setting: str) -> None:
     said = f"{setting} 'localhost:1' must begin with https:// or http://."
     with pytest.raises(Misconfigured, match=f"^{re.escape(said)}$"):
         Registry(keys, ManualClock()).resolve(name)
 
 
-async def test_what_is_resolved_can_be_asked() -> None:
+async def test_a_resolved_model_replies() -> None:
     async with ModelServer([says("Hello.")]) as server:
         registry = Registry(Keys({"openai": Account(base_url=server.openai_url)}), ManualClock())
         reply = await registry.resolve("openai/m").reply(request())
@@ -171,13 +175,11 @@ async def test_what_is_resolved_can_be_asked() -> None:
         (KEYS, "anthropic/claude-sonnet-5-5"),
     ],
 )
-def test_the_first_provider_with_a_key_is_asked_unless_told_otherwise(
-    keys: Keys, model: str
-) -> None:
+def test_the_default_model_is_that_of_the_first_provider_with_a_key(keys: Keys, model: str) -> None:
     assert keys.default_model == model
 
 
-async def test_keys_are_not_shown(registry: Registry) -> None:
+async def test_keys_are_in_no_repr(registry: Registry) -> None:
     names = ("anthropic/m", "openai/m", "gemini/m", "openrouter/m", "house/m")
     models = [registry.resolve(name) for name in names]
 

@@ -1,4 +1,4 @@
-"""Calls in text: what of a reply is a call, what is words, and what is told."""
+"""Calls in text: which parts of a reply are calls and which are text."""
 
 import pytest
 
@@ -13,8 +13,8 @@ from agiraph.providers.text_calls import (
     first_object,
     parse,
 )
-from tests.providers.said import tool_call
-from tests.providers.written import KEY, READ, READING
+from tests.providers.text_replies import KEY, READ, READING
+from tests.providers.transcripts import tool_call
 
 
 def broken(name: str, malformed: str) -> ToolCall:
@@ -43,7 +43,7 @@ def broken(name: str, malformed: str) -> ToolCall:
         ("<call KEY a>{}</call><call x>{}</call>", "", (broken("a", "{}</call><call x>{}"),)),
     ],
 )  # fmt: skip
-def test_a_reply_is_its_words_and_its_calls(
+def test_a_reply_is_parsed_into_text_and_calls(
     text: str, words: str, calls: tuple[ToolCall, ...]
 ) -> None:
     assert parse(text.replace("KEY", KEY), KEY) == ParsedReply(text=words, calls=calls)
@@ -64,7 +64,7 @@ def test_a_reply_is_its_words_and_its_calls(
         "\u2028<call KEY bash>{}</call>",
     ],
 )
-def test_what_only_looks_like_a_call_stays_words_and_is_noticed(text: str) -> None:
+def test_text_that_only_looks_like_a_call_stays_text_and_is_noted(text: str) -> None:
     text = text.replace("KEY", KEY)
 
     assert parse(text, KEY) == ParsedReply(text=text.strip(), has_missed_call=True)
@@ -76,7 +76,7 @@ def test_without_a_key_nothing_is_a_call() -> None:
     assert parse(text, "") == ParsedReply(text=text)
 
 
-def test_a_call_rehearsed_in_thought_is_not_made() -> None:
+def test_a_call_inside_thinking_is_not_made() -> None:
     text = f"<think>\nI could write\n{READ}\n</think>\nSo:\n{READ}".replace("KEY", KEY)
 
     read = parse(text, KEY)
@@ -87,7 +87,7 @@ def test_a_call_rehearsed_in_thought_is_not_made() -> None:
     )
 
 
-def test_calls_in_one_reply_are_bounded_and_so_is_their_depth() -> None:
+def test_the_number_of_calls_and_their_nesting_are_limited() -> None:
     many = parse(f"<call {KEY} a>{{}}</call>\n" * (MAX_CALLS + 1), KEY)
     fits = '{"a":' * MAX_DEPTH + "1" + "}" * MAX_DEPTH
     deep = f'{{"a":{fits}}}'
@@ -98,12 +98,12 @@ def test_calls_in_one_reply_are_bounded_and_so_is_their_depth() -> None:
 
 
 @pytest.mark.parametrize("text", ["No idea.", "{", "[1]", '{"a": 1', '{"a":' * 65 + "1" + "}" * 65])
-def test_a_text_without_a_whole_object_is_garbled(text: str) -> None:
+def test_a_text_without_a_json_object_is_garbled(text: str) -> None:
     with pytest.raises(ModelGarbled, match="was asked for a JSON object"):
         first_object(text)
 
 
-def test_keys_are_random_and_no_words() -> None:
+def test_keys_are_random_letters() -> None:
     keys = {draw_key() for _ in range(1000)}
 
     assert len(keys) == 1000

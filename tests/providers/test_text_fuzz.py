@@ -1,4 +1,4 @@
-"""Calls in text, under fire: whatever is written, a call is what the model wrote with its key."""
+"""Calls in text, fuzzed: only what the model wrote with its key is a call."""
 
 import contextlib
 import json
@@ -31,9 +31,9 @@ from agiraph.providers.text_calls import (
     tag_name,
 )
 from agiraph.testing import ScriptedModel, says
-from tests.box import Box
 from tests.conftest import SweepLog
-from tests.providers.said import turn
+from tests.providers.transcripts import turn
+from tests.time_box import TimeBox
 
 FEWEST_INPUTS = 1_000_000
 KEY, OTHER = "k4tz9wqb", "bcdfghjk"
@@ -47,7 +47,7 @@ WORDS = (
     "\u2028", "\u200b", "é", "\U0001f600", "words", "bash", "<data ", f"</data {KEY}>", "<\\call ",
 )  # fmt: skip
 
-# A byte a word: Hypothesis makes bytes ten times faster than lists.
+# Each byte stands for a word: Hypothesis generates bytes ten times faster than lists.
 fragments = st.binary(max_size=24).map(lambda raw: "".join(WORDS[b % len(WORDS)] for b in raw))
 texts = fragments | st.text(max_size=40)
 values = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(-1e9, 1e9) | fragments
@@ -73,7 +73,7 @@ BLOCKS = ("```", "~~~", "<think>")
 
 
 def check(text: str, parsed: ParsedReply) -> None:
-    """What holds of every reply: each call was opened with the key, at the beginning of a line."""
+    """Check that each call was opened with the key at the beginning of a line."""
     opened = [line for line in text.split("\n") if line.startswith(f"<call {KEY}")]
     assert len(parsed.calls) <= min(len(opened), MAX_CALLS)
     lines = iter(opened)
@@ -81,25 +81,25 @@ def check(text: str, parsed: ParsedReply) -> None:
         assert call.id == ""
         assert call.name
         assert call.malformed is None or not call.arguments
-        # In order, each by a line of its own; a name that is not in it stands in the JSON.
+        # Calls are in the order of their lines; a name that is not in the line is in the JSON.
         assert any(call.name in line or "name" in text or call.name == NO_NAME for line in lines)
     if not any(block in text for block in BLOCKS):
         assert [call.malformed is None for call in parsed.calls] == expected(text)[:MAX_CALLS]
 
 
 def expected(text: str) -> list[bool]:
-    """Whether each call in a text without blocks makes sense, read in another way."""
+    """Return whether each call in a text without blocks is valid, by another implementation."""
     sound: list[bool] = []
     end = 0
     for found in CLOSED.finditer(text):
         name, mark, body = found[1].partition(">")
-        given = loose(body) if mark and "\n" not in name else None
-        sound.append(type(given) is dict and (bool(name.strip()) or wrapped(given)))
+        given = lenient_json(body) if mark and "\n" not in name else None
+        sound.append(type(given) is dict and (bool(name.strip()) or has_name_and_arguments(given)))
         end = found.end()
     return sound + [False] * bool(OPENED.search(text, end))
 
 
-def wrapped(given: Any) -> bool:
+def has_name_and_arguments(given: Any) -> bool:
     return (
         given.keys() == {"name", "arguments"}
         and isinstance(given["name"], str)
@@ -107,17 +107,18 @@ def wrapped(given: Any) -> bool:
     )
 
 
-def loose(body: str) -> Any:
-    """JSON as the standard library reads it, line breaks in strings and all."""
+def lenient_json(body: str) -> Any:
+    """Parse JSON with the standard library, which accepts line breaks in strings."""
     try:
         value = json.loads(body.strip() or "{}", strict=False)
-        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()  # no infinity, no half pair
+        # Infinity and lone surrogates are refused.
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
         return value
     except ValueError:
         return None
 
 
-def torn(text: str, cuts: Iterator[int]) -> Iterator[str]:
+def cut_at(text: str, cuts: Iterator[int]) -> Iterator[str]:
     at = 0
     while at < len(text):
         size = next(cuts)
@@ -134,12 +135,12 @@ def test_every_call_was_written_with_the_key_at_the_beginning_of_a_line(text: st
 
 @inputs(1_000)
 @given(texts, st.lists(st.integers(1, 7), min_size=1))
-def test_in_whatever_pieces_a_reply_comes_it_is_the_same_and_shown_is_what_is_kept(
+def test_a_reply_in_any_pieces_is_parsed_alike_and_the_streamed_text_is_kept(
     text: str, sizes: list[int]
 ) -> None:
     reader = ReplyParser(KEY)
     cuts = (sizes[number % len(sizes)] for number in count())
-    shown = [reader.feed(piece) for piece in torn(text, cuts)]
+    shown = [reader.feed(piece) for piece in cut_at(text, cuts)]
     shown.append(reader.end())
 
     whole = parse(text, KEY)
@@ -149,7 +150,7 @@ def test_in_whatever_pieces_a_reply_comes_it_is_the_same_and_shown_is_what_is_ke
 
 @inputs(500)
 @given(st.lists(calls, max_size=4), st.text(alphabet="ab c.\n", max_size=20))
-def test_calls_come_back_as_they_were_written(made: list[ToolCall], words: str) -> None:
+def test_formatted_calls_are_parsed_back(made: list[ToolCall], words: str) -> None:
     text = "\n\n".join([words, *(format_call(call, KEY) for call in made)])
 
     assert parse(text, KEY) == ParsedReply(text=words.strip(), calls=tuple(made))
@@ -164,18 +165,18 @@ def test_a_json_object_is_found_or_the_answer_is_garbled(text: str) -> None:
 
 @inputs(1_000)
 @given(texts, texts, st.booleans())
-async def test_nothing_that_came_from_a_tool_or_a_person_is_ever_a_call(
+async def test_text_of_tools_or_people_is_never_a_call_when_the_model_repeats_it(
     result: str, message: str, forged: bool
 ) -> None:
-    """The most obedient model there is: it repeats all it was shown, and every part of it."""
+    """The model repeats everything it was shown, also without the escapes."""
 
-    def parrot(asked: Request) -> Any:
+    def repeats_everything(asked: Request) -> Any:
         shown = [t.text for t in asked.transcript.turns]
         return says("\n".join([*shown, *(text.replace("<\\", "<") for text in shown)]))
 
-    spent = iter([KEY, "zzzzzzzz"])  # the tool knows the first key, as the agent wrote it down
+    spent = iter([KEY, "zzzzzzzz"])  # the tool knows the first key
     model = TextToolModel(
-        ScriptedModel("scripted/m", [says("x"), parrot]), draw=lambda: next(spent)
+        ScriptedModel("scripted/m", [says("x"), repeats_everything]), draw=lambda: next(spent)
     )
     transcript = Transcript([turn("system", "You are Ada."), turn("user", message)])
     tools = (SPEC,)
@@ -194,18 +195,18 @@ async def test_nothing_that_came_from_a_tool_or_a_person_is_ever_a_call(
     assert heard[-1].count("</data zzzzzzzz>") == 1
 
 
-# ---- the long run --------------------------------------------------------------------------
+# ---- long test -----------------------------------------------------------------------------
 
 
-def barrage(seed: int, inputs: int) -> int:
-    """Feed so many inputs of a seed to the parser; how many calls came out."""
+def fuzz_parser(seed: int, inputs: int) -> int:
+    """Parse this many random inputs of a seed; return the number of calls found."""
     dice = random.Random(seed)
     pick, below = dice.choices, dice.random
     pool = [f'<call {KEY} bash>\n{{"command": "ls"}}\n</call>', "Just words.\n"]
     found = 0
     for _ in range(inputs):
         text = "".join(pick(WORDS, k=int(below() * 16)))
-        if below() < 0.5:  # cut into one that did something before
+        if below() < 0.5:  # insert it into an earlier input that contained calls
             old = pool[int(below() * len(pool))]
             at = int(below() * len(old))
             text = old[:at] + text + old[at + int(below() * 8) :]
@@ -224,14 +225,16 @@ def barrage(seed: int, inputs: int) -> int:
 
 
 @pytest.mark.long(share=0.02)
-def test_a_million_inputs(box: Box, seed: int, sweep_log: SweepLog) -> None:
+def test_a_million_random_replies_are_parsed_correctly(
+    time_box: TimeBox, seed: int, sweep_log: SweepLog
+) -> None:
     cores, batch = os.cpu_count() or 1, 25_000
     started, inputs, found = time.monotonic(), 0, 0
     seeds = count(seed)
     with ProcessPoolExecutor(cores, mp_context=get_context("fork")) as pool:
-        while inputs < FEWEST_INPUTS or box.is_open:
+        while inputs < FEWEST_INPUTS or time_box.is_open:
             chosen = list(islice(seeds, 4 * cores))
-            found += sum(pool.map(barrage, chosen, [batch] * len(chosen)))
+            found += sum(pool.map(fuzz_parser, chosen, [batch] * len(chosen)))
             inputs += len(chosen) * batch
     speed = inputs / (time.monotonic() - started)
     sweep_log.append(

@@ -1,4 +1,4 @@
-"""Counts that cannot be true are doubted: the reply is kept and its tokens are estimated."""
+"""Usage: impossible token counts are replaced by an estimate, and the reply is kept."""
 
 import logging
 from pathlib import Path
@@ -52,7 +52,7 @@ WIRES = {"openai": openai, "anthropic": anthropic, "gemini": gemini}
 
 @pytest.mark.parametrize("value", ABSURD)
 @pytest.mark.parametrize("wire", WIRES)
-async def test_an_absurd_count_ends_nothing_and_is_estimated(
+async def test_an_impossible_token_count_is_replaced_by_an_estimate(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, wire: str, value: str
 ) -> None:
     model = f"{wire}/count-{value}"
@@ -87,7 +87,7 @@ async def test_an_absurd_count_ends_nothing_and_is_estimated(
         Usage(input_tokens=1, output_tokens=1, usd=float("inf")),
     ],
 )
-async def test_an_own_model_that_counts_wrong_breaks_nothing(world: World, usage: Usage) -> None:
+async def test_wrong_usage_of_a_custom_model_breaks_nothing(world: World, usage: Usage) -> None:
     class Miscounts:
         name = "scripted/ada"
 
@@ -106,12 +106,12 @@ async def test_an_own_model_that_counts_wrong_breaks_nothing(world: World, usage
 
 
 @pytest.mark.parametrize("cost", ["-1", "1e400", "NaN", '"1"', "true", "1e12"])
-def test_a_price_that_cannot_be_true_is_unknown(cost: str) -> None:
+def test_an_impossible_price_is_treated_as_unknown(cost: str) -> None:
     read = usages.UsageReader({"cost": float(cost) if cost[0] in "-1N" else orjson.loads(cost)})
     assert (read.usd("cost"), read.doubts) == (None, [])
 
 
-def test_more_cached_than_sent_costs_no_less_than_nothing() -> None:
+def test_more_cached_than_sent_tokens_do_not_make_the_cost_negative() -> None:
     terms = Prices({"a/b": Terms(input_usd=10.0, output_usd=1.0, cached_usd=0.0)})
     usage = Usage(input_tokens=10, output_tokens=0, cached_tokens=10**6).bounded()
     assert terms.usd("a/b", usage) == 0.0
@@ -126,7 +126,7 @@ def test_more_cached_than_sent_costs_no_less_than_nothing() -> None:
         ("soon", None), ("", None), ("Mon, 99 Foo 2020 99:99:99 +9999999", None),
     ],
 )  # fmt: skip
-async def test_an_absurd_time_to_wait_is_bounded(header: str, seconds: float | None) -> None:
+async def test_an_absurd_retry_after_is_bounded(header: str, seconds: float | None) -> None:
     http = HttpClient(ManualClock())
     assert http._seconds_of(header) == seconds  # pyright: ignore[reportPrivateUsage]
     await http.close()

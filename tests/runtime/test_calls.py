@@ -16,7 +16,7 @@ from agiraph.store.tx import Tx
 from agiraph.testing import Call, PowerCut, World, call, says
 from agiraph.tools.base import Effect, Tool, tool
 from agiraph.tools.toolsets import tools_for
-from tests.tools.made import Told, folder, made, refused
+from tests.tools.tool_calls import ToolAnswer, node_folder, refused, run_calls
 
 FINISH = says(call("finish", summary="done"))
 IN_DOUBT = (
@@ -42,7 +42,7 @@ def world_with(tmp_path: Path, database_url: str) -> WorldWith:
 async def test_an_invalid_tool_call_is_answered_with_an_error_and_the_others_run(
     world: World,
 ) -> None:
-    goal, told = await made(
+    goal, told = await run_calls(
         world,
         call("write_file", path="a.md", content="x"),
         call("fly", to="the moon"),
@@ -56,7 +56,7 @@ async def test_an_invalid_tool_call_is_answered_with_an_error_and_the_others_run
     usage = "It takes: path, content."
     tools = tools_for(await world.store.read(AGENTS.get, goal.assignee_id))
     assert told == [
-        Told("Wrote a.md (1 bytes)."),
+        ToolAnswer("Wrote a.md (1 bytes)."),
         refused(f"There is no tool called 'fly'. Your tools: {', '.join(tools)}."),
         refused(
             "The arguments of write_file were not a JSON object but: "
@@ -65,7 +65,7 @@ async def test_an_invalid_tool_call_is_answered_with_an_error_and_the_others_run
         refused(f"write_file: 'content' is missing. {usage}"),
         refused(f"write_file: 'content' is wrong (Input should be a valid string). {usage}"),
         refused(f"write_file: there is no argument 'mode'. {usage}"),
-        Told("Wrote c.md (1 bytes)."),
+        ToolAnswer("Wrote c.md (1 bytes)."),
     ]
     assert world.published(goal) == {"a.md": "x", "c.md": "y"}
 
@@ -101,10 +101,10 @@ async def test_calls_with_the_same_id_get_an_answer_each(world: World) -> None:
 
 async def test_of_two_hundred_calls_in_one_reply_only_thirty_two_run(world: World) -> None:
     calls = [call("checkpoint", summary=f"{n}") for n in range(200)]
-    goal, told = await made(world, *calls)
+    goal, told = await run_calls(world, *calls)
 
     over = refused("Not made: at most 32 calls a turn. Make it again.")
-    assert told == [Told("Noted.")] * 32 + [over] * 168
+    assert told == [ToolAnswer("Noted.")] * 32 + [over] * 168
     assert goal.checkpoint == "31"
 
 
@@ -126,7 +126,7 @@ async def test_calls_after_a_question_run_before_the_node_parks(world: World) ->
         NodeStatus.WAITING,
         "asked the human: Which?; asked the human: When?",
     )
-    assert (folder(world, goal) / "scratch" / "a.md").read_text() == "x"
+    assert (node_folder(world, goal) / "scratch" / "a.md").read_text() == "x"
     for question in await world.questions(founded.team.id):
         await world.answer(question, f"{question.text} Now.")
     await world.settle()
@@ -172,7 +172,7 @@ async def test_a_tools_refusal_is_shown_to_the_model(
         raise error
 
     async with world_with(refuse) as world:
-        goal, told = await made(world, call("refuse"))
+        goal, told = await run_calls(world, call("refuse"))
 
         assert (told, goal.result) == ([refused(str(error))], "done")
 

@@ -24,9 +24,9 @@ from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import bus
 from agiraph.store import events, messages, nodes, spend, threads
 from agiraph.store.database import Store
-from tests.box import Box
 from tests.conftest import Server, SweepLog
 from tests.runtime.worker import Worker
+from tests.time_box import TimeBox
 
 Fault = Literal["kill", "hang", "restart"]
 FEWEST_RUNS = 2
@@ -234,7 +234,7 @@ async def test_all_work_is_done_once_while_workers_are_killed_and_the_database_r
 
 @pytest.mark.long(share=0.2)
 async def test_all_work_is_done_once_during_minutes_of_kills_hangs_and_restarts(
-    tmp_path: Path, postgres: Server, sweep_log: SweepLog, box: Box, seed: int
+    tmp_path: Path, postgres: Server, sweep_log: SweepLog, time_box: TimeBox, seed: int
 ) -> None:
     for number in count(seed):
         kinds: list[Fault] = ["kill", "hang", "restart"]
@@ -243,5 +243,5 @@ async def test_all_work_is_done_once_during_minutes_of_kills_hangs_and_restarts(
         folder.mkdir()
         chaos = await begin(folder, postgres, seed=number, agents=40, messages=15, faults=faults)
         sweep_log.append(f"seed {number}: {await run(chaos, patience=120)}")
-        if number - seed + 1 >= FEWEST_RUNS and not box.is_open:
+        if number - seed + 1 >= FEWEST_RUNS and not time_box.is_open:
             break

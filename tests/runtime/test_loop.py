@@ -20,7 +20,7 @@ from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Aftermath
 from agiraph.testing import PowerCut, Says, World, call, says
 from tests.thinking import ThinkingModel
-from tests.tools.made import folder
+from tests.tools.tool_calls import node_folder
 
 FINISH = says(call("finish", summary="done"))
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -258,7 +258,7 @@ async def test_a_cancelled_node_ends_without_waiting_for_its_model(world: World)
         StopReason.CANCELLED,
         None,
     )
-    assert not (folder(world, goal) / "published").exists()
+    assert not (node_folder(world, goal) / "published").exists()
 
 
 async def test_stopping_a_team_cancels_its_waiting_node(world: World) -> None:

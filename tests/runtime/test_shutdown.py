@@ -18,7 +18,7 @@ from agiraph.testing import ModelServer, call, says
 from agiraph.testing.script import Says, Seen
 from tests.cli.shell import Shell
 from tests.conftest import SweepLog
-from tests.running import on, up
+from tests.up_process import up, use_model_server
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ async def test_an_emergency_stop_leaves_no_process_behind(agiraph: Shell, tmp_pa
         command = f"{begin}echo begun > {pipe}; exec -a {mark} sleep 600"
         return says(call("bash", command=command, timeout=900))
 
-    async with ModelServer(script) as server, up(on(agiraph, server)) as running:
+    async with ModelServer(script) as server, up(use_model_server(agiraph, server)) as running:
         made = [
             await running.ask("POST", "/teams", {"goal": goal, "learns": False}) for goal in goals
         ]
@@ -66,7 +66,7 @@ async def test_an_emergency_stop_leaves_no_process_behind(agiraph: Shell, tmp_pa
         agiraph.environment["AGIRAPH_PORT"] = running.origin.rpartition(":")[2]
         stopped = await agiraph("stop", "--all")
         for team in made:
-            await running.until(team["id"], "node.cancelled")
+            await running.wait_for_event(team["id"], "node.cancelled")
         said = "Stopped 2 teams and cancelled 2 tasks.\n"
         assert (stopped.code, stopped.out, stopped.err) == (0, said, "")
         assert processes_with(mark) == []
@@ -100,7 +100,7 @@ async def test_sigterm_parks_the_work_and_the_next_start_continues_it(
         return says(call("finish", summary="Thought of it."))
 
     async with ModelServer(script) as server:
-        async with up(on(agiraph, server)) as running:
+        async with up(use_model_server(agiraph, server)) as running:
             thinks = await running.ask("POST", "/teams", {"goal": "Think", "learns": False})
             runs = await running.ask("POST", "/teams", {"goal": "Run it", "learns": False})
             await has_asked.wait()
@@ -131,7 +131,7 @@ async def test_sigterm_parks_the_work_and_the_next_start_continues_it(
         may_go_on.set()
         async with up(agiraph) as running:
             for team in (thinks, runs):
-                await running.until(team["id"], "node.completed")
+                await running.wait_for_event(team["id"], "node.completed")
             running.process.signal(signal.SIGTERM)
             assert (await running.process.ends()).code == 0
 

@@ -23,7 +23,7 @@ from agiraph.services.lifecycle import teams
 from agiraph.testing import call, says
 from agiraph.testing.scripted import Line, ScriptedModel
 from tests.cli.shell import Shell
-from tests.running import up
+from tests.up_process import up
 
 
 async def run_traced(home: Path, *lines: Line) -> tuple[ReadableSpan, ...]:
@@ -171,7 +171,7 @@ async def test_spans_go_to_the_collector_and_with_the_headers_of_the_environment
     try:
         async with up(agiraph) as running:
             team = await running.ask("POST", "/teams", {"goal": "Try", "learns": False})
-            await running.until(team["id"], "node.completed")
+            await running.wait_for_event(team["id"], "node.completed")
             running.process.signal(signal.SIGTERM)
             assert (await running.process.ends()).code == 0
         assert set(got) == {("/v1/traces", "canary bird", True)}

@@ -11,7 +11,7 @@ from agiraph.domain.ids import MessageId, TeamId
 from agiraph.domain.messages import Message
 from agiraph.runtime.channels import DeliveryFailed
 from agiraph.runtime.channels.webhook import Webhook, signature
-from tests.providers.raw import Caller, RawServer, answer
+from tests.providers.raw_server import Caller, RawServer, answer
 
 NOW = datetime(2026, 1, 5, 9, tzinfo=UTC)
 TOKEN = "canary-in-the-path"
@@ -54,10 +54,10 @@ async def test_a_redirect_is_not_followed() -> None:
     calls: list[bytes] = []
 
     async def redirect(caller: Caller) -> None:
-        calls.append(await caller.hear())
+        calls.append(await caller.read_request())
         port = caller.writer.get_extra_info("sockname")[1]
         there = b"location: http://127.0.0.1:%d/elsewhere" % port
-        await caller.say(answer(b"Moved.", there, status=b"307 Temporary Redirect"))
+        await caller.send(answer(b"Moved.", there, status=b"307 Temporary Redirect"))
 
     error = await failure(redirect)
 
@@ -66,28 +66,28 @@ async def test_a_redirect_is_not_followed() -> None:
 
 async def test_the_error_for_a_response_that_is_not_http_omits_the_url() -> None:
     async def answer_without_http(caller: Caller) -> None:
-        await caller.hear()
-        await caller.say(b"220 mail.example ESMTP\r\n\r\n")
+        await caller.read_request()
+        await caller.send(b"220 mail.example ESMTP\r\n\r\n")
 
     assert str(await failure(answer_without_http)).startswith("the response is not HTTP (")
 
 
 async def test_only_the_beginning_of_a_long_error_response_is_read() -> None:
     async def answer_without_end(caller: Caller) -> None:
-        await caller.hear()
-        await caller.say(b"HTTP/1.1 500 No\r\n\r\n")
+        await caller.read_request()
+        await caller.send(b"HTTP/1.1 500 No\r\n\r\n")
         while True:
-            await caller.say(b"x" * 65_536)
+            await caller.send(b"x" * 65_536)
 
     assert str(await failure(answer_without_end)) == "answered 500: " + "x" * 300
 
 
 async def test_a_server_that_never_ends_its_headers_runs_into_the_timeout() -> None:
     async def trickle(caller: Caller) -> None:
-        await caller.hear()
-        await caller.say(b"HTTP/1.1 200 OK\r\n")
+        await caller.read_request()
+        await caller.send(b"HTTP/1.1 200 OK\r\n")
         while True:
-            await caller.say(b"x-a: b\r\n")
+            await caller.send(b"x-a: b\r\n")
             await asyncio.sleep(0.01)
 
     assert str(await failure(trickle, timeout_s=0.2)) == "no answer within 0.2 s"
@@ -100,7 +100,7 @@ async def test_a_long_message_arrives_whole_and_signed() -> None:
         head = await caller.reader.readuntil(b"\r\n\r\n")
         length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
         requests.append((head.lower(), await caller.reader.readexactly(length)))
-        await caller.say(answer(b""))
+        await caller.send(answer(b""))
 
     async with RawServer(take).open() as server:
         await Webhook(url=server.url, secret="s" * 20).send(outgoing("x" * 3 * 2**20))
@@ -115,8 +115,8 @@ async def test_a_long_message_arrives_whole_and_signed() -> None:
 @pytest.mark.parametrize("name", ["HTTP_PROXY", "http_proxy", "ALL_PROXY"])
 async def test_proxy_variables_are_ignored(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async def take(caller: Caller) -> None:
-        await caller.hear()
-        await caller.say(answer(b""))
+        await caller.read_request()
+        await caller.send(answer(b""))
 
     monkeypatch.setenv(name, "http://127.0.0.1:1")
     async with RawServer(take).open() as server:

@@ -1,4 +1,4 @@
-"""A conversation among a person, a coordinator and workers, all of whom go on working meanwhile."""
+"""Chat flow: a person, a coordinator and workers talk while the work continues."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -16,7 +16,12 @@ from agiraph.store.tx import Tx
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.runtime.waiting import Gate, until
-from tests.scenarios.reading import heard, made, name, step
+from tests.scenarios.thread_queries import (
+    agent_name,
+    new_text,
+    reply_count,
+    seen_created_nodes,
+)
 
 GOAL = "Research AI chip companies and write a report"
 ON_IT = "On it. Setting up 3 researchers for NVIDIA, AMD, Intel."
@@ -41,14 +46,14 @@ def publish(summary: str) -> Step:
 
 @dataclass
 class Cast:
-    """Who plays whom; some wait for their cue."""
+    """The scripted agents; some of them wait at a gate that the test opens."""
 
     qualcomm_is_in: Gate = field(default_factory=Gate)
     bob_is_told: Gate = field(default_factory=Gate)
     all_are_told: Gate = field(default_factory=Gate)
 
     async def play(self, seen: Seen) -> Step:
-        match name(seen):
+        match agent_name(seen):
             case "coordinator":
                 return self.coordinator(seen)
             case "alice" | "bob" as who if "chapter" in seen.messages[0].text:
@@ -58,11 +63,13 @@ class Cast:
             case "bob":
                 return await self.bob(seen)
             case other:
-                return [write(f"{other}.md", other), publish(f"{other} is done.")][step(seen)]
+                return [write(f"{other}.md", other), publish(f"{other} is done.")][
+                    reply_count(seen)
+                ]
 
     def coordinator(self, seen: Seen) -> Step:
-        news, nodes = heard(seen), made(seen)
-        match step(seen):
+        news, nodes = new_text(seen), seen_created_nodes(seen)
+        match reply_count(seen):
             case 0:
                 return says(
                     call("send_message", to="human", content=ON_IT),
@@ -110,16 +117,16 @@ class Cast:
                 return says(call("finish", summary="The report is written, with prices."))
 
     def alice(self, seen: Seen) -> Step:
-        match step(seen):
+        match reply_count(seen):
             case 0:
                 return says(call("ask_human", question=WHICH))
             case 1:
-                return write("nvidia.md", f"Scope: {heard(seen)}")
+                return write("nvidia.md", f"Scope: {new_text(seen)}")
             case _:
                 return publish("NVIDIA dominates training.")
 
     async def bob(self, seen: Seen) -> Step:
-        match step(seen):
+        match reply_count(seen):
             case 0:
                 await self.qualcomm_is_in.wait()
                 return says(call("send_message", to="coordinator", content=SCARCE))
@@ -127,25 +134,25 @@ class Cast:
                 await self.bob_is_told.wait()
                 return says(call("checkpoint", summary="Looking for other benchmarks."))
             case 2:
-                assert f"[Message from coordinator] Human says: {MLPERF}" in heard(seen)
+                assert f"[Message from coordinator] Human says: {MLPERF}" in new_text(seen)
                 return write("amd.md", "MLPerf: competitive.")
             case _:
                 return publish("AMD is competitive on inference.")
 
     async def writer(self, seen: Seen, who: str) -> Step:
-        match step(seen):
+        match reply_count(seen):
             case 0:
                 await self.all_are_told.wait()
                 return says(call("checkpoint", summary="Begun."))
             case 1:
-                assert f"[Message from human] {PRICES}" in heard(seen)
+                assert f"[Message from human] {PRICES}" in new_text(seen)
                 return write(f"{who}.md", "It costs 30,000 dollars.")
             case _:
                 return publish("With prices.")
 
 
 async def said(world: World, team_id: TeamId) -> list[tuple[str, str, str]]:
-    """Everything that was said, results apart: by whom, to whom, and what."""
+    """Return sender, recipient and text of every message except results."""
 
     def read(tx: Tx) -> list[tuple[str, str, str]]:
         names = {str(a.id): a.name for a in AGENTS.select(tx, "team_id = :team", team=team_id)}
@@ -158,7 +165,9 @@ async def said(world: World, team_id: TeamId) -> list[tuple[str, str, str]]:
     return await world.store.read(read)
 
 
-async def test_everyone_talks_and_nobody_stands_still(tmp_path: Path, database_url: str) -> None:
+async def test_person_coordinator_and_workers_talk_while_all_work_continues(
+    tmp_path: Path, database_url: str
+) -> None:
     cast = Cast()
     async with ModelServer(cast.play) as server:
         keys = Keys({"openai": Account(key="sk-test", base_url=server.openai_url)})
@@ -182,18 +191,18 @@ async def test_everyone_talks_and_nobody_stands_still(tmp_path: Path, database_u
             async def has_said(*line: str) -> bool:
                 return line in await said(world, team.id)
 
-            # The stage is under way and Alice has asked, when the person has another idea.
+            # The stage is running and Alice has asked a question when the person asks for more.
             await until(world, lambda: is_waiting(GOAL, "NVIDIA"))
             await world.say(coordinator.id, QUALCOMM, team_id=team.id)
             await until(world, lambda: is_launched("Qualcomm"))
 
-            # Alice asked the person herself, and is answered herself.
+            # Alice's own question is answered to her.
             [question] = await world.questions(team.id)
             alice = await world.store.read(AGENTS.get, question.sender)
             assert (alice.name, question.text) == ("alice", WHICH)
             await world.answer(question, DATA_CENTER)
 
-            # Bob tells the coordinator, who asks the person and passes the answer on.
+            # Bob tells the coordinator, who asks the person and forwards the answer.
             cast.qualcomm_is_in.set()
             await until(world, lambda: has_said("coordinator", OWNER, MAY_WE))
             await cast.bob_is_told.reached()
@@ -202,7 +211,7 @@ async def test_everyone_talks_and_nobody_stands_still(tmp_path: Path, database_u
             await until(world, lambda: has_said("coordinator", "bob", f"Human says: {MLPERF}"))
             cast.bob_is_told.set()
 
-            # The second stage is under way when everyone is told.
+            # A message to everyone arrives while the second stage is running.
             await until(world, lambda: is_launched("A chapter on inference"))
             await cast.all_are_told.reached(2)
             sent: list[Message] = await world.store.write(
@@ -235,14 +244,14 @@ async def test_everyone_talks_and_nobody_stands_still(tmp_path: Path, database_u
     assert published["NVIDIA"] == {"nvidia.md": f"Scope: {DATA_CENTER}"}
     assert published["AMD"] == {"amd.md": "MLPerf: competitive."}
     assert published["A chapter on training"] == {"alice.md": "It costs 30,000 dollars."}
-    # Each of them heard it once, at a yield point: never between a call and its answer.
+    # Each agent got it once, at a yield point: never between a call and its answer.
     assert [[t.text for t in turns if t.ref == m.id] for m in sent] == [
         [f"[Message from human] {PRICES}"] for _ in sent
     ]
     assert server.refused == []  # vendors refuse a call that is not followed by its answer
 
 
-async def test_what_is_said_while_an_agent_decides_to_wait_is_heard_at_once(world: World) -> None:
+async def test_a_message_sent_while_an_agent_decides_to_wait_ends_its_wait(world: World) -> None:
     ada = world.script(
         "ada",
         says(call("assign_task", agent="new:scripted/bob", task="Look.", description="A search")),
@@ -250,7 +259,7 @@ async def test_what_is_said_while_an_agent_decides_to_wait_is_heard_at_once(worl
     )
     ada.gate = gate = Gate()
     bob = world.script("bob", says(call("publish", summary="Nothing.")))
-    bob.gate = asyncio.Event()  # never: nobody would hear anything if this had to end first
+    bob.gate = asyncio.Event()  # never set: the test would hang if the message waited for bob
     founded = await world.found("Find it.")
     await gate.reached()
     await world.say(founded.coordinator.id, "Never mind, stop.", team_id=founded.team.id)
@@ -266,7 +275,7 @@ async def test_what_is_said_while_an_agent_decides_to_wait_is_heard_at_once(worl
     ]
 
 
-async def test_an_answer_and_messages_come_at_once_and_all_are_heard(world: World) -> None:
+async def test_an_answer_and_messages_at_the_same_time_are_all_delivered(world: World) -> None:
     ada = world.script(
         "ada", says(call("ask_human", question=WHICH)), says(call("finish", summary="Done."))
     )

@@ -1,4 +1,4 @@
-"""The graph grows with the work: every node is made when there is a reason for it, not before."""
+"""Growing graph: nodes are created during the work, when results and suggestions call for them."""
 
 import asyncio
 import re
@@ -9,7 +9,7 @@ from agiraph.providers.base import Request
 from agiraph.services.members import roster
 from agiraph.testing import Says, World, call, says
 from tests.runtime.waiting import until
-from tests.scenarios.reading import created, news, place
+from tests.scenarios.thread_queries import created_nodes, event_number, new_texts
 
 GOAL = "Is a small electric bus worth buying for our village?"
 AREAS = ["batteries", "motors", "charging"]
@@ -18,8 +18,8 @@ HINT = "We should also look at subsidies: half of the price may be paid by the s
 
 
 def explores(request: Request) -> Says:
-    """One node for each sub-area that the first result names."""
-    [result] = news(request)
+    """Create one node for each sub-area that the first result names."""
+    [result] = new_texts(request)
     [listed] = re.findall(r"three sub-areas: (.*)\.", result)
     areas = listed.split(", ")
     return says(
@@ -43,11 +43,11 @@ def creations(events: list[Event]) -> list[str]:
     return [e.data["title"] for e in events if e.type == "node.created"]
 
 
-async def test_every_node_appears_when_its_reason_does(world: World) -> None:
+async def test_nodes_are_created_as_results_and_suggestions_arrive(world: World) -> None:
     started, joined = asyncio.Event(), asyncio.Event()
 
     def takes_up_the_hint(request: Request) -> Says:
-        interrupted, *heard = news(request)
+        interrupted, *heard = new_texts(request)
         assert interrupted.startswith("Interrupted, because there is a message for you")
         assert f"[Message from motors (suggestion)] {HINT}" in heard
         return says(
@@ -61,7 +61,7 @@ async def test_every_node_appears_when_its_reason_does(world: World) -> None:
         )
 
     def synthesizes(request: Request) -> Says:
-        refs = dict(zip([*AREAS, "subsidies"], created(request), strict=True))
+        refs = dict(zip([*AREAS, "subsidies"], created_nodes(request), strict=True))
         return says(
             call(
                 "create_work_node",
@@ -83,12 +83,12 @@ async def test_every_node_appears_when_its_reason_does(world: World) -> None:
             )
         ),
         explores,
-        lambda request: says(call("start_stage", name="deeper", nodes=created(request))),
+        lambda request: says(call("start_stage", name="deeper", nodes=created_nodes(request))),
         takes_up_the_hint,
-        lambda request: says(call("start_stage", name="deeper", nodes=created(request)[3:])),
+        lambda request: says(call("start_stage", name="deeper", nodes=created_nodes(request)[3:])),
         says(call("reconvene", assessment="Charging is thin; subsidies are a new angle.")),
         synthesizes,
-        lambda request: says(call("task_output", id=created(request)[-1], blocking=True)),
+        lambda request: says(call("task_output", id=created_nodes(request)[-1], blocking=True)),
         says(call("finish", summary="Yes, with the subsidy.")),
     )
     world.script("first", *publishes("areas", FOUND))
@@ -100,7 +100,7 @@ async def test_every_node_appears_when_its_reason_does(world: World) -> None:
     )
     motors.gate = started
     charging = world.script("charging", *publishes("charging", "One plug will do."))
-    charging.gate = joined  # so that the stage is still running when the hint is taken up
+    charging.gate = joined  # keeps the stage running until the suggestion is taken up
     world.script("subsidies", *publishes("subsidies", "The state pays half."))
     synthesis = world.script(
         "synthesis",
@@ -140,25 +140,25 @@ async def test_every_node_appears_when_its_reason_does(world: World) -> None:
     ]
     assert any("'deeper' is over: its contract is met" in t.text for t in ada.requests[5].turns)
 
-    # No node before its reason: the first result, the hint while the stage runs, the assessment.
-    made = {n.id: place(events, "node.created", node_id=n.id) for n in grown}
-    ended = {n.id: place(events, "node.completed", node_id=n.id) for n in grown}
-    hinted = place(events, "message.sent", kind="suggestion")
-    launched = place(events, "stage.started")
-    met = place(events, "stage.ended", status="met")
-    reconvened = place(events, "stage.reconvened")
+    # Each node comes after its cause: the first result, the suggestion, the assessment.
+    made = {n.id: event_number(events, "node.created", node_id=n.id) for n in grown}
+    ended = {n.id: event_number(events, "node.completed", node_id=n.id) for n in grown}
+    hinted = event_number(events, "message.sent", kind="suggestion")
+    launched = event_number(events, "stage.started")
+    met = event_number(events, "stage.ended", status="met")
+    reconvened = event_number(events, "stage.reconvened")
     assert [n.id for n in (a, b, c, d, e, f)] == sorted(made, key=lambda n: made[n])
     assert ended[a.id] < min(made[n.id] for n in (b, c, d))
     assert launched < hinted < made[e.id] < ended[d.id]
     assert max(ended[n.id] for n in (b, c, d, e)) < met < reconvened < made[f.id]
-    assert ended[f.id] < place(events, "node.completed", node_id=goal.id)
+    assert ended[f.id] < event_number(events, "node.completed", node_id=goal.id)
 
     everyone = await world.store.read(roster.members, founded.team.id, all=True)
     assert [m.agent.name for m in everyone if m.doing != "left"] == ["coordinator"]
 
 
-async def test_a_stage_that_ends_as_more_is_added_goes_on(world: World) -> None:
-    """The hint comes with the last result: what is added then is waited for all the same."""
+async def test_nodes_added_to_a_stage_that_has_just_ended_are_waited_for(world: World) -> None:
+    """The stage has ended; starting it again with a new node waits for that node."""
 
     def adds(title: str) -> Says:
         return says(
@@ -168,9 +168,9 @@ async def test_a_stage_that_ends_as_more_is_added_goes_on(world: World) -> None:
     ada = world.script(
         "ada",
         adds("motors"),
-        lambda request: says(call("start_stage", name="deeper", nodes=created(request))),
+        lambda request: says(call("start_stage", name="deeper", nodes=created_nodes(request))),
         adds("subsidies"),
-        lambda request: says(call("start_stage", name="deeper", nodes=created(request))),
+        lambda request: says(call("start_stage", name="deeper", nodes=created_nodes(request))),
         says(call("reconvene", assessment="Both are good.")),
         says(call("finish", summary="Yes.")),
     )

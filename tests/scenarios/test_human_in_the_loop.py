@@ -1,4 +1,4 @@
-"""A question is asked, and answered whenever the person gets to it."""
+"""Human in the loop: questions wait for their answers, also through a restart."""
 
 import pytest
 
@@ -77,7 +77,7 @@ async def test_a_second_answer_is_refused_and_the_first_stands(world: World) -> 
     assert ada.heard == "the first"
 
 
-async def test_an_answer_to_someone_who_moved_on_still_counts(world: World) -> None:
+async def test_an_answer_to_a_cancelled_node_becomes_new_work(world: World) -> None:
     from agiraph.services.lifecycle import endings
 
     ada = world.script(

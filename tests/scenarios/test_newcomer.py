@@ -1,4 +1,4 @@
-"""A newcomer's path: what README says to type, typed, from an empty home to a stopped team."""
+"""Newcomer: the commands of README's first ten minutes, from an empty home to a stopped team."""
 
 import re
 import shlex
@@ -13,15 +13,15 @@ import pytest
 from agiraph.testing import ModelServer, call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.cli.shell import Process, Shell
-from tests.cli.test_run import on
+from tests.cli.test_run import use_model_server
 
 ROOT = Path(__file__).parents[2]
 WHICH = "Which of them do you like best so far?"
 NOTED = "Noted: speed comes first."
 
 
-def typed() -> list[list[str]]:
-    """The lines of README's first ten minutes, as a shell would take them apart."""
+def readme_commands() -> list[list[str]]:
+    """Return the command lines of README's first ten minutes, split into words."""
     readme = (ROOT / "README.md").read_text()
     [block] = re.findall(r"## The first ten minutes\n.*?```console\n(.*?)```", readme, re.DOTALL)
     return [shlex.split(line.removeprefix("$ "), comments=True) for line in block.splitlines()]
@@ -46,10 +46,10 @@ def play(seen: Seen) -> Step:
             return says(call("finish", summary="polars it is; see compare.md."))
 
 
-async def signed_in(link: str) -> None:
-    """The link lets a browser in, once; from then on its cookie does."""
+async def check_sign_in_link(link: str) -> None:
+    """Check that the link signs a browser in once, and that its cookie works afterwards."""
     origin = link.partition("/signin")[0]
-    jar = aiohttp.CookieJar(unsafe=True)  # an address instead of a name
+    jar = aiohttp.CookieJar(unsafe=True)  # the host is an IP address
     async with aiohttp.ClientSession(cookie_jar=jar) as browser:
         async with browser.get(link, allow_redirects=False) as first:
             assert (first.status, first.headers["Location"]) == (303, "/")
@@ -63,7 +63,7 @@ async def signed_in(link: str) -> None:
 
 
 class Newcomer:
-    """Somebody who types what README says, and looks at what comes."""
+    """Types the commands of README and checks their output."""
 
     def __init__(self, agiraph: Shell, folder: Path) -> None:
         self._agiraph = agiraph
@@ -106,7 +106,7 @@ class Newcomer:
 
     async def _chats(self, chat: Process) -> None:
         await chat.says("polars it is; see compare.md.")
-        before = chat.has_said(f"coordinator  {NOTED}")  # to what was said in another command
+        before = chat.has_said(f"coordinator  {NOTED}")  # replies to messages of earlier commands
         chat.types(b"How did it go?\n")
         await chat.says(f"coordinator  {NOTED}", times=before + 1)
         chat.types(b"/board\n")
@@ -115,25 +115,25 @@ class Newcomer:
         assert (await chat.ends()).code == 0
 
 
-def test_make_up_is_agiraph_up() -> None:
+def test_make_up_runs_agiraph_up() -> None:
     command = ["make", "--no-print-directory", "-n", "up"]
     told = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True)
     assert told.stdout.endswith(".venv/bin/agiraph up\n")
 
 
 @pytest.mark.timeout(300)
-async def test_whoever_knows_nothing_but_the_readme_gets_there(
+async def test_the_commands_of_the_readme_lead_to_a_result(
     tmp_path: Path,
 ) -> None:
-    make, path, *commands = typed()
+    make, path, *commands = readme_commands()
     assert (make, path) == (["make", "up"], ["export", "PATH=$PWD/.venv/bin:$PATH"])
     agiraph = Shell(tmp_path / "home", {"AGIRAPH_PORT": "0"})
 
-    async with ModelServer(play) as model, on(agiraph, model).start("up") as server:
+    async with ModelServer(play) as model, use_model_server(agiraph, model).start("up") as server:
         await server.says("Token for programs")
         [link] = re.findall(r"Sign in once: (\S+)", server.seen)
         agiraph.environment["AGIRAPH_PORT"] = re.findall(r":(\d+)/", link)[0]
-        await signed_in(link)
+        await check_sign_in_link(link)
         newcomer = Newcomer(agiraph, tmp_path)
         for program, *words in commands:
             assert program == "agiraph"

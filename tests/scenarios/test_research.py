@@ -1,4 +1,4 @@
-"""A person asks for research in a chat, goes on talking, and finds the report in the inbox."""
+"""Research: a person asks for it in a chat, and the report arrives in the inbox."""
 
 import re
 from collections.abc import AsyncIterator
@@ -63,33 +63,33 @@ async def world(tmp_path: Path, database_url: str, library: Site) -> AsyncIterat
         yield opened
 
 
-def _reads(number: int) -> Line:
+def _fetches_page(number: int) -> Line:
     def line(request: Request) -> Says:
-        found = [link for t in request.transcript.turns for link in _found(t.text)]
+        found = [link for t in request.transcript.turns for link in _urls_in(t.text)]
         return says(call("web_fetch", url=found[number]))
 
     return line
 
 
-def _found(text: str) -> list[str]:
+def _urls_in(text: str) -> list[str]:
     return re.findall(r"^   (http://\S+)", text, re.MULTILINE)
 
 
 RESEARCHES: tuple[Line, ...] = (
     says("First what we know.", call("knowledge_search", query="heat pumps")),
     says(call("web_search", query="heat pumps power")),
-    _reads(0),
-    _reads(1),
+    _fetches_page(0),
+    _fetches_page(1),
     says(call("publish", summary=REPORT)),
 )
 
 
-async def told(world: World, team: NewTeam) -> list[Message]:
+async def messages_of_coordinator(world: World, team: NewTeam) -> list[Message]:
     said = await world.store.read(messages.conversation, team.team.id, team.coordinator.id, OWNER)
     return [message for message in said if message.sender == team.coordinator.id]
 
 
-async def test_a_question_becomes_a_report_in_the_inbox_and_a_summary_in_the_chat(
+async def test_research_gives_a_report_in_the_inbox_and_a_summary_in_the_chat(
     world: World, library: Site
 ) -> None:
     goal = "Do heat pumps save power?"
@@ -112,7 +112,7 @@ async def test_a_question_becomes_a_report_in_the_inbox_and_a_summary_in_the_cha
         "user",
         team.coordinator.id,
     )
-    acknowledged, summary = await told(world, team)
+    acknowledged, summary = await messages_of_coordinator(world, team)
     assert acknowledged.text == "I look into it and write to your inbox."
     assert summary.text.endswith(
         "Heat pumps use a third of the power of electric heaters. Two sources agree."
@@ -123,7 +123,7 @@ async def test_a_question_becomes_a_report_in_the_inbox_and_a_summary_in_the_cha
         f"Research: {goal}",
         REPORT.strip(),
     )
-    assert report.tainted_by is not None  # strangers wrote what it is made of
+    assert report.tainted_by is not None  # it is made of web pages
     assert [request.split()[1] for request in library.requests] == ["/pumps", "/winter"]
     read = [turn.text for turn in rob.requests[-1].turns if turn.role == "tool"]
     assert "Three units of heat" in read[2]
@@ -136,7 +136,7 @@ async def test_a_question_becomes_a_report_in_the_inbox_and_a_summary_in_the_cha
     assert status.endswith("done, 1 of 5 searches used, 2 of 3 pages used")
 
 
-async def test_what_was_read_once_is_found_without_reading_it_again(
+async def test_a_page_that_was_read_is_found_without_a_second_download(
     world: World, library: Site
 ) -> None:
     start = call("research_start", goal="Do heat pumps save power?")
@@ -158,7 +158,7 @@ async def test_what_was_read_once_is_found_without_reading_it_again(
 
 
 @pytest.mark.parametrize("cut_at", range(1, len(RESEARCHES) + 1))
-async def test_research_that_is_cut_off_anywhere_reports_once(world: World, cut_at: int) -> None:
+async def test_research_interrupted_by_a_crash_reports_once(world: World, cut_at: int) -> None:
     start = call("research_start", goal="Do heat pumps save power?")
     world.script("ada", says("Yes.", start))
     lines: list[Line] = list(RESEARCHES)
@@ -172,4 +172,4 @@ async def test_research_that_is_cut_off_anywhere_reports_once(world: World, cut_
     await world.restart()
     await world.settle()
     assert [m.kind for m in await world.inbox()] == ["report"]
-    assert len(await told(world, team)) == 2
+    assert len(await messages_of_coordinator(world, team)) == 2

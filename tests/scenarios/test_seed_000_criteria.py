@@ -1,7 +1,7 @@
-"""The success criteria of the document on foreground and background, each by its words.
+"""The success criteria of the document on foreground and background; the test names are its words.
 
-One story for all: a team is founded and gets to work, a person writes, the work is done, looked
-back on and briefed about; an hour later the coordinator wakes by itself.
+All tests share one story: a team is created and works, a person sends a message, the work is
+completed, followed by a reflection and a briefing; an hour later the heartbeat fires.
 """
 
 import json
@@ -35,7 +35,7 @@ TASTE = "They like short answers."
 
 @dataclass(slots=True)
 class Shown:
-    """What the model was shown, by what it was asked for."""
+    """The requests to the model, by their purpose."""
 
     replies: list[Request] = field(default_factory=list[Request])
     works: list[Request] = field(default_factory=list[Request])
@@ -156,7 +156,7 @@ async def test_team_leads_decide_briefings_not_automatic(story: Story) -> None:
 
 
 async def test_briefings_go_to_inbox_summary_and_conversation_full(story: Story) -> None:
-    await story.an_hour_passes()  # what was asked for was delivered; what was not is briefed about
+    await story.an_hour_passes()  # a briefing is sent only about work that no person asked for
     [briefing] = [m for m in await story.world.inbox() if m.kind == "briefing"]
     assert (briefing.title, briefing.text) == ("NVIDIA is up", "NVIDIA rose 3 % today.")
     assert briefing.id in [message.id for message in await story.said()]

@@ -8,7 +8,13 @@ from agiraph.providers.registry import Account, Keys
 from agiraph.store.teams import AGENTS
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Seen, Step
-from tests.scenarios.reading import heard, made, name, place, step
+from tests.scenarios.thread_queries import (
+    agent_name,
+    event_number,
+    new_text,
+    reply_count,
+    seen_created_nodes,
+)
 
 GOAL = (
     "Create a Python package with a module, tests, and documentation. The code writer and test "
@@ -38,12 +44,12 @@ MODELS = {
 
 def play(seen: Seen) -> Step:
     roles = {"coordinator": coordinates, "coder": codes, "tester": checks, "docs": documents}
-    return roles[name(seen)](seen)
+    return roles[agent_name(seen)](seen)
 
 
 def coordinates(seen: Seen) -> Step:
-    nodes = made(seen)
-    match step(seen):
+    nodes = seen_created_nodes(seen)
+    match reply_count(seen):
         case 0:
             return says(
                 *(
@@ -72,20 +78,20 @@ def coordinates(seen: Seen) -> Step:
         case 3:
             return says(call("start_stage", name="package", nodes=nodes))
         case 4:
-            assert "Stage 'package' is over: its contract is met" in heard(seen)
+            assert "Stage 'package' is over: its contract is met" in new_text(seen)
             files = " ".join(f"../../{node}/published/[!_]*" for node in nodes)
             return says(call("bash", command=f"cp {files} . && {RUN}"))
         case 5:
-            assert "OK" in heard(seen)
+            assert "OK" in new_text(seen)
             return says(call("reconvene", assessment="It is whole, and its tests pass."))
         case _:
             return says(call("finish", summary="strutils, with tests and a README."))
 
 
 def codes(seen: Seen) -> Step:
-    """Writes, tells the tester, and waits for what they say."""
-    said = heard(seen)
-    if step(seen) == 0:
+    """Writes the module, tells the tester, and waits for the tests."""
+    said = new_text(seen)
+    if reply_count(seen) == 0:
         return says(call("write_file", path="strutils.py", content=WRONG), call("check_board"))
     if BUG in said:
         return says(
@@ -95,14 +101,17 @@ def codes(seen: Seen) -> Step:
             call("publish", summary="strutils.py, with reverse_words()."),
         )
     return says(
-        *([call("send_message", to="tester", content=f"The module:\n{WRONG}")] * (step(seen) == 1)),
-        call("task_output", id=listed(seen, "Tests"), blocking=True),
+        *(
+            [call("send_message", to="tester", content=f"The module:\n{WRONG}")]
+            * (reply_count(seen) == 1)
+        ),
+        call("task_output", id=node_id_on_board(seen, "Tests"), blocking=True),
     )
 
 
 def checks(seen: Seen) -> Step:
-    """Tries what it is told of, says what is wrong, and waits for the repair."""
-    said = heard(seen)
+    """Runs its tests on the module, reports the bug, and waits for the repair."""
+    said = new_text(seen)
     if "[Message from coder] " in said:
         module = said.split("[Message from coder] ")[1].split(":\n", 1)[1] + "\n"
         return says(
@@ -113,29 +122,29 @@ def checks(seen: Seen) -> Step:
     if "FAILED" in said:
         return says(
             call("send_message", to="coder", content=BUG),
-            call("task_output", id=listed(seen, "Module"), blocking=True),
+            call("task_output", id=node_id_on_board(seen, "Module"), blocking=True),
         )
     if "\nOK" in said:
         return says(
-            call("bash", command="rm strutils.py"),  # it is the coder's to publish
+            call("bash", command="rm strutils.py"),  # the coder publishes this file
             call("checkpoint", summary="All tests pass."),
             call("publish", summary="test_strutils.py, for strutils.reverse_words()."),
         )
-    if step(seen) == 0:
+    if reply_count(seen) == 0:
         return says(call("check_board"))
-    return says(call("task_output", id=listed(seen, "Module"), blocking=True))
+    return says(call("task_output", id=node_id_on_board(seen, "Module"), blocking=True))
 
 
 def documents(seen: Seen) -> Step:
-    match step(seen):
+    match reply_count(seen):
         case 0:
             return says(
                 call("read_ref", ref_name="module/strutils.py"),
                 call("read_ref", ref_name="tests/test_strutils.py"),
             )
         case 1:
-            assert RIGHT.strip() in heard(seen)
-            assert TESTS.strip() in heard(seen)
+            assert RIGHT.strip() in new_text(seen)
+            assert TESTS.strip() in new_text(seen)
             readme = '# strutils\n\n`reverse_words("one two")` gives `"two one"`.\n'
             return says(call("write_file", path="README.md", content=readme))
         case 2:
@@ -144,8 +153,8 @@ def documents(seen: Seen) -> Step:
             return says(call("publish", summary="README.md, from module and tests."))
 
 
-def listed(seen: Seen, title: str) -> str:
-    """The id of a node, as the board shows it."""
+def node_id_on_board(seen: Seen, title: str) -> str:
+    """Return the id of a node from the board that the model was shown."""
     board = next(m.text for m in seen.messages if "Work:\n" in m.text)
     [row] = [line for line in board.splitlines() if f"] {title} (" in line]
     return row.split()[1]
@@ -177,7 +186,7 @@ async def test_workers_find_a_bug_by_talking_and_repair_it(
     assert {node.status for node in board} == {NodeStatus.COMPLETED}
     assert goal.stop_reason is StopReason.FINISHED
 
-    # They talked to each other, there and back, and it went on until the bug was out.
+    # Coder and tester exchanged messages until the bug was fixed.
     talk = [
         (names[e.data["sender"]], names[e.data["recipient"]], e.data["text"].splitlines()[0])
         for e in events
@@ -193,18 +202,18 @@ async def test_workers_find_a_bug_by_talking_and_repair_it(
         for e in events
         if e.type == "tool.result" and (e.data["tool"], e.data["node_id"]) == ("bash", tested.id)
     ]
-    assert runs == [True, False, False]  # the tests, the tests again, and clearing up
+    assert runs == [True, False, False]  # failing tests, passing tests, cleaning up
 
-    # The tests are about the module, the documentation came after both, and all is in the result.
+    # The documentation was written after module and tests, and the result has all three.
     readme = {"README.md": '# strutils\n\n`reverse_words("one two")` gives `"two one"`.\n'}
     assert published[1:] == [{"strutils.py": RIGHT}, {"test_strutils.py": TESTS}, readme]
     assert "from strutils import reverse_words" in published[2]["test_strutils.py"]
     assert published[0] == published[1] | published[2] | published[3]
-    ended = [place(events, "node.completed", node_id=n.id) for n in (module, tested)]
-    assert max(ended) < place(events, "node.started", node_id=documented.id)
+    ended = [event_number(events, "node.completed", node_id=n.id) for n in (module, tested)]
+    assert max(ended) < event_number(events, "node.started", node_id=documented.id)
     checkpoints = {e.data["node_id"] for e in events if e.type == "node.checkpoint"}
     assert checkpoints == {module.id, tested.id, documented.id}
 
-    used = {(name(seen), f"{seen.wire}/{seen.model}") for seen in server.requests}
+    used = {(agent_name(seen), f"{seen.wire}/{seen.model}") for seen in server.requests}
     assert used == set(MODELS.items())
     assert server.refused == []

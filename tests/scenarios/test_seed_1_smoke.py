@@ -49,7 +49,9 @@ def plays_the_researcher(seen: Seen) -> Step:
             return says(call("finish", summary=summary))
 
 
-async def test_an_agent_searches_writes_down_and_answers(tmp_path: Path, database_url: str) -> None:
+async def test_an_agent_searches_writes_a_note_and_answers(
+    tmp_path: Path, database_url: str
+) -> None:
     async with ModelServer(plays_the_researcher) as server:
         keys = Keys({"openai": Account(key="sk-test", base_url=server.openai_url)})
         async with World(

@@ -1,4 +1,4 @@
-"""Seed scenario 2: a script is written, run, found wanting, repaired and run again."""
+"""Seed scenario 2: a script is written, run, repaired and run again."""
 
 import re
 import sys
@@ -31,7 +31,7 @@ RUN = f"{sys.executable} btc_price.py"
 
 @asynccontextmanager
 async def price_service() -> AsyncGenerator[str]:
-    """A service on loopback whose answers have another shape than one would think."""
+    """A service on loopback whose JSON differs from what the script expects."""
 
     async def quote(_: web.Request) -> web.Response:
         return web.json_response({"bitcoin": {"usd": 64123.45}})

@@ -1,4 +1,4 @@
-"""Seed scenario 3: a team of two vendors' models researches side by side and writes a report."""
+"""Seed scenario 3: models of two vendors research in parallel and write a report."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -15,7 +15,13 @@ from agiraph.store.teams import AGENTS
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Seen, Step
 from agiraph.tools.base import tool
-from tests.scenarios.reading import heard, made, name, place, step
+from tests.scenarios.thread_queries import (
+    agent_name,
+    event_number,
+    new_text,
+    reply_count,
+    seen_created_nodes,
+)
 
 GOAL = (
     "Research the current state of AI hardware — compare NVIDIA, AMD, and Intel's latest AI chips. "
@@ -45,27 +51,27 @@ async def web_search(ctx: RunContext, query: Annotated[str, Field(min_length=1)]
 
 @dataclass
 class Cast:
-    """The models. All three researchers are at work, and told how, before any of them goes on."""
+    """The models. A barrier makes all three researchers start before any of them continues."""
 
     at_work: asyncio.Barrier = field(default_factory=lambda: asyncio.Barrier(4))
 
     async def play(self, seen: Seen) -> Step:
-        match name(seen):
+        match agent_name(seen):
             case "coordinator":
-                if step(seen) == 2:
+                if reply_count(seen) == 2:
                     await self.at_work.wait()
                 return coordinates(seen)
             case "gpt-writer":
                 return synthesizes(seen)
             case who:
-                if step(seen) == 0:
+                if reply_count(seen) == 0:
                     await self.at_work.wait()
                 return researches(seen, COMPANIES[who])
 
 
 def coordinates(seen: Seen) -> Step:
-    nodes = made(seen)
-    match step(seen):
+    nodes = seen_created_nodes(seen)
+    match reply_count(seen):
         case 0:
             return says(
                 "Three companies, three researchers.",
@@ -88,13 +94,13 @@ def coordinates(seen: Seen) -> Step:
         case 2:
             return says(call("start_stage", name="research", nodes=nodes))
         case 3:
-            assert "Stage 'research' is over: its contract is met" in heard(seen)
+            assert "Stage 'research' is over: its contract is met" in new_text(seen)
             files = zip(nodes, COMPANIES.values(), strict=True)
             return says(
                 *(call("read_file", path=f"nodes/{id}/published/{of}.md") for id, of in files)
             )
         case 4:
-            assert all(fact in heard(seen) for fact in FACTS.values())
+            assert all(fact in new_text(seen) for fact in FACTS.values())
             return says(
                 call("reconvene", assessment="All three are complete and comparable."),
                 call(
@@ -113,18 +119,18 @@ def coordinates(seen: Seen) -> Step:
         case 7:
             return says(
                 call("reconvene", assessment="The report is sound."),
-                call("write_file", path="report.md", content=heard(seen)),
+                call("write_file", path="report.md", content=new_text(seen)),
             )
         case _:
             return says(call("finish", summary="NVIDIA for speed, AMD for the price: report.md."))
 
 
 def researches(seen: Seen, company: str) -> Step:
-    match step(seen):
+    match reply_count(seen):
         case 0:
             return says("I look it up.", call("web_search", query=f"{company} AI chips"))
         case 1:
-            note = f"# {company}\n\n{heard(seen).splitlines()[0]}\n"
+            note = f"# {company}\n\n{new_text(seen).splitlines()[0]}\n"
             return says(call("write_file", path=f"{company}.md", content=note))
         case 2:
             return says(call("checkpoint", summary=f"{company} is written down."))
@@ -135,17 +141,19 @@ def researches(seen: Seen, company: str) -> Step:
 
 
 def synthesizes(seen: Seen) -> Step:
-    match step(seen):
+    match reply_count(seen):
         case 0:
             return says(*(call("read_ref", ref_name=f"{of}/{of}.md") for of in FACTS))
         case 1:
-            report = f"# AI hardware\n\n{heard(seen)}\n## Recommendation\n\nBuy what you can get.\n"
+            report = (
+                f"# AI hardware\n\n{new_text(seen)}\n## Recommendation\n\nBuy what you can get.\n"
+            )
             return says(call("write_file", path="report.md", content=report))
         case _:
             return says(call("publish", summary="All three compared.", evidence=["file:report.md"]))
 
 
-async def test_a_mixed_team_researches_side_by_side_and_reports(
+async def test_a_team_of_two_vendors_researches_in_parallel_and_reports(
     tmp_path: Path, database_url: str
 ) -> None:
     async with ModelServer(Cast().play) as server:
@@ -175,43 +183,43 @@ async def test_a_mixed_team_researches_side_by_side_and_reports(
     )
     assert [n.doubts for n in (*research, report)] == [None] * 4
 
-    # Three were at work at once: each had begun before any had ended, and their calls overlapped.
-    begun = [place(events, "node.started", node_id=n.id) for n in research]
-    ended = [place(events, "node.completed", node_id=n.id) for n in research]
+    # The three ran in parallel: all started before the first ended, and their calls overlapped.
+    begun = [event_number(events, "node.started", node_id=n.id) for n in research]
+    ended = [event_number(events, "node.completed", node_id=n.id) for n in research]
     assert max(begun) < min(ended)
     assert server.most_at_once >= 3
 
-    # Each one's folder holds its research.
+    # Each node has published its research.
     assert [published[n.id] for n in research] == [
         {f"{company}.md": f"# {company}\n\n{FACTS[company]}\n"} for company in COMPANIES.values()
     ]
 
-    # The coordinator's words reached all three workers.
+    # The coordinator's message reached all three workers.
     told = [e.data for e in events if e.type == "message.sent" and e.data["text"] == FORM]
     assert [(m["sender"], m["recipient"]) for m in told] == [
         (founded.coordinator.id, n.assignee_id) for n in research
     ]
     for who in COMPANIES:
-        asked = [seen for seen in server.requests if name(seen) == who]
-        assert any(FORM in heard(seen) for seen in asked), who
+        asked = [seen for seen in server.requests if agent_name(seen) == who]
+        assert any(FORM in new_text(seen) for seen in asked), who
 
-    # The final report speaks of all three, as they were found.
+    # The final report contains all three facts.
     assert all(fact in published[goal.id]["report.md"] for fact in FACTS.values())
     assert published[report.id]["report.md"] == published[goal.id]["report.md"]
 
-    # Two stages, each looked at before the next began.
+    # Two stages; the first was assessed before the second was planned.
     staged = [(e.type, e.data["name"]) for e in events if e.type.startswith("stage.")]
     assert staged == [
         (f"stage.{what}", stage)
         for stage in ("research", "synthesis")
         for what in ("started", "ended", "reconvened")
     ]
-    assert place(events, "stage.reconvened", name="research") < place(
+    assert event_number(events, "stage.reconvened", name="research") < event_number(
         events, "node.created", node_id=report.id
     )
 
     # Different models, of different vendors, over their own wires.
-    used = {(name(seen), f"{seen.wire}/{seen.model}") for seen in server.requests}
+    used = {(agent_name(seen), f"{seen.wire}/{seen.model}") for seen in server.requests}
     assert used == set(MODELS.items())
     assert [names[n.id] for n in (goal, *research, report)] == list(MODELS)
     assert server.refused == []

@@ -1,4 +1,4 @@
-"""Seed scenario 4: a worker finds its task too big and gives parts of it to others below it."""
+"""Seed scenario 4: a worker delegates parts of a large task to further agents."""
 
 import asyncio
 import os
@@ -16,7 +16,7 @@ from agiraph.store.teams import AGENTS
 from agiraph.testing import ModelServer, Says, World, call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.scenarios import claude_code
-from tests.scenarios.reading import created, news, place
+from tests.scenarios.thread_queries import created_nodes, event_number, new_texts
 
 GOAL = (
     "Create a full-stack todo app: REST API in Python (FastAPI) + frontend in React + Docker setup."
@@ -60,7 +60,7 @@ CLAUDE = {
         "_result.md": "The frontend asks GET /todos.",
     },
 }
-"""What the model behind Claude Code has it write."""
+"""The files that the model of Claude Code writes."""
 DOCKERFILE = 'FROM python:3\nCOPY backend /app\nCMD ["fastapi", "run", "/app/main.py"]'
 
 
@@ -71,14 +71,14 @@ def script(path: Path, text: str) -> Path:
 
 
 def integrates(request: Request) -> Says:
-    """Take over what the programs published, and write down what the single answer said."""
-    told = {text.splitlines()[1].removeprefix("Title: "): text for text in news(request)}
+    """Copy the published files of the programs, and write the Dockerfile of the third answer."""
+    told = {text.splitlines()[1].removeprefix("Title: "): text for text in new_texts(request)}
     docker = told["Write Docker config"]
     assert "Status: completed (published)" in told["Build FastAPI backend"]
     assert "Status: completed (published)" in told["Build React frontend"]
     assert "Status: completed (answered)" in docker
     dockerfile = docker.split("--- RESULT ---\n")[1].split("\n--- END OF RESULT ---")[0]
-    folders = " ".join(f"../../{node}/published/." for node in created(request)[:2])
+    folders = " ".join(f"../../{node}/published/." for node in created_nodes(request)[:2])
     return says(
         call("bash", command=f"for each in {folders}; do cp -r $each .; done && rm _*"),
         call("write_file", path="Dockerfile", content=f"{dockerfile}\n"),
@@ -86,7 +86,7 @@ def integrates(request: Request) -> Says:
     )
 
 
-async def test_a_worker_gives_parts_of_its_task_to_others(world: World, tmp_path: Path) -> None:
+async def test_a_worker_delegates_parts_of_its_task(world: World, tmp_path: Path) -> None:
     meeting = tmp_path / "meeting"
     os.mkfifo(meeting)
     backend = script(tmp_path / "backend-agent", BACKEND)
@@ -100,10 +100,10 @@ def claude() -> Path:
     return claude_code.installed()
 
 
-async def test_a_worker_gives_parts_of_its_task_to_claude_code(
+async def test_a_worker_delegates_parts_of_its_task_to_claude_code(
     tmp_path: Path, claude: Path
 ) -> None:
-    """The real program, twice at once; only what its model says is scripted."""
+    """Two processes of the real program in parallel; only its model is scripted."""
     both = asyncio.Barrier(2)
 
     async def play(seen: Seen) -> Step:
@@ -113,7 +113,7 @@ async def test_a_worker_gives_parts_of_its_task_to_claude_code(
         files = CLAUDE["backend" if "Build FastAPI backend" in whole else "frontend"]
         done = sum(message.role == "tool" for message in seen.messages)
         if done == 0:
-            await both.wait()  # neither goes on before the other is at work
+            await both.wait()  # both processes are running before either continues
         if done == len(files):
             return says("It is done.")
         name, text = list(files.items())[done]
@@ -131,7 +131,7 @@ async def test_a_worker_gives_parts_of_its_task_to_claude_code(
 
 
 async def build(world: World, backend: str, frontend: str) -> list[str]:
-    """The whole scenario, with these two as the programs; what they are called."""
+    """Run the scenario with these two programs; return the names of their agents."""
     world.script(
         "ada",
         says(
@@ -143,11 +143,12 @@ async def build(world: World, backend: str, frontend: str) -> list[str]:
                 assigned_to="new:scripted/builder",
             )
         ),
-        lambda request: says(call("task_output", id=created(request)[0], blocking=True)),
+        lambda request: says(call("task_output", id=created_nodes(request)[0], blocking=True)),
         lambda request: says(
             call(
                 "bash",
-                command=f"cp -r ../../{created(request)[0]}/published/. . && rm _manifest.json",
+                command=f"cp -r ../../{created_nodes(request)[0]}/published/. . "
+                "&& rm _manifest.json",
             )
         ),
         says(call("finish", summary="The app is there: backend/, frontend/ and a Dockerfile.")),
@@ -177,7 +178,7 @@ async def build(world: World, backend: str, frontend: str) -> list[str]:
             ),
         ),
         lambda request: says(
-            *(call("task_output", id=node, blocking=True) for node in created(request))
+            *(call("task_output", id=node, blocking=True) for node in created_nodes(request))
         ),
         integrates,
         says(
@@ -206,11 +207,11 @@ async def build(world: World, backend: str, frontend: str) -> list[str]:
         for title in ("Build FastAPI backend", "Build React frontend", "Write Docker config")
     ]
 
-    # Two programs worked on their own, side by side; a model gave a single answer.
+    # Two programs ran in parallel; a model gave a single answer.
     workers = [await world.store.read(AGENTS.get, n.assignee_id) for n in parts]
     assert [a.kind for a in workers] == ["cli", "cli", "llm"]
-    begun = [place(events, "node.started", node_id=n.id) for n in parts[:2]]
-    ended = [place(events, "node.completed", node_id=n.id) for n in parts[:2]]
+    begun = [event_number(events, "node.started", node_id=n.id) for n in parts[:2]]
+    ended = [event_number(events, "node.completed", node_id=n.id) for n in parts[:2]]
     assert max(begun) < min(ended)
     assert [n.result for n in parts] == [
         "The backend answers GET /todos (Build FastAPI backend).",
@@ -221,7 +222,7 @@ async def build(world: World, backend: str, frontend: str) -> list[str]:
     assert [asked.tools for asked in docker.requests] == [()]
     assert "There are no tools and there is no second turn." in docker.requests[0].system
 
-    # All of it is in the result.
+    # The result has all parts.
     result = world.published(goal)
     assert result.keys() == {
         "backend/main.py",

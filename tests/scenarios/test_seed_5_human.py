@@ -1,4 +1,4 @@
-"""Seed scenario 5: a person is asked in the middle of the work, and their answer counts."""
+"""Seed scenario 5: an agent asks a person, waits, and continues with the answer."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def plays_the_administrator(seen: Seen) -> Step:
             return says(call("finish", summary=f"{engine} is set up (database.toml)."))
 
 
-async def test_a_person_is_asked_and_their_answer_decides(
+async def test_the_answer_of_a_person_decides_how_the_work_continues(
     tmp_path: Path, database_url: str
 ) -> None:
     async with ModelServer(plays_the_administrator) as server:
@@ -47,7 +47,7 @@ async def test_a_person_is_asked_and_their_answer_decides(
                 NodeStatus.WAITING,
                 f"asked the human: {QUESTION}",
             )
-            assert len(server.requests) == 1  # waiting costs nothing
+            assert len(server.requests) == 1  # no model calls while it waits
 
             world.clock.advance(days=3)
             await world.restart()

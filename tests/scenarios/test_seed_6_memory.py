@@ -1,4 +1,4 @@
-"""Seed scenario 6: what an agent wrote down in one run it finds and uses in the next."""
+"""Seed scenario 6: an agent finds and uses the notes of its previous run."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +14,7 @@ from agiraph.services.lifecycle import teams
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Seen, Step
 from agiraph.tools.base import tool
-from tests.scenarios.reading import heard, step
+from tests.scenarios.thread_queries import new_text, reply_count
 
 RESEARCH = "Research Python async patterns. Write what you learn to memory."
 SCRAPER = "Write an async web scraper in Python."
@@ -23,7 +23,7 @@ NOTE = f"# Python asyncio\n\n## Limits\n\n{FOUND}\n\n## Tasks\n\nPrefer TaskGrou
 
 
 class Library:
-    """Where an agent finds out what it does not know, and how often it did."""
+    """A lookup tool that counts its calls."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -40,12 +40,12 @@ class Library:
 
 
 def play(seen: Seen) -> Step:
-    """A model that looks into its notes first, and uses what it finds there."""
+    """A model that searches its notes first, and uses what it finds."""
     is_research = RESEARCH in seen.messages[0].text
-    match step(seen):
+    match reply_count(seen):
         case 0:
             return says("What do I know?", call("memory_search", query="python async"))
-        case 1 if "Semaphore(7)" not in heard(seen):
+        case 1 if "Semaphore(7)" not in new_text(seen):
             return says("Nothing yet.", call("look_up", subject="python async patterns"))
         case 1:
             code = "limit = asyncio.Semaphore(7)  # from my notes\n"
@@ -61,7 +61,7 @@ def play(seen: Seen) -> Step:
 
 
 @pytest.mark.parametrize("others", [0, 40], ids=["few notes", "many notes"])
-async def test_the_second_run_uses_what_the_first_one_learned(
+async def test_the_second_run_uses_the_notes_of_the_first(
     tmp_path: Path, database_url: str, others: int
 ) -> None:
     library = Library()
@@ -82,7 +82,7 @@ async def test_the_second_run_uses_what_the_first_one_learned(
                 in (memory / "index.md").read_text()
             )
             assert library.asked == ["python async patterns"]
-            for number in range(others):  # written by hand; found all the same
+            for number in range(others):  # notes written by hand
                 text = f"# Subject {number}\n\n" + f"Something about matter {number}. " * 30
                 (memory / "knowledge" / f"subject-{number}.md").write_text(text)
 
@@ -97,14 +97,14 @@ async def test_the_second_run_uses_what_the_first_one_learned(
 
     assert [n.status for n in (first, second)] == [NodeStatus.COMPLETED] * 2
 
-    # Run 2 began with MEMORY.md, the log and the index, in a fresh thread.
+    # Run 2 started a new thread with MEMORY.md, the log and the index in its prompt.
     opening = fresh[0]
     for part in ("We know asyncio.", "Researched asyncio.", "`knowledge/python-asyncio.md`"):
         assert part in opening.system
     assert [m.role for m in opening.messages] == ["user"]
 
-    # It searched, found its notes, and used what stands there.
-    answer = heard(fresh[1])
+    # It searched, found its notes and used them.
+    answer = new_text(fresh[1])
     assert "knowledge/python-asyncio.md" in answer
     assert FOUND in answer
     assert ("Something about matter" in answer) is False

@@ -1,4 +1,4 @@
-"""Seed scenario 7: ten subjects with a small window; the thread is shortened, nothing is lost."""
+"""Seed scenario 7: ten subjects in a small context window; compaction loses nothing."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ PAGE = "They build something. " * 80
 
 
 def research(home: Path, request: Request) -> Says:
-    """A model with a short memory: it knows what it is shown, and nothing else."""
+    """A model that knows only what it is shown."""
     turns = list(request.transcript.spoken())
     shown = sum(len(t.text) + len(str(t.calls)) for t in turns) + len(request.transcript.system)
     tokens = {"input_tokens": shown // 4, "output_tokens": 30}
@@ -47,7 +47,7 @@ def research(home: Path, request: Request) -> Says:
     )
 
 
-async def live(home: Path, url: str = "") -> None:
+async def run_scenario(home: Path, url: str = "") -> None:
     prices = Prices({"own": Terms(window=WINDOW)})
     world = World(home, prices=prices, database_url=url)
     world.model("ada", ReactiveModel("scripted/ada", lambda request: research(home, request)))
@@ -69,42 +69,41 @@ async def check(home: Path, url: str = "") -> None:
         cuts = [e for e in await world.events(team.id) if e.type == "thread.compacted"]
         assert len(cuts) >= 2
         turns = await world.turns(goal.id)
-        assert (
-            sum(t.text == f"# {s}\n{PAGE}" for t in turns for s in SUBJECTS) >= 10
-        )  # all still there
+        # Every turn is still stored.
+        assert sum(t.text == f"# {s}\n{PAGE}" for t in turns for s in SUBJECTS) >= 10
         notes = home / "teams" / team.id / "agents" / "coordinator" / "NOTEBOOK.md"
         assert notes.read_text().startswith("Done: startup A")
         assert all(t.usage.input_tokens < WINDOW for t in turns)
 
 
-async def test_nothing_done_is_done_again_and_every_subject_is_in_the_result(
+async def test_compaction_repeats_no_work_and_loses_no_result(
     tmp_path: Path, database_url: str
 ) -> None:
     home = tmp_path / "home"
     home.mkdir()
-    await live(home, database_url)
+    await run_scenario(home, database_url)
     await check(home, database_url)
     assert Ledger(home).all("researched") == SUBJECTS
 
 
-def test_a_kill_in_the_middle_of_a_compaction_changes_nothing(tmp_path: Path) -> None:
-    """Killed at every other point between the first flush and the first cut."""
+def test_a_kill_during_a_compaction_loses_nothing(tmp_path: Path) -> None:
+    """Kill at every other fault point between the first flush and the first compaction."""
     import asyncio
 
-    sweep = Sweep(scenario("compaction", live, lambda: None))
+    sweep = Sweep(scenario("compaction", run_scenario, lambda: None))
     counted = tmp_path / "count"
-    points = _points(sweep, counted)
+    points = _fault_points(sweep, counted)
     first, last = points.index("db:before:compact"), points.index("db:after:compact")
     for k in range(max(1, first - 10), last + 4, 2):
         home = tmp_path / f"kill{k}" / "home"
         home.mkdir(parents=True)
-        assert sweep._life(home, _at(k)) == -signal.SIGKILL
+        assert sweep._life(home, _kill_at(k)) == -signal.SIGKILL
         assert sweep._life(home, None) == 0
         asyncio.run(check(home))
         assert set(Ledger(home).all("researched")) == set(SUBJECTS)
 
 
-def _at(k: int):
+def _kill_at(k: int):
     passed = 0
 
     def count(_: str) -> None:
@@ -116,7 +115,7 @@ def _at(k: int):
     return count
 
 
-def _points(sweep: Sweep, root: Path) -> list[str]:
+def _fault_points(sweep: Sweep, root: Path) -> list[str]:
     home = root / "home"
     home.mkdir(parents=True)
     log = root / "points"

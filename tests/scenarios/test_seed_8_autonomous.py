@@ -1,4 +1,4 @@
-"""Seed scenario 8: a command-line agent writes a tool, and the coordinator tries it out."""
+"""Seed scenario 8: a command-line agent writes a tool, and the coordinator runs it."""
 
 import re
 import shlex
@@ -40,8 +40,8 @@ pathlib.Path("_result.md").write_text({RESULT!r})
 '''
 
 
-def tries_it_out(notice: str) -> Step:
-    """Run what was published, as the notice of its completion names it."""
+def runs_published_tool(notice: str) -> Step:
+    """Run the published tool at the path that the notice of completion names."""
     assert RESULT in notice
     path = re.search(r"(nodes/\S+/published/csv2json\.py)", notice)
     assert path is not None, notice
@@ -49,7 +49,7 @@ def tries_it_out(notice: str) -> Step:
     return says(call("bash", command=f"printf '{SAMPLE}' > given.csv; {run}"))
 
 
-def hands_in(answer: str) -> Step:
+def finishes(answer: str) -> Step:
     assert answer == f"[exit code 0]\n{CONVERTED}"
     return says(call("finish", summary="The tool works."))
 
@@ -88,10 +88,10 @@ async def test_a_script_writes_the_tool_and_the_coordinator_runs_it(
             task = call("create_work_node", task=GOAL, title="Tool", assigned_to="coder")
             return says(hire, task)
         if RESULT in last:
-            return tries_it_out(last)
+            return runs_published_tool(last)
         if last.startswith("[exit code"):
-            return hands_in(last)
-        # The first time, or after a word of the worker's, which ends the wait early.
+            return finishes(last)
+        # The first time, or after a message of the worker, which ends the wait early.
         thread = " ".join(message.text for message in seen.messages)
         made = re.search(r"Created (node_\w+), given to coder", thread)
         assert made is not None
@@ -119,7 +119,7 @@ def claude() -> Path:
 
 
 def plays_claude(seen: Seen) -> Step:
-    """The model behind Claude Code: it writes the tool, runs it, and hands in."""
+    """The model of Claude Code: it writes the tool, runs it, and writes its result."""
     whole = " ".join(message.text for message in seen.messages)
     folder = re.search(r"Primary working directory: (\S+)", whole + seen.system)
     assert folder is not None
@@ -142,13 +142,13 @@ def plays_the_coordinator(seen: Seen) -> Step:
     last = seen.messages[-1].text
     if len(seen.messages) == 1:
         return says(call("assign_task", agent="cli:claude", task=GOAL, description="The tool"))
-    return tries_it_out(last) if RESULT in last else hands_in(last)
+    return runs_published_tool(last) if RESULT in last else finishes(last)
 
 
 async def test_claude_code_writes_the_tool_and_the_coordinator_runs_it(
     tmp_path: Path, claude: Path
 ) -> None:
-    """The real program and two models on one wire; only what the models say is scripted."""
+    """The real program; its model and the coordinator's are scripted, on one server."""
 
     def play(seen: Seen) -> Step:
         return (

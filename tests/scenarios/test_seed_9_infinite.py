@@ -1,4 +1,4 @@
-"""Seed scenario 9: a monitor without an end works in cycles, for a month and over restarts."""
+"""Seed scenario 9: a monitor works in cycles without end, through restarts."""
 
 import re
 from datetime import timedelta
@@ -25,7 +25,7 @@ CYCLE = timedelta(hours=8)
 DAYS = {"sqlite": 31, "postgresql": 7}
 SUMMARY = "memory/knowledge/hn_summary.md"
 POSTS = 3
-"""What a front page shows: a new post every cycle, and the two before it."""
+"""The number of posts on the front page: a new one each cycle, and the two before it."""
 
 
 def front_page(number: int) -> str:
@@ -40,7 +40,7 @@ async def fetch_hn(ctx: RunContext) -> Answer:
 
 
 def monitors(request: Request) -> Says:
-    """A monitor that knows of earlier cycles only what is in its notes."""
+    """A monitor that knows earlier cycles only from its notes."""
     turns = list(request.transcript.spoken())
     said = [turn.text for turn in turns if turn.role == "tool"]
     match len(said):
@@ -68,12 +68,12 @@ async def pass_cycle(world: World) -> None:
     await world.settle()
 
 
-def timers(tx: Tx) -> int:
+def count_timers(tx: Tx) -> int:
     row = tx.one("select count(*) from timers")
     return 0 if row is None else int(row[0])
 
 
-async def test_a_monitor_runs_in_cycles_for_a_month_and_stops_cleanly(
+async def test_a_monitor_runs_in_cycles_for_a_month_and_stops(
     tmp_path: Path, database_url: str
 ) -> None:
     world = World(tmp_path / "home", database_url=database_url, tools=(fetch_hn,))
@@ -93,14 +93,14 @@ async def test_a_monitor_runs_in_cycles_for_a_month_and_stops_cleanly(
 
     board = await world.board(founded.team.id)
     [heartbeat] = await world.store.read(rows.of_team, founded.team.id)
-    # The agent ran its cycles, each a run of its own that ended and told where it stands.
+    # Each cycle was a node that completed with a checkpoint.
     assert len(board) == cycles
     assert {n.status for n in board} == {NodeStatus.COMPLETED}
     assert {n.stop_reason for n in board} == {StopReason.FINISHED}
     assert [n.source for n in board] == ["system"] + ["trigger"] * (cycles - 1)
     assert [n.title for n in board[1:]] == [f"Cycle {n}" for n in range(2, cycles + 1)]
     assert all(n.parent_id is None and n.checkpoint == "reported 1 new" for n in board)
-    assert "reported 1 new" in board[-1].task  # where the last cycle ended
+    assert "reported 1 new" in board[-1].task  # the checkpoint of the cycle before
     assert (heartbeat.fired, heartbeat.skipped) == (cycles - 1, 0)
     # The summary was updated each cycle, and nothing was reported twice.
     assert len(set(summaries)) == cycles
@@ -115,7 +115,7 @@ async def test_a_monitor_runs_in_cycles_for_a_month_and_stops_cleanly(
     total = sum(row.calls for row in await world.store.read(spend.of_team, founded.team.id))
     assert (cost.calls, total) == (3 * (cycles - 1), 3 * cycles)
 
-    # It stops when asked, and stays stopped.
+    # It stops on request, and stays stopped.
     await world.store.write(teams.stop, founded.team.id)
     await world.settle()
     [heartbeat] = await world.store.read(rows.of_team, founded.team.id)
@@ -124,13 +124,13 @@ async def test_a_monitor_runs_in_cycles_for_a_month_and_stops_cleanly(
     for _ in range(3):
         await pass_cycle(world)
     assert len(await world.board(founded.team.id)) == cycles
-    assert await world.store.read(timers) == 0
+    assert await world.store.read(count_timers) == 0
     ends = [e.type for e in await world.events(founded.team.id)][-2:]
     assert ends == ["team.stopped", "trigger.ended"]
     await world.stop()
 
 
-async def test_a_cycle_that_is_stopped_in_its_middle_ends_at_the_yield_point(
+async def test_a_cycle_that_waits_for_a_person_is_cancelled_when_the_team_stops(
     tmp_path: Path, database_url: str
 ) -> None:
     async with World(tmp_path / "home", database_url=database_url, tools=(fetch_hn,)) as world:

@@ -1,4 +1,4 @@
-"""Traces: what a run leaves behind, as the seed scenarios look at it."""
+"""Traces: statuses and exports of a run, for the seed scenarios."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ STATUS = {
 
 
 def statuses(events: Iterable[Event]) -> list[str]:
-    """What the agent was doing, one after another, as its events tell."""
+    """Return the statuses of the agent in order, from its events."""
     told = [STATUS[event.type] for event in events if event.type in STATUS]
     return [status for status, _ in groupby(told)]
 
@@ -43,7 +43,7 @@ class Export:
 
     @property
     def trace(self) -> list[tuple[str, str]]:
-        """The only thread: what was said, with calls by their names."""
+        """Return role and text of each turn of the only thread; calls are named."""
         [turns] = self.threads.values()
         return [
             (turn["role"], turn["text"] or ", ".join(call["name"] for call in turn["calls"]))

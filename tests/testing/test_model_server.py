@@ -1,4 +1,4 @@
-"""The model server speaks each vendor's wire format, and sees one conversation in all of them."""
+"""Model server: sends each vendor's wire format, and reads one conversation from all of them."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -130,8 +130,8 @@ TALK: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
-    """A reply as a client understands it."""
+class ParsedReply:
+    """A reply as a client reads it."""
 
     text: str = ""
     thinking: str = ""
@@ -141,7 +141,7 @@ class Heard:
     usage: tuple[int, int, int] = (100, 20, 0)
 
 
-def where(server: ModelServer, wire: str, stream: bool) -> str:
+def endpoint(server: ModelServer, wire: str, stream: bool) -> str:
     match wire:
         case "openai":
             return f"{server.openai_url}/chat/completions"
@@ -158,7 +158,7 @@ async def http() -> AsyncIterator[aiohttp.ClientSession]:
         yield session
 
 
-async def ask(
+async def post(
     http: aiohttp.ClientSession,
     server: ModelServer,
     wire: str,
@@ -168,7 +168,7 @@ async def ask(
     body = HELLO[wire] if body is None else body
     if stream and wire != "gemini":
         body = body | {"stream": True, "stream_options": {"include_usage": True}}
-    async with http.post(where(server, wire, stream), json=body) as response:
+    async with http.post(endpoint(server, wire, stream), json=body) as response:
         assert response.status == 200, await response.text()
         kind = "text/event-stream" if stream else "application/json"
         assert response.content_type == kind
@@ -181,11 +181,11 @@ def events(data: bytes) -> list[dict[str, Any]]:
     return [orjson.loads(event) for event in found if event != b"[DONE]"]
 
 
-def hear(wire: str, stream: bool, data: bytes) -> Heard:
+def parse_reply(wire: str, stream: bool, data: bytes) -> ParsedReply:
     return READERS[wire](events(data) if stream else [orjson.loads(data)])
 
 
-def hear_openai(replies: list[dict[str, Any]]) -> Heard:
+def parse_openai(replies: list[dict[str, Any]]) -> ParsedReply:
     choices = [choice for reply in replies for choice in reply["choices"]]
     says = [choice.get("delta") or choice.get("message") or {} for choice in choices]
     calls: dict[int, tuple[str, str, str]] = {}
@@ -195,7 +195,7 @@ def hear_openai(replies: list[dict[str, Any]]) -> Heard:
             id_, name, text = calls.get(index, (part.get("id"), function.get("name"), ""))
             calls[index] = (id_, name, text + function["arguments"])
     usage = replies[-1]["usage"]
-    return Heard(
+    return ParsedReply(
         text="".join(delta.get("content") or "" for delta in says),
         thinking="".join(delta.get("reasoning_content") or "" for delta in says),
         calls=tuple(calls.values()),
@@ -208,7 +208,7 @@ def hear_openai(replies: list[dict[str, Any]]) -> Heard:
     )
 
 
-def hear_anthropic(replies: list[dict[str, Any]]) -> Heard:
+def parse_anthropic(replies: list[dict[str, Any]]) -> ParsedReply:
     if replies[0]["type"] == "message":
         message, blocks = replies[0], replies[0]["content"]
     else:
@@ -224,7 +224,7 @@ def hear_anthropic(replies: list[dict[str, Any]]) -> Heard:
                     blocks[event["index"]][key] += value
     usage = message["usage"]
     cached = usage["cache_read_input_tokens"]
-    return Heard(
+    return ParsedReply(
         text="".join(b["text"] for b in blocks if b["type"] == "text"),
         thinking="".join(b["thinking"] for b in blocks if b["type"] == "thinking"),
         sealed="".join(b["signature"] for b in blocks if b["type"] == "thinking"),
@@ -238,12 +238,12 @@ def hear_anthropic(replies: list[dict[str, Any]]) -> Heard:
     )
 
 
-def hear_gemini(replies: list[dict[str, Any]]) -> Heard:
+def parse_gemini(replies: list[dict[str, Any]]) -> ParsedReply:
     candidates = [reply["candidates"][0] for reply in replies]
     parts = [part for candidate in candidates for part in candidate["content"]["parts"]]
     functions = [part["functionCall"] for part in parts if "functionCall" in part]
     usage = replies[-1]["usageMetadata"]
-    return Heard(
+    return ParsedReply(
         text="".join(p["text"] for p in parts if "text" in p and not p.get("thought")),
         thinking="".join(p["text"] for p in parts if p.get("thought")),
         sealed="".join(p.get("thoughtSignature", "") for p in parts),
@@ -257,7 +257,7 @@ def hear_gemini(replies: list[dict[str, Any]]) -> Heard:
     )
 
 
-READERS = {"openai": hear_openai, "anthropic": hear_anthropic, "gemini": hear_gemini}
+READERS = {"openai": parse_openai, "anthropic": parse_anthropic, "gemini": parse_gemini}
 ENDS = {
     "openai": ("stop", "tool_calls", "length"),
     "anthropic": ("end_turn", "tool_use", "max_tokens"),
@@ -266,7 +266,7 @@ ENDS = {
 
 
 @pytest.mark.parametrize(("wire", "stream"), WAYS)
-async def test_a_reply_is_heard_as_it_was_scripted(
+async def test_a_scripted_reply_is_sent_in_the_format_of_each_vendor(
     http: aiohttp.ClientSession, wire: str, stream: bool
 ) -> None:
     said = Says(
@@ -278,10 +278,10 @@ async def test_a_reply_is_heard_as_it_was_scripted(
         cached_tokens=800,
     )
     async with ModelServer([said, says("Done.")]) as server:
-        first = await ask(http, server, wire, stream)
-        second = await ask(http, server, wire, stream)
+        first = await post(http, server, wire, stream)
+        second = await post(http, server, wire, stream)
     stopped, called, _ = ENDS[wire]
-    assert hear(wire, stream, first) == Heard(
+    assert parse_reply(wire, stream, first) == ParsedReply(
         text="Let me look — at both.",
         thinking="Two files, one question.",
         sealed="" if wire == "openai" else signature("Two files, one question."),
@@ -292,15 +292,15 @@ async def test_a_reply_is_heard_as_it_was_scripted(
         finish=called,
         usage=(1000, 51, 800),
     )
-    assert hear(wire, stream, second) == Heard(text="Done.", finish=stopped)
+    assert parse_reply(wire, stream, second) == ParsedReply(text="Done.", finish=stopped)
 
 
 @pytest.mark.parametrize(("wire", "stream"), WAYS)
-async def test_a_conversation_is_seen_alike_whatever_the_wire(
+async def test_a_conversation_is_parsed_alike_on_every_wire(
     http: aiohttp.ClientSession, wire: str, stream: bool
 ) -> None:
     async with ModelServer([says("Fine.")]) as server:
-        await ask(http, server, wire, stream, TALK[wire])
+        await post(http, server, wire, stream, TALK[wire])
     [seen] = server.requests
     calls = tuple(
         SeenCall(id=id_, name="read", arguments={"path": path})
@@ -321,12 +321,12 @@ async def test_a_conversation_is_seen_alike_whatever_the_wire(
 
 
 @pytest.mark.parametrize(("wire", "stream"), WAYS)
-async def test_a_reply_may_end_for_want_of_room(
+async def test_a_reply_may_end_at_its_length_limit(
     http: aiohttp.ClientSession, wire: str, stream: bool
 ) -> None:
     async with ModelServer([says("And then", finish="length")]) as server:
-        data = await ask(http, server, wire, stream)
-    assert hear(wire, stream, data) == Heard(text="And then", finish=ENDS[wire][2])
+        data = await post(http, server, wire, stream)
+    assert parse_reply(wire, stream, data) == ParsedReply(text="And then", finish=ENDS[wire][2])
 
 
 @pytest.mark.parametrize(("wire", "stream"), WAYS)
@@ -334,32 +334,34 @@ async def test_malformed_arguments_are_sent_as_they_are(
     http: aiohttp.ClientSession, wire: str, stream: bool
 ) -> None:
     async with ModelServer([says(Call("read", id="mine", raw='{"path": "a'))]) as server:
-        data = await ask(http, server, wire, stream)
-    [(id_, name, text)] = hear(wire, stream, data).calls
+        data = await post(http, server, wire, stream)
+    [(id_, name, text)] = parse_reply(wire, stream, data).calls
     as_text = wire == "openai" or (wire == "anthropic" and stream)
     assert (id_, name) == ("mine", "read")
     assert text == '{"path": "a' if as_text else orjson.loads(text) == '{"path": "a'
 
 
 @pytest.mark.parametrize("wire", WIRES)
-async def test_a_trickle_is_the_same_stream_torn_apart(
+async def test_a_trickle_is_the_same_stream_in_single_bytes(
     http: aiohttp.ClientSession, wire: str
 ) -> None:
     said = says("Grüße", call("read", path="a"))
     async with ModelServer([said, Trickle(1, said)]) as server:
-        whole = await ask(http, server, wire, stream=True)
-        crumbs = await ask(http, server, wire, stream=True)
-    first, second = hear(wire, True, whole), hear(wire, True, crumbs)
+        whole = await post(http, server, wire, stream=True)
+        crumbs = await post(http, server, wire, stream=True)
+    first, second = parse_reply(wire, True, whole), parse_reply(wire, True, crumbs)
     assert [first.calls[0][0], second.calls[0][0]] == ["call_1", "call_2"]
     assert (first.text, first.calls[0][1:]) == (second.text, second.calls[0][1:])
 
 
-async def test_openai_counts_a_stream_only_if_asked_to(http: aiohttp.ClientSession) -> None:
+async def test_openai_sends_usage_in_a_stream_only_if_requested(
+    http: aiohttp.ClientSession,
+) -> None:
     async with ModelServer([says("Hi."), says("Hi.")]) as server:
         plain = HELLO["openai"] | {"stream": True}
         async with http.post(f"{server.url}/chat/completions", json=plain) as response:
             silent = await response.read()
-        counted = await ask(http, server, "openai", stream=True)
+        counted = await post(http, server, "openai", stream=True)
     assert silent.endswith(b"data: [DONE]\n\n")
     assert not any("usage" in event for event in events(silent))
     assert [event["usage"] is None for event in events(counted)] == [True, True, True, False]
@@ -370,7 +372,7 @@ async def test_openai_splits_the_arguments_of_a_call_over_chunks(
     http: aiohttp.ClientSession,
 ) -> None:
     async with ModelServer([says(call("read", path="a.md"), chunk=8)]) as server:
-        data = await ask(http, server, "openai", stream=True)
+        data = await post(http, server, "openai", stream=True)
     deltas = [c["delta"].get("tool_calls") for e in events(data) for c in e["choices"]]
     head = {"id": "call_1", "type": "function", "function": {"name": "read", "arguments": ""}}
     assert deltas[1:-1] == [
@@ -382,7 +384,7 @@ async def test_openai_splits_the_arguments_of_a_call_over_chunks(
 
 async def test_anthropic_names_every_event(http: aiohttp.ClientSession) -> None:
     async with ModelServer([says("Hi.", call("read"), thinking="Hm.")]) as server:
-        data = await ask(http, server, "anthropic", stream=True)
+        data = await post(http, server, "anthropic", stream=True)
     names = [line[7:].decode() for line in data.split(b"\n") if line.startswith(b"event: ")]
     block = ["content_block_start", "content_block_delta", "content_block_stop"]
     twice = [block[0], block[1], block[1], block[2]]

@@ -1,4 +1,4 @@
-"""The model server fails as vendors fail, and lets nothing linger."""
+"""Model server, faults: it fails as vendors do, and leaves no request behind."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -66,7 +66,7 @@ async def post(
 async def connect(
     server: ModelServer, wire: str, stream: bool
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A request over a bare socket, where every byte that came can be counted."""
+    """Send a request over a raw socket, where every received byte can be counted."""
     address = urlsplit(server.url)
     reader, writer = await asyncio.open_connection(address.hostname, address.port)
     data = orjson.dumps(body(wire, stream))
@@ -84,7 +84,7 @@ async def read_until_closed(server: ModelServer, wire: str, stream: bool) -> byt
 
 
 def unchunked(data: bytes) -> bytes:
-    """The body of a reply, whatever of it arrived."""
+    """Return the part of the body that arrived, without chunk sizes."""
     head, _, rest = data.partition(b"\r\n\r\n")
     if b"chunked" not in head:
         return rest
@@ -97,7 +97,7 @@ def unchunked(data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize(("wire", "stream"), WAYS)
-async def test_a_reply_is_cut_after_the_byte_it_was_told(
+async def test_a_reply_is_cut_after_the_given_byte(
     http: aiohttp.ClientSession, wire: str, stream: bool
 ) -> None:
     said = says("Grüße", Call("read", {"path": "a"}, id="c1"), thinking="Hm.")
@@ -110,7 +110,7 @@ async def test_a_reply_is_cut_after_the_byte_it_was_told(
 
 
 @pytest.mark.parametrize(("wire", "stream"), WAYS)
-async def test_a_cut_reply_is_an_error_to_the_client(
+async def test_a_cut_reply_is_an_error_for_the_client(
     http: aiohttp.ClientSession, wire: str, stream: bool
 ) -> None:
     async with ModelServer([Cut(30)]) as server:
@@ -138,7 +138,7 @@ async def test_a_stalled_reply_ends_with_its_client(wire: str, stream: bool) -> 
 
 
 @pytest.mark.parametrize("step", [Stall(25), Delay(3600)])
-async def test_nothing_outlives_the_server(http: aiohttp.ClientSession, step: Step) -> None:
+async def test_no_request_outlives_the_server(http: aiohttp.ClientSession, step: Step) -> None:
     loop = asyncio.get_running_loop()
     async with ModelServer([step, step, step]) as server:
         asked = [asyncio.create_task(post(http, server, wire, stream=True)) for wire in WIRES]
@@ -160,7 +160,9 @@ async def test_a_delayed_reply_ends_with_its_client(http: aiohttp.ClientSession)
 
 
 @pytest.mark.parametrize("wire", WIRES)
-async def test_a_status_has_the_body_of_its_vendor(http: aiohttp.ClientSession, wire: str) -> None:
+async def test_an_error_status_has_the_body_of_its_vendor(
+    http: aiohttp.ClientSession, wire: str
+) -> None:
     async with ModelServer([Status(code) for code in CODES]) as server:
         replies = [await post(http, server, wire, stream=True) for _ in CODES]
     errors = [orjson.loads(data) for _, data in replies]
@@ -207,7 +209,7 @@ KINDS: dict[str, list[tuple[Any, ...]]] = {
 }
 
 
-async def test_a_status_may_carry_headers_and_a_body_of_its_own(
+async def test_a_status_may_have_its_own_headers_and_body(
     http: aiohttp.ClientSession,
 ) -> None:
     page = b"<html>Bad gateway</html>"
@@ -229,7 +231,7 @@ async def test_a_status_may_carry_headers_and_a_body_of_its_own(
         ("gemini", "INVALID_ARGUMENT", "input token count (300) exceeds the maximum"),
     ],
 )
-async def test_an_overflow_is_told_in_the_words_of_its_vendor(
+async def test_a_context_overflow_has_the_message_of_its_vendor(
     http: aiohttp.ClientSession, wire: str, kind: str, words: str
 ) -> None:
     async with ModelServer([context_overflow(tokens=300, window=200)]) as server:
@@ -248,7 +250,7 @@ async def test_an_overflow_is_told_in_the_words_of_its_vendor(
         ("gemini", b'data: {"error":{"code":503,"message":"Overloaded","status":"UNAVAILABLE"}}'),
     ],
 )
-async def test_an_error_may_come_inside_the_stream(
+async def test_an_error_may_be_sent_inside_the_stream(
     http: aiohttp.ClientSession, wire: str, end: bytes
 ) -> None:
     async with ModelServer([StreamError(3), StreamError(3)]) as server:

@@ -1,4 +1,4 @@
-"""The model server refuses what vendors refuse, and hides no mistake of a script."""
+"""Model server, rules: it refuses what vendors refuse, and reports mistakes of a script."""
 
 import asyncio
 import signal
@@ -96,14 +96,14 @@ async def post(
         return response.status, await response.json()
 
 
-async def ask(
+async def post_messages(
     http: aiohttp.ClientSession, server: ModelServer, wire: str, messages: list[dict[str, Any]]
 ) -> tuple[int, dict[str, Any]]:
     return await post(http, server, wire, orjson.dumps(body(wire, messages)))
 
 
 @pytest.mark.parametrize("wire", WIRES)
-async def test_calls_and_results_must_pair_off(http: aiohttp.ClientSession, wire: str) -> None:
+async def test_calls_and_results_must_match(http: aiohttp.ClientSession, wire: str) -> None:
     look, calls, first, second, on = CALLS[wire]
     wrong = {
         "nothing is said": [],
@@ -114,25 +114,27 @@ async def test_calls_and_results_must_pair_off(http: aiohttp.ClientSession, wire
         "a result was never asked for": [look, first],
     }
     async with ModelServer([says("Fine.")]) as server:
-        answers = {why: await ask(http, server, wire, said) for why, said in wrong.items()}
-        right, _ = await ask(http, server, wire, CALLS[wire])
+        answers = {
+            why: await post_messages(http, server, wire, said) for why, said in wrong.items()
+        }
+        right, _ = await post_messages(http, server, wire, CALLS[wire])
     errors = [FORMS[wire].error(400, message) for message in server.refused]
     assert answers == {why: (400, error) for why, error in zip(wrong, errors, strict=True)}
     assert right == 200
     assert [m.text for m in server.requests[-1].messages if m.role == "tool"] == ["A", "B"]
 
 
-async def test_failed_results_are_seen_as_failed(http: aiohttp.ClientSession) -> None:
+async def test_failed_results_are_parsed_as_failed(http: aiohttp.ClientSession) -> None:
     async with ModelServer(lambda _: says("Fine.")) as server:
         for wire in WIRES:
-            await ask(http, server, wire, CALLS[wire])
+            await post_messages(http, server, wire, CALLS[wire])
     failed = [[m.failed for m in seen.messages if m.role == "tool"] for seen in server.requests]
     assert failed == [[False, False], [False, True], [False, True]]
 
 
 async def test_openai_names_the_calls_without_results(http: aiohttp.ClientSession) -> None:
     async with ModelServer([]) as server:
-        _, answer = await ask(http, server, "openai", CALLS["openai"][:3])
+        _, answer = await post_messages(http, server, "openai", CALLS["openai"][:3])
     assert answer["error"]["message"].endswith("did not have response messages: c2")
 
 
@@ -146,7 +148,7 @@ async def test_openai_names_the_calls_without_results(http: aiohttp.ClientSessio
         ({"messages": CALLS["anthropic"] + CALLS["anthropic"]}, "ids must be unique"),
     ],
 )
-async def test_anthropic_refuses_what_the_others_take(
+async def test_anthropic_refuses_messages_that_others_accept(
     http: aiohttp.ClientSession, change: dict[str, Any], words: str
 ) -> None:
     request = body("anthropic", CALLS["anthropic"]) | change
@@ -156,18 +158,18 @@ async def test_anthropic_refuses_what_the_others_take(
     assert words in answer["error"]["message"]
 
 
-async def test_anthropic_wants_results_before_words(http: aiohttp.ClientSession) -> None:
+async def test_anthropic_requires_results_before_text(http: aiohttp.ClientSession) -> None:
     look, calls, first, second, _ = CALLS["anthropic"]
     results = first["content"] + second["content"]
     words = [{"type": "text", "text": "Here:"}]
     async with ModelServer([says("Fine.")]) as server:
         late = {"role": "user", "content": words + results}
         early = {"role": "user", "content": results + words}
-        assert (await ask(http, server, "anthropic", [look, calls, late]))[0] == 400
-        assert (await ask(http, server, "anthropic", [look, calls, early]))[0] == 200
+        assert (await post_messages(http, server, "anthropic", [look, calls, late]))[0] == 400
+        assert (await post_messages(http, server, "anthropic", [look, calls, early]))[0] == 200
 
 
-async def test_gemini_streams_only_as_events(http: aiohttp.ClientSession) -> None:
+async def test_gemini_streams_only_with_alt_sse(http: aiohttp.ClientSession) -> None:
     async with ModelServer([]) as server:
         url = f"{server.gemini_url}/v1beta/models/m-1:streamGenerateContent"
         async with http.post(url, json=body("gemini", CALLS["gemini"])) as response:
@@ -198,7 +200,7 @@ JSON = st.recursive(
 
 
 @given(data=st.data(), wire=st.sampled_from(WIRES))
-def test_no_value_in_any_place_breaks_the_reading(data: st.DataObject, wire: str) -> None:
+def test_no_json_value_in_any_place_crashes_the_parser(data: st.DataObject, wire: str) -> None:
     request: Any = deepcopy(body(wire, CALLS[wire]))
     place, key = request, data.draw(st.sampled_from(sorted(request)))
     while isinstance(place[key], dict | list) and place[key] and data.draw(st.booleans()):
@@ -211,10 +213,12 @@ def test_no_value_in_any_place_breaks_the_reading(data: st.DataObject, wire: str
 
 
 @pytest.mark.parametrize("wire", WIRES)
-async def test_a_script_that_runs_dry_says_so(http: aiohttp.ClientSession, wire: str) -> None:
+async def test_a_script_without_further_steps_is_reported(
+    http: aiohttp.ClientSession, wire: str
+) -> None:
     async with ModelServer([says("Once.")]) as server:
-        first, _ = await ask(http, server, wire, CALLS[wire])
-        second, answer = await ask(http, server, wire, CALLS[wire])
+        first, _ = await post_messages(http, server, wire, CALLS[wire])
+        second, answer = await post_messages(http, server, wire, CALLS[wire])
     assert (first, second) == (200, 500)
     assert answer["error"]["message"].startswith("script exhausted")
     assert [seen.index for seen in server.exhausted] == [1]
@@ -228,20 +232,20 @@ async def test_a_mistake_in_a_script_is_raised_when_the_server_closes(
 
     async def run() -> None:
         async with ModelServer(script) as server:
-            status, answer = await ask(http, server, "openai", CALLS["openai"])
+            status, answer = await post_messages(http, server, "openai", CALLS["openai"])
             assert (status, answer["error"]["type"]) == (500, "server_error")
 
     with pytest.raises(AssertionError, match="not 'm-1' again"):
         await run()
 
 
-async def test_a_script_may_be_a_function_of_what_was_seen(http: aiohttp.ClientSession) -> None:
+async def test_a_script_may_be_a_function_of_the_request(http: aiohttp.ClientSession) -> None:
     async def script(seen: Seen) -> Says:
         return says(f"{seen.index}: {seen.messages[-1].text}")
 
     async with ModelServer(script) as server:
-        _, first = await ask(http, server, "openai", CALLS["openai"])
-        _, second = await ask(http, server, "anthropic", CALLS["anthropic"])
+        _, first = await post_messages(http, server, "openai", CALLS["openai"])
+        _, second = await post_messages(http, server, "anthropic", CALLS["anthropic"])
     assert first["choices"][0]["message"]["content"] == "0: And?"
     assert second["content"] == [{"type": "text", "text": "1: And?"}]
 
@@ -255,7 +259,7 @@ async def test_requests_are_counted_while_they_are_in_flight(http: aiohttp.Clien
 
     async with ModelServer(script) as server, asyncio.TaskGroup() as group:
         for wire in WIRES:
-            group.create_task(ask(http, server, wire, CALLS[wire]))
+            group.create_task(post_messages(http, server, wire, CALLS[wire]))
         await server.until(lambda: len(server.requests) == 3)
         assert server.in_flight == 3
         gate.set()
@@ -268,7 +272,7 @@ async def test_the_models_can_be_listed(http: aiohttp.ClientSession) -> None:
         assert [model["id"] for model in (await response.json())["data"]] == ["scripted"]
 
 
-async def test_one_reply_can_be_served_by_hand(http: aiohttp.ClientSession) -> None:
+async def test_the_command_serves_a_single_reply(http: aiohttp.ClientSession) -> None:
     command = ("-m", "agiraph.testing.model_server", "--port", "0", "--reply", "Hello, you.")
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-W", "error", *command, stdout=asyncio.subprocess.PIPE
@@ -276,7 +280,7 @@ async def test_one_reply_can_be_served_by_hand(http: aiohttp.ClientSession) -> N
     assert process.stdout is not None
     server = ModelServer([])
     server.url = (await process.stdout.readline()).split()[0].decode()
-    _, answer = await ask(http, server, "anthropic", CALLS["anthropic"])
+    _, answer = await post_messages(http, server, "anthropic", CALLS["anthropic"])
     process.send_signal(signal.SIGINT)
     await process.communicate()
     assert (answer["content"][0]["text"], process.returncode) == ("Hello, you.", 0)

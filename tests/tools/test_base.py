@@ -1,4 +1,4 @@
-"""A tool is its function: schema, description and what is wrong with a call come from it."""
+"""Tools: schema, description and errors of a call come from the function."""
 
 import re
 from dataclasses import replace
@@ -41,11 +41,11 @@ def touch(tx: Tx, ctx: RunContext) -> Answer:
     return Done("touched")
 
 
-def asked(**arguments: Any) -> ToolCall:
+def look_call(**arguments: Any) -> ToolCall:
     return ToolCall(id="a", name="look", arguments=arguments)
 
 
-def test_the_schema_is_the_signature_without_words_that_cost_and_say_nothing() -> None:
+def test_the_schema_is_made_from_the_signature_without_titles() -> None:
     assert look.spec == ToolSpec(
         name="look",
         description="Look at something.",
@@ -66,14 +66,14 @@ def test_the_schema_is_the_signature_without_words_that_cost_and_say_nothing() -
     )
 
 
-def test_what_the_runtime_hands_in_is_not_an_argument() -> None:
+def test_the_arguments_of_the_runtime_are_not_in_the_schema() -> None:
     assert touch.spec.schema == {"type": "object", "properties": {}, "additionalProperties": False}
     assert (touch.effect, touch.spec.description) == ("transaction", "")
     assert touch.properties == ToolProperties(polls=True)
 
 
 def test_arguments_are_read_in_the_order_of_the_signature() -> None:
-    read = look.read(asked(often="3", title="a"))
+    read = look.read(look_call(often="3", title="a"))
 
     assert list(read.items()) == [("title", "a"), ("often", 3), ("among", None)]
 
@@ -81,39 +81,41 @@ def test_arguments_are_read_in_the_order_of_the_signature() -> None:
 @pytest.mark.parametrize(
     ("call", "fault"),
     [
-        (asked(), "'title' is missing"),
-        (asked(title="a", where="b"), "there is no argument 'where'"),
-        (asked(title=""), "'title' is wrong (String should have at least 1 character)"),
-        (asked(title=5), "'title' is wrong (Input should be a valid string)"),
-        (asked(title={"a": 1}), "'title' is wrong (Input should be a valid string)"),
-        (asked(title="a", often=None), "'often' is wrong (Input should be a valid integer)"),
-        (asked(title="a", among=[1]), "'among.0' is wrong (Input should be a valid string)"),
-        (asked(where="b"), "'title' is missing; there is no argument 'where'"),
+        (look_call(), "'title' is missing"),
+        (look_call(title="a", where="b"), "there is no argument 'where'"),
+        (look_call(title=""), "'title' is wrong (String should have at least 1 character)"),
+        (look_call(title=5), "'title' is wrong (Input should be a valid string)"),
+        (look_call(title={"a": 1}), "'title' is wrong (Input should be a valid string)"),
+        (look_call(title="a", often=None), "'often' is wrong (Input should be a valid integer)"),
+        (look_call(title="a", among=[1]), "'among.0' is wrong (Input should be a valid string)"),
+        (look_call(where="b"), "'title' is missing; there is no argument 'where'"),
     ],
 )
-def test_a_wrong_call_is_told_what_is_wrong_and_what_is_taken(call: ToolCall, fault: str) -> None:
+def test_a_wrong_call_is_refused_with_what_is_wrong_and_the_arguments(
+    call: ToolCall, fault: str
+) -> None:
     said = f"look: {fault}. It takes: title, often (optional), among (optional)."
     with pytest.raises(Refused, match=f"^{re.escape(said)}$"):
         look.read(call)
 
 
 @pytest.mark.parametrize("raw", ['{"title": "a', "[1]", "", "x" * 1000])
-def test_arguments_that_are_no_object_are_shown_back(raw: str) -> None:
+def test_arguments_that_are_not_an_object_are_quoted_in_the_refusal(raw: str) -> None:
     said = (
         f"The arguments of look were not a JSON object but: {raw[:200]!r}. "
         "It takes: title, often (optional), among (optional)."
     )
     with pytest.raises(Refused, match=f"^{re.escape(said)}$"):
-        look.read(replace(asked(title="a"), malformed=raw))
+        look.read(replace(look_call(title="a"), malformed=raw))
 
 
-def test_a_tool_without_arguments_says_so() -> None:
+def test_a_tool_without_arguments_refuses_any_argument() -> None:
     with pytest.raises(Refused, match=r"touch: there is no argument 'a'. It takes: nothing\."):
         touch.read(ToolCall(id="a", name="touch", arguments={"a": 1}))
 
 
 @pytest.mark.parametrize("built_in", BUILT_IN.values(), ids=BUILT_IN)
-def test_every_built_in_tool_says_what_it_does(built_in: Tool) -> None:
+def test_every_built_in_tool_has_a_description_of_one_line(built_in: Tool) -> None:
     words = built_in.spec.description
 
     assert words.endswith(".")
@@ -121,7 +123,7 @@ def test_every_built_in_tool_says_what_it_does(built_in: Tool) -> None:
     assert built_in.spec.schema["additionalProperties"] is False
 
 
-# ---- who is given what ---------------------------------------------------------------------
+# ---- tools of each role --------------------------------------------------------------------
 
 
 def agent(role: str, *tools: str) -> Agent:
@@ -151,18 +153,18 @@ LEADING = [
 WORKING = ["publish", "suggest_next"]
 
 
-def test_a_role_brings_its_tools_in_a_fixed_order() -> None:
+def test_each_role_has_its_tools_in_a_fixed_order() -> None:
     assert list(tools_for(agent("coordinator"))) == sorted([*COMMON, *LEADING])
     assert list(tools_for(agent("worker"))) == sorted([*COMMON, *WORKING])
     assert list(tools_for(agent("poet"))) == sorted([*COMMON, *WORKING])
 
 
-def test_tools_can_be_narrowed_but_the_way_to_hand_in_stays() -> None:
+def test_an_agent_with_few_tools_keeps_publish_or_finish() -> None:
     assert list(tools_for(agent("worker", "read_file"))) == ["publish", "read_file"]
     assert list(tools_for(agent("coordinator", "bash", "publish"))) == ["bash", "finish"]
 
 
-def test_tools_of_your_own_are_added_for_everyone_or_by_name() -> None:
+def test_custom_tools_are_added_for_everyone_or_by_name() -> None:
     assert list(tools_for(agent("worker"), [look])) == sorted([*COMMON, *WORKING, "look"])
     assert tools_for(agent("worker", "look"), [look])["look"] is look
     assert list(tools_for(agent("worker", "bash"), [look])) == ["bash", "publish"]

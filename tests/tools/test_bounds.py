@@ -1,4 +1,4 @@
-"""Bounds: however much a team does, its coordinator's thread gets no more than it can read."""
+"""Bounds: the board and the summaries of stages in a thread have a maximum length."""
 
 from agiraph.domain.chat import Lease
 from agiraph.domain.ids import ThreadId
@@ -13,8 +13,8 @@ from agiraph.testing import World, call, says
 from agiraph.tools.team import MAX_NODES
 
 
-def make(tx: Tx, founded: NewTeam, number: int) -> list[str]:
-    """Finished pieces of work with long results, and one that is open and older than they are."""
+def create_finished_nodes(tx: Tx, founded: NewTeam, number: int) -> list[str]:
+    """Create completed nodes with long results, and an open one that is older."""
     made = [
         planning.create(tx, team_id=founded.team.id, task=f"Part {n}", source="self").id
         for n in range(number + 1)
@@ -24,15 +24,15 @@ def make(tx: Tx, founded: NewTeam, number: int) -> list[str]:
     return list(made)
 
 
-async def test_a_board_shows_what_is_open_and_what_ended_last(world: World) -> None:
+async def test_the_board_shows_open_nodes_and_the_last_completed_ones(world: World) -> None:
     ada = world.script(
         "ada",
         says(call("check_board")),
         says(call("finish", summary="seen")),
-        says(call("publish", summary="done")),  # the open one, which nobody else takes
+        says(call("publish", summary="done")),  # the open node, which is assigned to ada
     )
     founded = await world.found("Look", start=False)
-    made = await world.store.write(make, founded, 2 * MAX_NODES)
+    made = await world.store.write(create_finished_nodes, founded, 2 * MAX_NODES)
     await world.say(founded.coordinator.id, "Look at it.", team_id=founded.team.id)
     await world.settle()
 
@@ -44,7 +44,7 @@ async def test_a_board_shows_what_is_open_and_what_ended_last(world: World) -> N
     assert len(shown) < 500 * MAX_NODES
 
 
-async def test_all_results_of_a_stage_together_stay_readable(world: World) -> None:
+async def test_the_summary_of_a_stage_with_many_results_is_bounded(world: World) -> None:
     world.script("ada", says(call("ask_human", question="What now?")))
     founded = await world.found("Look")
     await world.settle()
@@ -58,7 +58,7 @@ async def test_all_results_of_a_stage_together_stay_readable(world: World) -> No
     )
 
     def summary(tx: Tx) -> str:
-        made = make(tx, founded, 100)[1:]
+        made = create_finished_nodes(tx, founded, 100)[1:]
         stage = stages.start(tx, lease, name="s", node_ids=made, contract=StageContract())
         return stages.summary(tx, stage)
 

@@ -1,4 +1,4 @@
-"""Cancelling: what was given away can be taken back, by those who gave it."""
+"""Cancelling: an agent can cancel the work that it delegated."""
 
 import re
 
@@ -10,14 +10,14 @@ from agiraph.testing.scripted import ScriptedModel
 WAITS = says(call("ask_human", question="Which one?"))
 
 
-def answers(model: ScriptedModel) -> list[str]:
+def last_tool_answers(model: ScriptedModel) -> list[str]:
     return [t.text for t in model.requests[-1].turns if t.role == "tool"]
 
 
-async def test_what_was_given_away_ends_with_all_below_it_and_nobody_is_asked_any_more(
+async def test_cancelling_a_task_cancels_its_children_and_withdraws_their_questions(
     world: World,
 ) -> None:
-    def take_back(request: Request) -> Says:
+    def cancel_twice(request: Request) -> Says:
         turns = request.transcript.turns
         [given] = [m[1] for t in turns if (m := re.search(r"background as (node_\w+)", t.text))]
         return says(
@@ -32,7 +32,7 @@ async def test_what_was_given_away_ends_with_all_below_it_and_nobody_is_asked_an
         says(call("assign_task", agent="new:scripted/bob", task="Do it", description="a task",
                   run_in_background=True)),
         gate,
-        take_back,
+        cancel_twice,
         says(call("finish", summary="done")),
     )  # fmt: skip
     world.script(
@@ -50,7 +50,7 @@ async def test_what_was_given_away_ends_with_all_below_it_and_nobody_is_asked_an
     nodes = {node.title: node for node in await world.board(founded.team.id)}
     assert [nodes[title].status for title in ("a task", "a part")] == [NodeStatus.CANCELLED] * 2
     assert await world.questions(founded.team.id) == []
-    said = answers(ada)
+    said = last_tool_answers(ada)
     assert said[2:4] == [
         f"Cancelled {nodes['a task'].id} and all below it.",
         f"{nodes['a task'].id} is cancelled already.",
@@ -58,8 +58,8 @@ async def test_what_was_given_away_ends_with_all_below_it_and_nobody_is_asked_an
     assert f"{nodes['a part'].id} [cancelled]" in said[4]
 
 
-async def test_nobody_cancels_their_own_work_or_that_of_others(world: World) -> None:
-    def give(request: Request) -> Says:
+async def test_an_agent_can_cancel_only_what_it_delegated(world: World) -> None:
+    def delegate(request: Request) -> Says:
         other = next(t.text for t in request.transcript.turns if t.text.startswith("Created"))
         task = f"other {other.split()[1].strip(',')}"
         return says(call("assign_task", agent="new:scripted/bob", task=task, description="a task"))
@@ -72,7 +72,7 @@ async def test_nobody_cancels_their_own_work_or_that_of_others(world: World) -> 
     world.script(
         "ada",
         says(call("create_work_node", task="Other", title="other", assigned_to="new:scripted/cyd")),
-        give,
+        delegate,
         says(call("finish", summary="done")),
     )
     bob = world.script("bob", attempt, says(call("publish", summary="tried")))
@@ -80,14 +80,14 @@ async def test_nobody_cancels_their_own_work_or_that_of_others(world: World) -> 
     await world.found("Try")
     await world.settle()
 
-    assert answers(bob) == [
+    assert last_tool_answers(bob) == [
         "That is your own work: hand in what you have instead.",
         "You may cancel what you gave away yourself; ask the coordinator.",
     ]
 
 
-async def test_what_a_message_sets_off_is_paid_from_the_budget_it_came_from(world: World) -> None:
-    """Talk is no way around a limit."""
+async def test_work_started_by_a_message_is_paid_by_the_senders_node(world: World) -> None:
+    """A message must not be a way around a budget."""
     world.script(
         "ada",
         says(call("spawn_worker", name="bob", model="scripted/bob")),

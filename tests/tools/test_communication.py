@@ -1,4 +1,4 @@
-"""Messages go to people and teammates by name; a question waits for its own answer."""
+"""Communication: messages to people and teammates, and questions that wait for answers."""
 
 from agiraph.domain.agents import Agent
 from agiraph.domain.ids import AgentId, TeamId
@@ -8,7 +8,7 @@ from agiraph.services.members import roster
 from agiraph.store import messages
 from agiraph.testing import Says, World, call, says
 from tests.thinking import ThinkingModel
-from tests.tools.made import Told, made, refused
+from tests.tools.tool_calls import ToolAnswer, refused, run_calls
 
 
 async def hire(world: World, team_id: TeamId, name: str) -> Agent:
@@ -18,7 +18,7 @@ async def hire(world: World, team_id: TeamId, name: str) -> Agent:
 
 
 async def test_a_message_to_the_human_is_in_the_conversation(world: World) -> None:
-    goal, told = await made(
+    goal, told = await run_calls(
         world,
         call("send_message", to="human", content="I have begun."),
         call("send_message", to=" Human ", content="Almost done."),
@@ -26,7 +26,7 @@ async def test_a_message_to_the_human_is_in_the_conversation(world: World) -> No
 
     agent = AgentId(goal.assignee_id or "")
     said = await world.store.read(messages.conversation, goal.team_id, agent, OWNER)
-    assert told == [Told("Sent to human."), Told("Sent to  Human .")]
+    assert told == [ToolAnswer("Sent to human."), ToolAnswer("Sent to  Human .")]
     assert [(m.sender, m.recipient, m.kind, m.text, m.node_id) for m in said] == [
         (agent, OWNER, "message", "I have begun.", goal.id),
         (agent, OWNER, "message", "Almost done.", goal.id),
@@ -34,7 +34,7 @@ async def test_a_message_to_the_human_is_in_the_conversation(world: World) -> No
     ]
 
 
-async def test_a_teammate_with_nothing_to_do_takes_a_message_as_work(world: World) -> None:
+async def test_a_message_to_an_idle_teammate_becomes_work(world: World) -> None:
     ada = world.script(
         "ada",
         says(
@@ -64,7 +64,9 @@ async def test_a_teammate_with_nothing_to_do_takes_a_message_as_work(world: Worl
     )
 
 
-async def test_a_message_that_cannot_be_sent_says_who_there_is(world: World) -> None:
+async def test_a_message_that_cannot_be_sent_is_refused_with_the_possible_recipients(
+    world: World,
+) -> None:
     world.script(
         "ada",
         says(
@@ -95,7 +97,7 @@ async def test_a_message_that_cannot_be_sent_says_who_there_is(world: World) -> 
     ]
 
 
-async def test_messages_can_be_looked_for_and_are_heard_once(world: World) -> None:
+async def test_check_messages_delivers_each_message_once(world: World) -> None:
     async def while_mail_comes() -> Says:
         await world.say(founded.coordinator.id, "First.", team_id=founded.team.id)
         await world.say(founded.coordinator.id, "Second.", team_id=founded.team.id)
@@ -116,7 +118,7 @@ async def test_messages_can_be_looked_for_and_are_heard_once(world: World) -> No
     ]
 
 
-async def test_a_question_waits_and_its_answer_is_the_answer_of_its_call(world: World) -> None:
+async def test_the_answer_of_a_person_is_the_answer_of_the_ask_human_call(world: World) -> None:
     ada = world.script(
         "ada",
         says(call("ask_human", question="Red or blue?", options=["red", "blue"])),
@@ -139,8 +141,8 @@ async def test_a_question_waits_and_its_answer_is_the_answer_of_its_call(world: 
     assert await world.questions(founded.team.id) == []
 
 
-async def test_a_question_that_asks_nothing_is_refused(world: World) -> None:
-    _, told = await made(
+async def test_an_empty_question_is_refused(world: World) -> None:
+    _, told = await run_calls(
         world,
         call("ask_human", question=""),
         call("ask_human", question="  "),

@@ -1,4 +1,4 @@
-"""Tasks are given away, waited for or run in the background, to whom the tool describes."""
+"""Delegation: tasks are assigned, waited for or run in the background."""
 
 import asyncio
 import re
@@ -11,27 +11,27 @@ from agiraph.testing import Says, World, call, says
 from agiraph.tools.delegation import assign_task, described, task_output
 from agiraph.tools.toolsets import BUILT_IN
 from tests.thinking import ThinkingModel, Thought
-from tests.tools.made import Told, made, refused
-from tests.tools.tasks import (
+from tests.tools.delegated_tasks import (
     ASK,
     DONE,
     S,
-    answers,
-    fetch,
-    give,
-    hand_in,
-    id_in,
-    notice,
+    ask_for_result,
+    assign,
+    completion_notice,
+    node_id_in,
+    publish,
+    tool_answers,
 )
+from tests.tools.tool_calls import ToolAnswer, refused, run_calls
 
 # Background agents can be launched and results retrieved later.
 
 
-async def test_a_task_is_waited_for_unless_told_otherwise_and_waiting_costs_nothing(
+async def test_a_task_is_waited_for_by_default_and_waiting_makes_no_model_calls(
     world: World,
 ) -> None:
-    ada = world.script("ada", says(give()), DONE)
-    world.script("bob", ASK, says(call("write_file", path="n.md", content="3")), hand_in("Three."))
+    ada = world.script("ada", says(assign()), DONE)
+    world.script("bob", ASK, says(call("write_file", path="n.md", content="3")), publish("Three."))
     founded = await world.found("Count")
     await world.settle()
 
@@ -51,7 +51,7 @@ async def test_a_task_is_waited_for_unless_told_otherwise_and_waiting_costs_noth
     await world.answer(question, "All.")
     await world.settle()
     files = f"\nFiles: nodes/{task.id}/published/n.md\n\n---"
-    assert ada.heard == notice(task.id, "Three.").replace("\n\n---", files, 1)
+    assert ada.heard == completion_notice(task.id, "Three.").replace("\n\n---", files, 1)
     assert len(ada.requests) == 2
     assert (await world.node(goal.id)).status is S.COMPLETED
 
@@ -63,37 +63,37 @@ async def test_a_background_agent_is_launched_and_its_result_is_retrieved_later(
 
     async def peek() -> Says:
         await began.wait()
-        return says(call("task_output", id=id_in(ada.heard[-1])))
+        return says(call("task_output", id=node_id_in(ada.heard[-1])))
 
     async def wait() -> Says:
         looked.set()
-        return says(call("task_output", id=id_in(ada.heard[-1]), blocking=True))
+        return says(call("task_output", id=node_id_in(ada.heard[-1]), blocking=True))
 
     async def count() -> Says:
         began.set()
         await looked.wait()
         return says(call("write_file", path="n.md", content="3"))
 
-    ada = ThinkingModel("scripted/ada", [says(give(run_in_background=True)), peek, wait, DONE])
+    ada = ThinkingModel("scripted/ada", [says(assign(run_in_background=True)), peek, wait, DONE])
     world.model("ada", ada)
-    world.model("bob", ThinkingModel("scripted/bob", [count, hand_in("Three.")]))
+    world.model("bob", ThinkingModel("scripted/bob", [count, publish("Three.")]))
     founded = await world.found("Count")
     await world.settle()
 
     goal, task = await world.board(founded.team.id)
-    launched, peeked, fetched = (await answers(world, goal.id))[:3]
-    assert launched == Told(
+    launched, peeked, fetched = (await tool_answers(world, goal.id))[:3]
+    assert launched == ToolAnswer(
         f"bob works on it in the background as {task.id}. "
         f'Fetch the result with task_output("{task.id}").'
     )
-    assert peeked == Told(f"Count files ({task.id}) is running, with bob.")
+    assert peeked == ToolAnswer(f"Count files ({task.id}) is running, with bob.")
     assert "--- RESULT ---\nThree.\n--- END OF RESULT ---" in fetched.text
     assert (goal.status, task.status) == (S.COMPLETED, S.COMPLETED)
 
 
-async def test_a_result_nobody_asked_for_comes_by_itself_and_once(world: World) -> None:
-    ada = world.script("ada", says(give(run_in_background=True)), ASK, DONE)
-    world.script("bob", says(call("write_file", path="n", content="3")), hand_in("Three."))
+async def test_a_background_result_is_delivered_once_without_being_requested(world: World) -> None:
+    ada = world.script("ada", says(assign(run_in_background=True)), ASK, DONE)
+    world.script("bob", says(call("write_file", path="n", content="3")), publish("Three."))
     founded = await world.found("Count")
     await world.settle()
     [question] = await world.questions(founded.team.id)
@@ -102,13 +102,13 @@ async def test_a_result_nobody_asked_for_comes_by_itself_and_once(world: World) 
 
     goal, task = await world.board(founded.team.id)
     heard = [t.text for t in await world.turns(goal.id) if "RESULT" in t.text]
-    assert [id_in(text) for text in heard] == [task.id]
+    assert [node_id_in(text) for text in heard] == [task.id]
     assert ada.heard == heard[0]
 
 
 async def test_a_background_result_can_be_retrieved_after_a_restart(world: World) -> None:
-    world.script("ada", says(give(run_in_background=True)), fetch(blocking=True), DONE)
-    world.script("bob", ASK, says(call("write_file", path="n", content="3")), hand_in("Three."))
+    world.script("ada", says(assign(run_in_background=True)), ask_for_result(blocking=True), DONE)
+    world.script("bob", ASK, says(call("write_file", path="n", content="3")), publish("Three."))
     founded = await world.found("Count")
     await world.settle()
     await world.restart()
@@ -117,12 +117,12 @@ async def test_a_background_result_can_be_retrieved_after_a_restart(world: World
     await world.settle()
 
     goal, task = await world.board(founded.team.id)
-    told = await answers(world, goal.id)
+    told = await tool_answers(world, goal.id)
     assert told[1].text.startswith("[Task] bob has finished a task of yours.")
     assert (goal.status, task.result) == (S.COMPLETED, "Three.")
 
 
-async def test_parallel_calls_in_one_turn_run_side_by_side(world: World) -> None:
+async def test_tasks_assigned_in_one_turn_run_in_parallel(world: World) -> None:
     together = asyncio.Barrier(3)
 
     def worker(name: str) -> None:
@@ -130,11 +130,11 @@ async def test_parallel_calls_in_one_turn_run_side_by_side(world: World) -> None
             await together.wait()
             return says(call("write_file", path="n", content=name))
 
-        world.model(name, ThinkingModel(f"scripted/{name}", [meet, hand_in(f"By {name}.")]))
+        world.model(name, ThinkingModel(f"scripted/{name}", [meet, publish(f"By {name}.")]))
 
     for name in ("bob", "cid", "dot"):
         worker(name)
-    calls = [give(f"new:scripted/{name}", f"Part of {name}") for name in ("bob", "cid", "dot")]
+    calls = [assign(f"new:scripted/{name}", f"Part of {name}") for name in ("bob", "cid", "dot")]
     ada = world.script("ada", says(*calls), DONE)
     founded = await world.found("Count in parts")
     await world.settle()
@@ -147,7 +147,7 @@ async def test_parallel_calls_in_one_turn_run_side_by_side(world: World) -> None
     assert len(ada.requests) == 2
 
 
-async def test_parallel_tasks_for_one_specialist_go_to_as_many_of_its_kind(world: World) -> None:
+async def test_parallel_tasks_for_one_specialist_hire_one_agent_each(world: World) -> None:
     together = asyncio.Barrier(2)
 
     async def meet() -> Says:
@@ -158,9 +158,9 @@ async def test_parallel_tasks_for_one_specialist_go_to_as_many_of_its_kind(world
     folder.mkdir()
     (folder / "scout.md").write_text("---\ndescription: Looks.\nmodel: scripted/scout\n---\nLook.")
     await world.restart()
-    both: list[Thought] = [meet, meet, hand_in("Seen."), hand_in("Seen.")]
+    both: list[Thought] = [meet, meet, publish("Seen."), publish("Seen.")]
     world.model("scout", ThinkingModel("scripted/scout", both))
-    world.script("ada", says(give("scout", "Look left"), give("Scout", "Look right")), DONE)
+    world.script("ada", says(assign("scout", "Look left"), assign("Scout", "Look right")), DONE)
     founded = await world.found("Look around")
     await world.settle()
 
@@ -196,7 +196,7 @@ async def test_the_description_shows_each_specialist_with_its_tools_examples_and
     assert description.startswith("Give a task to a teammate, a specialist or somebody new.")
 
 
-async def test_the_description_lists_a_home_s_own_specialists_and_the_tools_that_are_there(
+async def test_the_description_lists_the_homes_specialists_with_their_existing_tools(
     world: World,
 ) -> None:
     folder = world.path / "agents"
@@ -248,17 +248,17 @@ def test_describing_specialists_changes_the_description_and_nothing_else() -> No
     )
 
 
-async def test_a_task_that_cannot_be_given_is_refused_with_what_it_takes(world: World) -> None:
+async def test_a_wrong_assign_task_call_is_refused_with_its_arguments(world: World) -> None:
     world.script("bob")
     usage = "It takes: agent, task, description, run_in_background (optional), resume (optional)."
-    goal, told = await made(
+    goal, told = await run_calls(
         world,
         call("assign_task", agent="new:scripted/bob", description="x"),
         call("assign_task", agent="new:scripted/bob", task="", description="x"),
         call("assign_task", agent="new:scripted/bob", task="x", description="x" * 201),
         call("assign_task", agent="new:scripted/bob", task="x", description="x", model="y"),
-        give("new:scripted/bob", "   "),
-        give("coordinator"),
+        assign("new:scripted/bob", "   "),
+        assign("coordinator"),
     )
 
     short, long = "String should have at least 1 character", "String should have at most 200"

@@ -1,4 +1,4 @@
-"""Files are read, written and changed within an agent's scope, and nowhere else."""
+"""File tools: read, write, edit and list within an agent's scope."""
 
 import re
 from itertools import pairwise
@@ -9,7 +9,7 @@ import pytest
 from agiraph import faultpoints
 from agiraph.providers.base import Request
 from agiraph.testing import PowerCut, Says, World, call, says
-from tests.tools.made import Told, folder, made, refused
+from tests.tools.tool_calls import ToolAnswer, node_folder, refused, run_calls
 
 MAY_READ = (
     "You may read these: scratch/…, agents/coordinator/…, PLAN.md, MEMORY.md, memory/…, "
@@ -19,8 +19,8 @@ MAY_READ = (
 MAY_WRITE = "You may write these: scratch/…, agents/coordinator/…, PLAN.md, MEMORY.md, memory/…."
 
 
-async def test_what_is_written_can_be_read_changed_and_listed(world: World) -> None:
-    goal, told = await made(
+async def test_files_are_written_read_edited_and_listed(world: World) -> None:
+    goal, told = await run_calls(
         world,
         call("list_files"),
         call("write_file", path="a.md", content="Grüße"),
@@ -36,28 +36,28 @@ async def test_what_is_written_can_be_read_changed_and_listed(world: World) -> N
     )
 
     assert told == [
-        Told("(empty)"),
-        Told("Wrote a.md (7 bytes)."),
-        Told("Wrote notes/deep/b.md (0 bytes)."),
-        Told("Edited a.md."),
-        Told("Viele Grüße"),
-        Told("(empty)"),
-        Told("a.md  13 bytes\nnotes/"),
-        Told("deep/"),
-        Told("# Get to work on the goal\n\nUse the tools\n"),
-        Told("Wrote agents/coordinator/NOTEBOOK.md (5 bytes)."),
-        Told("Wrote PLAN.md (11 bytes)."),
+        ToolAnswer("(empty)"),
+        ToolAnswer("Wrote a.md (7 bytes)."),
+        ToolAnswer("Wrote notes/deep/b.md (0 bytes)."),
+        ToolAnswer("Edited a.md."),
+        ToolAnswer("Viele Grüße"),
+        ToolAnswer("(empty)"),
+        ToolAnswer("a.md  13 bytes\nnotes/"),
+        ToolAnswer("deep/"),
+        ToolAnswer("# Get to work on the goal\n\nUse the tools\n"),
+        ToolAnswer("Wrote agents/coordinator/NOTEBOOK.md (5 bytes)."),
+        ToolAnswer("Wrote PLAN.md (11 bytes)."),
     ]
     assert world.published(goal) == {"a.md": "Viele Grüße", "notes/deep/b.md": ""}
 
 
-async def test_a_path_that_leads_elsewhere_is_refused_with_what_to_do_instead(
+async def test_a_path_out_of_the_folder_is_refused_with_what_to_do_instead(
     world: World, tmp_path: Path
 ) -> None:
     (tmp_path / "secret").write_text("canary")
     absolute = str(tmp_path / "secret")
     lay = f"ln -s {absolute} link; ln -s {tmp_path} out; mkfifo pipe; ln a.md twin"
-    goal, told = await made(
+    goal, told = await run_calls(
         world,
         call("write_file", path="a.md", content="Hello."),
         call("bash", command=lay),
@@ -105,12 +105,12 @@ async def test_a_path_that_leads_elsewhere_is_refused_with_what_to_do_instead(
         refused(f"'link' {link}"),
     ]
     assert (tmp_path / "secret").read_text() == "canary"
-    assert (folder(world, goal) / "scratch" / "a.md").read_text() == "Hello."
+    assert (node_folder(world, goal) / "scratch" / "a.md").read_text() == "Hello."
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_what_belongs_to_others_is_refused_with_what_is_ones_own(world: World) -> None:
-    _, told = await made(
+async def test_files_of_others_are_refused_with_what_is_allowed(world: World) -> None:
+    _, told = await run_calls(
         world,
         call("read_file", path="agents/bob/MEMORY.md"),
         call("write_file", path="GOAL.md", content="Another goal"),
@@ -129,7 +129,7 @@ async def test_what_belongs_to_others_is_refused_with_what_is_ones_own(world: Wo
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_a_long_file_comes_in_pages_that_tear_no_character(world: World) -> None:
+async def test_a_long_file_is_read_in_pages_that_split_no_character(world: World) -> None:
     text = "".join(f"Zeile {n}: Grüße, 漢字, 🙂\n" for n in range(2000))
     pages: list[str] = []
     offsets = [0]
@@ -161,9 +161,9 @@ async def test_a_long_file_comes_in_pages_that_tear_no_character(world: World) -
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_pages_end_where_the_file_does(world: World) -> None:
+async def test_reading_beyond_the_end_of_a_file_is_answered(world: World) -> None:
     page = "x" * 16 * 1024
-    _, told = await made(
+    _, told = await run_calls(
         world,
         call("write_file", path="full.txt", content=page),
         call("read_file", path="full.txt"),
@@ -175,29 +175,29 @@ async def test_pages_end_where_the_file_does(world: World) -> None:
 
     usage = "It takes: path, offset (optional)."
     assert told[1:] == [
-        Told(page),
-        Told(f"(nothing from byte {len(page)} on)"),
-        Told("(nothing from byte 1000000000000 on)"),
-        Told("x"),
+        ToolAnswer(page),
+        ToolAnswer(f"(nothing from byte {len(page)} on)"),
+        ToolAnswer("(nothing from byte 1000000000000 on)"),
+        ToolAnswer("x"),
         refused(
             "read_file: 'offset' is wrong (Input should be greater than or equal to 0). " + usage
         ),
     ]
 
 
-async def test_bytes_that_are_no_text_are_shown_without_harm(world: World) -> None:
-    _, told = await made(
+async def test_bytes_that_are_not_text_are_replaced(world: World) -> None:
+    _, told = await run_calls(
         world,
         call("bash", command=r"printf 'a\0b\377c' > raw; printf '\0\1\377'"),
         call("read_file", path="raw"),
     )
 
-    assert told == [Told("[exit code 0]\n�\x01�"), Told("a�b�c")]
+    assert told == [ToolAnswer("[exit code 0]\n�\x01�"), ToolAnswer("a�b�c")]
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_an_edit_that_is_not_clear_is_told_how_often_the_piece_stands(world: World) -> None:
-    goal, told = await made(
+async def test_an_ambiguous_edit_is_refused_with_the_number_of_matches(world: World) -> None:
+    goal, told = await run_calls(
         world,
         call("write_file", path="a.md", content="one two two"),
         call("edit_file", path="a.md", old="three", new="3"),
@@ -212,7 +212,7 @@ async def test_an_edit_that_is_not_clear_is_told_how_often_the_piece_stands(worl
         refused("'three' does not stand in a.md; read it and copy the piece to the letter."),
         refused("'two' stands 2 times in a.md; take more of its surroundings with it."),
         refused(f"edit_file: 'old' is wrong (String should have at least 1 character). {usage}"),
-        Told("Edited a.md."),
+        ToolAnswer("Edited a.md."),
         refused(
             f"There is no file 'b.md'. It was looked for in 'nodes/{goal.id}/scratch'; "
             "list_files shows what there is."
@@ -222,8 +222,8 @@ async def test_an_edit_that_is_not_clear_is_told_how_often_the_piece_stands(worl
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_an_edit_changes_nothing_but_the_piece(world: World) -> None:
-    goal, told = await made(
+async def test_an_edit_changes_only_the_matched_text(world: World) -> None:
+    goal, told = await run_calls(
         world,
         call("bash", command=r"printf 'x \377 y' > raw; yes abcdefg | head -c 5000000 > big"),
         call("edit_file", path="raw", old="y", new="z"),
@@ -233,18 +233,20 @@ async def test_an_edit_changes_nothing_but_the_piece(world: World) -> None:
     )
 
     assert told[1:3] == [
-        Told("Edited raw."),
+        ToolAnswer("Edited raw."),
         refused("'�' does not stand in raw; read it and copy the piece to the letter."),
     ]
     assert told[4] == refused("big is longer than 4 MiB; change it with bash, say sed.")
-    published = folder(world, goal) / "published"
+    published = node_folder(world, goal) / "published"
     assert (published / "raw").read_bytes() == b"x \xff z"
     assert (published / "big").stat().st_size == 5_000_008
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_a_file_that_is_too_long_is_refused_before_it_is_written(world: World) -> None:
-    goal, told = await made(world, call("write_file", path="big", content="x" * (4 * 2**20 + 1)))
+    goal, told = await run_calls(
+        world, call("write_file", path="big", content="x" * (4 * 2**20 + 1))
+    )
 
     assert told == [refused("A file written in one call holds 4 MiB; split it.")]
     assert world.published(goal) == {}
@@ -252,14 +254,14 @@ async def test_a_file_that_is_too_long_is_refused_before_it_is_written(world: Wo
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("moment", ["before", "after"])
-async def test_an_edit_that_a_crash_cut_off_is_made_once(world: World, moment: str) -> None:
-    def cut(point: str) -> None:
+async def test_an_edit_interrupted_by_a_crash_is_made_once(world: World, moment: str) -> None:
+    def crash_once(point: str) -> None:
         if point == f"fx:{moment}:write" and armed:
             armed.clear()
             raise PowerCut
 
     def arm(_: Request) -> Says:
-        faultpoints.armed = cut
+        faultpoints.armed = crash_once
         return says(call("edit_file", path="a.md", old="old,", new="old, old,"))
 
     armed = ["the edit"]
@@ -280,4 +282,4 @@ async def test_an_edit_that_a_crash_cut_off_is_made_once(world: World, moment: s
     [goal] = await world.board(founded.team.id)
     assert (goal.result, ada.heard) == ("edited", "Edited a.md.")
     assert world.published(goal) == {"a.md": "old, old, and old enough"}
-    assert [file.name for file in (folder(world, goal) / "scratch").iterdir()] == ["a.md"]
+    assert [file.name for file in (node_folder(world, goal) / "scratch").iterdir()] == ["a.md"]

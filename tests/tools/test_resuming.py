@@ -1,4 +1,4 @@
-"""An earlier task is taken up again, in its own thread and by its own agent."""
+"""Resuming: a finished task is continued in its own thread by its own agent."""
 
 import re
 
@@ -7,31 +7,31 @@ from agiraph.providers.base import Request
 from agiraph.services.board import leases
 from agiraph.services.lifecycle import endings
 from agiraph.testing import Says, World, call, says
-from tests.tools.made import refused
-from tests.tools.tasks import (
+from tests.tools.delegated_tasks import (
     ASK,
     DONE,
     S,
-    answers,
-    fetch,
-    give,
-    hand_in,
-    id_in,
-    own_question,
+    ask_for_result,
+    assign,
+    coordinators_question,
+    node_id_in,
+    publish,
     resume,
+    tool_answers,
 )
+from tests.tools.tool_calls import refused
 
 # Agent sessions can be resumed with full context.
 
 
 async def test_a_session_is_resumed_with_full_context(world: World) -> None:
-    world.script("ada", says(give()), resume(), DONE)
+    world.script("ada", says(assign()), resume(), DONE)
     bob = world.script(
         "bob",
         says("I count.", call("write_file", path="n.md", content="3")),
-        hand_in("Three."),
+        publish("Three."),
         says("I sort.", call("write_file", path="s.md", content="a b c")),
-        hand_in("Sorted."),
+        publish("Sorted."),
     )
     founded = await world.found("Count and sort")
     await world.settle()
@@ -52,16 +52,19 @@ async def test_a_session_is_resumed_with_full_context(world: World) -> None:
         {"n.md": "3"},
         {"s.md": "a b c"},
     )
-    assert [id_in(t.text) for t in (await answers(world, goal.id))[:2]] == [first.id, second.id]
+    assert [node_id_in(t.text) for t in (await tool_answers(world, goal.id))[:2]] == [
+        first.id,
+        second.id,
+    ]
 
 
 async def test_a_session_is_resumed_by_agent_name_in_the_background_and_after_a_restart(
     world: World,
 ) -> None:
-    again = says(give("BOB", "Once more", resume="bob", run_in_background=True))
-    world.script("ada", says(give()), ASK, again, fetch(), ASK, DONE)
+    again = says(assign("BOB", "Once more", resume="bob", run_in_background=True))
+    world.script("ada", says(assign()), ASK, again, ask_for_result(), ASK, DONE)
     bob = world.script(
-        "bob", says(call("write_file", path="n", content="3")), hand_in("One."), hand_in("Two.")
+        "bob", says(call("write_file", path="n", content="3")), publish("One."), publish("Two.")
     )
     founded = await world.found("Count twice")
     await world.settle()
@@ -78,14 +81,14 @@ async def test_a_session_is_resumed_by_agent_name_in_the_background_and_after_a_
     assert goal.status is S.COMPLETED
 
 
-async def test_what_is_resumed_can_be_resumed_again_from_any_of_its_tasks(world: World) -> None:
-    world.script("ada", says(give()), resume(), resume(task="Now print them"), DONE)
+async def test_a_resumed_session_can_be_resumed_again_from_any_of_its_tasks(world: World) -> None:
+    world.script("ada", says(assign()), resume(), resume(task="Now print them"), DONE)
     bob = world.script(
         "bob",
         says(call("write_file", path="n", content="3")),
-        hand_in("One."),
-        hand_in("Two."),
-        hand_in("Three."),
+        publish("One."),
+        publish("Two."),
+        publish("Three."),
     )
     founded = await world.found("Count on and on")
     await world.settle()
@@ -98,8 +101,8 @@ async def test_what_is_resumed_can_be_resumed_again_from_any_of_its_tasks(world:
 
 
 async def test_a_failed_session_can_be_resumed(world: World) -> None:
-    world.script("ada", says(give()), resume(task="Try harder"), DONE)
-    bob = world.script("bob", says(), says(), says(), hand_in("There."))
+    world.script("ada", says(assign()), resume(task="Try harder"), DONE)
+    bob = world.script("bob", says(), says(), says(), publish("There."))
     founded = await world.found("Count")
     await world.settle()
 
@@ -108,9 +111,9 @@ async def test_a_failed_session_can_be_resumed(world: World) -> None:
     assert "Try harder" in bob.heard
 
 
-async def test_a_session_that_ended_with_words_is_resumed_without_a_reproach(world: World) -> None:
-    world.script("ada", says(give()), resume(), DONE)
-    bob = world.script("bob", says("Three."), says("Three, I said."), hand_in("Sorted."))
+async def test_a_session_that_ended_with_a_text_reply_can_be_resumed(world: World) -> None:
+    world.script("ada", says(assign()), resume(), DONE)
+    bob = world.script("bob", says("Three."), says("Three, I said."), publish("Sorted."))
     founded = await world.found("Count and sort")
     await world.settle()
 
@@ -120,14 +123,14 @@ async def test_a_session_that_ended_with_words_is_resumed_without_a_reproach(wor
     assert second.result == "Sorted."
 
 
-async def test_a_call_left_open_at_the_end_is_answered_before_a_session_is_resumed(
+async def test_an_unanswered_call_is_answered_before_a_session_is_resumed(
     world: World,
 ) -> None:
-    world.script("ada", says(give()), resume(), DONE)
+    world.script("ada", says(assign()), resume(), DONE)
     bob = world.script(
         "bob",
         says(call("publish", summary="Three."), call("bash", command="touch late")),
-        hand_in("Sorted."),
+        publish("Sorted."),
     )
     founded = await world.found("Count and sort")
     await world.settle()
@@ -139,16 +142,16 @@ async def test_a_call_left_open_at_the_end_is_answered_before_a_session_is_resum
     assert world.published(second) == {}
 
 
-async def test_a_session_cancelled_while_it_waited_is_resumed_without_waiting_on(
+async def test_a_session_cancelled_during_a_wait_is_resumed_without_the_wait(
     world: World,
 ) -> None:
-    world.script("ada", says(give(run_in_background=True)), ASK, resume(), DONE)
-    bob = world.script("bob", ASK, hand_in("Sorted."))
+    world.script("ada", says(assign(run_in_background=True)), ASK, resume(), DONE)
+    bob = world.script("bob", ASK, publish("Sorted."))
     founded = await world.found("Count")
     await world.settle()
     _, task = await world.board(founded.team.id)
     await world.store.write(endings.cancel, task.id)
-    await world.answer(await own_question(world, founded), "Go on without it.")
+    await world.answer(await coordinators_question(world, founded), "Go on without it.")
     await world.settle()
 
     _, task, again = await world.board(founded.team.id)
@@ -157,15 +160,15 @@ async def test_a_session_cancelled_while_it_waited_is_resumed_without_waiting_on
     assert "Now sort them" in bob.heard
 
 
-async def test_what_cannot_be_resumed_is_refused_with_what_to_do(world: World) -> None:
+async def test_a_wrong_or_unfinished_session_is_not_resumed(world: World) -> None:
     def odd(request: Request) -> Says:
-        known = id_in("\n".join(turn.text for turn in request.transcript.spoken()))
+        known = node_id_in("\n".join(turn.text for turn in request.transcript.spoken()))
         return says(
-            give("bob", resume="node_0"),
-            give("bob", resume="nobody"),
-            give("coordinator", resume=goal_id()),
-            give("carol", resume=known),
-            give("bob", resume=known),
+            assign("bob", resume="node_0"),
+            assign("bob", resume="nobody"),
+            assign("coordinator", resume=goal_id()),
+            assign("carol", resume=known),
+            assign("bob", resume=known),
         )
 
     def goal_id() -> str:
@@ -173,19 +176,19 @@ async def test_what_cannot_be_resumed_is_refused_with_what_to_do(world: World) -
         return founded.node.id
 
     unbegun = call("create_work_node", task="Wait", depends_on=[], assigned_to="new:scripted/cid")
-    world.script("ada", says(give(run_in_background=True), unbegun), ASK, odd, DONE)
+    world.script("ada", says(assign(run_in_background=True), unbegun), ASK, odd, DONE)
     world.script("bob", ASK)
     world.script("cid", ASK)
     founded = await world.found("Count")
     await world.settle()
-    question = await own_question(world, founded)
+    question = await coordinators_question(world, founded)
     await world.answer(question, "Go on.")
     await world.settle()
 
     goal, task, *_ = await world.board(founded.team.id)
     lists = "check_board lists them with their ids. resume takes the id that assign_task gave."
     busy = f"{task.id} is still waiting; send_message reaches whoever is at it."
-    assert (await answers(world, goal.id))[3:8] == [
+    assert (await tool_answers(world, goal.id))[3:8] == [
         refused(f"There is no node 'node_0'. {lists}"),
         refused(f"There is no node 'nobody'. {lists}"),
         refused(f"{goal.id} is still running; send_message reaches whoever is at it."),
@@ -194,22 +197,22 @@ async def test_what_cannot_be_resumed_is_refused_with_what_to_do(world: World) -
     ]
 
 
-async def test_a_session_is_resumed_by_its_own_agent_and_by_one_at_a_time(world: World) -> None:
+async def test_a_session_is_resumed_only_by_its_own_agent_and_once_at_a_time(world: World) -> None:
     def odd(request: Request) -> Says:
-        known = id_in("\n".join(turn.text for turn in request.transcript.spoken()))
+        known = node_id_in("\n".join(turn.text for turn in request.transcript.spoken()))
         return says(
-            give("new:scripted/cid", resume=known),
-            give("bob", "Sort", resume=known, run_in_background=True),
-            give("worker", "Sort again", resume=known, run_in_background=True),
+            assign("new:scripted/cid", resume=known),
+            assign("bob", "Sort", resume=known, run_in_background=True),
+            assign("worker", "Sort again", resume=known, run_in_background=True),
         )
 
-    world.script("ada", says(give()), odd, ASK, DONE)
-    world.script("bob", says(call("write_file", path="n", content="3")), hand_in("Three."), ASK)
+    world.script("ada", says(assign()), odd, ASK, DONE)
+    world.script("bob", says(call("write_file", path="n", content="3")), publish("Three."), ASK)
     founded = await world.found("Count")
     await world.settle()
 
     goal, first, second = await world.board(founded.team.id)
-    told = (await answers(world, goal.id))[1:4]
+    told = (await tool_answers(world, goal.id))[1:4]
     assert told[0] == refused(f"{first.id} was done by bob; to resume it, give agent='bob'.")
     assert told[1].text.startswith(f"bob works on it in the background as {second.id}.")
     assert told[2] == refused(
@@ -217,19 +220,19 @@ async def test_a_session_is_resumed_by_its_own_agent_and_by_one_at_a_time(world:
     )
 
 
-async def test_a_task_nobody_began_is_given_anew_and_not_resumed(world: World) -> None:
+async def test_a_task_that_never_started_cannot_be_resumed(world: World) -> None:
     def again(request: Request) -> Says:
         said = "\n".join(turn.text for turn in request.transcript.spoken())
         [blocked] = re.findall(r"Created (node_\w+), given to bob", said)
-        return says(give("bob", resume=blocked))
+        return says(assign("bob", resume=blocked))
 
     def blocked(request: Request) -> Says:
         said = "\n".join(turn.text for turn in request.transcript.spoken())
-        needs = [id_in(said)]
+        needs = [node_id_in(said)]
         node = call("create_work_node", task="x", depends_on=needs, assigned_to="new:scripted/bob")
         return says(node)
 
-    wait = fetch(blocking=True)
+    wait = ask_for_result(blocking=True)
     first = call("create_work_node", task="Fail", assigned_to="new:scripted/cid")
     world.script("ada", says(first), blocked, wait, again, DONE)
     world.script("bob")
@@ -242,6 +245,6 @@ async def test_a_task_nobody_began_is_given_anew_and_not_resumed(world: World) -
 
     goal, _, unmet = await world.board(founded.team.id)
     assert (unmet.status, unmet.stop_reason) == (S.FAILED, StopReason.UNMET)
-    assert (await answers(world, goal.id))[3] == refused(
+    assert (await tool_answers(world, goal.id))[3] == refused(
         f"Nobody ever began {unmet.id}; give the task anew, without resume."
     )

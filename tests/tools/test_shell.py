@@ -1,4 +1,4 @@
-"""Commands are run, timed, cut short and kept away from keys; their output is shown in part."""
+"""Shell tool: commands have timeouts, limits and no keys, and long output is shortened."""
 
 import asyncio
 import os
@@ -13,7 +13,7 @@ from agiraph.home.sandbox import Limits
 from agiraph.providers.base import Request
 from agiraph.services.lifecycle import endings
 from agiraph.testing import PowerCut, Says, World, call, says
-from tests.tools.made import Told, folder, made, refused
+from tests.tools.tool_calls import ToolAnswer, node_folder, refused, run_calls
 
 CANARIES = (
     "OPENAI_API_KEY",
@@ -27,8 +27,8 @@ CANARIES = (
 )
 
 
-async def test_a_command_runs_in_scratch_and_says_how_it_ended(world: World) -> None:
-    goal, told = await made(
+async def test_a_command_runs_in_scratch_and_returns_its_exit_code(world: World) -> None:
+    goal, told = await run_calls(
         world,
         call("bash", command="pwd && echo Grüße > a.md"),
         call("bash", command="echo out; echo err >&2; exit 3"),
@@ -39,32 +39,32 @@ async def test_a_command_runs_in_scratch_and_says_how_it_ended(world: World) -> 
         call("bash", command="cat"),
     )
 
-    scratch = folder(world, goal) / "scratch"
+    scratch = node_folder(world, goal) / "scratch"
     assert told[:4] == [
-        Told(f"[exit code 0]\n{scratch}"),
+        ToolAnswer(f"[exit code 0]\n{scratch}"),
         refused("[exit code 3]\nout\nerr"),
-        Told("[exit code 0]"),
+        ToolAnswer("[exit code 0]"),
         refused("[exit code 137]"),
     ]
     assert told[4] == refused("[exit code 127]\nbash: line 1: no-such-program: command not found")
     assert told[5].failed
     assert "syntax error" in told[5].text
-    assert told[6] == Told("[exit code 0]")
+    assert told[6] == ToolAnswer("[exit code 0]")
     assert world.published(goal) == {"a.md": "Grüße\n"}
 
 
-async def test_a_command_that_takes_too_long_is_ended_with_what_it_started(world: World) -> None:
+async def test_a_command_over_its_timeout_is_ended_with_its_processes(world: World) -> None:
     late = "echo begun; (sleep 60; echo late > late) & sleep 60"
-    goal, told = await made(world, call("bash", command=late, timeout=1))
+    goal, told = await run_calls(world, call("bash", command=late, timeout=1))
 
     assert told == [refused("[ended after 1 s: it ran out of time]\nbegun")]
     assert world.published(goal) == {}
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_of_a_hundred_megabytes_head_and_tail_are_shown(world: World) -> None:
+async def test_of_a_long_output_head_and_tail_are_shown(world: World) -> None:
     much = "echo head; yes 0123456 | head -c 100000000; echo tail"
-    _, [told] = await made(world, call("bash", command=much))
+    _, [told] = await run_calls(world, call("bash", command=much))
 
     found = re.fullmatch(
         r"\[exit code 0(?:, \d+ s)?\]\nhead\n(?:0123456\n)+(?:[0-6]*)?"
@@ -82,13 +82,13 @@ async def test_of_a_hundred_megabytes_head_and_tail_are_shown(world: World) -> N
 async def test_no_key_reaches_a_command(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in CANARIES:
         monkeypatch.setenv(name, f"canary {name}")
-    goal, [told] = await made(world, call("bash", command="env | sort"))
+    goal, [told] = await run_calls(world, call("bash", command="env | sort"))
 
     seen = dict(line.split("=", 1) for line in told.text.splitlines()[1:])
     allowed = {"PATH", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ", "HOME", "PWD", "SHLVL", "_"}
     assert "canary" not in told.text
     assert set(seen) - {"OLDPWD", "AGIRAPH_SPOOL"} <= allowed
-    assert (seen["HOME"], seen["PATH"]) == (str(folder(world, goal)), os.environ["PATH"])
+    assert (seen["HOME"], seen["PATH"]) == (str(node_folder(world, goal)), os.environ["PATH"])
 
 
 @pytest.mark.parametrize(
@@ -109,18 +109,18 @@ async def test_no_key_reaches_a_command(world: World, monkeypatch: pytest.Monkey
     ],
 )
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_a_wrong_call_runs_nothing(
+async def test_a_wrong_call_runs_no_command(
     world: World, arguments: dict[str, object], fault: str
 ) -> None:
-    _, told = await made(world, call("bash", **arguments))
+    _, told = await run_calls(world, call("bash", **arguments))
 
     usage = "It takes: command, timeout (optional), network (optional)."
     assert told == [refused(f"bash: {fault}. {usage}")]
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_a_command_that_cannot_be_handed_over_is_told_why(world: World) -> None:
-    _, told = await made(
+async def test_a_command_with_null_characters_or_too_many_bytes_is_refused(world: World) -> None:
+    _, told = await run_calls(
         world, call("bash", command="echo a\0b"), call("bash", command="#" * 200_000)
     )
 
@@ -131,7 +131,9 @@ async def test_a_command_that_cannot_be_handed_over_is_told_why(world: World) ->
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_a_command_that_ended_before_the_crash_is_known_by_its_spool(world: World) -> None:
+async def test_the_result_of_a_command_that_ended_before_a_crash_is_read_from_its_spool(
+    world: World,
+) -> None:
     def cut(point: str) -> None:
         if point == "fx:after:command":
             raise PowerCut
@@ -156,11 +158,11 @@ async def test_a_command_that_ended_before_the_crash_is_known_by_its_spool(world
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_a_command_sees_of_the_home_what_its_agent_may_read(world: World) -> None:
+async def test_a_command_sees_only_what_its_agent_may_read_of_the_home(world: World) -> None:
     (world.path / "token").write_text("a secret")
     (world.path / "teams" / "other").mkdir(parents=True)
     (world.path / "teams" / "other" / "MEMORY.md").write_text("a secret")
-    goal, told = await made(
+    goal, told = await run_calls(
         world,
         call("bash", command=f"cat {world.path}/token {world.path}/agiraph.db"),
         call("bash", command=f"cat {world.path}/teams/other/MEMORY.md; ls {world.path}/teams"),
@@ -175,7 +177,7 @@ async def test_a_command_sees_of_the_home_what_its_agent_may_read(world: World) 
     assert told[1].text.endswith(f"No such file or directory\n{goal.team_id}")
     assert "# Goal" in told[3].text
     assert "Read-only file system" in told[4].text
-    assert told[5] == Told("[exit code 0]\nmine")
+    assert told[5] == ToolAnswer("[exit code 0]\nmine")
     assert not (world.path / "agents" / "evil.md").exists()
 
 
@@ -198,12 +200,12 @@ async def test_a_long_output_can_be_read_by_the_next_command(world: World) -> No
     assert ada.heard.endswith("Read-only file system")
 
 
-async def test_a_command_that_takes_too_much_is_told_which_limit_it_met(
+async def test_a_command_over_a_limit_is_answered_with_the_limit(
     tmp_path: Path, database_url: str
 ) -> None:
     limits = Limits(processes=30, file_mib=1)
     async with World(tmp_path / "home", database_url=database_url, limits=limits) as world:
-        _, told = await made(
+        _, told = await run_calls(
             world,
             call("bash", command="for i in $(seq 99); do sleep 60 & done; wait"),
             call("bash", command="exec yes > f"),
@@ -218,7 +220,7 @@ async def test_a_command_that_takes_too_much_is_told_which_limit_it_met(
     assert told[1] == refused(f"[exit code 153{over}]")
 
 
-async def test_a_cancelled_command_leaves_nothing_behind(world: World, tmp_path: Path) -> None:
+async def test_a_cancelled_command_leaves_no_process_behind(world: World, tmp_path: Path) -> None:
     begun = tmp_path / "begun"
     os.mkfifo(begun)
     world.script("ada", says(call("bash", command=f"echo yes > {begun}; sleep 600 # {tmp_path}")))
@@ -236,4 +238,4 @@ def _read(path: Path) -> str:
     try:
         return path.read_text(errors="replace")
     except OSError:
-        return ""  # it has just ended
+        return ""  # the process has just ended

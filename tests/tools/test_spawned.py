@@ -1,4 +1,4 @@
-"""Spawned agents report once, are found by their threads, leave when done and come back."""
+"""Spawned agents: completion notices, listing, and leaving and returning to the team."""
 
 from dataclasses import replace
 
@@ -14,29 +14,29 @@ from agiraph.services.members import roster
 from agiraph.store import messages
 from agiraph.store.tx import Tx
 from agiraph.testing import World, call, says
-from tests.tools.tasks import (
+from tests.tools.delegated_tasks import (
     ASK,
     DONE,
     WORK,
     S,
-    answered,
-    everyone,
-    give,
-    in_background,
-    only,
+    all_members,
+    answer_question_of,
+    assign,
+    assign_in_background,
+    member_named,
     waiting_team,
 )
 
 # Phase 4: completion notices sent, no self-notification, notification content in one envelope.
 
 
-async def test_completion_notices_are_sent_to_whoever_gave_the_task(world: World) -> None:
-    ada = world.script("ada", says(in_background()), ASK, DONE)
+async def test_completion_notices_are_sent_to_the_creator_of_the_task(world: World) -> None:
+    ada = world.script("ada", says(assign_in_background()), ASK, DONE)
     world.script("bob", WORK, says(call("publish", summary="Three.")))
     founded = await world.found("Count")
     await world.settle()
     _, task = await world.board(founded.team.id)
-    bob = await only(world, founded.team.id, "bob")
+    bob = await member_named(world, founded.team.id, "bob")
     [sent] = await world.store.read(messages.unseen, founded.coordinator.id)
     assert (sent.kind, sent.sender, sent.recipient, sent.node_id, sent.title) == (
         "result",
@@ -46,17 +46,17 @@ async def test_completion_notices_are_sent_to_whoever_gave_the_task(world: World
         "Count files",
     )
 
-    await answered(world, founded.coordinator.id, founded)
+    await answer_question_of(world, founded.coordinator.id, founded)
     assert ada.heard == sent.text
     assert await world.store.read(messages.unseen, founded.coordinator.id) == []
 
 
-async def test_a_failed_task_is_told_to_whoever_gave_it(world: World) -> None:
-    ada = world.script("ada", says(in_background()), ASK, DONE)
+async def test_a_failed_task_is_reported_to_its_creator(world: World) -> None:
+    ada = world.script("ada", says(assign_in_background()), ASK, DONE)
     world.script("bob", says(), says(), says())
     founded = await world.found("Count")
     await world.settle()
-    await answered(world, founded.coordinator.id, founded)
+    await answer_question_of(world, founded.coordinator.id, founded)
 
     assert ada.heard.startswith("[Task] bob could not do a task of yours.\nTitle: Count files\n")
 
@@ -80,7 +80,7 @@ async def test_no_self_notification(world: World) -> None:
     await world.store.write(own_work, founded)
     world.script("ada", DONE, DONE)
     await world.restart()
-    await answered(world, founded.coordinator.id, founded)
+    await answer_question_of(world, founded.coordinator.id, founded)
 
     goal, own = await world.board(founded.team.id)
     assert (goal.status, own.status) == (S.COMPLETED, S.COMPLETED)
@@ -90,8 +90,8 @@ async def test_no_self_notification(world: World) -> None:
     assert len(ada.requests) == 1
 
 
-async def test_whoever_waits_is_told_by_the_answer_and_not_a_second_time(world: World) -> None:
-    world.script("ada", says(give()), DONE)
+async def test_an_agent_that_waits_gets_the_result_once_as_the_answer(world: World) -> None:
+    world.script("ada", says(assign()), DONE)
     world.script("bob", WORK, says(call("publish", summary="Three.")))
     founded = await world.found("Count")
     await world.settle()
@@ -103,22 +103,24 @@ async def test_whoever_waits_is_told_by_the_answer_and_not_a_second_time(world: 
     assert [m["recipient"] for m in sent] == [OWNER]
 
 
-async def test_a_result_for_somebody_who_has_left_goes_to_the_coordinator(world: World) -> None:
-    ada = world.script("ada", says(give()), ASK, DONE)
-    world.script("bob", says(in_background("new:scripted/cid")), says(call("publish", summary="x")))
+async def test_a_result_for_an_agent_that_has_left_goes_to_the_coordinator(world: World) -> None:
+    ada = world.script("ada", says(assign()), ASK, DONE)
+    world.script(
+        "bob", says(assign_in_background("new:scripted/cid")), says(call("publish", summary="x"))
+    )
     world.script("cid", ASK, WORK, says(call("publish", summary="Late.")))
     founded = await world.found("Count")
     await world.settle()
-    cid = await only(world, founded.team.id, "cid")
-    assert (await only(world, founded.team.id, "bob")).doing == "left"
-    await answered(world, cid.agent.id, founded)
-    await answered(world, founded.coordinator.id, founded)
+    cid = await member_named(world, founded.team.id, "cid")
+    assert (await member_named(world, founded.team.id, "bob")).doing == "left"
+    await answer_question_of(world, cid.agent.id, founded)
+    await answer_question_of(world, founded.coordinator.id, founded)
 
     assert ada.heard.startswith("[Task] cid has finished a task of yours.")
 
 
 async def test_notification_content_is_one_envelope(world: World) -> None:
-    world.script("ada", says(in_background()), ASK)
+    world.script("ada", says(assign_in_background()), ASK)
     world.script("bob", WORK, says(call("publish", summary="Three.\n\nSee n.md.")))
     founded = await world.found("Count")
     await world.settle()
@@ -137,7 +139,7 @@ async def test_notification_content_is_one_envelope(world: World) -> None:
     assert await world.store.read(bus.thread_text, sent) == sent.text
 
 
-async def test_notification_content_of_an_assignment_names_refs_and_what_done_means(
+async def test_notification_content_of_an_assignment_has_refs_and_acceptance(
     world: World,
 ) -> None:
     node = call(
@@ -180,16 +182,18 @@ async def test_notification_content_that_is_too_long_is_cut_and_says_so(world: W
 # Phase 5: agent listing, thread switching, missing agent handling.
 
 
-async def test_agent_listing_shows_who_is_at_what(world: World) -> None:
+async def test_agent_listing_shows_the_work_of_each_agent(world: World) -> None:
     node = call("create_work_node", task="Later", assigned_to="bob")
-    world.script("ada", says(in_background(), node, give("new:scripted/cid")), DONE)
+    world.script("ada", says(assign_in_background(), node, assign("new:scripted/cid")), DONE)
     world.script("bob", ASK)
-    world.script("cid", says(in_background("new:scripted/dot")), says(call("check_board")), ASK)
+    world.script(
+        "cid", says(assign_in_background("new:scripted/dot")), says(call("check_board")), ASK
+    )
     world.script("dot", WORK, says(call("publish", summary="Three.")))
     founded = await world.found("Count")
     await world.settle()
 
-    listed = {m.agent.name: m for m in await everyone(world, founded.team.id)}
+    listed = {m.agent.name: m for m in await all_members(world, founded.team.id)}
     assert {name: m.doing for name, m in listed.items()} == {
         "coordinator": "waiting",
         "bob": "waiting_for_you",
@@ -207,7 +211,7 @@ async def test_agent_listing_shows_who_is_at_what(world: World) -> None:
 
 
 async def test_thread_switching_leads_from_a_thread_to_its_agent(world: World) -> None:
-    world.script("ada", says(in_background(), in_background("new:scripted/cid")), ASK)
+    world.script("ada", says(assign_in_background(), assign_in_background("new:scripted/cid")), ASK)
     world.script("bob", ASK)
     world.script("cid", WORK, says(call("publish", summary="Two.")))
     founded = await world.found("Count")
@@ -224,7 +228,7 @@ async def test_thread_switching_leads_from_a_thread_to_its_agent(world: World) -
 
 async def test_thread_switching_leads_to_the_thread_that_was_asked_for(world: World) -> None:
     first = call("spawn_worker", name="bob", model="scripted/bob")
-    world.script("ada", says(first), says(give("bob")), says(give("bob", "Sort them")), DONE)
+    world.script("ada", says(first), says(assign("bob")), says(assign("bob", "Sort them")), DONE)
     world.script(
         "bob",
         WORK,
@@ -253,17 +257,17 @@ async def test_missing_agent_handling(world: World) -> None:
     )
 
 
-# Ephemeral agents leave and come back; a promoted one stays.
+# Ephemeral agents leave and return; a promoted agent stays.
 
 
 async def test_an_ephemeral_agent_leaves_when_its_task_is_done(world: World) -> None:
-    world.script("ada", says(give()), says(give("bob")), says(call("check_board")), DONE)
+    world.script("ada", says(assign()), says(assign("bob")), says(call("check_board")), DONE)
     world.script("bob", WORK, says(call("publish", summary="Three.")))
     founded = await world.found("Count")
     await world.settle()
 
     goal, _ = await world.board(founded.team.id)
-    bob = await only(world, founded.team.id, "bob")
+    bob = await member_named(world, founded.team.id, "bob")
     told = [t.text for t in await world.turns(goal.id) if t.role == "tool"]
     left = [e.data for e in await world.events(founded.team.id) if e.type == "agent.left"]
     assert bob.doing == "left"
@@ -276,30 +280,30 @@ async def test_an_ephemeral_agent_leaves_when_its_task_is_done(world: World) -> 
 
 
 async def test_an_ephemeral_agent_comes_back_by_resume_and_leaves_again(world: World) -> None:
-    world.script("ada", says(give()), says(give("bob", "Sort", resume="bob")), DONE)
+    world.script("ada", says(assign()), says(assign("bob", "Sort", resume="bob")), DONE)
     world.script("bob", WORK, says(call("publish", summary="One.")), ASK, says(
         call("publish", summary="Two.")))  # fmt: skip
     founded = await world.found("Count")
     await world.settle()
-    bob = await only(world, founded.team.id, "bob")
+    bob = await member_named(world, founded.team.id, "bob")
     assert (bob.doing, bob.agent.retired_at) == ("waiting_for_you", None)
 
-    await answered(world, bob.agent.id, founded)
+    await answer_question_of(world, bob.agent.id, founded)
     _, first, second = await world.board(founded.team.id)
-    after = await only(world, founded.team.id, "bob")
+    after = await member_named(world, founded.team.id, "bob")
     assert after.doing == "left"
     assert (after.agent.created_for, second.assignee_id) == (first.id, first.assignee_id)
 
 
-async def test_an_ephemeral_agent_with_more_to_do_stays_for_it(world: World) -> None:
+async def test_an_ephemeral_agent_stays_while_it_has_more_work(world: World) -> None:
     more = call("create_work_node", task="Sort them", assigned_to="bob")
-    world.script("ada", says(in_background(), more), ASK)
+    world.script("ada", says(assign_in_background(), more), ASK)
     hand_in = says(call("publish", summary="Done."))
     world.script("bob", ASK, WORK, hand_in, WORK, hand_in)
     founded = await world.found("Count")
     await world.settle()
-    bob = await only(world, founded.team.id, "bob")
-    await answered(world, bob.agent.id, founded)
+    bob = await member_named(world, founded.team.id, "bob")
+    await answer_question_of(world, bob.agent.id, founded)
 
     _, first, second = await world.board(founded.team.id)
     left = [e.data["name"] for e in await world.events(founded.team.id) if e.type == "agent.left"]
@@ -311,9 +315,9 @@ async def test_an_ephemeral_agent_with_more_to_do_stays_for_it(world: World) -> 
 async def test_a_promoted_agent_stays_on_the_team(world: World) -> None:
     world.script(
         "ada",
-        says(give()),
+        says(assign()),
         says(call("promote", worker="BOB")),
-        says(give("bob", "Sort them")),
+        says(assign("bob", "Sort them")),
         says(call("promote", worker="bob"), call("promote", worker="nobody")),
         ASK,
     )
@@ -323,7 +327,7 @@ async def test_a_promoted_agent_stays_on_the_team(world: World) -> None:
     await world.settle()
 
     goal, first, second = await world.board(founded.team.id)
-    bob = await only(world, founded.team.id, "bob")
+    bob = await member_named(world, founded.team.id, "bob")
     told = [t.text for t in await world.turns(goal.id) if t.role == "tool"]
     types = [e.type for e in await world.events(founded.team.id)]
     assert (bob.doing, bob.agent.persistent, bob.agent.retired_at) == ("idle", True, None)
@@ -333,9 +337,9 @@ async def test_a_promoted_agent_stays_on_the_team(world: World) -> None:
     assert (types.count("agent.left"), types.count("agent.promoted")) == (1, 1)
 
 
-async def test_a_team_that_is_full_hires_nobody_and_takes_nobody_back(world: World) -> None:
-    world.script("ada", says(give()), says(in_background("new:scripted/cid")), says(
-        give("new:scripted/dot"), give("bob", resume="bob")), ASK)  # fmt: skip
+async def test_a_full_team_hires_no_agent_and_takes_none_back(world: World) -> None:
+    world.script("ada", says(assign()), says(assign_in_background("new:scripted/cid")), says(
+        assign("new:scripted/dot"), assign("bob", resume="bob")), ASK)  # fmt: skip
     world.script("bob", WORK, says(call("publish", summary="One.")))
     world.script("cid", ASK)
     world.script("dot")
@@ -346,4 +350,4 @@ async def test_a_team_that_is_full_hires_nobody_and_takes_nobody_back(world: Wor
     told = [t.text for t in await world.turns(goal.id) if t.role == "tool"]
     full = "The team has 2 members and may have no more."
     assert [text.startswith(full) for text in told] == [False, False, True, True]
-    assert (await only(world, founded.team.id, "bob")).doing == "left"
+    assert (await member_named(world, founded.team.id, "bob")).doing == "left"

@@ -1,4 +1,4 @@
-"""A task for `new:provider/model` makes an agent, with a thread, a row and tools of its own."""
+"""Spawning: a task for `new:provider/model` creates an agent with its own thread and tools."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -17,19 +17,19 @@ from agiraph.services.members.hiring import Hirer
 from agiraph.store import teams, threads
 from agiraph.store.teams import AGENTS
 from agiraph.testing import Says, World, call, says
-from tests.tools.made import made, refused
-from tests.tools.tasks import (
+from tests.tools.delegated_tasks import (
     ASK,
     DONE,
     WORK,
     S,
-    answered,
-    everyone,
-    give,
-    in_background,
-    only,
+    all_members,
+    answer_question_of,
+    assign,
+    assign_in_background,
+    member_named,
     waiting_team,
 )
+from tests.tools.tool_calls import refused, run_calls
 
 
 def hirer(founded: NewTeam, known: Mapping[str, Specialist] | None = None) -> Hirer:
@@ -114,17 +114,17 @@ async def test_invalid_format_is_rejected_with_what_to_write(
         await world.store.write(hiring.resolve, hirer(founded), address)
 
     assert said in str(refusal.value)
-    assert [m.agent for m in await everyone(world, founded.team.id)] == [founded.coordinator]
+    assert [m.agent for m in await all_members(world, founded.team.id)] == [founded.coordinator]
 
 
 async def test_a_rejected_address_reaches_the_model_and_nothing_is_created(world: World) -> None:
-    goal, told = await made(world, give("new:bob"), give("new:nobody/x"))
+    goal, told = await run_calls(world, assign("new:bob"), assign("new:nobody/x"))
 
     assert told[0] == refused(f"new:bob does not name a model: {SUCH_AS}")
     assert told[1].failed
     assert told[1].text.startswith("Nobody can be hired with 'nobody/x': 'nobody/x' is not a model")
     assert [n.id for n in await world.board(goal.team_id)] == [goal.id]
-    assert len(await everyone(world, goal.team_id)) == 1
+    assert len(await all_members(world, goal.team_id)) == 1
 
 
 @pytest.mark.parametrize("how", ["assign_task", "create_work_node", "assign_worker"])
@@ -136,7 +136,7 @@ async def test_agent_creation_is_triggered_by_assignment(world: World, how: str)
         return says(call("assign_worker", node_id=created, worker_id="new:scripted/bob"))
 
     lines: dict[str, list[Says | Callable[[Request], Says]]] = {
-        "assign_task": [says(in_background())],
+        "assign_task": [says(assign_in_background())],
         "create_work_node": [
             says(call("create_work_node", task=task, assigned_to="new:scripted/bob"))
         ],
@@ -148,7 +148,7 @@ async def test_agent_creation_is_triggered_by_assignment(world: World, how: str)
     await world.settle()
 
     goal, task_node = await world.board(founded.team.id)
-    made_one = await only(world, founded.team.id, "bob")
+    made_one = await member_named(world, founded.team.id, "bob")
     assert (task_node.assignee_id, task_node.result) == (made_one.agent.id, "Three.")
     assert (task_node.parent_id, task_node.creator_id) == (goal.id, founded.coordinator.id)
     assert len(bob.requests) == 2
@@ -156,13 +156,15 @@ async def test_agent_creation_is_triggered_by_assignment(world: World, how: str)
     assert [h["name"] for h in hired] == ["coordinator", "bob"]
 
 
-async def test_agents_of_one_model_get_names_of_their_own(world: World) -> None:
-    world.script("ada", says(in_background(), in_background(), in_background()), ASK)
+async def test_agents_of_one_model_get_different_names(world: World) -> None:
+    world.script(
+        "ada", says(assign_in_background(), assign_in_background(), assign_in_background()), ASK
+    )
     world.script("bob", ASK, ASK, ASK)
     founded = await world.found("Count")
     await world.settle()
 
-    names = [m.agent.name for m in await everyone(world, founded.team.id)]
+    names = [m.agent.name for m in await all_members(world, founded.team.id)]
     assert names == ["coordinator", "bob", "bob-2", "bob-3"]
 
 
@@ -170,8 +172,10 @@ async def test_agents_of_one_model_get_names_of_their_own(world: World) -> None:
 
 
 async def test_thread_creation_below_the_parent_s_thread(world: World) -> None:
-    world.script("ada", says(in_background(), in_background("new:scripted/cid")), ASK, DONE)
-    world.script("bob", says(in_background("new:scripted/dot")), ASK)
+    world.script(
+        "ada", says(assign_in_background(), assign_in_background("new:scripted/cid")), ASK, DONE
+    )
+    world.script("bob", says(assign_in_background("new:scripted/dot")), ASK)
     world.script("cid", ASK)
     world.script("dot", ASK)
     founded = await world.found("Count")
@@ -190,7 +194,7 @@ async def test_thread_creation_below_the_parent_s_thread(world: World) -> None:
 
 
 async def test_child_threads_are_persistent_and_keep_counting(world: World) -> None:
-    world.script("ada", says(give()), says(give("new:scripted/cid")), DONE)
+    world.script("ada", says(assign()), says(assign("new:scripted/cid")), DONE)
     world.script("bob", WORK, says(call("publish", summary="One.")))
     world.script("cid", WORK, says(call("publish", summary="Two.")))
     founded = await world.found("Count")
@@ -212,7 +216,7 @@ async def test_child_threads_are_persistent_and_keep_counting(world: World) -> N
 
 
 async def test_metadata_storage_of_a_spawned_agent(world: World) -> None:
-    world.script("ada", says(in_background("new:writer:scripted/bob")), ASK)
+    world.script("ada", says(assign_in_background("new:writer:scripted/bob")), ASK)
     world.script("bob", ASK)
     founded = await world.found("Count")
     await world.settle()
@@ -220,7 +224,7 @@ async def test_metadata_storage_of_a_spawned_agent(world: World) -> None:
 
     goal, task = await world.board(founded.team.id)
     root = await world.thread(goal.id)
-    stored = (await only(world, founded.team.id, "writer")).agent
+    stored = (await member_named(world, founded.team.id, "writer")).agent
     writer = specialists()["writer"]
     assert stored == Agent(
         id=stored.id,
@@ -238,7 +242,7 @@ async def test_metadata_storage_of_a_spawned_agent(world: World) -> None:
 
 
 async def test_task_notification_is_the_first_message_of_a_new_agent(world: World) -> None:
-    world.script("ada", says(give()), DONE)
+    world.script("ada", says(assign()), DONE)
     bob = world.script("bob", WORK, says(call("publish", summary="Three.")))
     founded = await world.found("Count")
     await world.settle()
@@ -277,35 +281,44 @@ async def test_metadata_crud(world: World) -> None:
 
 
 async def test_the_current_task_of_an_agent_follows_its_work(world: World) -> None:
-    world.script("ada", says(in_background()), ASK)
+    world.script("ada", says(assign_in_background()), ASK)
     world.script("bob", ASK, WORK, says(call("publish", summary="Three.")))
     founded = await world.found("Count")
     await world.settle()
     _, task = await world.board(founded.team.id)
-    at_work = await only(world, founded.team.id, "bob")
+    at_work = await member_named(world, founded.team.id, "bob")
     assert at_work.node is not None
     assert (at_work.node.id, at_work.doing) == (task.id, "waiting_for_you")
 
-    await answered(world, at_work.agent.id, founded)
-    after = await only(world, founded.team.id, "bob")
+    await answer_question_of(world, at_work.agent.id, founded)
+    after = await member_named(world, founded.team.id, "bob")
     assert after.node is not None
     assert (after.node.id, after.node.status, after.doing) == (task.id, S.COMPLETED, "left")
 
 
 async def test_session_filtering_lists_the_agents_of_one_team_only(world: World) -> None:
-    world.script("ada", says(in_background()), ASK, says(in_background("new:scripted/cid")), ASK)
+    world.script(
+        "ada",
+        says(assign_in_background()),
+        ASK,
+        says(assign_in_background("new:scripted/cid")),
+        ASK,
+    )
     world.script("bob", ASK)
     world.script("cid", ASK)
     first = await world.found("One")
     await world.settle()
-    world.script("ada", says(in_background("new:scripted/cid")), ASK)
+    world.script("ada", says(assign_in_background("new:scripted/cid")), ASK)
     second = await world.found("Two")
     await world.settle()
 
-    assert [m.agent.name for m in await everyone(world, first.team.id)] == ["coordinator", "bob"]
-    assert [m.agent.name for m in await everyone(world, second.team.id)] == ["coordinator", "cid"]
+    assert [m.agent.name for m in await all_members(world, first.team.id)] == ["coordinator", "bob"]
+    assert [m.agent.name for m in await all_members(world, second.team.id)] == [
+        "coordinator",
+        "cid",
+    ]
     _, task = await world.board(second.team.id)
-    cid = await only(world, second.team.id, "cid")
+    cid = await member_named(world, second.team.id, "cid")
     assert (cid.agent.created_for, cid.agent.team_id) == (task.id, second.team.id)
     with pytest.raises(NotFound):
         await world.store.read(teams.by_name, second.team.id, "bob")
@@ -329,14 +342,14 @@ async def test_foreign_key_constraints_keep_agents_and_threads_on_a_team(world: 
         await world.store.write(
             roster.hire, TeamId("team_0"), name="bob", role="worker", model="scripted/bob"
         )
-    assert [m.agent for m in await everyone(world, founded.team.id)] == [founded.coordinator]
+    assert [m.agent for m in await all_members(world, founded.team.id)] == [founded.coordinator]
 
 
 # Phase 3: agent creation, tool filtering, initial task message; recursion ends at a depth.
 
 
-async def test_tool_filtering_keeps_leading_from_spawned_agents(world: World) -> None:
-    ada = world.script("ada", says(give()), DONE)
+async def test_tool_filtering_keeps_coordinator_tools_from_spawned_agents(world: World) -> None:
+    ada = world.script("ada", says(assign()), DONE)
     bob = world.script("bob", WORK, says(call("publish", summary="Three.")))
     await world.found("Count")
     await world.settle()
@@ -355,7 +368,7 @@ async def test_tool_filtering_keeps_leading_from_spawned_agents(world: World) ->
 
 
 async def test_tool_filtering_by_a_specialist_s_own_list(world: World) -> None:
-    world.script("ada", says(give("new:writer:scripted/bob")), DONE)
+    world.script("ada", says(assign("new:writer:scripted/bob")), DONE)
     bob = world.script("bob", WORK, says(call("publish", summary="Three.")))
     await world.found("Count")
     await world.settle()
@@ -367,7 +380,7 @@ async def test_tool_filtering_by_a_specialist_s_own_list(world: World) -> None:
 
 
 async def test_depth_limits_end_the_recursion_with_what_to_do(world: World) -> None:
-    deeper = says(give("new:scripted/bob"))
+    deeper = says(assign("new:scripted/bob"))
     world.script("ada", deeper, DONE)
     hand_in = says(call("publish", summary="Done."))
     world.script("bob", deeper, deeper, hand_in, hand_in)
@@ -382,7 +395,7 @@ async def test_depth_limits_end_the_recursion_with_what_to_do(world: World) -> N
         "in and suggest it with suggest_next.",
         True,
     )
-    assert {m.agent.name for m in await everyone(world, founded.team.id)} == {
+    assert {m.agent.name for m in await all_members(world, founded.team.id)} == {
         "coordinator",
         "bob",
         "bob-2",

@@ -1,4 +1,4 @@
-"""A task given away is looked at, waited for, waited for so long, or not there."""
+"""The task_output tool: status of a task, waiting with and without a timeout, wrong ids."""
 
 import pytest
 
@@ -6,42 +6,44 @@ from agiraph.domain.work import StopReason
 from agiraph.providers.base import Request
 from agiraph.services.lifecycle import timers
 from agiraph.testing import Says, World, call, says
-from tests.tools.made import Told, made, refused
-from tests.tools.tasks import (
+from tests.tools.delegated_tasks import (
     ASK,
     DONE,
     S,
-    answers,
-    fetch,
-    give,
-    hand_in,
-    id_in,
-    notice,
-    own_question,
+    ask_for_result,
+    assign,
+    completion_notice,
+    coordinators_question,
+    node_id_in,
+    publish,
+    tool_answers,
 )
+from tests.tools.tool_calls import ToolAnswer, refused, run_calls
 
 
-async def test_a_peek_tells_of_the_last_checkpoint_and_what_is_waited_for(world: World) -> None:
-    world.script("ada", says(give(run_in_background=True)), ASK, fetch(), DONE)
+async def test_without_blocking_it_returns_the_last_checkpoint_and_the_wait(world: World) -> None:
+    world.script("ada", says(assign(run_in_background=True)), ASK, ask_for_result(), DONE)
     asks = says(call("checkpoint", summary="Half."), call("ask_human", question="Which?"))
     world.script("bob", asks)
     founded = await world.found("Count")
     await world.settle()
-    question = await own_question(world, founded)
+    question = await coordinators_question(world, founded)
     await world.answer(question, "Go on.")
     await world.settle()
 
     goal, task = await world.board(founded.team.id)
-    assert (await answers(world, goal.id))[2] == Told(
+    assert (await tool_answers(world, goal.id))[2] == ToolAnswer(
         f"Count files ({task.id}) is waiting, with bob. "
         "It waits: asked the human: Which?. Last checkpoint: Half."
     )
 
 
-async def test_blocking_with_a_timeout_gives_up_in_time_and_the_task_goes_on(world: World) -> None:
-    wait = fetch(blocking=True, timeout_ms=60_000)
-    world.script("ada", says(give(run_in_background=True)), wait, fetch(blocking=True), DONE)
-    world.script("bob", ASK, says(call("write_file", path="n", content="3")), hand_in("Three."))
+async def test_blocking_with_a_timeout_ends_in_time_and_the_task_continues(world: World) -> None:
+    wait = ask_for_result(blocking=True, timeout_ms=60_000)
+    world.script(
+        "ada", says(assign(run_in_background=True)), wait, ask_for_result(blocking=True), DONE
+    )
+    world.script("bob", ASK, says(call("write_file", path="n", content="3")), publish("Three."))
     founded = await world.found("Count")
     await world.settle()
     goal, task = await world.board(founded.team.id)
@@ -50,12 +52,12 @@ async def test_blocking_with_a_timeout_gives_up_in_time_and_the_task_goes_on(wor
     world.clock.advance(seconds=59)
     await world.store.write(timers.fire_due)
     await world.settle()
-    assert len(await answers(world, goal.id)) == 1
+    assert len(await tool_answers(world, goal.id)) == 1
 
     world.clock.advance(seconds=1)
     await world.store.write(timers.fire_due)
     await world.settle()
-    [late] = (await answers(world, goal.id))[1:]
+    [late] = (await tool_answers(world, goal.id))[1:]
     assert late.text.startswith(f"The time is over. Count files ({task.id}) is ")
     assert late.text.endswith("It goes on; ask again later.")
     assert not (await world.node(task.id)).status.is_final
@@ -63,14 +65,14 @@ async def test_blocking_with_a_timeout_gives_up_in_time_and_the_task_goes_on(wor
     [question] = await world.questions(founded.team.id)
     await world.answer(question, "All.")
     await world.settle()
-    assert "--- RESULT ---\nThree." in (await answers(world, goal.id))[2].text
+    assert "--- RESULT ---\nThree." in (await tool_answers(world, goal.id))[2].text
     assert (await world.node(goal.id)).status is S.COMPLETED
 
 
 async def test_a_result_that_comes_in_time_is_not_followed_by_a_timeout(world: World) -> None:
-    wait = fetch(blocking=True, timeout_ms=60_000)
-    ada = world.script("ada", says(give(run_in_background=True)), wait, ASK, DONE)
-    world.script("bob", ASK, says(call("write_file", path="n", content="3")), hand_in("Three."))
+    wait = ask_for_result(blocking=True, timeout_ms=60_000)
+    ada = world.script("ada", says(assign(run_in_background=True)), wait, ASK, DONE)
+    world.script("bob", ASK, says(call("write_file", path="n", content="3")), publish("Three."))
     founded = await world.found("Count")
     await world.settle()
     [question] = await world.questions(founded.team.id)
@@ -81,58 +83,58 @@ async def test_a_result_that_comes_in_time_is_not_followed_by_a_timeout(world: W
     await world.settle()
 
     goal, _ = await world.board(founded.team.id)
-    told = await answers(world, goal.id)
+    told = await tool_answers(world, goal.id)
     assert ["RESULT" in t.text for t in told] == [False, True]
     assert len(ada.requests) == 3
 
 
-async def test_a_failed_agent_is_told_as_a_failure_whether_waited_for_or_fetched(
+async def test_a_failed_task_is_reported_as_a_failure_with_and_without_blocking(
     world: World,
 ) -> None:
-    world.script("ada", says(give()), fetch(), fetch(blocking=True), DONE)
+    world.script("ada", says(assign()), ask_for_result(), ask_for_result(blocking=True), DONE)
     world.script("bob", says(), says(), says())
     founded = await world.found("Count")
     await world.settle()
 
     goal, task = await world.board(founded.team.id)
-    waited, peeked, blocked = (await answers(world, goal.id))[:3]
+    waited, peeked, blocked = (await tool_answers(world, goal.id))[:3]
     why = "The model said nothing, 3 times running."
     assert (task.status, task.stop_reason) == (S.FAILED, StopReason.SILENT)
-    assert waited == refused(notice(task.id, why, "failed (silent)"))
+    assert waited == refused(completion_notice(task.id, why, "failed (silent)"))
     assert peeked == blocked
     assert peeked.failed
     assert peeked.text.startswith("[Task] bob could not do a task of yours.")
     assert goal.status is S.COMPLETED
 
 
-async def test_an_unknown_id_is_refused_with_where_to_find_the_right_one(world: World) -> None:
+async def test_an_unknown_id_is_refused_with_where_to_find_ids(world: World) -> None:
     other = await world.found("Another team's", start=True, model="scripted/eve")
     world.script("eve", ASK)
     await world.settle()
     assert other.node is not None
     unknown = ["node_0", other.node.id, "%%%%", "____", " ", ""]
-    _, told = await made(world, *[call("task_output", id=name) for name in unknown])
+    _, told = await run_calls(world, *[call("task_output", id=name) for name in unknown])
 
     known = "check_board lists them with their ids."
     assert told == [refused(f"There is no node {name!r}. {known}") for name in unknown]
 
 
-async def test_a_task_is_found_by_the_tail_of_its_id(world: World) -> None:
+async def test_a_task_is_found_by_the_end_of_its_id(world: World) -> None:
     def tail(request: Request) -> Says:
         said = "\n".join(turn.text for turn in request.transcript.spoken())
-        return says(call("task_output", id=f" {id_in(said)[-8:]} "))
+        return says(call("task_output", id=f" {node_id_in(said)[-8:]} "))
 
-    world.script("ada", says(give()), tail, DONE)
-    world.script("bob", says(call("write_file", path="n", content="3")), hand_in("Three."))
+    world.script("ada", says(assign()), tail, DONE)
+    world.script("bob", says(call("write_file", path="n", content="3")), publish("Three."))
     founded = await world.found("Count")
     await world.settle()
 
     goal, task = await world.board(founded.team.id)
-    fetched = (await answers(world, goal.id))[1]
-    assert (id_in(fetched.text), fetched.failed) == (task.id, False)
+    fetched = (await tool_answers(world, goal.id))[1]
+    assert (node_id_in(fetched.text), fetched.failed) == (task.id, False)
 
 
-async def test_nobody_waits_for_their_own_work_or_in_a_circle(world: World) -> None:
+async def test_waiting_for_ones_own_work_or_in_a_cycle_is_refused(world: World) -> None:
     def on_the_goal(request: Request) -> Says:
         return says(call("task_output", id=goal_id(), blocking=True))
 
@@ -140,16 +142,16 @@ async def test_nobody_waits_for_their_own_work_or_in_a_circle(world: World) -> N
         assert founded.node is not None
         return founded.node.id
 
-    world.script("ada", on_the_goal, says(give()), DONE)
-    world.script("bob", on_the_goal, hand_in("Never mind."))
+    world.script("ada", on_the_goal, says(assign()), DONE)
+    world.script("bob", on_the_goal, publish("Never mind."))
     founded = await world.found("Count")
     await world.settle()
 
     goal, task = await world.board(founded.team.id)
-    assert (await answers(world, goal.id))[0] == refused(
+    assert (await tool_answers(world, goal.id))[0] == refused(
         "That is your own work; nobody else will end it."
     )
-    assert (await answers(world, task.id))[0] == refused(
+    assert (await tool_answers(world, task.id))[0] == refused(
         f"{goal.id} needs or waits for your own work, so neither would ever end. Go on without "
         "it, or hand in what you have first."
     )
@@ -158,17 +160,17 @@ async def test_nobody_waits_for_their_own_work_or_in_a_circle(world: World) -> N
 
 @pytest.mark.parametrize("timeout", [0, -1, 10**12, "soon"])
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_a_timeout_that_makes_no_sense_is_refused(world: World, timeout: object) -> None:
-    _, [told] = await made(world, call("task_output", id="node_1", timeout_ms=timeout))
+async def test_an_invalid_timeout_is_refused(world: World, timeout: object) -> None:
+    _, [told] = await run_calls(world, call("task_output", id="node_1", timeout_ms=timeout))
 
     assert told.failed
     assert told.text.startswith("task_output: 'timeout_ms' is wrong (Input should be ")
     assert told.text.endswith("It takes: id, blocking (optional), timeout_ms (optional).")
 
 
-async def test_a_message_ends_a_wait_for_a_task_and_the_result_still_comes(world: World) -> None:
-    ada = world.script("ada", says(give()), fetch(blocking=True), DONE)
-    world.script("bob", ASK, says(call("write_file", path="n", content="3")), hand_in("Three."))
+async def test_a_message_ends_a_wait_for_a_task_and_the_result_still_arrives(world: World) -> None:
+    ada = world.script("ada", says(assign()), ask_for_result(blocking=True), DONE)
+    world.script("bob", ASK, says(call("write_file", path="n", content="3")), publish("Three."))
     founded = await world.found("Count")
     await world.settle()
     await world.say(founded.coordinator.id, "Still there?", team_id=founded.team.id)
@@ -188,9 +190,9 @@ async def test_a_message_ends_a_wait_for_a_task_and_the_result_still_comes(world
     assert "--- RESULT ---\nThree." in ada.heard
 
 
-async def test_an_interrupted_wait_with_a_timeout_says_what_it_was_for(world: World) -> None:
-    wait = fetch(blocking=True, timeout_ms=60_000)
-    ada = world.script("ada", says(give(run_in_background=True)), wait, DONE)
+async def test_an_interrupted_wait_with_a_timeout_names_the_task(world: World) -> None:
+    wait = ask_for_result(blocking=True, timeout_ms=60_000)
+    ada = world.script("ada", says(assign(run_in_background=True)), wait, DONE)
     world.script("bob", ASK)
     founded = await world.found("Count")
     await world.settle()

@@ -1,4 +1,4 @@
-"""The web tools, as a model sees them."""
+"""Web tools: the answers that a model gets."""
 
 import re
 from collections.abc import AsyncIterator
@@ -18,8 +18,8 @@ from tests.web.sites import Site, fetcher, html, response, site
 LONG = " ".join(f"word{n}" for n in range(10_000))
 
 
-class Crowded:
-    """An engine that takes no more questions."""
+class OverloadedEngine:
+    """A search engine that refuses every query."""
 
     name = "crowded"
 
@@ -28,7 +28,7 @@ class Crowded:
 
 
 @pytest.fixture
-async def there() -> AsyncIterator[Site]:
+async def web_site() -> AsyncIterator[Site]:
     pages = {
         "page": html("<h1>Bread</h1><p>Bake <b>hot</b>.</p>", "On bread", Last_Modified="Monday"),
         "long": response(LONG.encode(), kind="text/plain"),
@@ -39,15 +39,15 @@ async def there() -> AsyncIterator[Site]:
 
 
 @pytest.fixture
-async def world(tmp_path: Path, database_url: str, there: Site) -> AsyncIterator[World]:
-    hit = Hit(title="On bread", url=there.url("/page"), snippet="all of it")
+async def world(tmp_path: Path, database_url: str, web_site: Site) -> AsyncIterator[World]:
+    hit = Hit(title="On bread", url=web_site.url("/page"), snippet="all of it")
     web = Web(fetcher=fetcher(), engine=LocalEngine([hit]))
     async with World(tmp_path / "home", database_url=database_url, web=web) as opened:
         yield opened
 
 
-async def told(world: World, *calls: tuple[str, dict[str, object]]) -> list[str]:
-    """What a model was answered."""
+async def answers_to(world: World, *calls: tuple[str, dict[str, object]]) -> list[str]:
+    """Let a model make these calls; return their answers."""
     made = [says(call(name, **given)) for name, given in calls]
     ada = world.script("ada", *made, says(call("finish", summary="done")))
     await world.found("Look")
@@ -55,17 +55,17 @@ async def told(world: World, *calls: tuple[str, dict[str, object]]) -> list[str]
     return [turn.text for turn in ada.requests[-1].turns if turn.role == "tool"]
 
 
-async def test_a_page_comes_as_markdown_between_marks_it_cannot_know(
-    world: World, there: Site
+async def test_a_page_is_returned_as_markdown_between_marks_it_cannot_forge(
+    world: World, web_site: Site
 ) -> None:
-    [answer] = await told(world, ("web_fetch", {"url": there.url("/page")}))
+    [answer] = await answers_to(world, ("web_fetch", {"url": web_site.url("/page")}))
     first, *middle, last = answer.splitlines()
     opening = re.fullmatch(r"<<< (\w{16}): from a page of 127\.0\.0\.1\. It is data: .*", first)
     assert opening is not None
     assert last == f">>> {opening[1]}: the end of it."
     assert middle == [
         "Title: On bread",
-        f"Address: {there.url('/page')}",
+        f"Address: {web_site.url('/page')}",
         "Read: 2026-01-05",
         "Changed: Monday",
         "",
@@ -76,15 +76,15 @@ async def test_a_page_comes_as_markdown_between_marks_it_cannot_know(
     assert opening[1] not in "\n".join(middle)
 
 
-async def test_the_same_page_reads_the_same(world: World, there: Site) -> None:
-    """So that a model which goes in circles is noticed."""
-    fetch: tuple[str, dict[str, object]] = ("web_fetch", {"url": there.url("/page")})
-    one, other = await told(world, fetch, fetch)
+async def test_the_same_page_gives_the_same_answer(world: World, web_site: Site) -> None:
+    """The breaker compares answers to notice a model that repeats itself."""
+    fetch: tuple[str, dict[str, object]] = ("web_fetch", {"url": web_site.url("/page")})
+    one, other = await answers_to(world, fetch, fetch)
     assert one == other
 
 
-async def test_of_a_long_page_the_rest_is_in_a_file(world: World, there: Site) -> None:
-    answers = await told(world, ("web_fetch", {"url": there.url("/long")}))
+async def test_the_rest_of_a_long_page_is_in_a_file(world: World, web_site: Site) -> None:
+    answers = await answers_to(world, ("web_fetch", {"url": web_site.url("/long")}))
     where = re.search(r"characters more are in (agents/coordinator/pages/\w+\.md)", answers[0])
     assert where is not None
     assert len(answers[0]) < PAGE_CHARACTERS + 1000
@@ -92,31 +92,35 @@ async def test_of_a_long_page_the_rest_is_in_a_file(world: World, there: Site) -
     assert LONG in (team / where[1]).read_text()
 
 
-async def test_a_page_that_was_read_can_be_found_again(world: World, there: Site) -> None:
-    await told(world, ("web_fetch", {"url": there.url("/page")}))
+async def test_a_page_that_was_read_is_found_again_in_the_knowledge(
+    world: World, web_site: Site
+) -> None:
+    await answers_to(world, ("web_fetch", {"url": web_site.url("/page")}))
     [team] = (world.path / "teams").iterdir()
     found: list[Passage] = await world.store.read(
         passages.find, "bread", team_id=team.name, owner="x"
     )
-    assert [(p.kind, p.ref, p.tainted) for p in found] == [("page", there.url("/page"), True)]
+    assert [(p.kind, p.ref, p.tainted) for p in found] == [("page", web_site.url("/page"), True)]
 
 
-async def test_a_search_gives_titles_addresses_and_a_few_words(world: World, there: Site) -> None:
-    answers = await told(
+async def test_a_search_returns_titles_addresses_and_snippets(world: World, web_site: Site) -> None:
+    answers = await answers_to(
         world, ("web_search", {"query": "bread"}), ("web_search", {"query": "nothing"})
     )
     assert answers[0].splitlines()[1:-1] == [
         "1. On bread",
-        f"   {there.url('/page')}",
+        f"   {web_site.url('/page')}",
         "   all of it",
     ]
     assert answers[1] == "Nothing was found. Try fewer or other words."
 
 
-async def test_what_goes_wrong_is_told_to_the_model(world: World, there: Site) -> None:
-    answers = await told(
+async def test_failures_of_web_tools_are_answered_to_the_model(
+    world: World, web_site: Site
+) -> None:
+    answers = await answers_to(
         world,
-        ("web_fetch", {"url": there.url("/file")}),
+        ("web_fetch", {"url": web_site.url("/file")}),
         ("web_fetch", {"url": "http://169.254.169.254/latest"}),
         ("web_fetch", {"url": ""}),
         ("web_search", {"query": "x" * 401}),
@@ -129,11 +133,11 @@ async def test_what_goes_wrong_is_told_to_the_model(world: World, there: Site) -
 
 async def test_without_an_engine_the_model_is_told_what_to_set(tmp_path: Path) -> None:
     async with World(tmp_path / "home") as world:
-        [answer] = await told(world, ("web_search", {"query": "bread"}))
+        [answer] = await answers_to(world, ("web_search", {"query": "bread"}))
     assert answer.startswith("No search engine is set up. Set one of BRAVE_API_KEY")
 
 
-async def test_a_crowded_engine_is_told_plainly(tmp_path: Path) -> None:
-    async with World(tmp_path / "home", web=Web(engine=Crowded())) as world:
-        [answer] = await told(world, ("web_search", {"query": "bread"}))
+async def test_an_overloaded_search_engine_is_reported(tmp_path: Path) -> None:
+    async with World(tmp_path / "home", web=Web(engine=OverloadedEngine())) as world:
+        [answer] = await answers_to(world, ("web_search", {"query": "bread"}))
     assert answer == "The search engine (crowded) takes no more questions now."

@@ -1,4 +1,4 @@
-"""Handing in publishes what there is and ends the node; a checkpoint only says where one stands."""
+"""finish, publish and checkpoint: the first two publish and end the node."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from agiraph.services.lifecycle import teams
 from agiraph.services.members import roster
 from agiraph.store.tx import Tx
 from agiraph.testing import World, call, says
-from tests.tools.made import Told, folder, made, refused
+from tests.tools.tool_calls import ToolAnswer, node_folder, refused, run_calls
 
 
 async def test_finish_publishes_ends_the_node_and_completes_a_finite_team(world: World) -> None:
@@ -40,7 +40,7 @@ async def test_finish_publishes_ends_the_node_and_completes_a_finite_team(world:
     assert [e.type for e in await world.events(founded.team.id)][-1] == "team.completed"
 
 
-async def test_publish_ends_a_worker_s_node_and_nothing_more(world: World) -> None:
+async def test_publish_ends_only_the_workers_node(world: World) -> None:
     def give(tx: Tx) -> str:
         founded = teams.create(
             tx, owner_id=OWNER, goal="Help", model="scripted/ada", start=False, learns=False
@@ -64,8 +64,8 @@ async def test_publish_ends_a_worker_s_node_and_nothing_more(world: World) -> No
     assert "team.completed" not in [e.type for e in await world.events(team_id)]
 
 
-async def test_a_checkpoint_is_kept_and_shown_while_the_work_goes_on(world: World) -> None:
-    goal, told = await made(
+async def test_a_checkpoint_is_stored_and_emitted_while_the_work_continues(world: World) -> None:
+    goal, told = await run_calls(
         world,
         call("checkpoint", summary="Half of it."),
         call("checkpoint", summary="Most of it."),
@@ -73,7 +73,7 @@ async def test_a_checkpoint_is_kept_and_shown_while_the_work_goes_on(world: Worl
 
     events = await world.events(goal.team_id)
     shown = [e.data for e in events if e.type == "node.checkpoint"]
-    assert told == [Told("Noted."), Told("Noted.")]
+    assert told == [ToolAnswer("Noted."), ToolAnswer("Noted.")]
     assert (goal.checkpoint, goal.result) == ("Most of it.", "done")
     assert shown == [
         {"node_id": goal.id, "summary": "Half of it."},
@@ -82,8 +82,8 @@ async def test_a_checkpoint_is_kept_and_shown_while_the_work_goes_on(world: Worl
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_handing_in_without_words_is_refused_and_the_work_goes_on(world: World) -> None:
-    goal, told = await made(
+async def test_finish_without_a_summary_is_refused_and_the_work_continues(world: World) -> None:
+    goal, told = await run_calls(
         world, call("finish", summary=""), call("finish"), call("publish", summary="x")
     )
 
@@ -97,7 +97,7 @@ async def test_handing_in_without_words_is_refused_and_the_work_goes_on(world: W
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_what_cannot_be_published_is_told_before_anything_is_lost(world: World) -> None:
+async def test_a_result_that_cannot_be_published_is_refused_and_kept(world: World) -> None:
     world.script(
         "ada",
         says(call("write_file", path="_manifest.json", content="{}")),
@@ -114,7 +114,7 @@ async def test_what_cannot_be_published_is_told_before_anything_is_lost(world: W
         "scratch/_manifest.json has a name that publishing needs; remove it or rename it."
     )
     assert (goal.result, world.published(goal)) == ("now", {"mine.json": "{}"})
-    assert sorted(file.name for file in folder(world, goal).iterdir()) == [
+    assert sorted(file.name for file in node_folder(world, goal).iterdir()) == [
         "_refs.json",
         "_spec.md",
         "published",

@@ -1,4 +1,4 @@
-"""Sites: small web servers on loopback that behave as they are told, and note who came."""
+"""Sites: small scripted web servers on loopback that record their requests."""
 
 import asyncio
 import contextlib
@@ -16,28 +16,28 @@ from agiraph.web.fetch import Fetcher, Limits
 Handler = Callable[[asyncio.StreamWriter], Awaitable[None]]
 
 connected: list[Any] = []
-"""Every address that a socket of this process was connected to while somebody listened."""
-_listening = False
+"""The addresses that sockets of this process were connected to during a recording."""
+_is_recording = False
 
 
-def _hear(event: str, arguments: tuple[Any, ...]) -> None:
-    if _listening and event == "socket.connect":
+def _record_connection(event: str, arguments: tuple[Any, ...]) -> None:
+    if _is_recording and event == "socket.connect":
         connected.append(arguments[1])
 
 
-sys.addaudithook(_hear)
+sys.addaudithook(_record_connection)
 
 
 @contextlib.contextmanager
-def listening() -> Iterator[list[Any]]:
-    """The addresses that sockets are connected to meanwhile, seen where sockets are made."""
-    global _listening
+def recording_connections() -> Iterator[list[Any]]:
+    """Record the addresses that sockets are connected to in the block, with an audit hook."""
+    global _is_recording
     connected.clear()
-    _listening = True
+    _is_recording = True
     try:
         yield connected
     finally:
-        _listening = False
+        _is_recording = False
 
 
 def response(
@@ -55,13 +55,13 @@ def html(text: str, title: str = "A page", **headers: str) -> bytes:
     return response(page.encode(), **headers)
 
 
-def to(location: str, status: str = "302 Found") -> bytes:
+def redirect_to(location: str, status: str = "302 Found") -> bytes:
     return response(status=status, Location=location)
 
 
 @dataclass
 class Site:
-    """Pages by path; a page is bytes, or a handler for what bytes cannot do."""
+    """Pages by path; a page is the bytes of a response, or a handler that writes one."""
 
     pages: dict[str, bytes | Handler] = field(default_factory=dict[str, bytes | Handler])
     requests: list[str] = field(default_factory=list[str])
@@ -96,7 +96,7 @@ class Site:
 
 @contextlib.asynccontextmanager
 async def site(**pages: bytes | Handler) -> AsyncIterator[Site]:
-    """A site on a free port of loopback, for as long as the block lasts."""
+    """Serve a site on a free loopback port during the block."""
     opened = Site({f"/{name}": page for name, page in pages.items()})
     server = await asyncio.start_server(opened.serve, "127.0.0.1", 0)
     opened.port = server.sockets[0].getsockname()[1]
@@ -111,7 +111,7 @@ async def site(**pages: bytes | Handler) -> AsyncIterator[Site]:
 
 
 def fetcher(*, also: tuple[str, ...] = ("127.0.0.1",), **limits: Any) -> Fetcher:
-    """A fetcher that may speak to loopback, because a test says so."""
+    """Return a fetcher that may connect to loopback."""
     return Fetcher(policy=AddressPolicy(also_allowed=frozenset(also)), limits=Limits(**limits))
 
 
@@ -120,7 +120,7 @@ def zipped(text: bytes) -> bytes:
 
 
 def bomb(megabytes: int) -> bytes:
-    """So many megabytes of zeros, packed into about a thousandth of that."""
+    """Return a response with this many megabytes of zeros, compressed to about a thousandth."""
     packer = zlib.compressobj(9, zlib.DEFLATED, zlib.MAX_WBITS | 16)
     packed = b"".join(packer.compress(bytes(2**20)) for _ in range(megabytes)) + packer.flush()
     return response(packed, kind="text/plain", Content_Encoding="gzip")

@@ -1,11 +1,11 @@
-"""No socket is ever opened to a machine that is not in the public internet."""
+"""Addresses: no socket is opened to a machine outside the public internet."""
 
 import pytest
 
 from agiraph.domain.errors import Refused
 from agiraph.web.addresses import AddressPolicy, is_public, parse
 from agiraph.web.fetch import Fetcher, Limits
-from tests.web.sites import fetcher, listening, site, to
+from tests.web.sites import fetcher, recording_connections, redirect_to, site
 
 LOOPBACK = [
     "http://127.0.0.1/",
@@ -109,7 +109,7 @@ METADATA = [
     "http://169.254.170.2/v2/credentials",
     "http://169.254.169.123/",
 ]
-ELSEWHERE = [
+MULTICAST_AND_RESERVED = [
     "http://224.0.0.1/",
     "http://224.0.1.1/",
     "http://239.255.255.250/",
@@ -159,26 +159,26 @@ NOT_WEB = [
     "http://a%00.example/",
     "http://" + "a" * 3000,
 ]
-FORMS = LOOPBACK + PRIVATE + METADATA + ELSEWHERE + NOT_WEB
+FORBIDDEN_URLS = LOOPBACK + PRIVATE + METADATA + MULTICAST_AND_RESERVED + NOT_WEB
 
 
-def test_there_are_enough_forms() -> None:
-    assert len(set(FORMS)) == len(FORMS) >= 120
+def test_there_are_at_least_120_forbidden_urls() -> None:
+    assert len(set(FORBIDDEN_URLS)) == len(FORBIDDEN_URLS) >= 120
 
 
-async def test_no_form_of_a_url_opens_a_socket_to_a_machine_that_is_not_public() -> None:
+async def test_no_forbidden_url_opens_a_socket() -> None:
     plain = Fetcher(limits=Limits(timeout_s=5))
-    with listening() as connected:
-        for form in FORMS:
+    with recording_connections() as connected:
+        for form in FORBIDDEN_URLS:
             with pytest.raises(Refused):
                 await plain.fetch(form)
     assert [address for address in connected if not is_public(str(address[0]))] == []
     assert connected == []
 
 
-async def test_the_socket_layer_is_really_watched() -> None:
+async def test_the_recording_of_connections_works() -> None:
     async with site(page=b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok") as opened:
-        with listening() as connected:
+        with recording_connections() as connected:
             await fetcher().fetch(opened.url("/page"))
     assert connected == [("127.0.0.1", opened.port)]
 
@@ -187,23 +187,23 @@ PUBLIC = ("93.184.215.14", "8.8.8.8", "2606:4700:4700::1111", "::ffff:8.8.8.8", 
 
 
 @pytest.mark.parametrize("address", PUBLIC)
-def test_a_public_machine_is_public(address: str) -> None:
+def test_a_public_address_is_public(address: str) -> None:
     assert is_public(address)
 
 
-async def test_the_answer_of_one_look_up_counts_to_the_end() -> None:
-    """A name that turns into another machine after it was looked at leads nowhere new."""
+async def test_a_host_is_resolved_once_so_dns_rebinding_fails() -> None:
+    """The second answer of the resolver is never used."""
     async with site(page=b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nsecret") as opened:
         answers = [["203.0.113.9"], ["127.0.0.1"]]
         asked: list[str] = []
 
-        async def flips(host: str, port: int) -> list[str]:
+        async def resolve_differently(host: str, port: int) -> list[str]:
             asked.append(host)
             return answers[min(len(asked), 2) - 1]
 
-        # The first answer is refused by itself; let it pass for once, so that the second matters.
-        policy = AddressPolicy(resolve=flips, also_allowed=frozenset({"203.0.113.9"}))
-        with listening() as connected, pytest.raises(Refused):
+        # Allow the first answer, which would be refused otherwise, so that only the second matters.
+        policy = AddressPolicy(resolve=resolve_differently, also_allowed=frozenset({"203.0.113.9"}))
+        with recording_connections() as connected, pytest.raises(Refused):
             await Fetcher(policy=policy, limits=Limits(timeout_s=1)).fetch(
                 opened.url("/page", "rebind.test")
             )
@@ -216,12 +216,15 @@ async def test_a_name_with_one_private_address_among_public_ones_is_refused() ->
     async def both(host: str, port: int) -> list[str]:
         return ["93.184.215.14", "10.0.0.1"]
 
-    with listening() as connected, pytest.raises(Refused, match=r"leads to 10\.0\.0\.1"):
+    with (
+        recording_connections() as connected,
+        pytest.raises(Refused, match=r"leads to 10\.0\.0\.1"),
+    ):
         await Fetcher(policy=AddressPolicy(resolve=both)).fetch("http://both.test/")
     assert connected == []
 
 
-HOPS = (
+REDIRECTS = (
     "http://169.254.169.254/latest/",
     "http://10.0.0.1/",
     "http://[::1]/",
@@ -233,41 +236,41 @@ HOPS = (
 )
 
 
-@pytest.mark.parametrize("hop", HOPS)
-async def test_every_redirect_is_looked_at_like_the_first_address(hop: str) -> None:
-    async with site(start=to("/next"), next=to(hop)) as opened:
-        with listening() as connected, pytest.raises(Refused):
+@pytest.mark.parametrize("hop", REDIRECTS)
+async def test_every_redirect_is_checked_like_the_first_address(hop: str) -> None:
+    async with site(start=redirect_to("/next"), next=redirect_to(hop)) as opened:
+        with recording_connections() as connected, pytest.raises(Refused):
             await fetcher().fetch(opened.url("/start"))
     assert {address[:2] for address in connected} == {("127.0.0.1", opened.port)}
 
 
-async def test_a_redirect_to_another_name_is_looked_up_and_judged_anew() -> None:
+async def test_a_redirect_to_another_host_is_resolved_and_checked() -> None:
     async def resolve(host: str, port: int) -> list[str]:
         return {"good.test": ["127.0.0.1"], "evil.test": ["127.0.0.2"]}[host]
 
     async with site(start=b"") as opened:
-        opened.pages["/start"] = to(f"http://evil.test:{opened.port}/x")
+        opened.pages["/start"] = redirect_to(f"http://evil.test:{opened.port}/x")
         policy = AddressPolicy(resolve=resolve, also_allowed=frozenset({"127.0.0.1"}))
-        with listening() as connected, pytest.raises(Refused, match=r"127\.0\.0\.2"):
+        with recording_connections() as connected, pytest.raises(Refused, match=r"127\.0\.0\.2"):
             await Fetcher(policy=policy).fetch(opened.url("/start", "good.test"))
     assert {address[0] for address in connected} == {"127.0.0.1"}
 
 
-async def test_a_chain_of_redirects_ends() -> None:
-    async with site(round=to("/round")) as opened:
+async def test_a_chain_of_redirects_is_limited() -> None:
+    async with site(round=redirect_to("/round")) as opened:
         with pytest.raises(Refused, match="more than 5 times"):
             await fetcher().fetch(opened.url("/round"))
         assert len(opened.requests) == 6
 
 
-async def test_the_runtimes_own_port_is_not_opened() -> None:
+async def test_the_runtimes_own_port_is_refused() -> None:
     policy = AddressPolicy(refused_ports=frozenset({8717}), also_allowed=frozenset({"127.0.0.1"}))
-    with listening() as connected, pytest.raises(Refused, match="own"):
+    with recording_connections() as connected, pytest.raises(Refused, match="own"):
         await Fetcher(policy=policy).fetch("http://127.0.0.1:8717/api/teams")
     assert connected == []
 
 
-async def test_an_unknown_host_is_told_plainly() -> None:
+async def test_an_unknown_host_is_reported() -> None:
     async def nothing(host: str, port: int) -> list[str]:
         raise OSError("Name or service not known")
 
@@ -275,5 +278,5 @@ async def test_an_unknown_host_is_told_plainly() -> None:
         await Fetcher(policy=AddressPolicy(resolve=nothing)).fetch("http://nowhere.test/")
 
 
-def test_a_fragment_stays_here() -> None:
+def test_the_fragment_of_a_url_is_not_sent() -> None:
     assert str(parse("https://example.com/a?b=1#secret")) == "https://example.com/a?b=1"

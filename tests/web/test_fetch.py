@@ -1,4 +1,4 @@
-"""Fetching: what comes back, what is taken of it, and what is told when nothing comes."""
+"""Fetching pages: redirects, compression, limits, timeouts and errors."""
 
 import asyncio
 import resource
@@ -8,18 +8,18 @@ import pytest
 
 from agiraph.domain.errors import Refused
 from agiraph.web.page import read
-from tests.web.sites import bomb, fetcher, html, response, site, to, unused_port, zipped
+from tests.web.sites import bomb, fetcher, html, redirect_to, response, site, unused_port, zipped
 
 
-async def test_a_page_comes_back_with_its_final_address() -> None:
-    async with site(old=to("/new"), new=html("<h1>Hello</h1>")) as opened:
+async def test_a_page_is_returned_with_its_final_address() -> None:
+    async with site(old=redirect_to("/new"), new=html("<h1>Hello</h1>")) as opened:
         got = await fetcher().fetch(opened.url("/old#part"))
     assert (got.url, got.media_type) == (opened.url("/new"), "text/html")
     assert b"Hello" in got.body
 
 
-async def test_nothing_of_ours_is_sent_along(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No cookie is kept from one request to the next, and no proxy is asked."""
+async def test_no_cookies_credentials_or_proxies_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No cookie is kept between requests, and the proxies of the environment are ignored."""
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{unused_port()}")
     monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{unused_port()}")
     first = response(status="302 Found", Location="/second", Set_Cookie="id=secret")
@@ -31,7 +31,7 @@ async def test_nothing_of_ours_is_sent_along(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "raw"])
-async def test_a_packed_page_is_unpacked(encoding: str) -> None:
+async def test_a_compressed_page_is_decompressed(encoding: str) -> None:
     text = b"<p>hello</p>" * 1000
     bits = {"gzip": 31, "deflate": 15, "raw": -15}[encoding]
     packer = zlib.compressobj(9, zlib.DEFLATED, bits)
@@ -42,8 +42,8 @@ async def test_a_packed_page_is_unpacked(encoding: str) -> None:
     assert got.body == text
 
 
-async def test_a_gzip_bomb_costs_neither_memory_nor_time() -> None:
-    async with site(bomb=bomb(1024)) as opened:  # a gigabyte out of one megabyte
+async def test_a_gzip_bomb_is_refused_without_using_memory() -> None:
+    async with site(bomb=bomb(1024)) as opened:  # one megabyte that decompresses to a gigabyte
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         with pytest.raises(Refused, match="grows more than 100 times"):
             await fetcher().fetch(opened.url("/bomb"))
@@ -51,13 +51,13 @@ async def test_a_gzip_bomb_costs_neither_memory_nor_time() -> None:
     assert grown < 64 * 1024  # KiB
 
 
-async def test_what_unpacks_to_more_than_we_take_is_cut() -> None:
+async def test_a_page_that_decompresses_to_too_much_is_cut() -> None:
     async with site(page=zipped(b"".join(b"%d " % n for n in range(400_000)))) as opened:
         got = await fetcher(decoded_bytes=2**20).fetch(opened.url("/page"))
     assert (len(got.body), got.is_cut) == (2**20, True)
 
 
-async def test_a_body_without_end_is_given_up() -> None:
+async def test_an_endless_body_is_refused() -> None:
     async def endless(writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n")
         while True:
@@ -69,7 +69,7 @@ async def test_a_body_without_end_is_given_up() -> None:
             await fetcher().fetch(opened.url("/endless"))
 
 
-async def test_a_body_that_comes_in_drops_runs_out_of_time() -> None:
+async def test_a_body_that_stalls_runs_into_the_timeout() -> None:
     async def slow(writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n")
         await writer.drain()
@@ -80,17 +80,17 @@ async def test_a_body_that_comes_in_drops_runs_out_of_time() -> None:
             await fetcher(timeout_s=0.2).fetch(opened.url("/slow"))
 
 
-async def test_time_is_counted_over_all_redirects() -> None:
+async def test_the_timeout_covers_all_redirects() -> None:
     async def stalls(writer: asyncio.StreamWriter) -> None:
         await asyncio.Event().wait()
 
-    async with site(a=to("/b"), b=to("/c"), c=stalls) as opened:
+    async with site(a=redirect_to("/b"), b=redirect_to("/c"), c=stalls) as opened:
         with pytest.raises(Refused, match="did not answer within"):
             await fetcher(timeout_s=0.2).fetch(opened.url("/a"))
 
 
 @pytest.mark.parametrize("depth", [100, 1_000_000])
-async def test_deep_json_is_only_text(depth: int) -> None:
+async def test_deeply_nested_json_is_returned_as_text(depth: int) -> None:
     deep = b"[" * depth + b"]" * depth
     async with site(data=response(deep, kind="application/json")) as opened:
         page = await read(await fetcher().fetch(opened.url("/data")))
@@ -106,7 +106,7 @@ async def test_deep_json_is_only_text(depth: int) -> None:
         ("application/octet-stream", "which is not text"),
     ],
 )
-async def test_what_is_no_text_is_refused_kindly(kind: str, says: str) -> None:
+async def test_a_response_that_is_not_text_is_refused(kind: str, says: str) -> None:
     async with site(file=response(b"%PDF", kind=kind)) as opened:
         with pytest.raises(Refused, match=says):
             await fetcher().fetch(opened.url("/file"))
@@ -121,13 +121,13 @@ async def test_what_is_no_text_is_refused_kindly(kind: str, says: str) -> None:
         ("500 Internal Server Error", "returned an error"),
     ],
 )
-async def test_an_error_of_the_site_is_told(status: str, says: str) -> None:
+async def test_an_error_status_is_reported(status: str, says: str) -> None:
     async with site(page=response(b"no", status=status)) as opened:
         with pytest.raises(Refused, match=says):
             await fetcher().fetch(opened.url("/page"))
 
 
-async def test_a_site_that_is_not_there_or_talks_nonsense_is_told() -> None:
+async def test_an_unreachable_site_or_invalid_http_is_reported() -> None:
     with pytest.raises(Refused, match="could not be opened"):
         await fetcher().fetch(f"http://127.0.0.1:{unused_port()}/")
     async with site(page=b"SSH-2.0-OpenSSH_9.6\r\n", big=b"HTTP/1.1 200 OK\r\nX: " + b"y" * 99_999):
@@ -137,7 +137,7 @@ async def test_a_site_that_is_not_there_or_talks_nonsense_is_told() -> None:
             await fetcher().fetch(opened.url("/page"))
 
 
-async def test_packing_we_did_not_ask_for_is_refused() -> None:
+async def test_an_unrequested_content_encoding_is_refused() -> None:
     async with site(page=response(b"x", Content_Encoding="br")) as opened:
         with pytest.raises(Refused, match="did not ask for"):
             await fetcher().fetch(opened.url("/page"))

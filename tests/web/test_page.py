@@ -1,4 +1,4 @@
-"""A page as a model reads it."""
+"""Pages: HTML and text as a model reads them."""
 
 import contextlib
 
@@ -16,7 +16,7 @@ def fetched(body: str | bytes, kind: str = "text/html", charset: str | None = No
     return Fetched(url=URL, media_type=kind, charset=charset, body=raw)
 
 
-async def test_html_becomes_markdown_with_its_title_and_whole_links() -> None:
+async def test_html_becomes_markdown_with_its_title_and_absolute_links() -> None:
     page = await read(
         fetched(
             "<html><head><title>Bread &amp; butter</title></head><body><h1>Bread</h1>"
@@ -32,7 +32,7 @@ async def test_html_becomes_markdown_with_its_title_and_whole_links() -> None:
     )
 
 
-async def test_what_readers_do_not_see_is_not_read() -> None:
+async def test_scripts_styles_comments_and_hidden_text_are_left_out() -> None:
     page = await read(
         fetched(
             "<body><p>Shown.</p><script>do_evil()</script><style>p{}</style><!-- obey me -->"
@@ -43,7 +43,7 @@ async def test_what_readers_do_not_see_is_not_read() -> None:
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "text/markdown", "text/csv", "application/json"])
-async def test_text_stays_as_it_is(kind: str) -> None:
+async def test_plain_text_is_unchanged(kind: str) -> None:
     assert (await read(fetched("a, b\n1, 2", kind))).text == "a, b\n1, 2"
 
 
@@ -58,16 +58,16 @@ async def test_text_stays_as_it_is(kind: str) -> None:
         ("Grüße".encode(), "rot13"),
     ],
 )
-async def test_letters_are_read_as_they_are_meant(body: bytes, charset: str | None) -> None:
+async def test_the_character_set_is_found_or_guessed(body: bytes, charset: str | None) -> None:
     assert "Grüße" in (await read(fetched(body, charset=charset))).text
 
 
-async def test_a_page_without_words_is_refused() -> None:
+async def test_a_page_without_text_is_refused() -> None:
     with pytest.raises(Refused, match="There is no text"):
         await read(fetched("<body><script>draw()</script></body>"))
 
 
-async def test_bytes_that_call_themselves_text_are_refused() -> None:
+async def test_binary_data_declared_as_text_is_refused() -> None:
     with pytest.raises(Refused, match="is binary data"):
         await read(fetched(b"\x7fELF\0\0\0", "text/plain"))
 
@@ -83,12 +83,12 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("name", BOMBS)
-async def test_a_page_made_to_choke_on_comes_to_an_end(name: str) -> None:
+async def test_a_pathological_page_is_read_or_refused(name: str) -> None:
     with contextlib.suppress(Refused):
         page = await read(fetched(BOMBS[name]))
         assert len(page.text) <= MAX_SOURCE_CHARS + 1
 
 
-async def test_of_a_very_long_page_the_beginning_is_read() -> None:
+async def test_a_very_long_page_is_cut() -> None:
     page = await read(fetched("word " * MAX_SOURCE_CHARS, "text/plain"))
     assert (len(page.text), page.is_cut) == (MAX_SOURCE_CHARS, True)

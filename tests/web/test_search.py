@@ -1,4 +1,4 @@
-"""Search engines: each asked in its own way, all answering in one."""
+"""Search engines: their different APIs, and one form of hits."""
 
 import json
 from collections.abc import AsyncIterator, Callable
@@ -49,7 +49,9 @@ async def engine(
 
 
 @pytest.mark.parametrize("name", ENGINE_APIS)
-async def test_each_engine_is_asked_in_its_own_way_and_answers_alike(name: str) -> None:
+async def test_every_search_engine_gets_its_own_request_and_returns_the_same_hits(
+    name: str,
+) -> None:
     asked: list[tuple[str, str, dict[str, Any]]] = []
 
     def answer(request: web.Request, given: Any) -> web.Response:
@@ -75,7 +77,7 @@ async def test_each_engine_is_asked_in_its_own_way_and_answers_alike(name: str) 
         (500, {}, "returned an error"),
     ],
 )
-async def test_what_is_wrong_is_said_plainly(
+async def test_an_error_status_of_a_search_engine_is_reported(
     status: int, headers: dict[str, str], says: str
 ) -> None:
     async with engine("brave", lambda r, g: web.Response(status=status, headers=headers)) as made:
@@ -100,19 +102,19 @@ async def test_a_redirect_is_not_followed_with_the_key() -> None:
 
 
 @pytest.mark.parametrize("body", ["", "no json", '{"web": {"results": {}}}', "[" * 100_000])
-async def test_an_answer_that_cannot_be_read_is_told(body: str) -> None:
+async def test_an_unreadable_response_is_reported(body: str) -> None:
     async with engine("brave", lambda r, g: web.Response(text=body)) as made:
         with pytest.raises(Refused, match="cannot be read"):
             await made.search("bread", limit=5)
 
 
 @pytest.mark.parametrize("body", ["[]", "{}", '{"web": 5}', '{"web": {"results": null}}'])
-async def test_an_answer_without_results_found_nothing(body: str) -> None:
+async def test_a_response_without_results_gives_no_hits(body: str) -> None:
     async with engine("brave", lambda r, g: web.Response(text=body)) as made:
         assert await made.search("bread", limit=5) == []
 
 
-async def test_entries_that_make_no_sense_are_left_out() -> None:
+async def test_invalid_results_are_left_out() -> None:
     entries = [
         None,
         5,
@@ -126,13 +128,13 @@ async def test_entries_that_make_no_sense_are_left_out() -> None:
     assert found == [Hit(title="https://example.com/", url="https://example.com/", snippet="")]
 
 
-async def test_an_engine_that_is_not_there_is_told() -> None:
+async def test_an_unreachable_search_engine_is_reported() -> None:
     made = RemoteEngine(name="searxng", base_url=f"http://127.0.0.1:{unused_port()}")
     with pytest.raises(Refused, match=r"\(searxng\) cannot be reached"):
         await made.search("bread", limit=5)
 
 
-async def test_a_local_index_ranks_by_the_words_it_shares() -> None:
+async def test_the_local_engine_ranks_by_shared_words() -> None:
     one = Hit(title="Bread", url="https://example.com/1", snippet="how to bake it")
     two = Hit(title="Butter", url="https://example.com/2", snippet="how bread gets better")
     local = LocalEngine([one, two])

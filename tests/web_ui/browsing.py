@@ -1,4 +1,4 @@
-"""Browsing: a person's browser before a real `agiraph up`, and everything that goes wrong in it."""
+"""Browsing: a browser at a real `agiraph up`, and a record of everything that goes wrong in it."""
 
 import asyncio
 import os
@@ -22,7 +22,7 @@ from playwright.async_api import (
 
 from agiraph.testing import ModelServer
 from tests.cli.shell import Process, Shell
-from tests.running import TOKEN, Up, on
+from tests.up_process import TOKEN, Up, use_model_server
 
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 PHONE: dict[str, Any] = {
@@ -32,7 +32,7 @@ PHONE: dict[str, Any] = {
 }
 DESKTOP: dict[str, Any] = {"viewport": {"width": 1440, "height": 900}, "locale": "en-GB"}
 DEADLINE_MS = 15_000
-"""For what a page shows at last; nothing is expected to take this long."""
+"""How long a test waits for a page to show something; normally it takes much less."""
 
 _LINE_LOST = re.compile(r"net::ERR_|WebSocket connection to|Failed to load resource")
 
@@ -45,14 +45,14 @@ async def launch(playwright: Playwright) -> Browser:
     return await playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
 
 
-@dataclass  # no slots: Playwright keeps notes on whoever listens
+@dataclass  # no slots: Playwright sets attributes on listeners
 class Watch:
-    """What should never happen in a page: errors, and requests to anywhere else."""
+    """Records what must never happen in a page: errors, and requests to other origins."""
 
     origin: str
     faults: list[str] = field(default_factory=list[str])
     is_server_away: bool = False
-    """While it is, requests fail and the browser says so."""
+    """If true, failed requests are expected and not recorded."""
 
     def over(self, page: Page) -> None:
         page.on("console", self._console)
@@ -79,7 +79,7 @@ class Watch:
 
 @dataclass(slots=True)
 class Desk:
-    """A person at a browser, signed in to a server of their own."""
+    """A browser page that is signed in to its own server."""
 
     shell: Shell
     model: ModelServer
@@ -94,14 +94,14 @@ class Desk:
         return self.up.origin
 
     async def found(self, goal: str, **more: Any) -> dict[str, Any]:
-        """A team, made over the API."""
+        """Create a team over the API."""
         return await self.up.ask("POST", "/teams", {"goal": goal, **more})
 
     async def open(self, path: str) -> None:
         await self.page.goto(f"{self.origin}{path}")
 
     async def opens(self, **options: Any) -> Page:
-        """Another page of the same person in a context of its own, such as a phone."""
+        """Open another page with the same session in a new context, such as a phone."""
         state = await self.context.storage_state()
         browser = self.context.browser
         assert browser is not None
@@ -113,18 +113,18 @@ class Desk:
         return page
 
     async def kill(self) -> None:
-        """The server is gone at once, as with a cut of power."""
+        """Kill the server with SIGKILL."""
         self.watch.is_server_away = True
         self.up.process.signal(signal.SIGKILL)
         await self.up.process.ends()
 
     async def start_again(self) -> None:
-        """The server is there again, at the same address; the page finds out by itself."""
+        """Start the server again at the same address; the page reconnects by itself."""
         process = await self._starts.server(self.shell)
         self.up = Up(process, self.up.http)
 
     def is_back(self) -> None:
-        """From here on a failed request is a fault again."""
+        """Record failed requests as faults again."""
         self.watch.is_server_away = False
 
 
@@ -156,7 +156,7 @@ async def visiting(browser: Browser, shell: Shell, port: int) -> AsyncGenerator[
             (shell.home / "agiraph.toml").write_text(settings)
             model = await stack.enter_async_context(ModelServer(script))
             shell.environment |= {"AGIRAPH_PORT": str(port), "AGIRAPH_TOKEN": TOKEN}
-            process = await starts.server(on(shell, model))
+            process = await starts.server(use_model_server(shell, model))
             headers = {"Authorization": f"Bearer {TOKEN}"}
             http = await stack.enter_async_context(aiohttp.ClientSession(headers=headers))
             up = Up(process, http)

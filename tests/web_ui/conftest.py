@@ -1,4 +1,4 @@
-"""What tests of the web UI share: one browser per process, one server and context per test."""
+"""Fixtures of the web UI's tests: one browser per process, one server and context per test."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.cli.shell import Shell
 from tests.conftest import _free_port
 from tests.web_ui.browsing import DEADLINE_MS, Visit, launch, visiting
 
-# A browser belongs to the event loop it was started on, so all its tests run on the session's:
+# A browser belongs to the event loop it was started on, so all tests run on the session's loop:
 # their modules say `pytestmark = pytest.mark.asyncio(loop_scope="session")`.
 expect.set_options(timeout=DEADLINE_MS)
 

@@ -1,7 +1,7 @@
-"""Hostile: a home in which every word that somebody else may choose is a payload.
+"""Hostile: a home in which every text that an agent or a stranger can choose is a payload.
 
-Each payload is marked with where it stands and its number, so that a test can tell which of them
-a page has shown.
+Each payload has a mark, its place and its number, so that a test knows which of them a page has
+shown.
 """
 
 import json
@@ -43,7 +43,7 @@ from tests.web_ui.payloads import PAYLOADS
 
 MODEL = "openai/test"
 REFERENCES = tuple(n for n, words in enumerate(PAYLOADS) if "\n[" in words or words[:2] == "[^")
-"""Payloads that name addresses for the whole text they stand in, which is then read as one."""
+"""Payloads with reference definitions, which apply to the whole text that contains them."""
 FILES = {
     "all.md": "md0",
     "refs.md": f"refs{REFERENCES[0]}",
@@ -54,7 +54,7 @@ FILES = {
     "all.json": "json0",
     "all.txt": "txt0",
 }
-"""What is in the folder, and a mark that each file shows."""
+"""The files in the folder, and a mark that each of them shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +73,9 @@ class Hostile:
     known: Place
     thread: ThreadId
     whole: NodeId
-    """A piece of work with everything in every field."""
+    """A node with all payloads in every field."""
     letters: dict[str, str]
-    """What stands in the inbox to be read at length, by kind."""
+    """The ids of the long messages in the inbox, by kind."""
 
 
 def mark(where: str, n: int) -> str:
@@ -83,17 +83,17 @@ def mark(where: str, n: int) -> str:
 
 
 def line(where: str, n: int) -> str:
-    """A payload on one line, as a name or a title is."""
+    """Return a payload on one line, for names and titles."""
     return f"{mark(where, n)} {' '.join(PAYLOADS[n].split(chr(10)))}"
 
 
 def text(where: str, n: int) -> str:
-    """A payload as a text of its own, so that it may begin a block."""
+    """Return a payload as a text of its own, so that it begins a Markdown block."""
     return f"{mark(where, n)}\n\n{PAYLOADS[n]}"
 
 
 def whole(where: str) -> str:
-    """All payloads in one text, each a block of its own."""
+    """Return all payloads in one text, each as a block."""
     return "\n\n".join(text(where, n) for n in range(len(PAYLOADS)) if n not in REFERENCES)
 
 
@@ -102,7 +102,7 @@ def every(where: str, how: Callable[[str, int], str]) -> list[str]:
 
 
 def groups(of: int) -> list[range]:
-    """The numbers of all payloads, so many at a time: what is long to draw is made few of."""
+    """Return the numbers of all payloads in groups: rows that are slow to draw get several each."""
     return [range(n, min(n + of, len(PAYLOADS))) for n in range(0, len(PAYLOADS), of)]
 
 
@@ -120,14 +120,14 @@ async def hostile(path: Path) -> Hostile:
             await world.found("x", name=f"team {n}", model=MODEL, start=False) for n in range(6)
         ]
         talk, tools, asks, board, files, known = founded
-        await world.store.write(_name, founded)
-        await world.store.write(_talk, talk)
-        thread = await world.store.write(_work, tools)
-        letters = await world.store.write(_ask, asks)
-        node = await world.store.write(_plan, board)
-        await world.store.write(_know, known)
+        await world.store.write(_set_names_and_goal, founded)
+        await world.store.write(_add_conversation, talk)
+        thread = await world.store.write(_add_thread, tools)
+        letters = await world.store.write(_add_questions, asks)
+        node = await world.store.write(_add_board, board)
+        await world.store.write(_add_knowledge, known)
         folder = path / "teams" / files.team.id
-        _write(folder)
+        _write_files(folder)
     places = {
         name: Place(one.team.id, one.coordinator.id)
         for name, one in zip(
@@ -137,13 +137,13 @@ async def hostile(path: Path) -> Hostile:
     return Hostile(**places, thread=thread, whole=node, letters=letters)
 
 
-def _name(tx: Tx, founded: list[NewTeam]) -> None:
-    """Teams are called by a share of the payloads each; the first has them all for a goal."""
+def _set_names_and_goal(tx: Tx, founded: list[NewTeam]) -> None:
+    """Put a share of the payloads into each team's name, and all of them into the first goal."""
     names = every("team", line)
     share = -(-len(names) // len(founded))
     for place, one in enumerate(founded):
         some = " ".join(names[place * share : (place + 1) * share])
-        # Paused, so that nobody sets to work on any of it; people are answered all the same.
+        # A paused team does no work, but still replies to people.
         TEAMS.update(tx, one.team.id, name=some, status="paused")
     TEAMS.update(tx, founded[0].team.id, goal="\n".join(every("goal", line)))
 
@@ -174,13 +174,13 @@ def say(
     return said.id
 
 
-def _talk(tx: Tx, one: NewTeam) -> None:
+def _add_conversation(tx: Tx, one: NewTeam) -> None:
     for few in groups(2):
         say(tx, one.coordinator, several("hum", few), by=OWNER)
         say(tx, one.coordinator, several("mod", few))
 
 
-def _piece(tx: Tx, one: NewTeam, **more: Any) -> WorkNode:
+def _add_node(tx: Tx, one: NewTeam, **more: Any) -> WorkNode:
     given: dict[str, Any] = {
         "id": NodeId(new_id("node")),
         "team_id": one.team.id,
@@ -200,9 +200,9 @@ def _piece(tx: Tx, one: NewTeam, **more: Any) -> WorkNode:
     return node
 
 
-def _work(tx: Tx, one: NewTeam) -> ThreadId:
-    """A thread with calls whose names, arguments and answers are payloads, and what went wrong."""
-    node = _piece(tx, one, title="x")
+def _add_thread(tx: Tx, one: NewTeam) -> ThreadId:
+    """Add a thread whose calls, answers, messages and errors are payloads."""
+    node = _add_node(tx, one, title="x")
     thread = Thread(
         id=ThreadId(new_id("t")),
         team_id=one.team.id,
@@ -236,7 +236,7 @@ def _work(tx: Tx, one: NewTeam) -> ThreadId:
     return thread.id
 
 
-def _ask(tx: Tx, one: NewTeam) -> dict[str, str]:
+def _add_questions(tx: Tx, one: NewTeam) -> dict[str, str]:
     for few in groups(2):
         options = tuple(line("opt", n) for n in few)
         say(tx, one.coordinator, several("ask", few), kind="question", options=options)
@@ -246,8 +246,8 @@ def _ask(tx: Tx, one: NewTeam) -> dict[str, str]:
     return {kind: say(tx, one.coordinator, whole(kind), kind=kind, title=titles) for kind in kinds}
 
 
-def _plan(tx: Tx, one: NewTeam) -> NodeId:
-    everything = _piece(
+def _add_board(tx: Tx, one: NewTeam) -> NodeId:
+    everything = _add_node(
         tx,
         one,
         title="everything",
@@ -273,11 +273,11 @@ def _plan(tx: Tx, one: NewTeam) -> NodeId:
         STAGES.insert(tx, stage)
         for n in numbers:
             failed = {"status": NodeStatus.FAILED, "result": text("fail", n)}
-            _piece(tx, one, title=line("node", n), stage_id=stage.id, **failed)
+            _add_node(tx, one, title=line("node", n), stage_id=stage.id, **failed)
     return everything.id
 
 
-def _know(tx: Tx, one: NewTeam) -> None:
+def _add_knowledge(tx: Tx, one: NewTeam) -> None:
     lead = one.coordinator
     for few in groups(4):
         member = Agent(
@@ -310,8 +310,8 @@ def _know(tx: Tx, one: NewTeam) -> None:
         TRIGGERS.insert(tx, trigger)
 
 
-def _write(folder: Path) -> None:
-    """Files with payloads for names, and with payloads in them."""
+def _write_files(folder: Path) -> None:
+    """Write files whose names and contents are payloads."""
     named, notes = folder / "named", folder / "memory" / "knowledge"
     named.mkdir(parents=True)
     notes.mkdir(parents=True, exist_ok=True)

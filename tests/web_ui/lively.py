@@ -1,4 +1,4 @@
-"""Lively: teams in the middle of their work, for looking at every screen with something on it."""
+"""Lively: teams in the middle of their work, so that every screen has content."""
 
 import asyncio
 import json
@@ -7,11 +7,11 @@ from typing import Any
 
 from agiraph.testing import Says, call, says
 from agiraph.testing.model_server import Seen, Stall, Step
-from tests.scenarios.reading import made, name, step
+from tests.scenarios.thread_queries import agent_name, reply_count, seen_created_nodes
 from tests.web_ui.browsing import Desk
 
 PRICES = '[models."openai/test"]\nwindow = 200000\ninput_usd = 3.0\noutput_usd = 15.0\n'
-"""What the model costs, so that bills have figures."""
+"""Prices of the model, so that costs are shown."""
 
 CHIPS = "Compare the AI accelerators one can buy this year, and recommend one for a small lab."
 CATALOGUE = "Choose a vector database for our product catalogue."
@@ -65,7 +65,7 @@ def usage(said: Says, tokens: int) -> Says:
 
 
 class Lively:
-    """Plays three teams, some of whom are in the middle of something for as long as one looks."""
+    """Scripts three teams, some of which stay in the middle of their work."""
 
     def play(self, seen: Seen) -> Step:
         answer = self._play(seen)
@@ -83,7 +83,7 @@ class Lively:
             return self.catalogue(seen)
         if WATCH in everything:
             return self.watcher(seen)
-        match name(seen):
+        match agent_name(seen):
             case "coordinator":
                 return self.coordinator(seen)
             case "alice":
@@ -121,7 +121,7 @@ class Lively:
         return says(json.dumps(verdict))
 
     def coordinator(self, seen: Seen) -> Step:
-        match step(seen):
+        match reply_count(seen):
             case 0:
                 return says(
                     "Three makers are worth a look. One of us reads the prices of each, and a "
@@ -149,7 +149,7 @@ class Lively:
                     ),
                 )
             case 1:
-                nodes = made(seen)
+                nodes = seen_created_nodes(seen)
                 return says(
                     call(
                         "create_work_node",
@@ -164,7 +164,7 @@ class Lively:
                 return says(call("start_stage", name="research"))
 
     def alice(self, seen: Seen) -> Step:
-        match step(seen):
+        match reply_count(seen):
             case 0:
                 return says(
                     "I begin with what shops ask for it.",
@@ -185,12 +185,12 @@ class Lively:
                 return says(call("publish", summary="NVIDIA: the RTX PRO 6000, about $8,500."))
 
     def bob(self, seen: Seen) -> Step:
-        if step(seen) == 0:
+        if reply_count(seen) == 0:
             return says(call("bash", command="curl -sL shops.example/amd | grep -i mi300 | head"))
         return says(call("publish", summary="AMD: the MI300X, about $12,000."))
 
     def carla(self, seen: Seen) -> Step:
-        match step(seen):
+        match reply_count(seen):
             case 0:
                 return says(
                     call("write_file", path="intel.md", content="# Intel\n\nGaudi 3: $9,500.\n"),
@@ -212,10 +212,10 @@ class Lively:
             "The data sheets say 600 W and 750 W, but what counts is the draw at the socket. "
             "I take the figures of three reviews and weigh them by how long they ran"
         )
-        return Stall(after_bytes=3_000, then=says(words))  # still thinking
+        return Stall(after_bytes=3_000, then=says(words))  # it stays in the middle of a reply
 
     def catalogue(self, seen: Seen) -> Step:
-        match step(seen):
+        match reply_count(seen):
             case 0:
                 return says(
                     call("write_file", path="report.md", content=REPORT),
@@ -228,7 +228,7 @@ class Lively:
     def watcher(self, seen: Seen) -> Step:
         if FIRST_LOOK in seen.messages[0].text:
             return says(call("finish", summary="Two shops ask less than $8,000."))
-        match step(seen):
+        match reply_count(seen):
             case 0:
                 return says(
                     call(
@@ -237,7 +237,7 @@ class Lively:
                         config={"cron": "0 10 * * MON-FRI", "zone": "Europe/Berlin"},
                         action="Look at the prices of the three shops and note them.",
                     ),
-                    # What a trigger of its own sets off nobody asked for: its news are a briefing.
+                    # No person asked for the work of a trigger, so its news is a briefing.
                     call(
                         "schedule",
                         type="on_event",
@@ -251,7 +251,7 @@ class Lively:
 
 
 async def _until(desk: Desk, path: str, holds: Callable[[Any], bool]) -> Any:
-    """Ask again after each event of any team until it holds; there is always a deadline."""
+    """Repeat the request after each event of any team until the condition holds."""
     async with (
         asyncio.timeout(60),
         desk.up.http.ws_connect(f"{desk.origin}/api/events") as line,
@@ -271,7 +271,7 @@ def _is_answered(said: Any) -> bool:
 
 
 async def begin(desk: Desk) -> dict[str, Any]:
-    """Found the teams and wait until there is something on every screen: the team to look at."""
+    """Create the teams and wait until every screen has content; return the main team."""
     done = await desk.found(CATALOGUE, name="Vector search")
     watch = await desk.found(WATCH, name="Card prices", mode="infinite")
     rules = [{"tool": "bash", "action": "ask"}]

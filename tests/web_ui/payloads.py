@@ -1,6 +1,6 @@
-"""Payloads: words that would run, or call home, wherever they were taken for anything but words.
+"""Payloads: texts that would run or load something if a page treated them as anything but text.
 
-`RUN` stands for a call to the canary with the payload's number, `AWAY` for an address elsewhere.
+`RUN` stands for a call of the canary with the payload's number, `AWAY` for a foreign address.
 """
 
 _EVENTS = (

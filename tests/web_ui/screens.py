@@ -1,4 +1,4 @@
-"""Screens: every place of the web UI by name, and how to get there with something on it."""
+"""Screens: every screen of the web UI by name, and how to open it with content."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Act = Callable[[Page], Awaitable[None]]
 
 
 async def _nothing(_: Page) -> None:
-    """Being there is all."""
+    """Do nothing on the screen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +20,12 @@ class Screen:
     name: str
     address: str
     shows: str
-    """Words that stand there when it is whole."""
+    """A text that is visible when the screen is complete."""
     act: Act = _nothing
-    """What is pressed there before one looks."""
+    """An action on the screen before it is checked."""
 
     async def show(self, page: Page) -> None:
-        """Go there: by a fresh load at first, and then as a link on the page would."""
+        """Open the screen: load the page the first time, then navigate as a link would."""
         is_new = not page.url.startswith(self.address[: self.address.index("/", 8)])
         if is_new:
             await page.goto(self.address)
@@ -34,7 +34,7 @@ class Screen:
             await page.evaluate("(to) => history.pushState(null, '', to)", self.address)
         await self.act(page)
         await expect(page.get_by_text(self.shows).locator("visible=true").first).to_be_visible()
-        if is_new:  # what formats the words comes with the first of them
+        if is_new:  # Markdown is loaded with the first text
             await page.wait_for_load_state("networkidle")
 
 
@@ -58,7 +58,7 @@ def _presses(key: str) -> Act:
 
 
 async def screens(desk: Desk, team: dict[str, Any]) -> list[Screen]:
-    """All of them, for the team that `lively.begin` gave."""
+    """Return all screens for the team that `lively.begin` returned."""
     at = f"{desk.origin}/t/{team['id']}"
     done, watch = f"{desk.origin}/t/{team['done']}", f"{desk.origin}/t/{team['watch']}"
     agents = {a["name"]: a["id"] for a in await desk.up.ask("GET", f"/teams/{team['id']}/agents")}

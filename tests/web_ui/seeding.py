@@ -1,4 +1,4 @@
-"""Seeding: a home with more in it than anybody would wait for, written straight into its rows."""
+"""Seeding: homes with large amounts of data, inserted directly as rows."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,13 +35,13 @@ WORDS = (
     "- polars reads it in one pass\n- pandas needs two, and twice the memory\n\n"
     "```python\nframe = scan('report-{n}.csv').select('price', 'day')\nprint(frame.head())\n```\n"
 )
-ROUND = 8
-"""Events of one round of the long conversation."""
+ROUND_EVENTS = 8
+"""The number of events in one round of the long conversation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Long:
-    """A team whose coordinator has been at work for very long."""
+    """A team with a very long conversation and thread."""
 
     team: TeamId
     agent: AgentId
@@ -50,31 +50,31 @@ class Long:
 
 @dataclass(frozen=True, slots=True)
 class Wide:
-    """A team with very much on its board."""
+    """A team with a very large board."""
 
     team: TeamId
     agents: tuple[AgentId, ...]
     nodes: tuple[NodeId, ...]
 
 
-async def long_team(path: Path, *, happenings: int = 10_000) -> Long:
-    """A conversation of so many events, and the thread behind it."""
+async def long_team(path: Path, *, event_count: int = 10_000) -> Long:
+    """Create a team with a conversation of this many events, and its thread."""
     async with World(path) as world:
         founded = await world.found("Compare ways to read CSV", name="Long", model=MODEL,
                                     start=False)  # fmt: skip
         agent = founded.coordinator
-        opened = await world.store.write(_open, agent, "Read every report")
-        for start in range(0, happenings // ROUND, 25):
-            numbers = range(start, min(start + 25, happenings // ROUND))
-            await world.store.write(_talk, agent, opened, numbers)
+        opened = await world.store.write(_add_finished_node, agent, "Read every report")
+        for start in range(0, event_count // ROUND_EVENTS, 25):
+            numbers = range(start, min(start + 25, event_count // ROUND_EVENTS))
+            await world.store.write(_add_conversation, agent, opened, numbers)
             world.clock.advance(minutes=4)
         head = await world.store.read(events.head, founded.team.id)
-        assert head >= happenings, head
+        assert head >= event_count, head
     return Long(founded.team.id, agent.id, opened.id)
 
 
-def _open(tx: Tx, agent: Agent, title: str) -> Thread:
-    """A finished piece of work, with the thread it was done in."""
+def _add_finished_node(tx: Tx, agent: Agent, title: str) -> Thread:
+    """Add a completed node with its thread."""
     node = WorkNode(
         id=NodeId(new_id("node")),
         team_id=agent.team_id,
@@ -101,11 +101,11 @@ def _open(tx: Tx, agent: Agent, title: str) -> Thread:
     NODES.insert(tx, node)
     THREADS.insert(tx, thread)
     NODES.update(tx, node.id, thread_id=thread.id)
-    _tell_of(tx, node)
+    _emit_created(tx, node)
     return thread
 
 
-def _tell_of(tx: Tx, node: WorkNode) -> None:
+def _emit_created(tx: Tx, node: WorkNode) -> None:
     tx.emit(
         node.team_id,
         NodeCreated(
@@ -122,8 +122,8 @@ def _tell_of(tx: Tx, node: WorkNode) -> None:
         tx.emit(node.team_id, NodeAssigned(**ids))
 
 
-def _talk(tx: Tx, agent: Agent, thread: Thread, numbers: range) -> None:
-    """Rounds of eight events: two replies with a call each, a remark, a question and an answer."""
+def _add_conversation(tx: Tx, agent: Agent, thread: Thread, numbers: range) -> None:
+    """Add rounds of eight events: two replies with a call each, a remark, a question, an answer."""
     assert thread.node_id is not None
     page = threads.append_point(tx, thread.id)
     for n in numbers:
@@ -135,19 +135,19 @@ def _talk(tx: Tx, agent: Agent, thread: Thread, numbers: range) -> None:
                 tx, page, node_id=thread.node_id, role="assistant", text="", calls=(call,),
                 model=MODEL, usage=Usage(input_tokens=900, output_tokens=40, usd=0.001),
             )  # fmt: skip
-            _reply(tx, thread, said.seq, "", [call])
+            _emit_turn(tx, thread, said.seq, "", [call])
             page, _ = threads.append(
                 tx, page, node_id=thread.node_id, role="tool", ref=call.id, text=text
             )
             about = {"node_id": thread.node_id, "call_id": call.id, "tool": call.name}
             tx.emit(thread.team_id, ToolResult(**about, failed=n % 9 == 0, text=text[:400]))
-        _reply(tx, thread, page.head, f"{n} of them are read; the next is larger.", [])
-        _say(tx, agent, OWNER, agent.id, f"How far is {n}?")
-        _say(tx, agent, agent.id, OWNER, WORDS.format(n=n))
+        _emit_turn(tx, thread, page.head, f"{n} of them are read; the next is larger.", [])
+        _send(tx, agent, OWNER, agent.id, f"How far is {n}?")
+        _send(tx, agent, agent.id, OWNER, WORDS.format(n=n))
         tx.emit(agent.team_id, NodeCheckpoint(node_id=thread.node_id, summary=f"{n} read"))
 
 
-def _say(tx: Tx, agent: Agent, sender: str, recipient: str, text: str) -> None:
+def _send(tx: Tx, agent: Agent, sender: str, recipient: str, text: str) -> None:
     said = bus.send(
         tx,
         team_id=agent.team_id,
@@ -156,10 +156,10 @@ def _say(tx: Tx, agent: Agent, sender: str, recipient: str, text: str) -> None:
         text=text,
         sets_to_work=False,
     )
-    messages.mark_seen(tx, [said.id])  # what nobody has heard becomes work, sooner or later
+    messages.mark_seen(tx, [said.id])  # an unseen message would become work
 
 
-def _reply(tx: Tx, thread: Thread, seq: int, text: str, calls: list[ToolCall]) -> None:
+def _emit_turn(tx: Tx, thread: Thread, seq: int, text: str, calls: list[ToolCall]) -> None:
     assert thread.node_id is not None
     tx.emit(
         thread.team_id,
@@ -177,7 +177,7 @@ def _reply(tx: Tx, thread: Thread, seq: int, text: str, calls: list[ToolCall]) -
 
 
 async def wide_team(path: Path, *, pieces: int = 500, stages: int = 5) -> Wide:
-    """A board of so many tasks in so many stages, everybody at work; it stands still."""
+    """Create a paused team with a board of this many nodes in this many stages."""
     async with World(path) as world:
         limits = Limits(agents=16, nodes=10 * pieces)
         founded = await world.found(
@@ -189,11 +189,11 @@ async def wide_team(path: Path, *, pieces: int = 500, stages: int = 5) -> Wide:
 
 def _fill(tx: Tx, founded: teams.NewTeam, pieces: int, stages: int) -> Wide:
     team = founded.team.id
-    TEAMS.update(tx, team, status="paused")  # nobody sets to work on what is only to be looked at
+    TEAMS.update(tx, team, status="paused")  # a paused team does no work
     hired = [
         roster.hire(tx, team, name=f"worker-{n}", role="worker", model=MODEL) for n in range(15)
     ]
-    goal = make_piece(tx, team, 0, assignee=founded.coordinator.id, status=NodeStatus.RUNNING)
+    goal = add_node(tx, team, 0, assignee=founded.coordinator.id, status=NodeStatus.RUNNING)
     opened = [
         Stage(id=StageId(new_id("stage")), team_id=team, node_id=goal, name=f"stage {n + 1}",
               created_at=tx.now)
@@ -207,10 +207,10 @@ def _fill(tx: Tx, founded: teams.NewTeam, pieces: int, stages: int) -> Wide:
     for place, stage in enumerate(opened):
         count = each if place < stages - 1 else pieces - len(made)
         here = [
-            make_piece(
+            add_node(
                 tx, team, len(made) + n, parent=goal, stage=stage.id,
                 assignee=hired[n % len(hired)].id, needs=before[n : n + 2],
-                status=_standing(place, n, stages, len(hired)),
+                status=_status_of(place, n, stages, len(hired)),
             )
             for n in range(count)
         ]  # fmt: skip
@@ -219,8 +219,8 @@ def _fill(tx: Tx, founded: teams.NewTeam, pieces: int, stages: int) -> Wide:
     return Wide(team, tuple(a.id for a in hired), tuple(made))
 
 
-def _standing(stage: int, place: int, stages: int, hands: int) -> NodeStatus:
-    """What is early is done, one of each is under way in the middle, and what is late waits."""
+def _status_of(stage: int, place: int, stages: int, hands: int) -> NodeStatus:
+    """Return completed for early stages, running for some of the middle one, else pending."""
     if stage < stages // 2:
         return NodeStatus.FAILED if place % 17 == 0 else NodeStatus.COMPLETED
     if stage == stages // 2 and place < hands:
@@ -228,7 +228,7 @@ def _standing(stage: int, place: int, stages: int, hands: int) -> NodeStatus:
     return NodeStatus.PENDING
 
 
-def make_piece(
+def add_node(
     tx: Tx,
     team: TeamId,
     number: int,
@@ -239,7 +239,7 @@ def make_piece(
     needs: list[NodeId] | None = None,
     status: NodeStatus = NodeStatus.PENDING,
 ) -> NodeId:
-    """One piece of work, as if it had come to stand like this."""
+    """Add a node with this status."""
     begun = status is not NodeStatus.PENDING
     node = WorkNode(
         id=NodeId(new_id("node")),
@@ -260,5 +260,5 @@ def make_piece(
     )
     NODES.insert(tx, node)
     dependencies.add(tx, node.id, needs or [])
-    _tell_of(tx, node)
+    _emit_created(tx, node)
     return node.id

@@ -1,4 +1,4 @@
-"""The built files: of these sources, within their budget, with nothing in them from elsewhere."""
+"""Built files: they match the sources, stay within their size budget, and load nothing foreign."""
 
 import gzip
 import importlib.util
@@ -12,10 +12,10 @@ from agiraph.api.web_ui import BUILT
 
 WEB = Path(__file__).parents[2] / "web"
 FIRST_LOAD, LAZY_CHUNK, ALL_CODE, OUTPUT = 210_000, 75_000, 440_000, 2_000_000
-"""Compressed, but the last: what a person waits for, and what the package carries."""
+"""Bytes, compressed except for the last, which is the size of all files in the package."""
 
 
-def _squeezed(*files: Path) -> int:
+def _gzip_bytes(*files: Path) -> int:
     return sum(len(gzip.compress(file.read_bytes(), 6)) for file in files)
 
 
@@ -25,13 +25,13 @@ def code() -> list[Path]:
 
 
 @pytest.fixture(scope="module")
-def first() -> list[Path]:
-    """What the page names itself, and so loads at once."""
+def first_load_files() -> list[Path]:
+    """The files that the page references itself, and so loads at once."""
     named = re.findall(r'(?:src|href)="/(assets/[^"]+)"', (BUILT / "index.html").read_text())
     return [BUILT / name for name in named]
 
 
-def test_they_are_of_these_sources_and_of_this_api() -> None:
+def test_the_built_files_match_the_sources_and_the_api() -> None:
     spec = importlib.util.spec_from_file_location("stamp", WEB / "stamp.py")
     assert spec is not None
     assert spec.loader is not None
@@ -43,30 +43,32 @@ def test_they_are_of_these_sources_and_of_this_api() -> None:
     assert built == module.stamp(), "run `make web` and commit web/src/api and src/agiraph/web_dist"
 
 
-def test_they_are_within_their_budget(code: list[Path], first: list[Path]) -> None:
-    lazy = {file.name: _squeezed(file) for file in code if file not in first}
+def test_the_built_files_are_within_their_size_budget(
+    code: list[Path], first_load_files: list[Path]
+) -> None:
+    lazy = {file.name: _gzip_bytes(file) for file in code if file not in first_load_files}
 
-    assert _squeezed(*(file for file in first if file.suffix == ".js")) <= FIRST_LOAD
+    assert _gzip_bytes(*(file for file in first_load_files if file.suffix == ".js")) <= FIRST_LOAD
     assert {name: size for name, size in lazy.items() if size > LAZY_CHUNK} == {}
-    assert _squeezed(*code) <= ALL_CODE
+    assert _gzip_bytes(*code) <= ALL_CODE
     assert sum(file.stat().st_size for file in BUILT.rglob("*") if file.is_file()) <= OUTPUT
 
 
-def test_the_page_runs_no_words_of_its_own() -> None:
+def test_the_page_has_no_inline_scripts_or_foreign_addresses() -> None:
     page = (BUILT / "index.html").read_text()
 
     assert re.findall(r"<script(?![^>]*\bsrc=)", page) == []
     assert re.findall(r"\son\w+=|javascript:|https?://", page) == []
 
 
-def test_the_lock_holds_no_registrys_address() -> None:
+def test_the_lock_file_contains_no_registry_address() -> None:
     lock = json.loads((WEB / "package-lock.json").read_text())
 
     assert [name for name, package in lock["packages"].items() if "resolved" in package] == []
     assert "://" not in (WEB / "package-lock.json").read_text()
 
 
-def test_versions_are_exact() -> None:
+def test_package_versions_are_pinned() -> None:
     package = json.loads((WEB / "package.json").read_text())
     wanted = package["dependencies"] | package["devDependencies"] | package["overrides"]
 

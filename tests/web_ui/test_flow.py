@@ -1,4 +1,4 @@
-"""The flow: a person and a team in a browser, from the first message to the report."""
+"""Flow: a person works with a team in the browser, from the first message to the report."""
 
 import re
 from dataclasses import dataclass, field, replace
@@ -10,7 +10,7 @@ from agiraph.testing import Says, call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.runtime.waiting import Gate
 from tests.scenarios import test_chat_flow as talk
-from tests.scenarios.reading import step
+from tests.scenarios.thread_queries import reply_count
 from tests.web_ui.browsing import Visit
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -35,8 +35,8 @@ def is_reflection(seen: Seen) -> bool:
 
 
 @dataclass
-class Served(talk.Cast):
-    """The cast of the conversation, with a coordinator that also answers while it works."""
+class CastWithReplies(talk.Cast):
+    """The cast of the chat flow, with a coordinator that also replies while it works."""
 
     alice_may_ask: Gate = field(default_factory=Gate)
 
@@ -45,16 +45,20 @@ class Served(talk.Cast):
             return says(talk.GOT_IT if talk.QUALCOMM in seen.messages[-1].text else NOTED)
         if is_reflection(seen):
             return says("There is nothing to add.")
-        if talk.name(seen) == "alice" and step(seen) == 0 and "NVIDIA" in seen.messages[0].text:
+        if (
+            talk.agent_name(seen) == "alice"
+            and reply_count(seen) == 0
+            and "NVIDIA" in seen.messages[0].text
+        ):
             await self.alice_may_ask.wait()
         return await super().play(seen)
 
     def coordinator(self, seen: Seen) -> Step:
-        if step(seen) == 11:
+        if reply_count(seen) == 11:
             return says(call("write_file", path="report.md", content=REPORT))
         said = super().coordinator(seen)
-        if step(seen) == 2 and isinstance(said, Says):
-            return replace(said, calls=said.calls[1:])  # the reply has said it already
+        if reply_count(seen) == 2 and isinstance(said, Says):
+            return replace(said, calls=said.calls[1:])  # its reply has already said so
         return said
 
 
@@ -72,15 +76,15 @@ async def say(page: Page, words: str) -> None:
     await box.press("Enter")
 
 
-async def test_the_link_signs_in_and_says_how_to_begin(visit: Visit) -> None:
+async def test_the_sign_in_link_opens_the_welcome_page(visit: Visit) -> None:
     desk = await visit([says("Nobody asked.")])
 
     await expect(desk.page.get_by_text("Give a team something to do")).to_be_visible()
     await expect(desk.page.get_by_text("Live")).to_be_visible()
 
 
-async def test_from_the_first_message_to_the_report(visit: Visit) -> None:
-    cast = Served()
+async def test_a_person_and_a_team_talk_from_the_goal_to_the_report(visit: Visit) -> None:
+    cast = CastWithReplies()
     desk = await visit(cast.play)
     page = desk.page
 
@@ -96,7 +100,7 @@ async def test_from_the_first_message_to_the_report(visit: Visit) -> None:
     await expect(thread(page).get_by_text(talk.GOT_IT)).to_have_count(1)
     await expect(thread(page).get_by_text(talk.QUALCOMM, exact=True)).to_have_count(1)
 
-    # Alice asks the person herself, and is answered where she is.
+    # Alice's question is answered in her own conversation.
     cast.alice_may_ask.set()
     await sidebar(page).get_by_role("link", name="Alice").click()
     card = page.get_by_role("group", name="Alice asks")
@@ -105,7 +109,7 @@ async def test_from_the_first_message_to_the_report(visit: Visit) -> None:
     await card.get_by_role("button", name="Answer").click()
     await expect(thread(page).get_by_text(f"You answered: {talk.DATA_CENTER}")).to_be_visible()
 
-    # Bob tells the coordinator, who asks the person and passes the answer on.
+    # Bob tells the coordinator, who asks the person and forwards the answer.
     await sidebar(page).get_by_role("link", name="Coordinator").click()
     cast.qualcomm_is_in.set()
     card = page.get_by_role("group", name="Coordinator asks")
@@ -117,7 +121,7 @@ async def test_from_the_first_message_to_the_report(visit: Visit) -> None:
     cast.bob_is_told.set()
     await expect(thread(page).get_by_text(f"{talk.STAGE_1} Starting synthesis.")).to_have_count(1)
 
-    # The second stage is under way when everyone is told.
+    # A message to everyone is sent while the second stage is running.
     await cast.all_are_told.reached(2)
     await page.get_by_role("textbox", name="Message Coordinator").fill(talk.PRICES)
     await page.get_by_role("button", name="Tell everyone").click()
@@ -160,11 +164,11 @@ async def test_a_question_is_answered_from_the_toast(visit: Visit) -> None:
     await expect(thread(page).get_by_text("Painted it blue.")).not_to_have_count(0)
 
 
-async def test_a_call_is_approved_in_the_inbox_and_made_once(visit: Visit) -> None:
+async def test_a_call_approved_in_the_inbox_is_made_once(visit: Visit) -> None:
     def play(seen: Seen) -> Step:
         if is_reply(seen) or is_reflection(seen):
             return says(NOTED)
-        if step(seen) == 0:
+        if reply_count(seen) == 0:
             return says(call("bash", command="echo once >> made.txt"))
         return says(call("finish", summary="It is made."))
 
@@ -178,7 +182,7 @@ async def test_a_call_is_approved_in_the_inbox_and_made_once(visit: Visit) -> No
     await expect(card.get_by_text("echo once")).to_be_visible()
     await card.get_by_role("button", name="Approve").click()
     await expect(page.get_by_text("You approved")).to_be_visible()
-    await desk.up.until(team["id"], "team.completed")
+    await desk.up.wait_for_event(team["id"], "team.completed")
 
     made = desk.shell.home.glob("teams/*/nodes/*/*/made.txt")
     assert {file.parent.name: file.read_text() for file in made} == {
@@ -187,28 +191,28 @@ async def test_a_call_is_approved_in_the_inbox_and_made_once(visit: Visit) -> No
     }
 
 
-async def test_a_worker_is_spoken_to_directly(visit: Visit) -> None:
+async def test_a_person_can_message_a_worker_directly(visit: Visit) -> None:
     gate = Gate()
 
     async def play(seen: Seen) -> Step:
-        name = talk.name(seen)
+        name = talk.agent_name(seen)
         if is_reply(seen):
             return says(f"{name} here: {seen.messages[-1].text.splitlines()[-1][:80]}")
         if is_reflection(seen):
             return says("There is nothing to add.")
         if name == "alice":
-            if step(seen) == 0:
+            if reply_count(seen) == 0:
                 await gate.wait()
                 return says(call("checkpoint", summary="Looked."))
-            heard = "pricing" if "Only the prices." in talk.heard(seen) else "nothing"
+            heard = "pricing" if "Only the prices." in talk.new_text(seen) else "nothing"
             return says(call("publish", summary=f"Alice heard of {heard}."))
-        if step(seen) == 0:
+        if reply_count(seen) == 0:
             return says(
                 call("spawn_worker", name="alice"),
                 call("create_work_node", task="NVIDIA", assigned_to="alice"),
             )
-        if step(seen) == 1:
-            return says(call("start_stage", name="research", nodes=talk.made(seen)))
+        if reply_count(seen) == 1:
+            return says(call("start_stage", name="research", nodes=talk.seen_created_nodes(seen)))
         return says(call("finish", summary="Done."))
 
     desk = await visit(play)
@@ -222,10 +226,10 @@ async def test_a_worker_is_spoken_to_directly(visit: Visit) -> None:
     await expect(thread(page).get_by_text("Only the prices.", exact=True)).to_have_count(1)
     gate.set()
     await expect(thread(page).get_by_text("Alice heard of pricing.")).not_to_have_count(0)
-    await desk.up.until(team["id"], "team.completed")
+    await desk.up.wait_for_event(team["id"], "team.completed")
 
 
-async def test_words_are_shown_before_the_server_has_them(visit: Visit) -> None:
+async def test_a_message_is_shown_before_the_server_has_it(visit: Visit) -> None:
     def play(seen: Seen) -> Step:
         return says(NOTED, call("no_work_needed")) if is_reply(seen) else says("Nothing.")
 
@@ -234,7 +238,7 @@ async def test_words_are_shown_before_the_server_has_them(visit: Visit) -> None:
     held: list[Route] = []
     arrived = Gate()
 
-    async def hold(route: Route) -> None:
+    async def delay_request(route: Route) -> None:
         held.append(route)
         await arrived.wait()
         await route.continue_()
@@ -242,7 +246,7 @@ async def test_words_are_shown_before_the_server_has_them(visit: Visit) -> None:
     team = await desk.found("Wait for me", start=False)
     await desk.open(f"/t/{team['id']}")
     await expect(page.get_by_role("textbox", name="Message Coordinator")).to_be_visible()
-    await page.route("**/api/agents/*/send", hold)
+    await page.route("**/api/agents/*/send", delay_request)
 
     await say(page, "Hello there")
     await expect(thread(page).get_by_text("Sending…")).to_be_visible()

@@ -1,4 +1,4 @@
-"""Hostile words: whatever is written into anything, a browser shows it and does nothing else."""
+"""Hostile texts: the browser shows them as text on every screen, and never runs them."""
 
 import asyncio
 import re
@@ -30,12 +30,12 @@ WATCHING = Path(__file__).with_name("watching.js")
 ALL = frozenset(range(len(PAYLOADS)))
 LAST = len(PAYLOADS) - 1
 ALONE = frozenset(REFERENCES)
-"""Payloads that stand in texts of their own alone."""
+"""Payloads that are only in texts of their own."""
 
 
 @dataclass
 class Bait:
-    """A signed-in browser before a home full of payloads, and everything it shows and does."""
+    """A signed-in browser at a home full of payloads; records what it shows and runs."""
 
     served: Served
     home: Hostile
@@ -44,11 +44,11 @@ class Bait:
     watch: Watch
     dialogs: list[str]
     answers: dict[str, str]
-    """The policy of every answer, by its address."""
+    """The Content-Security-Policy of every response, by its address."""
     seen: set[str]
 
     async def open(self, path: str, *, until: str) -> None:
-        """Go to a place, and wait for a mark that stands there."""
+        """Open a screen and wait until it shows a mark."""
         await self.page.evaluate(f"watching.go({path!r})")
         await self.until(f"watching.report().seen.includes('{until}')")
         await self.note()
@@ -82,7 +82,7 @@ async def baited(browser: Browser, path: Path) -> AsyncGenerator[Bait]:
             keys=Keys({"openai": Account(key="k", base_url=model.openai_url)}),
         ) as served,
     ):
-        # A tall window, for what draws only what is in sight.
+        # A tall window, because lists draw only the visible rows.
         tall: dict[str, Any] = {"viewport": {"width": 1280, "height": 3000}}
         context = await browser.new_context(**DESKTOP | tall)
         session = {"name": "agiraph_session", "value": TOKEN, "url": served.origin}
@@ -109,10 +109,22 @@ async def baited(browser: Browser, path: Path) -> AsyncGenerator[Bait]:
     assert dialogs == []
 
 
-async def test_words_are_shown_everywhere_and_never_run(browser: Browser, tmp_path: Path) -> None:
+async def test_payloads_are_shown_on_every_screen_and_never_run(
+    browser: Browser, tmp_path: Path
+) -> None:
     async with baited(browser, tmp_path / "home") as bait:
         begun = time.monotonic()
-        for visit in (talked, worked, asked, planned, filed, known, jumped, linked, told):
+        for visit in (
+            check_conversation,
+            check_thread_and_cost,
+            check_inbox,
+            check_board,
+            check_files,
+            check_knowledge_and_triggers,
+            check_search,
+            check_links,
+            check_toast,
+        ):
             await visit(bait)
             print(f"{visit.__name__}: {time.monotonic() - begun:.1f} s so far")
         await bait.note()
@@ -132,16 +144,16 @@ ONE_BY_ONE = (
     *("accept", "ref", "file", "html", "svg", "csv", "py", "json", "txt", "mem", "ins"),
     *("held", "trig", "event"),
 )
-"""Where each payload stands by itself, or on a line of its own."""
+"""Places with each payload by itself or on its own line."""
 AT_ONCE = ("may", "task", "result", "point", "md", "note", "briefing", "report", "failure", "draft")
-"""Where all of them stand in one text."""
+"""Places with all payloads in one text."""
 
 
-async def talked(bait: Bait) -> None:
-    """What people and models say, while it is written too."""
+async def check_conversation(bait: Bait) -> None:
+    """Messages of people and models, and a reply while it is streamed."""
     place = bait.home.talk
     await bait.open(f"/t/{place.team}/a/{place.agent}", until=f"mod{LAST}")
-    await earlier(bait)
+    await load_earlier_messages(bait)
     box = bait.page.get_by_role("textbox").last
     await box.fill("Say it all")
     await box.press("Enter")
@@ -149,8 +161,8 @@ async def talked(bait: Bait) -> None:
     await bait.note()
 
 
-async def earlier(bait: Bait) -> None:
-    """Load what was before, until there is nothing more; then read all of it."""
+async def load_earlier_messages(bait: Bait) -> None:
+    """Load all earlier messages, then scroll through them."""
     button = bait.page.get_by_role("button", name="Show earlier messages")
     await bait.page.evaluate("document.getElementById('thread').scrollTop = 0")
     while await bait.page.evaluate("watching.hasEarlier()"):
@@ -160,24 +172,24 @@ async def earlier(bait: Bait) -> None:
     await bait.walk("#thread")
 
 
-async def worked(bait: Bait) -> None:
+async def check_thread_and_cost(bait: Bait) -> None:
     place = bait.home.tools
     await bait.open(f"/t/{place.team}/a/{place.agent}", until=f"lost{LAST}")
-    await earlier(bait)
+    await load_earlier_messages(bait)
     await bait.open(f"/t/{place.team}/threads/{bait.home.thread}", until="turn0")
     await bait.walk("#steps")
     await bait.open(f"/t/{place.team}/cost", until="team0")
 
 
-async def asked(bait: Bait) -> None:
+async def check_inbox(bait: Bait) -> None:
     place = bait.home.asks
     await bait.open(f"/t/{place.team}/a/{place.agent}", until="title0")
-    await earlier(bait)
+    await load_earlier_messages(bait)
     for kind, letter in bait.home.letters.items():
         await bait.open(f"/inbox/{letter}", until=f"{kind}{LAST}")
 
 
-async def planned(bait: Bait) -> None:
+async def check_board(bait: Bait) -> None:
     place = bait.home.board
     await bait.open(f"/t/{place.team}/board", until="node0")
     await bait.page.get_by_role("button", name="Show everything").click()
@@ -187,7 +199,7 @@ async def planned(bait: Bait) -> None:
     await bait.open(f"/t/{place.team}/board?node={bait.home.whole}", until=f"path{LAST}")
 
 
-async def filed(bait: Bait) -> None:
+async def check_files(bait: Bait) -> None:
     place = bait.home.files
     await bait.open(f"/t/{place.team}/files/named", until="file0")
     for name, mark in FILES.items():
@@ -203,25 +215,25 @@ async def filed(bait: Bait) -> None:
         if name == "all.json":
             await bait.page.get_by_role("button", name="Tree", exact=True).click()
             await more.click()
-        await opened_alone(bait, f"/api/teams/{place.team}/files/{name}")
+        await check_raw_file(bait, f"/api/teams/{place.team}/files/{name}")
     await bait.open(f"/t/{place.team}/memory/memory/knowledge/note.md", until="note0")
 
 
-async def opened_alone(bait: Bait, path: str) -> None:
-    """A file as an address of its own: a page of plain text that may do nothing."""
+async def check_raw_file(bait: Bait, path: str) -> None:
+    """Open a file of the API directly: it is sandboxed plain text."""
     page = await bait.context.new_page()
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    requested: list[str] = []
+    page.on("request", lambda request: requested.append(request.url))
     page.on("dialog", lambda dialog: bait.dialogs.append(dialog.message))
     answer = await page.goto(f"{bait.served.origin}{path}")
     assert answer is not None
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
     assert answer.headers["content-security-policy"] == SANDBOXED
-    assert [url for url in asked if not url.startswith(bait.served.origin)] == []
+    assert [url for url in requested if not url.startswith(bait.served.origin)] == []
     await page.close()
 
 
-async def known(bait: Bait) -> None:
+async def check_knowledge_and_triggers(bait: Bait) -> None:
     place = bait.home.known
     tabs = {"insights": "ins", "memories": "mem", "held": "held", "changes": "agent"}
     for tab, mark in tabs.items():
@@ -231,8 +243,8 @@ async def known(bait: Bait) -> None:
     await bait.open(f"/t/{place.team}/a/{everybody[-1].id}", until=f"role{LAST}")
 
 
-async def jumped(bait: Bait) -> None:
-    """What is looked for, and what is found."""
+async def check_search(bait: Bait) -> None:
+    """The palette and the search in a conversation, with payloads as queries."""
     page = bait.page
     await page.keyboard.press("Control+k")
     box = page.get_by_placeholder("Jump to")
@@ -254,9 +266,9 @@ async def jumped(bait: Bait) -> None:
         await bait.note()
 
 
-async def linked(bait: Bait) -> None:
-    """Addresses that somebody was sent: every part of them is a payload."""
-    team, agent = bait.home.files.team, bait.home.files.agent  # nothing else stands there
+async def check_links(bait: Bait) -> None:
+    """Links whose every part is a payload."""
+    team, agent = bait.home.files.team, bait.home.files.agent  # this team has no other payloads
     shapes = (
         "/t/{0}/a/{1}?at={2}#{3}",
         "/t/{team}/a/{agent}?at={0}&{1}={2}#{3}",
@@ -266,7 +278,7 @@ async def linked(bait: Bait) -> None:
         "/inbox/{0}?{1}={2}#{3}",
         "/{0}/{1}?{2}#{3}",
     )
-    bait.watch.is_server_away = True  # what does not exist is not found, and the browser says so
+    bait.watch.is_server_away = True  # the browser logs the requests that are not found
     quoted = [quote(words[:400], safe="") for words in PAYLOADS]
     fours = zip(*(quoted[n::4] for n in range(4)), strict=True)
     addresses = [
@@ -285,8 +297,8 @@ async def linked(bait: Bait) -> None:
     bait.watch.is_server_away = False
 
 
-async def told(bait: Bait) -> None:
-    """A question that comes in while somebody is elsewhere, as a toast."""
+async def check_toast(bait: Bait) -> None:
+    """A question that arrives as a toast on another screen."""
     place = bait.home.board
     await bait.page.get_by_role("img", name="wanted of you").first.wait_for()
     await bait.page.get_by_text("Live", exact=True).wait_for()
@@ -301,7 +313,7 @@ async def told(bait: Bait) -> None:
 
 
 async def raw_page(context: BrowserContext, headers: dict[str, str], body: str) -> Page:
-    """A page of the same browser in which payloads stand as what they are."""
+    """Open a page that contains the payloads as HTML."""
 
     async def answer(route: Route) -> None:
         page = f"<!doctype html><head></head><body>{body}</body>"
@@ -316,13 +328,13 @@ async def raw_page(context: BrowserContext, headers: dict[str, str], body: str) 
 AS_HTML = "".join(
     words
     for words in PAYLOADS
-    # What leads away ends the page, whatever its policy; what hides the rest would spare it.
+    # Without payloads that leave the page, or that hide those after them.
     if words.startswith("<") and "refresh" not in words and "<base" not in words
     and not words.startswith(("<!--", "<xmp", "<frameset", "<template", "<select"))
 )  # fmt: skip
 
 
-async def test_the_watch_sees_what_runs(browser: Browser) -> None:
+async def test_the_recording_notices_payloads_that_run(browser: Browser) -> None:
     context = await browser.new_context()
     await context.add_init_script(path=WATCHING)
     away: list[str] = []
@@ -338,8 +350,8 @@ async def test_the_watch_sees_what_runs(browser: Browser) -> None:
     await context.close()
 
 
-async def test_the_policy_alone_would_stop_them_all(browser: Browser) -> None:
-    """If the page ever put words into itself as HTML, still nothing would run or call home."""
+async def test_the_content_security_policy_alone_stops_every_payload(browser: Browser) -> None:
+    """Even if the page inserted a text as HTML, nothing would run or load."""
     context = await browser.new_context()
     await context.add_init_script(path=WATCHING)
     refused: list[str] = []

@@ -1,4 +1,4 @@
-"""Live: the page follows what happens by itself, whatever happens to the server."""
+"""Live updates: the page follows events, also through a kill of the server."""
 
 import pytest
 from playwright.async_api import expect
@@ -6,23 +6,23 @@ from playwright.async_api import expect
 from agiraph.testing import call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.runtime.waiting import Gate
-from tests.scenarios.reading import made, name, step
+from tests.scenarios.thread_queries import agent_name, reply_count, seen_created_nodes
 from tests.web_ui.browsing import Visit
 from tests.web_ui.test_flow import is_reflection, is_reply, say, sidebar, thread
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-async def test_the_board_grows_while_one_watches_and_does_not_move(visit: Visit) -> None:
+async def test_the_board_shows_new_nodes_without_moving(visit: Visit) -> None:
     first, second, third = Gate(), Gate(), Gate()
 
     async def play(seen: Seen) -> Step:
         if is_reply(seen) or is_reflection(seen):
             return says("There is nothing to add.")
-        if name(seen) != "coordinator":
+        if agent_name(seen) != "coordinator":
             await third.wait()
-            return says(call("publish", summary=f"{name(seen)} is done."))
-        match step(seen):
+            return says(call("publish", summary=f"{agent_name(seen)} is done."))
+        match reply_count(seen):
             case 0:
                 await first.wait()
                 tasks: list[tuple[str, str, list[str]]] = [
@@ -31,9 +31,9 @@ async def test_the_board_grows_while_one_watches_and_does_not_move(visit: Visit)
                 ]
             case 1:
                 await second.wait()
-                tasks = [("Intel", "intel", made(seen)[:1])]
+                tasks = [("Intel", "intel", seen_created_nodes(seen)[:1])]
             case 2:
-                return says(call("start_stage", name="research", nodes=made(seen)))
+                return says(call("start_stage", name="research", nodes=seen_created_nodes(seen)))
             case 3:
                 return says(call("reconvene", assessment="All are there."))
             case _:
@@ -73,7 +73,9 @@ async def test_the_board_grows_while_one_watches_and_does_not_move(visit: Visit)
     await expect(page.get_by_role("complementary", name="Task")).to_contain_text("Intel")
 
 
-async def test_a_killed_server_is_waited_for_and_nothing_is_lost_or_doubled(visit: Visit) -> None:
+async def test_after_a_server_kill_the_page_reconnects_without_lost_or_double_messages(
+    visit: Visit,
+) -> None:
     words = ["First of all", "In the middle", "While it was away"]
     gate = Gate()
 
@@ -112,7 +114,7 @@ async def test_a_killed_server_is_waited_for_and_nothing_is_lost_or_doubled(visi
     shown = await thread(page).inner_text()
     assert await page.evaluate("window.neverReloaded")
 
-    # What the page put together by itself is what a fresh page shows.
+    # The page shows the same as after a reload.
     await page.reload()
     await expect(thread(page).get_by_text("Heard: while it was away.")).to_have_count(1)
     fresh = await thread(page).inner_text()

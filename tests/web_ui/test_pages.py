@@ -1,4 +1,4 @@
-"""WebUiMiddleware: the built files over HTTP, strictly, and never anything else."""
+"""WebUiMiddleware: serves the built files, with strict headers, and nothing else."""
 
 import gzip
 from collections.abc import AsyncIterator
@@ -17,19 +17,19 @@ INDEX = "<!doctype html><title>agiraph</title>"
 SCRIPT = "console.log('here')\n" * 50
 
 
-class Got(NamedTuple):
+class HttpResponse(NamedTuple):
     status: int
     headers: dict[str, str]
     body: bytes
 
 
-async def beneath(scope: Scope, receive: Receive, send: Send) -> None:
-    """What stands behind the pages."""
+async def fake_api(scope: Scope, receive: Receive, send: Send) -> None:
+    """The application behind the middleware."""
     status = 422 if scope["path"] == "/signin" else 200
     await PlainTextResponse("the API", status)(scope, receive, send)
 
 
-async def get(app: WebUiMiddleware, path: str, method: str = "GET", **headers: str) -> Got:
+async def get(app: WebUiMiddleware, path: str, method: str = "GET", **headers: str) -> HttpResponse:
     sent: list[Any] = []
     raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
     scope = {"type": "http", "method": method, "path": path, "headers": raw, "query_string": b""}
@@ -42,7 +42,7 @@ async def get(app: WebUiMiddleware, path: str, method: str = "GET", **headers: s
 
     await app(scope, receive, send)
     found = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
-    return Got(sent[0]["status"], found, b"".join(m.get("body", b"") for m in sent[1:]))
+    return HttpResponse(sent[0]["status"], found, b"".join(m.get("body", b"") for m in sent[1:]))
 
 
 @pytest.fixture
@@ -52,11 +52,11 @@ def pages(tmp_path: Path) -> WebUiMiddleware:
     (built / "assets").mkdir(parents=True)
     (built / "index.html").write_text(INDEX)
     (built / "assets" / "index-abc.js").write_text(SCRIPT)
-    return WebUiMiddleware(beneath, built)
+    return WebUiMiddleware(fake_api, built)
 
 
 @pytest.mark.parametrize("path", ["/", "/inbox", "/t/team_1/a/agent_1", "/index.html", "/apiary"])
-async def test_every_place_is_the_one_page_and_is_asked_for_anew(
+async def test_every_path_serves_the_page_without_caching(
     pages: WebUiMiddleware, path: str
 ) -> None:
     got = await get(pages, path)
@@ -68,7 +68,7 @@ async def test_every_place_is_the_one_page_and_is_asked_for_anew(
     assert got.headers["x-frame-options"] == "DENY"
 
 
-def test_the_policy_lets_nothing_in_from_elsewhere_and_no_words_become_code() -> None:
+def test_the_content_security_policy_allows_only_own_resources() -> None:
     rules = {name: rest for name, _, rest in (rule.partition(" ") for rule in POLICY.split("; "))}
 
     assert rules["script-src"] == rules["connect-src"] == rules["font-src"] == "'self'"
@@ -79,7 +79,7 @@ def test_the_policy_lets_nothing_in_from_elsewhere_and_no_words_become_code() ->
     assert "http" not in POLICY
 
 
-async def test_a_hashed_file_is_kept_for_good(pages: WebUiMiddleware) -> None:
+async def test_a_hashed_file_is_cached_for_ever(pages: WebUiMiddleware) -> None:
     got = await get(pages, "/assets/index-abc.js")
 
     assert (got.status, got.body.decode()) == (200, SCRIPT)
@@ -87,7 +87,7 @@ async def test_a_hashed_file_is_kept_for_good(pages: WebUiMiddleware) -> None:
     assert got.headers["content-type"] == "text/javascript; charset=utf-8"
 
 
-async def test_a_file_is_squeezed_for_whoever_takes_that(pages: WebUiMiddleware) -> None:
+async def test_a_file_is_compressed_if_the_client_accepts_gzip(pages: WebUiMiddleware) -> None:
     got = await get(pages, "/assets/index-abc.js", accept_encoding="br, gzip")
 
     assert got.headers["content-encoding"] == "gzip"
@@ -95,7 +95,7 @@ async def test_a_file_is_squeezed_for_whoever_takes_that(pages: WebUiMiddleware)
     assert len(got.body) < len(SCRIPT) / 5
 
 
-async def test_a_file_of_another_build_is_missing_and_not_the_page(pages: WebUiMiddleware) -> None:
+async def test_a_file_of_another_build_is_404_and_not_the_page(pages: WebUiMiddleware) -> None:
     got = await get(pages, "/assets/index-old.js")
 
     assert (got.status, got.headers["content-type"]) == (404, "application/problem+json")
@@ -105,27 +105,27 @@ async def test_a_file_of_another_build_is_missing_and_not_the_page(pages: WebUiM
     "path",
     ["/../outside.txt", "/assets/../../outside.txt", "//outside.txt", "/assets/%2e%2e/outside.txt"],
 )
-async def test_no_path_leads_out(pages: WebUiMiddleware, path: str) -> None:
+async def test_no_path_leads_out_of_the_built_files(pages: WebUiMiddleware, path: str) -> None:
     assert b"a secret" not in (await get(pages, path)).body
 
 
 @pytest.mark.parametrize(
     ("path", "method"), [("/api/teams", "GET"), ("/api", "GET"), ("/inbox", "POST")]
 )
-async def test_the_rest_is_the_apis_business(
+async def test_api_paths_and_other_methods_go_to_the_api(
     pages: WebUiMiddleware, path: str, method: str
 ) -> None:
     assert (await get(pages, path, method)).body == b"the API"
 
 
-async def test_without_built_files_it_says_what_to_do(tmp_path: Path) -> None:
-    got = await get(WebUiMiddleware(beneath, tmp_path / "nothing"), "/")
+async def test_without_built_files_the_page_says_what_to_do(tmp_path: Path) -> None:
+    got = await get(WebUiMiddleware(fake_api, tmp_path / "nothing"), "/")
 
     assert got.status == 200
     assert b"make web" in got.body
 
 
-async def test_a_used_link_is_explained_to_people_and_not_to_programs(
+async def test_a_used_sign_in_link_is_explained_in_browsers_only(
     pages: WebUiMiddleware,
 ) -> None:
     for_people = await get(pages, "/signin", accept="text/html,*/*")
@@ -142,14 +142,14 @@ async def served(tmp_path: Path) -> AsyncIterator[Served]:
         yield opened
 
 
-async def test_the_page_is_there_before_signing_in_and_the_data_is_not(served: Served) -> None:
+async def test_the_page_needs_no_sign_in_but_the_api_does(served: Served) -> None:
     async with served.http.get(f"{served.origin}/t/somewhere") as page:
         assert (page.status, page.content_type) == (200, "text/html")
     async with served.http.get(f"{served.origin}/api/teams") as data:
         assert data.status == 401
 
 
-async def test_the_page_is_not_shown_under_another_name(served: Served) -> None:
+async def test_the_page_is_refused_under_another_host_name(served: Served) -> None:
     async with served.http.get(f"{served.origin}/", headers={"Host": "evil.invalid"}) as page:
         assert page.status == 403
 
@@ -163,7 +163,7 @@ async def test_the_page_is_not_shown_under_another_name(served: Served) -> None:
         ("/assets/nothing.js", 404),
     ],
 )
-async def test_whatever_is_no_page_may_do_nothing_in_a_browser(
+async def test_responses_that_are_not_the_page_are_sandboxed(
     served: Served, path: str, status: int
 ) -> None:
     async with served.http.get(f"{served.origin}{path}") as got:
@@ -173,6 +173,6 @@ async def test_whatever_is_no_page_may_do_nothing_in_a_browser(
         assert got.headers["Cross-Origin-Resource-Policy"] == "same-origin"
 
 
-async def test_a_refusal_of_the_gate_may_do_nothing_either(served: Served) -> None:
+async def test_a_refusal_of_access_control_is_sandboxed(served: Served) -> None:
     async with served.http.get(served.origin, headers={"Host": "evil.invalid"}) as got:
         assert (got.status, got.headers["Content-Security-Policy"]) == (403, CONTENT_POLICY)

@@ -1,11 +1,11 @@
-// Watches a page from before its first script: what ran, what was put into it that must never be, and which marks it has shown.
+// Watches a page from before its first script: records payloads that ran, forbidden elements, and the marks it has shown.
 (() => {
   const ran = [];
   const found = new Set();
   const seen = new Set();
   window.pwned = (n) => ran.push(n);
   for (const name of ["alert", "confirm", "prompt", "print"]) window[name] = () => ran.push(name);
-  // Of these, only what the page itself brings along may be there, and that stands in its head.
+  // The page itself has some of these elements, but only in its head.
   const NEVER = "script, iframe, frame, object, embed, base, meta, link, style, template, video, audio, source, math, marquee, dialog, x-pwned, foreignObject, animate, set, use, image";
   const OUT = /^\s*(javascript|vbscript|data:text|data:image\/svg|file|blob:https?:\/\/evil)/i;
 
@@ -48,11 +48,11 @@
 
   window.watching = {
     report: () => ({ ran, found: [...found], seen: [...seen] }),
-    /** Wait until something holds; a page's policy lets nobody but itself wait in it. */
+    /** Wait until a condition holds. Playwright's own wait is blocked by the page's policy. */
     async until(holds) {
-      for (const end = Date.now() + 15_000; !holds(); await picture()) if (Date.now() > end) throw new Error(`in vain: ${holds}`);
+      for (const end = Date.now() + 15_000; !holds(); await picture()) if (Date.now() > end) throw new Error(`timed out waiting for ${holds}`);
     },
-    /** Unfold what is folded, and scroll through what draws only what is in sight. */
+    /** Expand all folded elements, and scroll through a list that draws only visible rows. */
     async walk(selector) {
       const frame = document.querySelector(selector);
       let top = -1;
@@ -67,7 +67,7 @@
       }
     },
     hasEarlier: () => [...document.querySelectorAll("#thread button")].some((one) => one.textContent === "Show earlier messages"),
-    /** Where every link would lead; and, of some, where its dialog does. */
+    /** Return the protocol of every link, and of some links the protocol in its dialog. */
     async links() {
       const all = [...document.querySelectorAll("button.link")];
       const led = all.map((link) => new URL(link.title).protocol);

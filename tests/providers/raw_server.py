@@ -1,4 +1,4 @@
-"""Raw servers: HTTP as bytes, for tests of what no decent server would send."""
+"""Raw server: sends HTTP responses as bytes, for responses that no correct server would send."""
 
 import asyncio
 import ssl
@@ -9,20 +9,20 @@ from dataclasses import dataclass, field
 from agiraph.providers.http import HttpClient, Response
 from agiraph.providers.http_connection import Body
 
-Talk = Callable[["Caller"], Awaitable[None]]
-"""What a server does with one connection."""
+Handler = Callable[["Caller"], Awaitable[None]]
+"""Serves one connection."""
 
 
 @dataclass(slots=True)
 class Caller:
-    """A connection, as the server sees it."""
+    """A connection of a client, on the side of the server."""
 
     number: int
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
 
-    async def hear(self, *, at_once: int = 2**20) -> bytes:
-        """The body of the next request, read in pieces of this size; b"" if nobody asks."""
+    async def read_request(self, *, chunk_bytes: int = 2**20) -> bytes:
+        """Read the next request in pieces of this size and return its body; b"" at the end."""
         try:
             head = await self.reader.readuntil(b"\r\n\r\n")
         except (asyncio.IncompleteReadError, ConnectionError):
@@ -30,17 +30,17 @@ class Caller:
         length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
         body = bytearray()
         while len(body) < length:
-            body += await self.reader.readexactly(min(at_once, length - len(body)))
+            body += await self.reader.readexactly(min(chunk_bytes, length - len(body)))
             await asyncio.sleep(0)
         return bytes(body)
 
-    async def say(self, *pieces: bytes) -> None:
+    async def send(self, *pieces: bytes) -> None:
         for piece in pieces:
             self.writer.write(piece)
             await self.writer.drain()
 
-    async def until_gone(self) -> None:
-        """Return when the client has hung up."""
+    async def wait_until_closed(self) -> None:
+        """Return when the client has closed the connection."""
         try:
             while await self.reader.read(2**16):
                 pass
@@ -50,7 +50,7 @@ class Caller:
 
 @dataclass(slots=True)
 class RawServer:
-    talk: Talk
+    talk: Handler
     url: str = ""
     connections: int = 0
     tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
@@ -87,13 +87,13 @@ def answer(body: bytes, *headers: bytes, status: bytes = b"200 OK") -> bytes:
     return b"HTTP/1.1 %b\r\ncontent-length: %d\r\n%b\r\n%b" % (status, len(body), lines, body)
 
 
-async def ask(http: HttpClient, server: RawServer, body: Body = (b"{}",)) -> bytes:
-    """What the server answers."""
-    return await http.post(server.url, headers={}, body=body, handle=heard)
+async def post(http: HttpClient, server: RawServer, body: Body = (b"{}",)) -> bytes:
+    """Send a request and return the body of the response."""
+    return await http.post(server.url, headers={}, body=body, handle=whole_body)
 
 
-async def heard(response: Response) -> bytes:
-    """The whole body of an answer."""
+async def whole_body(response: Response) -> bytes:
+    """Return the whole body of a response."""
     said = b""
     while chunk := await response.read_chunk():
         said += chunk
@@ -101,12 +101,12 @@ async def heard(response: Response) -> bytes:
 
 
 async def echo(caller: Caller) -> None:
-    """Answer every request with what it said and the number of its connection."""
-    while body := await caller.hear():
-        await caller.say(answer(body + b" on %d" % caller.number))
+    """Answer every request with its body and the number of its connection."""
+    while body := await caller.read_request():
+        await caller.send(answer(body + b" on %d" % caller.number))
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """Let everything run until this holds."""
-    while not holds():  # noqa: ASYNC110 - what is waited for happens inside a socket
+    """Let other tasks run until the condition holds."""
+    while not holds():  # noqa: ASYNC110 - the condition changes inside a socket
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""What was said in a thread, for tests of models: turns without a database."""
+"""Transcripts: turns, threads and requests without a database, for tests of models."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""Calls made in a world, one after another, and what the model was told of each."""
+"""Tool calls: run calls in a world, and the answers that the model got."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,24 +9,24 @@ from agiraph.testing import Call, World, call, says
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ToolAnswer:
     text: str
     failed: bool = False
 
 
-def refused(text: str) -> Told:
-    return Told(text, failed=True)
+def refused(text: str) -> ToolAnswer:
+    return ToolAnswer(text, failed=True)
 
 
-async def made(world: World, *calls: Call, **more: Any) -> tuple[WorkNode, list[Told]]:
-    """Let a team's coordinator make these calls in one reply, and then finish."""
+async def run_calls(world: World, *calls: Call, **more: Any) -> tuple[WorkNode, list[ToolAnswer]]:
+    """Let a coordinator make these calls in one reply; return its node and their answers."""
     world.script("ada", says(*calls), says(call("finish", summary="done")))
     founded = await world.found("Use the tools", **more)
     await world.settle()
     [goal, *_] = await world.board(founded.team.id)
     answers = [t for t in await world.turns(goal.id) if t.role == "tool"]
-    return goal, [Told(t.text, t.failed) for t in answers][: len(calls)]
+    return goal, [ToolAnswer(t.text, t.failed) for t in answers][: len(calls)]
 
 
-def folder(world: World, node: WorkNode) -> Path:
+def node_folder(world: World, node: WorkNode) -> Path:
     return world.path / "teams" / node.team_id / "nodes" / node.id

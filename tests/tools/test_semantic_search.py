@@ -1,4 +1,4 @@
-"""Search by meaning, where the extra is installed; by words alone, where it is not."""
+"""Semantic search with the extra installed, and search by words without it."""
 
 from collections.abc import Iterator
 
@@ -19,8 +19,8 @@ FINISH = says(call("finish", summary="done"))
 
 
 @pytest.fixture
-def without() -> Iterator[None]:
-    """As if the extra were not installed."""
+def without_semantic_extra() -> Iterator[None]:
+    """Behave as if the extra were not installed."""
     find_spec = module.importlib.util.find_spec
     embeddings.cache_clear()
     with pytest.MonkeyPatch.context() as patch:
@@ -33,8 +33,8 @@ def without() -> Iterator[None]:
     embeddings.cache_clear()
 
 
-async def _asked(world: World, query: str) -> str:
-    """What a search says to an agent whose team has these notes."""
+async def _search_answer(world: World, query: str) -> str:
+    """Return the answer of a search in a team that has these notes."""
     ada = world.script("ada", says(call("knowledge_search", query=query)), FINISH)
     founded: NewTeam = await world.found("Look it up", start=False)
     for name, text in NOTES.items():
@@ -46,23 +46,23 @@ async def _asked(world: World, query: str) -> str:
     return ada.heard
 
 
-async def test_what_says_alike_in_other_words_is_found(world: World) -> None:
-    said = await _asked(world, "how do we pay people each month")
+async def test_a_query_with_other_words_finds_a_similar_text(world: World) -> None:
+    said = await _search_answer(world, "how do we pay people each month")
     assert NOTES["payroll"] in said
     assert NOTES["async"] not in said
 
 
-@pytest.mark.usefixtures("without")
-async def test_without_the_extra_a_search_goes_by_words(world: World) -> None:
-    assert NOTES["cellar"] in await _asked(world, "beans")
+@pytest.mark.usefixtures("without_semantic_extra")
+async def test_without_the_extra_a_search_matches_words(world: World) -> None:
+    assert NOTES["cellar"] in await _search_answer(world, "beans")
 
 
-@pytest.mark.usefixtures("without")
-async def test_without_the_extra_other_words_find_nothing(world: World) -> None:
-    assert "Nothing known" in await _asked(world, "wages and remuneration")
+@pytest.mark.usefixtures("without_semantic_extra")
+async def test_without_the_extra_a_query_with_other_words_finds_nothing(world: World) -> None:
+    assert "Nothing known" in await _search_answer(world, "wages and remuneration")
 
 
-def test_a_text_without_words_is_near_to_nothing() -> None:
+def test_an_empty_text_is_similar_to_nothing() -> None:
     model = embeddings()
     assert model is not None
     assert model.nearest("", [(1, "beans")], limit=5) == []

@@ -1,4 +1,4 @@
-"""What a worker claims is held against what it did; doubts travel with the result."""
+"""Acceptance: a result is checked against its evidence; doubts are reported with it."""
 
 from typing import Any
 
@@ -19,10 +19,10 @@ S = NodeStatus
 GIVE = call("assign_task", agent="new:scripted/wes", task="Do it.", description="do it")
 
 
-async def handed_in(
+async def publish_as_worker(
     world: World, *lines: Says | Call, acceptance: list[str] | None = None
 ) -> tuple[WorkNode, list[str], str]:
-    """A worker's node, what its calls were answered, and what its coordinator was told."""
+    """Run a worker; return its node, the answers of its calls, and what its coordinator read."""
     world.script("wes", *[says(line) if isinstance(line, Call) else line for line in lines])
     make = call(
         "create_work_node", task="Do it.", assigned_to="new:scripted/wes", acceptance=acceptance
@@ -52,8 +52,8 @@ WRITE = call("write_file", path="report.md", content="words")
 LINES = ["`report.md` has the numbers", "the tests pass"]
 
 
-async def test_what_can_be_confirmed_is_accepted_at_once(world: World) -> None:
-    node, answers, told = await handed_in(
+async def test_a_result_with_evidence_is_accepted_at_once(world: World) -> None:
+    node, answers, told = await publish_as_worker(
         world,
         WRITE,
         call("bash", command="true && echo fine"),
@@ -79,11 +79,11 @@ async def test_what_can_be_confirmed_is_accepted_at_once(world: World) -> None:
           "no command 'pytest' was run that succeeded"]),
     ],
 )  # fmt: skip
-async def test_what_is_missing_is_sent_back_once_and_then_told_to_whoever_asked(
+async def test_missing_evidence_is_refused_once_and_then_reported_as_doubts(
     world: World, evidence: tuple[str, ...], missing: list[str]
 ) -> None:
     ran = call("bash", command="pytest-of-nobody; false")
-    node, answers, told = await handed_in(
+    node, answers, told = await publish_as_worker(
         world, ran, publish(*evidence), publish(*evidence), acceptance=LINES
     )
     doubts = "; ".join(missing)
@@ -96,8 +96,8 @@ async def test_what_is_missing_is_sent_back_once_and_then_told_to_whoever_asked(
     assert f"{node.id} [completed] Do it. (wes); not confirmed: {doubts}" in told
 
 
-async def test_what_is_put_right_after_it_was_sent_back_leaves_no_doubt(world: World) -> None:
-    node, answers, _ = await handed_in(
+async def test_a_corrected_result_has_no_doubts(world: World) -> None:
+    node, answers, _ = await publish_as_worker(
         world, publish(), WRITE, publish("", "I read it twice"), acceptance=LINES
     )
     assert answers[0].startswith("[Not accepted] ")
@@ -115,15 +115,15 @@ async def test_what_is_put_right_after_it_was_sent_back_leaves_no_doubt(world: W
         ([WRITE], None),
     ],
 )  # fmt: skip
-async def test_success_that_did_nothing_is_doubted(
+async def test_a_result_without_any_work_is_doubted(
     world: World, did: list[Call], doubts: str | None
 ) -> None:
-    node, _, told = await handed_in(world, *did, publish())
+    node, _, told = await publish_as_worker(world, *did, publish())
     assert (node.status, node.doubts) == (S.COMPLETED, doubts)
     assert (f"Not confirmed: {doubts}" in told) == (doubts is not None)
 
 
-async def test_what_was_done_for_an_earlier_task_proves_nothing_for_the_next(world: World) -> None:
+async def test_work_of_an_earlier_task_is_no_evidence_for_the_next(world: World) -> None:
     world.script(
         "wes",
         says(call("bash", command="echo tested")),
@@ -144,7 +144,7 @@ async def test_what_was_done_for_an_earlier_task_proves_nothing_for_the_next(wor
     assert second.doubts == "nothing was read, written, run or given to anyone"
 
 
-async def test_unowned_work_goes_to_somebody_idle_with_the_right_tools_else_to_a_newcomer(
+async def test_unowned_work_goes_to_an_idle_agent_with_the_tools_or_a_new_one(
     world: World,
 ) -> None:
     founded, _ = await found_waiting_team(world, "bob")
@@ -155,23 +155,23 @@ async def test_unowned_work_goes_to_somebody_idle_with_the_right_tools_else_to_a
     )  # fmt: skip
     reading = await add_child(world, founded, "wonder at files", needs_tools=("read_file",))
     shell = await add_child(world, founded, "wonder at shells", needs_tools=("bash",))
-    await world.store.write(_distribute, founded)
+    await world.store.write(_assign_unowned, founded)
     await world.settle()
-    assert [await who(world, n) for n in (reading, shell)] == ["bob", "worker"]
+    assert [await assignee_name(world, n) for n in (reading, shell)] == ["bob", "worker"]
     more = await add_child(world, founded, "wonder again", needs_tools=("read_file",))
-    await world.store.write(_distribute, founded)
+    await world.store.write(_assign_unowned, founded)
     await world.settle()
-    assert await who(world, more) == "reader"
+    assert await assignee_name(world, more) == "reader"
 
 
-async def test_work_for_which_nobody_is_free_waits_visibly_and_is_taken_up_later(
+async def test_unowned_work_waits_with_a_reason_until_an_agent_is_free(
     world: World,
 ) -> None:
     founded, workers = await found_waiting_team(world, "bob", limits=Limits(agents=2))
     asking = await add_child(world, founded, "wonder", to=workers["bob"])
     waiting = await add_child(world, founded, "later")
     await world.settle()
-    await world.store.write(_distribute, founded)
+    await world.store.write(_assign_unowned, founded)
     node = await world.node(waiting)
     assert (node.status, node.waiting_reason) == (
         S.PENDING,
@@ -182,16 +182,16 @@ async def test_work_for_which_nobody_is_free_waits_visibly_and_is_taken_up_later
     await world.answer(question, "Yes.")
     await world.settle()
     assert (await world.node(waiting)).status is S.COMPLETED
-    assert await who(world, waiting) == "bob"
+    assert await assignee_name(world, waiting) == "bob"
 
 
-async def test_work_that_could_start_while_the_team_paused_is_handed_out_when_it_resumes(
+async def test_unowned_work_of_a_paused_team_is_assigned_when_it_resumes(
     world: World,
 ) -> None:
     founded, _ = await found_waiting_team(world, "bob")
     await world.store.write(pause, founded.team.id)
     node_id = await add_child(world, founded, "later")
-    await world.store.write(_distribute, founded)
+    await world.store.write(_assign_unowned, founded)
     await world.settle()
     assert (await world.node(node_id)).status is S.PENDING
     await world.store.write(resume, founded.team.id)
@@ -199,7 +199,7 @@ async def test_work_that_could_start_while_the_team_paused_is_handed_out_when_it
     assert (await world.node(node_id)).status is S.COMPLETED
 
 
-async def test_tools_that_nobody_can_have_are_refused(world: World) -> None:
+async def test_a_node_that_needs_unknown_tools_is_refused(world: World) -> None:
     make = call("create_work_node", task="Fly.", tools=["fly", "bash"])
     founded, _ = await found_waiting_team(world, lead=(says(make), *ASK_THEN_FINISH))
     assert founded.node is not None
@@ -227,10 +227,10 @@ async def test_a_worker_keeps_its_notes_from_one_node_to_the_next(world: World) 
     assert "Day one: found it." in wes.requests[-1].system
 
 
-def _distribute(tx: Tx, founded: NewTeam) -> None:
+def _assign_unowned(tx: Tx, founded: NewTeam) -> None:
     planning.assign_unowned(tx, founded.team.id)
 
 
-async def who(world: World, node_id: NodeId) -> str:
+async def assignee_name(world: World, node_id: NodeId) -> str:
     node = await world.node(node_id)
     return (await world.store.read(AGENTS.get, node.assignee_id)).name

@@ -1,4 +1,4 @@
-"""Access: every screen for every eye and without a mouse."""
+"""Accessibility: every screen passes axe and can be used with the keyboard."""
 
 import asyncio
 from importlib.resources import files
@@ -16,13 +16,13 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 AXE = (files("axe_playwright_python") / "axe.min.js").read_text()
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-LOOK = """async ([all, theme]) => {
+RUN_AXE = """async ([all, theme]) => {
   document.documentElement.dataset.theme = theme;
   const only = all.length ? {type: "tag", values: all} : {type: "rule", values: ["color-contrast"]};
   const found = await axe.run(document, {runOnly: only, resultTypes: ["violations"]});
   return found.violations.flatMap(({id, nodes}) => nodes.map((one) => `${id}: ${one.html}`));
 }"""
-WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+HORIZONTAL_OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
 async def lively_desk(visit: Visit, **options: Any) -> tuple[Desk, dict[str, Any]]:
@@ -30,14 +30,14 @@ async def lively_desk(visit: Visit, **options: Any) -> tuple[Desk, dict[str, Any
     return desk, await lively.begin(desk)
 
 
-async def faults(page: Page, *, dark: bool = True) -> list[str]:
-    """What axe finds in light, and what other colours change in dark."""
-    await page.evaluate(AXE)  # past the page's policy, which lets no script in
-    light = await page.evaluate(LOOK, [RULES, "light"])
-    return [*light, *(await page.evaluate(LOOK, [[], "dark"]) if dark else [])]
+async def axe_violations(page: Page, *, dark: bool = True) -> list[str]:
+    """Return what axe finds: all rules in the light theme, contrast in the dark one."""
+    await page.evaluate(AXE)  # evaluated, because the page's policy blocks added scripts
+    light = await page.evaluate(RUN_AXE, [RULES, "light"])
+    return [*light, *(await page.evaluate(RUN_AXE, [[], "dark"]) if dark else [])]
 
 
-WATCH = """() => {
+RECORD_FOCUS = """() => {
   const modal = document.querySelector("[role=dialog][data-state=open]") ?? document;
   globalThis.reached = new Set([document.activeElement]);
   globalThis.unseen = [];
@@ -52,54 +52,55 @@ WATCH = """() => {
     if (!width || !height || !ring) unseen.push(one);
   }) ?? true;
 }"""
-MISSED = """() => [
-  ...unseen.map((one) => `no sign of focus: ${one.outerHTML.slice(0, 160)}`),
+MISSED_BY_TAB = """() => [
+  ...unseen.map((one) => `no visible focus: ${one.outerHTML.slice(0, 160)}`),
   ...wanted.filter((one) => one.isConnected && !reached.has(one))
-    .map((one) => `out of reach: ${one.outerHTML.slice(0, 160)}`),
+    .map((one) => `not reached: ${one.outerHTML.slice(0, 160)}`),
 ]"""
 
 
-async def walk(page: Page) -> list[str]:
-    """Tab through a screen once; what cannot be reached, or is not seen to be reached."""
-    await page.evaluate(WATCH)
+async def unreachable_by_tab(page: Page) -> list[str]:
+    """Tab through a screen; return the elements that are not reached or show no focus."""
+    await page.evaluate(RECORD_FOCUS)
     before, reached = 0, 1
     while before < reached:
         await asyncio.gather(*(page.keyboard.press("Tab") for _ in range(20)))
         before, reached = reached, await page.evaluate("reached.size")
-    return await page.evaluate(MISSED)
+    return await page.evaluate(MISSED_BY_TAB)
 
 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("size", ["desktop", "phone"])
-async def test_nothing_on_any_screen_keeps_anyone_out(visit: Visit, size: str) -> None:
+async def test_every_screen_is_accessible(visit: Visit, size: str) -> None:
     options = {"desktop": DESKTOP, "phone": PHONE}[size] | {"reduced_motion": "reduce"}
     desk, team = await lively_desk(visit, **options)
     found: dict[str, list[str]] = {}
     for screen in await screens(desk, team):
         await screen.show(desk.page)
-        found[screen.name] = await faults(desk.page, dark=size == "desktop")  # colours are the same
+        # The colours are the same on a phone.
+        found[screen.name] = await axe_violations(desk.page, dark=size == "desktop")
         if size == "desktop":
-            found[screen.name] += await walk(desk.page)
-        if wide := await desk.page.evaluate(WIDE):
-            found[screen.name].append(f"{wide} pixels stick out")
+            found[screen.name] += await unreachable_by_tab(desk.page)
+        if wide := await desk.page.evaluate(HORIZONTAL_OVERFLOW):
+            found[screen.name].append(f"{wide} pixels of horizontal overflow")
 
     wrong = [f"{name}: {one}" for name, there in found.items() for one in there]
     assert not wrong, "\n".join(wrong)
 
 
-async def test_the_door_is_open_to_everyone_too(visit: Visit) -> None:
+async def test_the_welcome_and_sign_in_pages_are_accessible(visit: Visit) -> None:
     desk = await visit([])
     await expect(desk.page.get_by_text("Give a team something to do")).to_be_visible()
-    welcome = await faults(desk.page)
+    welcome = await axe_violations(desk.page)
     await desk.context.clear_cookies()
-    desk.watch.is_server_away = True  # a browser says of every refusal that it was one
+    desk.watch.is_server_away = True  # the browser logs the refused requests
     await desk.page.reload()
     await expect(desk.page.get_by_text("Sign in to agiraph")).to_be_visible()
 
-    assert [*welcome, *await faults(desk.page)] == []
+    assert [*welcome, *await axe_violations(desk.page)] == []
 
 
-async def test_a_whole_visit_without_a_mouse(visit: Visit) -> None:
+async def test_the_web_ui_can_be_used_with_the_keyboard_alone(visit: Visit) -> None:
     desk = await visit(asks_with_options)
     page = desk.page
     press = page.keyboard.press
@@ -120,7 +121,7 @@ async def test_a_whole_visit_without_a_mouse(visit: Visit) -> None:
     await press("Enter")
     await expect(thread(page).get_by_text("Red or blue?")).to_be_visible()
 
-    # Elsewhere and back by shortcuts and the palette; then the second option by its number.
+    # To the board and back by shortcuts and the palette; then choose the second option by number.
     await page.locator("#main").focus()
     await press("g")
     await press("b")

@@ -1,4 +1,4 @@
-"""What text models are asked and what they write, for tests of tools in words."""
+"""Text replies: requests to text models and replies with tool calls written as text."""
 
 import re
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from agiraph.providers.base import Model, Request
 from agiraph.providers.text import TextToolModel, draw_key
 from agiraph.testing import ScriptedModel, says
 from agiraph.testing.scripted import Line
-from tests.providers.said import tool_call, turn
+from tests.providers.transcripts import tool_call, turn
 
 KEY = "k4tz9wqb"
 SPEC = ToolSpec(
@@ -20,30 +20,30 @@ READING = tool_call("", "read_file", path="a.md")
 ANNOUNCED = re.compile(r"The key for this reply is (\w+)\.")
 
 
-def counted() -> Callable[[], str]:
-    """Keys that a test can foresee: bbbbbbb2, bbbbbbb3 and so on."""
+def predictable_keys() -> Callable[[], str]:
+    """Return a source of predictable keys: bbbbbbb2, bbbbbbb3 and so on."""
     numbers = count(2)
     return lambda: f"bbbbbbb{next(numbers)}"
 
 
-def announced(text: str) -> str:
-    """The key that a message ends with."""
+def announced_key(text: str) -> str:
+    """Return the key that a message announces."""
     found = ANNOUNCED.search(text)
     assert found is not None
     return found[1]
 
 
-def writes(text: str) -> Line:
-    """A reply with the key of its request wherever it says KEY."""
-    return lambda asked: says(text.replace("KEY", announced(asked.transcript.turns[-1].text)))
+def writes_with_key(text: str) -> Line:
+    """Return a reply in which KEY is replaced by the key of its request."""
+    return lambda asked: says(text.replace("KEY", announced_key(asked.transcript.turns[-1].text)))
 
 
 def text_model(*lines: Line, draw: Callable[[], str] = draw_key) -> TextToolModel:
     return TextToolModel(ScriptedModel("scripted/plain", list(lines)), draw=draw)
 
 
-def shown(model: TextToolModel) -> list[tuple[str, str]]:
-    """What the model behind it was shown last."""
+def last_request(model: TextToolModel) -> list[tuple[str, str]]:
+    """Return the last request to the inner model, as pairs of role and text."""
     assert isinstance(model.inner, ScriptedModel)
     asked = model.inner.requests[-1]
     assert asked.tools == ()
@@ -58,7 +58,7 @@ def key_line(key: str) -> str:
 
 
 async def step(model: Model, transcript: Transcript, answer: str) -> None:
-    """One round, as the loop does it: a call, its intent, its answer."""
+    """Add one reply with a call, its intent and its answer to the transcript, as the loop does."""
     reply = await model.reply(Request(transcript=transcript, tools=(SPEC,)))
     calls = transcript.with_unique_ids(reply.calls)
     transcript.add(turn("assistant", reply.text, calls=calls, provider_data=reply.provider_data))

@@ -1,4 +1,4 @@
-"""A process that starts before its PostgreSQL waits for it; one that never can start says why."""
+"""Start of a process: it waits until PostgreSQL accepts connections, or says why it cannot."""
 
 import asyncio
 import signal
@@ -14,16 +14,16 @@ WAITS = "opening the database failed"
 
 
 @pytest.fixture
-def away(postgres: Server) -> Iterator[Server]:
-    """A server that is not there; whoever needs it starts it."""
+def stopped_postgres(postgres: Server) -> Iterator[Server]:
+    """A PostgreSQL server that is stopped during the test."""
     postgres.stop("fast")
     yield postgres
     if not (postgres.data / "db" / "postmaster.pid").exists():
         postgres.start()
 
 
-def as_guest(url: str, server: Server) -> str:
-    """The address of the database for a user who may be kept from connecting."""
+def as_limited_user(url: str, server: Server) -> str:
+    """Create a user who may not connect; return the database URL with this user."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("drop role if exists guest")
         connection.execute("create role guest login connection limit 0")
@@ -33,7 +33,7 @@ def as_guest(url: str, server: Server) -> str:
 
 
 @pytest.mark.parametrize("command", ["work", "serve", "up"])
-async def test_a_process_waits_for_a_database_that_is_not_there_yet(
+async def test_a_process_waits_for_postgresql_to_start(
     agiraph: Shell, postgres: Server, command: str
 ) -> None:
     url = postgres.fresh()
@@ -54,9 +54,9 @@ async def test_a_process_waits_for_a_database_that_is_not_there_yet(
 
 
 async def test_a_process_that_waits_for_its_database_can_be_stopped(
-    agiraph: Shell, away: Server
+    agiraph: Shell, stopped_postgres: Server
 ) -> None:
-    agiraph.environment["AGIRAPH_DATABASE_URL"] = away.url("t1")
+    agiraph.environment["AGIRAPH_DATABASE_URL"] = stopped_postgres.url("t1")
     async with agiraph.start("work") as process:
         await process.says(WAITS)
         process.signal(signal.SIGTERM)
@@ -65,11 +65,11 @@ async def test_a_process_that_waits_for_its_database_can_be_stopped(
     assert "Stopped before the database could be reached." in ended.out
 
 
-async def test_a_process_waits_for_a_connection_when_all_are_taken(
+async def test_a_process_waits_while_postgresql_has_too_many_connections(
     agiraph: Shell, postgres: Server
 ) -> None:
     url = postgres.fresh()
-    agiraph.environment["AGIRAPH_DATABASE_URL"] = as_guest(url, postgres)
+    agiraph.environment["AGIRAPH_DATABASE_URL"] = as_limited_user(url, postgres)
     async with agiraph.start("work") as process:
         await process.says("too many connections")
         with psycopg.connect(url, autocommit=True) as connection:
@@ -88,7 +88,7 @@ async def test_a_process_waits_for_a_connection_when_all_are_taken(
     ],
     ids=["user", "database"],
 )
-async def test_what_waiting_cannot_mend_ends_the_process_at_once(
+async def test_a_wrong_user_or_database_ends_the_process_at_once(
     agiraph: Shell, postgres: Server, wrong: tuple[str, str], says: str
 ) -> None:
     agiraph.environment["AGIRAPH_DATABASE_URL"] = postgres.fresh().replace(*wrong)

@@ -1,4 +1,4 @@
-"""Stage: a server in a thread of its own, with a team on it that has one of everything."""
+"""Populated server: a server in a thread, and teams that have one of everything the API shows."""
 
 import asyncio
 import contextlib
@@ -20,8 +20,8 @@ from agiraph.testing.scripted import ReactiveModel
 from tests.api.serving import Served, serving
 
 
-def react(request: Request) -> Says:
-    """Whoever works asks a question and is done with the answer; whoever talks says yes."""
+def scripted_reply(request: Request) -> Says:
+    """At work, ask a question, then finish with its answer; in a conversation, say yes."""
     tools = {tool.name for tool in request.tools}
     if request.schema is not None or "ask_human" not in tools:
         return says("Yes.")
@@ -30,20 +30,20 @@ def react(request: Request) -> Says:
     return says(call("ask_human", question="Which of them?"))
 
 
-class Stage:
+class PopulatedServer:
     def __init__(self, served: Served, loop: asyncio.AbstractEventLoop) -> None:
         self.served = served
         self._loop = loop
 
-    def do(self, act: Coroutine[Any, Any, Any]) -> Any:
-        """Let something happen on the server's own loop."""
+    def run(self, act: Coroutine[Any, Any, Any]) -> Any:
+        """Run a coroutine on the server's event loop and return its result."""
         return asyncio.run_coroutine_threadsafe(act, self._loop).result(60)
 
-    def prepare(self) -> dict[str, str]:
-        """The ids of a new team's coordinator, node, thread, question, trigger, token and more."""
-        return self.do(self._prepare())
+    def create_team(self) -> dict[str, str]:
+        """Create a team; return the ids of its coordinator, node, question and so on."""
+        return self.run(self._create_team())
 
-    async def _prepare(self) -> dict[str, str]:
+    async def _create_team(self) -> dict[str, str]:
         world = self.served.world
         founded = await world.found("Find the cheapest")
         await world.chat(founded.coordinator.id, "How far are you?")
@@ -51,7 +51,7 @@ class Stage:
         [question] = await world.questions(founded.team.id)
         assert question.node_id is not None
         thread = await world.thread(question.node_id)
-        learned = await world.store.write(_learn, founded)
+        learned = await world.store.write(_add_knowledge_and_triggers, founded)
         notes = world.path / "teams" / founded.team.id / "memory" / "knowledge"
         notes.mkdir(parents=True, exist_ok=True)
         (notes / "prices.md").write_text("# Prices\n")
@@ -66,7 +66,7 @@ class Stage:
         }
 
 
-def _learn(tx: Any, founded: NewTeam) -> dict[str, str]:
+def _add_knowledge_and_triggers(tx: Any, founded: NewTeam) -> dict[str, str]:
     agent = founded.coordinator
     memory = items.remember(tx, agent, "Likes figures.", author=OWNER)
     insight = items.learn(tx, agent, "fact", "Prices fall in May.", author=OWNER)
@@ -86,19 +86,19 @@ def _learn(tx: Any, founded: NewTeam) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def stage(path: Path, **more: Any) -> Iterator[Stage]:
-    """A served world whose loop runs in a thread, for clients that block."""
-    ready: list[Stage] = []
+def populated_server(path: Path, **more: Any) -> Iterator[PopulatedServer]:
+    """A served world whose event loop runs in a thread, for clients that block."""
+    ready: list[PopulatedServer] = []
     begun, over = threading.Event(), asyncio.Event()
 
-    async def live() -> None:
+    async def serve_until_over() -> None:
         async with serving(path, **more) as served:
-            served.world.model("ada", ReactiveModel("scripted/ada", react))
-            ready.append(Stage(served, asyncio.get_running_loop()))
+            served.world.model("ada", ReactiveModel("scripted/ada", scripted_reply))
+            ready.append(PopulatedServer(served, asyncio.get_running_loop()))
             begun.set()
             await over.wait()
 
-    thread = threading.Thread(target=lambda: asyncio.run(live()), daemon=True)
+    thread = threading.Thread(target=lambda: asyncio.run(serve_until_over()), daemon=True)
     thread.start()
     assert begun.wait(60)
     try:

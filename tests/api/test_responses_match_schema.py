@@ -1,4 +1,4 @@
-"""The API answers as it is described: every operation, with requests made up from its words."""
+"""Responses match the schema: every operation, with requests generated from the schema."""
 
 from collections.abc import Iterator
 from typing import cast
@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from schemathesis.specs.openapi import checks
 
 from agiraph.api.app import routes
+from tests.api.populated_server import PopulatedServer, populated_server
 from tests.api.serving import TOKEN
-from tests.api.stage import Stage, stage
 
 EXAMPLES = 12
 LONG_EXAMPLES = 300
@@ -19,20 +19,20 @@ schema = schemathesis.openapi.from_dict(routes().openapi())
 
 
 @pytest.fixture(scope="module")
-def on_stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with stage(tmp_path_factory.mktemp("stage") / "home") as opened:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PopulatedServer]:
+    with populated_server(tmp_path_factory.mktemp("populated") / "home") as opened:
         opened.served.api.access.burst = opened.served.api.access.rate = 1e9
         yield opened
 
 
 @pytest.fixture
-def known(on_stage: Stage) -> dict[str, str]:
-    """A team of its own for every operation: some end it."""
-    return on_stage.prepare()
+def known(server: PopulatedServer) -> dict[str, str]:
+    """The ids of a new team for each operation: some operations end the team."""
+    return server.create_team()
 
 
-def about_what_there_is(case: schemathesis.Case, known: dict[str, str]) -> None:
-    """Let most requests be about things that exist; the others about what they made up."""
+def use_existing_ids(case: schemathesis.Case, known: dict[str, str]) -> None:
+    """Put existing ids into most requests; the others keep the ids that were generated."""
     odd = sum(len(str(value)) for value in case.path_parameters.values()) % 4 == 3
     if odd or not case.meta or case.meta.generation.mode.is_negative:
         return
@@ -57,40 +57,42 @@ BOUNDS = settings(
 @schema.parametrize()
 @seed(20)
 @BOUNDS
-def test_every_answer_is_described(
-    case: schemathesis.Case, on_stage: Stage, known: dict[str, str]
+def test_every_response_matches_the_schema(
+    case: schemathesis.Case, server: PopulatedServer, known: dict[str, str]
 ) -> None:
-    hold_to_its_word(case, on_stage, known)
+    check_response(case, server, known)
 
 
 @pytest.mark.long
 @schema.parametrize()
 @settings(BOUNDS, max_examples=LONG_EXAMPLES)
-def test_every_answer_is_described_however_often_one_asks(
-    case: schemathesis.Case, on_stage: Stage, known: dict[str, str]
+def test_every_response_matches_the_schema_in_many_examples(
+    case: schemathesis.Case, server: PopulatedServer, known: dict[str, str]
 ) -> None:
-    hold_to_its_word(case, on_stage, known)
+    check_response(case, server, known)
 
 
 FRAMING = ("content-length", "transfer-encoding")
-"""Made-up values of these are no HTTP: the server refuses the bytes before the API sees them."""
+"""Headers whose generated values are invalid HTTP: the server refuses them before the API."""
 
 
-def hold_to_its_word(case: schemathesis.Case, on_stage: Stage, known: dict[str, str]) -> None:
-    about_what_there_is(case, known)
+def check_response(case: schemathesis.Case, server: PopulatedServer, known: dict[str, str]) -> None:
+    use_existing_ids(case, known)
     for name in [name for name in case.headers if name.lower() in FRAMING]:
         del case.headers[name]
     headers = {"Authorization": f"Bearer {TOKEN}"}
     if "/hooks/" in case.operation.path and "X-Agiraph-Secret" in case.headers:
         case.headers["X-Agiraph-Secret"] = known["secret"]
-    response = case.call(base_url=on_stage.served.origin, headers=headers)
-    # What fits the description may still be refused, with 422: a goal of blanks, a wrong cron line.
+    response = case.call(base_url=server.served.origin, headers=headers)
+    # A body that matches the schema may still be refused with 422: a blank goal, a wrong cron line.
     case.validate_response(response, excluded_checks=[checks.positive_data_acceptance])
 
 
-def test_a_made_up_length_is_not_sent(on_stage: Stage, known: dict[str, str]) -> None:
+def test_a_generated_content_length_is_not_sent(
+    server: PopulatedServer, known: dict[str, str]
+) -> None:
     operation = schema["/api/agents/{agent}/memories/{memory}"]["DELETE"]
     places = {"agent": "nobody", "memory": "none"}
-    hold_to_its_word(
-        operation.Case(path_parameters=places, headers={"Content-Length": ""}), on_stage, known
+    check_response(
+        operation.Case(path_parameters=places, headers={"Content-Length": ""}), server, known
     )

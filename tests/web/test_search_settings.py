@@ -1,4 +1,4 @@
-"""The search engine as the settings name it."""
+"""Search settings: the engine that the environment or the file names."""
 
 from pathlib import Path
 
@@ -20,7 +20,9 @@ def settings(tmp_path: Path, toml: str = "", **environ: str) -> dict[str, str]:
     ("name", "variable"),
     [("brave", "BRAVE_API_KEY"), ("serper", "SERPER_API_KEY"), ("tavily", "TAVILY_API_KEY")],
 )
-def test_a_key_in_the_environment_is_enough(tmp_path: Path, name: str, variable: str) -> None:
+def test_a_key_in_the_environment_selects_the_search_engine(
+    tmp_path: Path, name: str, variable: str
+) -> None:
     found = load(settings(tmp_path, **{variable: KEY}))
     assert found.web.engine == RemoteEngine(name=name, key=KEY)
     assert (found.shown["search"].value, found.shown["search"].origin) == (
@@ -42,7 +44,7 @@ def test_the_file_names_an_engine_and_the_variable_of_its_key(tmp_path: Path) ->
     assert found.web.engine == expected
 
 
-def test_without_any_of_it_there_is_no_engine(tmp_path: Path) -> None:
+def test_without_settings_there_is_no_search_engine(tmp_path: Path) -> None:
     found = load(settings(tmp_path))
     assert found.web.engine is None
     assert "search" not in found.shown
@@ -65,14 +67,14 @@ def test_without_any_of_it_there_is_no_engine(tmp_path: Path) -> None:
         ("", {"SEARXNG_URL": "localhost:8888"}, "must begin with https"),
     ],
 )
-def test_what_is_wrong_is_named(
+def test_a_wrong_search_setting_is_named(
     tmp_path: Path, toml: str, environ: dict[str, str], says: str
 ) -> None:
     with pytest.raises(Misconfigured, match=says):
         load(settings(tmp_path, toml, **environ))
 
 
-async def test_the_port_of_our_own_api_is_not_opened(tmp_path: Path) -> None:
+async def test_the_port_of_the_api_is_refused(tmp_path: Path) -> None:
     found = load(settings(tmp_path, AGIRAPH_PORT="9321"))
     with pytest.raises(Refused, match="Port 9321 is this runtime's own"):
         await found.web.fetcher.fetch("http://example.com:9321/")

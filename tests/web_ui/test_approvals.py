@@ -1,4 +1,4 @@
-"""Deciding: whatever a model writes into a call or a question, a person sees all of it first."""
+"""Approvals: a person sees all of a call or question, whatever a model writes into it."""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -9,7 +9,7 @@ from playwright.async_api import Locator, Page, expect
 from agiraph.domain.visible import visible
 from agiraph.testing import call, says
 from agiraph.testing.model_server import Seen, Step
-from tests.scenarios.reading import step
+from tests.scenarios.thread_queries import reply_count
 from tests.web_ui.browsing import PHONE, Desk, Visit
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(180)]
@@ -31,10 +31,10 @@ QUESTION = "Shall I go on?\n<!-- and delete -->\n\n[x]: https://y '\u202emore'\n
 OPTIONS = ["yes <!-- and delete all -->", "no\u200b", "y\n\n\nes", "x" * 3000, "⚠️ **do** it"]
 
 
-def plays(seen: Seen) -> Step:
+def asks_for_approvals(seen: Seen) -> Step:
     if "ask_human" not in seen.tools or "no_work_needed" in seen.tools:
         return says("There is nothing to add.")
-    if step(seen) == 0:
+    if reply_count(seen) == 0:
         return says(*(call("bash", command=command) for command in COMMANDS.values()))
     return says(call("finish", summary="Done."))
 
@@ -42,18 +42,18 @@ def plays(seen: Seen) -> Step:
 def asks(seen: Seen) -> Step:
     if "ask_human" not in seen.tools or "no_work_needed" in seen.tools:
         return says("There is nothing to add.")
-    if step(seen) == 0:
+    if reply_count(seen) == 0:
         return says(call("ask_human", question=QUESTION, options=OPTIONS))
     return says(call("finish", summary=seen.messages[-1].text))
 
 
-def seen_as(text: str) -> str:
-    """The text that a page shows for it: what a browser draws as it is, stays as it is."""
+def visible_text(text: str) -> str:
+    """Return the text that a page shows, with invisible characters replaced."""
     return visible(text, keep="\n\t")
 
 
 async def command_in(card: Locator) -> str:
-    """What a card shows of the command, as far as it can be brought into sight."""
+    """Return the command that a card shows, or why part of it cannot be seen."""
     shown = card.locator("[data-argument=command]")
     await expect(shown).to_have_count(1)
     return await shown.evaluate(REACHABLE)
@@ -82,14 +82,14 @@ REACHABLE = """
 """
 
 
-async def waiting(desk: Desk, team: str, count: int) -> dict[str, str]:
-    """The ids of the open approvals, by what the command of each is."""
+async def open_approvals(desk: Desk, team: str, count: int) -> dict[str, str]:
+    """Return the ids of the open approvals by the name of their command."""
 
     async def look() -> list[dict[str, object]]:
         inbox = await desk.up.ask("GET", "/inbox?limit=100")
         return [item["message"] for item in inbox["items"] if item["needs_answer"]]
 
-    await desk.up.until(team, "node.waiting")
+    await desk.up.wait_for_event(team, "node.waiting")
     found = await look()
     assert len(found) == count
     names = {command: name for name, command in COMMANDS.items()}
@@ -114,7 +114,7 @@ async def in_the_conversation(page: Page, desk: Desk, ids: dict[str, str]) -> di
     message = item["message"]
     found: dict[str, str] = {}
     for name, identity in ids.items():
-        # Rows out of sight are not drawn: each is gone to by its own address.
+        # Rows outside the viewport are not drawn: open each by its own address.
         at = f"/t/{message['team_id']}/a/{message['sender']}?at={identity}"
         await page.goto(f"{desk.origin}{at}")
         card = page.locator(f"[data-question={identity}]")
@@ -124,14 +124,14 @@ async def in_the_conversation(page: Page, desk: Desk, ids: dict[str, str]) -> di
 
 
 @pytest.mark.parametrize("read", [in_the_inbox, in_the_conversation])
-async def test_a_call_stands_on_its_card_to_the_letter(visit: Visit, read: Read) -> None:
-    desk = await visit(plays, path="/settings")
+async def test_an_approval_card_shows_the_exact_command(visit: Visit, read: Read) -> None:
+    desk = await visit(asks_for_approvals, path="/settings")
     team = await desk.found("Run it", permissions=ASK)
-    ids = await waiting(desk, team["id"], len(COMMANDS))
+    ids = await open_approvals(desk, team["id"], len(COMMANDS))
 
     shown = await read(desk.page, desk, ids)
 
-    assert shown == {name: seen_as(command) for name, command in COMMANDS.items()}
+    assert shown == {name: visible_text(command) for name, command in COMMANDS.items()}
 
 
 async def test_a_toast_shows_the_whole_call_it_offers_to_approve(visit: Visit) -> None:
@@ -154,11 +154,11 @@ async def test_a_toast_shows_the_whole_call_it_offers_to_approve(visit: Visit) -
         await toast.get_by_role("button", name="Later").click()
         await expect(toast).to_have_count(0)
 
-    assert shown == {name: seen_as(command) for name, command in COMMANDS.items()}
+    assert shown == {name: visible_text(command) for name, command in COMMANDS.items()}
 
 
-async def test_of_a_pile_of_toasts_only_the_first_can_be_approved(visit: Visit) -> None:
-    desk = await visit(plays, path="/settings")
+async def test_of_several_toasts_only_the_first_can_be_approved(visit: Visit) -> None:
+    desk = await visit(asks_for_approvals, path="/settings")
     page = desk.page
     await expect(page.get_by_text("Live")).to_be_visible()
     await desk.found("Run it", permissions=ASK)
@@ -168,19 +168,20 @@ async def test_of_a_pile_of_toasts_only_the_first_can_be_approved(visit: Visit) 
     await expect(page.get_by_role("button", name="Approve")).to_have_count(1)
 
 
-async def test_a_question_and_its_options_are_shown_to_the_letter(visit: Visit) -> None:
+async def test_a_question_and_its_options_are_shown_exactly(visit: Visit) -> None:
     desk = await visit(asks, path="/settings")
     page = desk.page
     await expect(page.get_by_text("Live")).to_be_visible()
     team = await desk.found("Ask")
-    await desk.up.until(team["id"], "question.asked")
+    await desk.up.wait_for_event(team["id"], "question.asked")
 
     async def read(card: Locator) -> None:
         await expect(card.locator("[data-choice]")).to_have_count(len(OPTIONS))
-        assert await card.locator("[data-words]").inner_text() == seen_as(QUESTION)
+        assert await card.locator("[data-words]").inner_text() == visible_text(QUESTION)
         choices = [await one.inner_text() for one in await card.locator("[data-choice]").all()]
-        emoji = seen_as(OPTIONS[4]).replace("\u27e8U+FE0F\u27e9", "\ufe0f")  # as one picture
-        assert choices == [*map(seen_as, OPTIONS[:4]), emoji]
+        # The emoji is drawn as one glyph.
+        emoji = visible_text(OPTIONS[4]).replace("\u27e8U+FE0F\u27e9", "\ufe0f")
+        assert choices == [*map(visible_text, OPTIONS[:4]), emoji]
 
     await read(page.get_by_role("group", name="coordinator asks"))
     await page.goto(f"{desk.origin}/inbox")
@@ -190,12 +191,12 @@ async def test_a_question_and_its_options_are_shown_to_the_letter(visit: Visit) 
     await read(page.locator("#thread [data-question]"))
 
 
-async def test_a_call_is_whole_on_a_phone_too(visit: Visit) -> None:
-    desk = await visit(plays, path="/settings", **PHONE)
+async def test_an_approval_card_shows_the_exact_command_on_a_phone(visit: Visit) -> None:
+    desk = await visit(asks_for_approvals, path="/settings", **PHONE)
     team = await desk.found("Run it", permissions=ASK)
-    ids = await waiting(desk, team["id"], len(COMMANDS))
+    ids = await open_approvals(desk, team["id"], len(COMMANDS))
     few = {name: ids[name] for name in ("comment", "spaces", "long", "steering")}
 
     shown = await in_the_inbox(desk.page, desk, few)
 
-    assert shown == {name: seen_as(COMMANDS[name]) for name in few}
+    assert shown == {name: visible_text(COMMANDS[name]) for name in few}

@@ -1,4 +1,4 @@
-"""Commands against a running server: what they change there, and what people and programs see."""
+"""Commands with a running server: their effects and their output."""
 
 import asyncio
 import contextlib
@@ -12,13 +12,13 @@ import pytest
 from agiraph.testing import ModelServer, call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.cli.shell import Ended, Process, Shell
-from tests.cli.test_run import on, team_in
+from tests.cli.test_run import team_in, use_model_server
 
 REPLY = "I hear you, and will see to it."
 
 
 def play(seen: Seen) -> Step:
-    """Asks until it has the answer, then hands in; answers people at once."""
+    """Ask until the question is answered, then finish; reply to people at once."""
     if "no_work_needed" in seen.tools:
         return says(REPLY)
     if "ask_human" not in seen.tools:
@@ -35,9 +35,9 @@ def play(seen: Seen) -> Step:
 
 @contextlib.asynccontextmanager
 async def up(agiraph: Shell) -> AsyncGenerator[Process]:
-    """A server on this home, and commands that find it."""
+    """Start a server on this home, and let commands find it."""
     agiraph.environment["AGIRAPH_PORT"] = "0"
-    async with ModelServer(play) as model, on(agiraph, model).start("up") as server:
+    async with ModelServer(play) as model, use_model_server(agiraph, model).start("up") as server:
         await server.says("Token for programs")
         agiraph.environment["AGIRAPH_PORT"] = re.findall(r"up at http://[\d.]+:(\d+)", server.seen)[
             0
@@ -45,7 +45,7 @@ async def up(agiraph: Shell) -> AsyncGenerator[Process]:
         yield server
 
 
-async def read(agiraph: Shell, *words: str):
+async def read_json(agiraph: Shell, *words: str):
     ended = await agiraph(*words, "--json")
     assert (ended.code, ended.err) == (0, "")
     return orjson.loads(ended.out)
@@ -83,7 +83,7 @@ async def test_a_conversation_at_the_terminal(agiraph: Shell) -> None:
 async def test_a_conversation_through_a_pipe(agiraph: Shell) -> None:
     async with up(agiraph):
         await agiraph("new", "Paint it", "--name", "paint")
-        [agent] = await read(agiraph, "agents", "paint")
+        [agent] = await read_json(agiraph, "agents", "paint")
         async with agiraph.start("tail", "paint") as tail:
             await tail.says("Red or blue?")
         piped = await agiraph.piped(b"blue\nWell done\n/board\n", "chat", agent["id"])
@@ -94,11 +94,11 @@ async def test_a_conversation_through_a_pipe(agiraph: Shell) -> None:
         assert words in piped.out, piped.out
 
 
-async def test_a_goal_is_run_on_the_server_that_has_the_home(agiraph: Shell) -> None:
+async def test_run_uses_the_server_that_runs_on_the_home(agiraph: Shell) -> None:
     async with up(agiraph) as server:
         asked = await agiraph("run", "Paint it")
         team = team_in(asked.out)
-        [question] = await read(agiraph, "inbox", "--open")
+        [question] = await read_json(agiraph, "inbox", "--open")
         answered = await agiraph("answer", question["id"], "blue")
         run = await agiraph("run", "--resume", team)
         server.signal(signal.SIGTERM)
@@ -110,10 +110,11 @@ async def test_a_goal_is_run_on_the_server_that_has_the_home(agiraph: Shell) -> 
     assert f'Answer with: agiraph answer {question["id"]} "TEXT"' in asked.out
     assert answered == Ended(0, f"Answered. Watch the team with: agiraph tail {team}\n")
     assert (run.code, "Painted it blue." in run.out) == (0, True), run.out
-    assert (again.code, "completed" in again.out) == (0, True)  # from the database itself
+    # Without a server the command reads the database.
+    assert (again.code, "completed" in again.out) == (0, True)
 
 
-async def test_a_question_is_answered_at_the_terminal_that_waits(agiraph: Shell) -> None:
+async def test_new_with_wait_answers_a_question_at_the_terminal(agiraph: Shell) -> None:
     async with up(agiraph), agiraph.start_at_terminal("new", "Paint it", "--wait") as waiting:
         await waiting.says("your answer: ")
         waiting.types(b"red\n")
@@ -121,17 +122,17 @@ async def test_a_question_is_answered_at_the_terminal_that_waits(agiraph: Shell)
     assert (ended.code, "Painted it red." in ended.out) == (0, True)
 
 
-async def test_teams_are_steered_and_their_state_is_told(agiraph: Shell) -> None:
+async def test_pause_resume_say_and_stop_work_on_a_team(agiraph: Shell) -> None:
     async with up(agiraph):
-        team = await read(agiraph, "new", "Paint it", "--name", "a/b")
+        team = await read_json(agiraph, "new", "Paint it", "--name", "a/b")
         paused = await agiraph("pause", "a/b")
         resumed = await agiraph("resume", team["id"])
         nudged = await agiraph("say", "coordinator", "Hurry", "--team", "a/b", "--nudge")
         nobody = await agiraph("say", "ada", "Hurry", "--team", "a/b")
         unknown = await agiraph("say", "nobody", "Hurry")
         stopped = await agiraph("stop", "a/b")
-        triggers = await read(agiraph, "triggers", "a/b")
-        bill = await read(agiraph, "cost", "a/b")
+        triggers = await read_json(agiraph, "triggers", "a/b")
+        bill = await read_json(agiraph, "cost", "a/b")
         lines = await agiraph("tail", team["id"], "--json", "--no-follow", "--after", "0")
 
     identity = team["id"]
@@ -152,12 +153,12 @@ async def test_teams_are_steered_and_their_state_is_told(agiraph: Shell) -> None
     assert numbers == list(range(1, len(numbers) + 1))
 
 
-async def test_tokens_are_made_used_and_taken_back(agiraph: Shell) -> None:
+async def test_tokens_are_created_used_and_revoked(agiraph: Shell) -> None:
     async with up(agiraph):
-        made = await read(agiraph, "tokens", "new", "reader")
+        made = await read_json(agiraph, "tokens", "new", "reader")
         reader = Shell(agiraph.home, {**agiraph.environment, "AGIRAPH_TOKEN": made["secret"]})
         looked, refused = await asyncio.gather(reader("teams"), reader("new", "x"))
-        listed = await read(agiraph, "tokens")
+        listed = await read_json(agiraph, "tokens")
         taken = await agiraph("tokens", "revoke", made["id"])
         after = await reader("new", "x")
         link = await agiraph("link")
@@ -172,7 +173,7 @@ async def test_tokens_are_made_used_and_taken_back(agiraph: Shell) -> None:
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/signin\?code=\S+\n", link.out)
 
 
-async def test_a_server_of_another_home_is_not_mistaken_for_ours(
+async def test_a_server_of_another_home_is_not_used(
     agiraph: Shell, tmp_path: pytest.TempPathFactory
 ) -> None:
     async with up(agiraph):
@@ -191,9 +192,9 @@ async def test_a_server_of_another_home_is_not_mistaken_for_ours(
     )
 
 
-async def test_a_tail_outlives_the_server_it_watches(agiraph: Shell) -> None:
+async def test_tail_reconnects_after_a_restart_of_the_server(agiraph: Shell) -> None:
     async with up(agiraph) as server:
-        team = await read(agiraph, "new", "Paint it")
+        team = await read_json(agiraph, "new", "Paint it")
         async with agiraph.start("tail", team["id"], "--after", "0") as tail:
             await tail.says("Red or blue?")
             server.signal(signal.SIGTERM)
@@ -201,7 +202,7 @@ async def test_a_tail_outlives_the_server_it_watches(agiraph: Shell) -> None:
             await tail.says("the connection to the server was lost")
             async with agiraph.start("up") as again:
                 await again.says("Token for programs")
-                [question] = await read(agiraph, "inbox", "--open")
+                [question] = await read_json(agiraph, "inbox", "--open")
                 await agiraph("answer", question["id"], "blue")
                 await tail.says("the team is completed")
             seen = tail.seen

@@ -1,4 +1,4 @@
-"""Box: the time that a long test may use, as its share of the minutes that `make faults` has."""
+"""Time box: the seconds that a long test may use, as its share of the minutes of `make faults`."""
 
 import time
 from dataclasses import dataclass, field
@@ -6,19 +6,19 @@ from dataclasses import dataclass, field
 import pytest
 
 MINUTES = 50.0
-"""What `make faults` takes on two cores, unless told otherwise."""
+"""The default of `--minutes`: how long `make faults` takes on two cores."""
 SLACK_SECONDS = 1800.0
-"""For what a test must do beyond its share: reach its minimum, end what it began, check it."""
+"""Added to the share, so that a test can reach its minimum, finish its last run and check it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class TimeBox:
     seconds: float
     _began: float = field(default_factory=time.monotonic)
 
     @property
     def left(self) -> float:
-        """Seconds until the share is used up; not below zero."""
+        """Return the seconds until the share is used up; not below zero."""
         return max(0.0, self._began + self.seconds - time.monotonic())
 
     @property
@@ -27,31 +27,31 @@ class Box:
 
 
 def seconds_of(item: pytest.Item) -> float:
-    """A long test's share of the box; zero if it does a fixed amount of work."""
+    """Return the seconds of a long test; zero if it does a fixed amount of work."""
     marker = item.get_closest_marker("long")
     share = 0.0 if marker is None else float(marker.kwargs.get("share", 0.0))
     return share * minutes_of(item) * 60
 
 
 def minutes_of(item: pytest.Item) -> float:
-    """The minutes of the whole box, as `--minutes` gives them."""
+    """Return the minutes of all long tests together (`--minutes`)."""
     minutes = item.config.getoption("--minutes")
     assert minutes is not None
     return float(minutes)
 
 
-def turn(item: pytest.Item) -> tuple[bool, float]:
-    """Where a long test stands in the queue: the longest first, then the short ones.
+def start_order(item: pytest.Item) -> tuple[bool, float]:
+    """Return the sort key of a long test: the longest first, then the short ones.
 
-    A process of `pytest -n 2` keeps the test after its present one; the other process takes over
-    the rest. So a short one must come after the longest.
+    A process of `pytest -n 2` has its next test already assigned while it runs the present one;
+    the other process takes over the rest. So a short test must come after the longest.
     """
     seconds = seconds_of(item)
     most = minutes_of(item) * 60 / 2
     return seconds < most, seconds
 
 
-def bound(item: pytest.Item) -> None:
-    """Give a long test time for its share, and no more than it can need."""
+def set_timeout(item: pytest.Item) -> None:
+    """Set the timeout of a long test: its share plus the slack."""
     seconds = seconds_of(item) + SLACK_SECONDS
     item.add_marker(pytest.mark.timeout(seconds), append=False)

@@ -1,4 +1,4 @@
-"""Use: every command's help, what it says to wrong use, and to a server that is not there."""
+"""Usage: help of every command, errors for wrong use, and errors without a server."""
 
 import re
 import socket
@@ -81,17 +81,17 @@ NEEDS_SERVER = [
 
 @pytest.fixture
 def port() -> Iterator[int]:
-    """A port where nobody listens, and nobody else can."""
+    """A port that is bound but not listening: connections to it are refused."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield taken.getsockname()[1]
 
 
 @pytest.fixture
-def use(
+def run_command(
     tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    """Run a command in this process: exit code, output, and what went to stderr."""
+    """Run a command in this process; return its exit code, stdout and stderr."""
     monkeypatch.setenv("AGIRAPH_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("AGIRAPH_PORT", str(port))
 
@@ -127,22 +127,22 @@ def test_every_command_has_help_that_fits_a_screen(words: tuple[str, ...]) -> No
     assert unexplained == []
 
 
-def test_no_command_is_left_out_of_wrong_use() -> None:
+def test_every_command_has_an_example_of_wrong_use() -> None:
     assert {words[0] for words in WRONG} == set(NAMES)
 
 
 @pytest.mark.parametrize("words", WRONG, ids=" ".join)
-def test_wrong_use_is_told_in_one_line(use, words: tuple[str, ...]) -> None:
+def test_wrong_use_is_reported_in_one_line(run_command, words: tuple[str, ...]) -> None:
     path = " ".join(words[:2]) if words[0] in GROUPS and words[1] in GROUPS[words[0]] else words[0]
-    code, out, err = use(*words)
+    code, out, err = run_command(*words)
     assert (code, out) == (2, "")
     assert err == f"agiraph: {WRONG[words]} See: agiraph {path} --help\n"
 
 
 @pytest.mark.parametrize("words", NEEDS_SERVER, ids=" ".join)
 @pytest.mark.parametrize("ran_before", [False, True], ids=["never", "before"])
-def test_without_a_server_it_is_said_how_to_start_one(
-    use,
+def test_without_a_server_a_command_says_how_to_start_one(
+    run_command,
     tmp_path: Path,
     port: int,
     words: tuple[str, ...],
@@ -152,18 +152,18 @@ def test_without_a_server_it_is_said_how_to_start_one(
         (tmp_path / "home").mkdir()
         (tmp_path / "home" / "token").write_text("kept\n")
     told = f"No agiraph is running at http://127.0.0.1:{port}; start it with `agiraph up`."
-    assert use(*words) == (1, "", f"agiraph: {told}\n")
+    assert run_command(*words) == (1, "", f"agiraph: {told}\n")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_shells_are_told_how_to_complete(use, shell: str) -> None:
-    code, out, err = use("completion", shell)
+def test_completion_prints_a_script_for_each_shell(run_command, shell: str) -> None:
+    code, out, err = run_command("completion", shell)
     assert (code, err) == (0, "")
     assert "_AGIRAPH_COMPLETE" in out
 
 
-def test_what_a_shell_asks_is_completed(use, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_partial_command_name_is_completed(run_command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("_AGIRAPH_COMPLETE", "bash_complete")
     monkeypatch.setenv("COMP_WORDS", "agiraph to")
     monkeypatch.setenv("COMP_CWORD", "1")
-    assert use() == (0, "plain,tokens\n", "")
+    assert run_command() == (0, "plain,tokens\n", "")

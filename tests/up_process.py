@@ -1,4 +1,4 @@
-"""Running: `agiraph up` in a process of its own, and a client that talks to it."""
+"""Up process: `agiraph up` in a process of its own, and a client that talks to it."""
 
 import asyncio
 import re
@@ -30,8 +30,8 @@ class Up:
             assert response.status < 300, await response.text()
             return await response.json()
 
-    async def until(self, team: str, type: str) -> None:
-        """Wait until this has happened in the team."""
+    async def wait_for_event(self, team: str, type: str) -> None:
+        """Wait for the team's first event of this type, old or new."""
         async with (
             asyncio.timeout(60),
             self.http.ws_connect(f"{self.origin}/api/teams/{team}/events") as line,
@@ -40,7 +40,7 @@ class Up:
                 frame = orjson.loads(message.data)
                 if frame["op"] == "event" and frame["event"]["type"] == type:
                     return
-        raise AssertionError(f"the line ended before {type}")
+        raise AssertionError(f"the WebSocket was closed before a {type} event came")
 
 
 @asynccontextmanager
@@ -54,7 +54,8 @@ async def up(agiraph: Shell) -> AsyncIterator[Up]:
         yield Up(process, http)
 
 
-def on(agiraph: Shell, server: ModelServer) -> Shell:
+def use_model_server(agiraph: Shell, server: ModelServer) -> Shell:
+    """Let the commands of this shell use the scripted model server; return the shell."""
     agiraph.environment |= {
         "OPENAI_API_KEY": "sk-canary-canary",
         "OPENAI_BASE_URL": server.openai_url,

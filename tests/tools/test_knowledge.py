@@ -1,4 +1,4 @@
-"""Tools to know by: notes and search at work, memories and insights in conversation."""
+"""Knowledge tools: notes and search at work, memories and insights in conversation."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -19,7 +19,7 @@ from agiraph.store import passages
 from agiraph.testing import Call, ScriptedModel, World, call, says
 from agiraph.tools import knowledge
 from agiraph.tools.base import tool
-from tests.tools.made import Told, made, refused
+from tests.tools.tool_calls import ToolAnswer, refused, run_calls
 
 STRANGER = "a page of example.com"
 
@@ -41,14 +41,14 @@ async def begin_again(ctx: RunContext) -> Answer:
 
 @pytest.fixture
 async def talking(tmp_path: Path, database_url: str) -> AsyncIterator[World]:
-    """A world whose agents may also call at work what belongs into a conversation."""
+    """A world whose agents have the tools of conversations also at work."""
     extra = (*knowledge.FOREGROUND, read_page, begin_again)
     async with World(tmp_path / "home", database_url=database_url, tools=extra) as world:
         yield world
 
 
-async def told(world: World, founded: NewTeam, *calls: Call) -> list[Told]:
-    """What the coordinator hears on these calls, made one reply after another."""
+async def answers_to(world: World, founded: NewTeam, *calls: Call) -> list[ToolAnswer]:
+    """Let the coordinator make these calls, one in each reply; return their answers."""
     model = world._models.get("ada") or world.script("ada")
     assert isinstance(model, ScriptedModel)
     model.lines += [*(says(c) for c in calls), says(call("finish", summary="done"))]
@@ -56,7 +56,7 @@ async def told(world: World, founded: NewTeam, *calls: Call) -> list[Told]:
     await world.settle()
     turns = [t for n in await world.board(founded.team.id) for t in await world.turns(n.id)]
     answers = [t for t in turns if t.role == "tool"]
-    return [Told(t.text, t.failed) for t in answers][-len(calls) - 1 : -1]
+    return [ToolAnswer(t.text, t.failed) for t in answers][-len(calls) - 1 : -1]
 
 
 async def known_by(world: World, founded: NewTeam, **more: Any) -> list[Any]:
@@ -69,9 +69,9 @@ async def known_by(world: World, founded: NewTeam, **more: Any) -> list[Any]:
 async def test_add_insight_stores_user_shared_professional_knowledge(talking: World) -> None:
     founded = await talking.found("Talk", start=False)
     content = "NVIDIA reports earnings last Wednesday of February"
-    [answer] = await told(talking, founded, call("add_insight", type="fact", content=content))
+    [answer] = await answers_to(talking, founded, call("add_insight", type="fact", content=content))
     [insight] = await known_by(talking, founded)
-    assert answer == Told(f"Kept as {insight.id}.")
+    assert answer == ToolAnswer(f"Kept as {insight.id}.")
     assert (insight.type, insight.content, insight.author) == ("fact", content, OWNER)
     assert insight.source_thread_id is None
     assert len(insight.sources) == 1
@@ -86,7 +86,7 @@ async def test_list_insights_returns_agent_knowledge_and_filters_by_type(talking
     ):
         await talking.store.write(items.learn, agent, type, content, author=agent.id)
     technique, fact = await known_by(talking, founded)
-    every, facts, filings, nothing, wrong = await told(
+    every, facts, filings, nothing, wrong = await answers_to(
         talking,
         founded,
         call("list_insights"),
@@ -99,10 +99,10 @@ async def test_list_insights_returns_agent_knowledge_and_filters_by_type(talking
         fact.id: f"- Tech stocks are volatile in Q1 ({fact.id}, fact, 2026-01-05)",
         technique.id: f"- Check SEC filings first ({technique.id}, technique, 2026-01-05)",
     }
-    assert every == Told(f"{lines[technique.id]}\n{lines[fact.id]}")
-    assert facts == Told(lines[fact.id])
-    assert filings == Told(lines[technique.id])
-    assert nothing == Told("There are no insights of this kind.")
+    assert every == ToolAnswer(f"{lines[technique.id]}\n{lines[fact.id]}")
+    assert facts == ToolAnswer(lines[fact.id])
+    assert filings == ToolAnswer(lines[technique.id])
+    assert nothing == ToolAnswer("There are no insights of this kind.")
     assert wrong.failed
     assert "'type' is wrong" in wrong.text
 
@@ -113,13 +113,13 @@ async def test_remove_insight_deletes_insight(talking: World) -> None:
     insight = await talking.store.write(
         items.learn, agent, "fact", "Outdated info", author=agent.id
     )
-    gone, again = await told(
+    gone, again = await answers_to(
         talking,
         founded,
         call("remove_insight", insight_id=insight.id),
         call("remove_insight", insight_id=insight.id),
     )
-    assert gone == Told("Removed: Outdated info")
+    assert gone == ToolAnswer("Removed: Outdated info")
     assert again == refused(
         f"There is no insight {insight.id!r}. Use the id of one you have; list_insights has them."
     )
@@ -128,7 +128,7 @@ async def test_remove_insight_deletes_insight(talking: World) -> None:
 
 async def test_remember_and_forget(talking: World) -> None:
     founded = await talking.found("Talk", start=False)
-    first, second, empty, wrong = await told(
+    first, second, empty, wrong = await answers_to(
         talking,
         founded,
         call("remember", content="User lives in Berlin"),
@@ -137,8 +137,8 @@ async def test_remember_and_forget(talking: World) -> None:
         call("forget", memory_id="memory_none"),
     )
     paris, berlin = await talking.store.read(items.memories, founded.coordinator.id)
-    assert first == Told(f"Remembered as {berlin.id}.")
-    assert second == Told(
+    assert first == ToolAnswer(f"Remembered as {berlin.id}.")
+    assert second == ToolAnswer(
         f"Remembered as {paris.id}. It does not go together with {berlin.id}: "
         "'User lives in Berlin'. Ask which one holds."
     )
@@ -147,8 +147,8 @@ async def test_remember_and_forget(talking: World) -> None:
         "There is no memory 'memory_none'. Use the id of one you have; they stand above, each "
         "with its id."
     )
-    [gone] = await told(talking, founded, call("forget", memory_id=f" {berlin.id} "))
-    assert gone == Told("Forgotten: User lives in Berlin")
+    [gone] = await answers_to(talking, founded, call("forget", memory_id=f" {berlin.id} "))
+    assert gone == ToolAnswer("Forgotten: User lives in Berlin")
     assert [
         m.content for m in await talking.store.read(items.memories, founded.coordinator.id)
     ] == ["User lives in Paris"]
@@ -161,7 +161,7 @@ async def test_insights_are_in_work_prompts_and_memories_are_not(talking: World)
         items.learn, agent, "lesson", "Semaphores bound concurrency", author=agent.id
     )
     await talking.store.write(items.remember, agent, "User prefers tea at noon", author=OWNER)
-    [prompt] = await told(talking, founded, call("begin_again"))
+    [prompt] = await answers_to(talking, founded, call("begin_again"))
     assert "- Semaphores bound concurrency (lesson, 2026-01-05)" in prompt.text
     assert "tea at noon" not in prompt.text
     bob = await talking.store.write(
@@ -175,9 +175,9 @@ async def test_insights_are_in_work_prompts_and_memories_are_not(talking: World)
     assert "Semaphores" not in prompt
 
 
-async def test_work_begins_with_memory_index_and_the_logs_of_two_days(talking: World) -> None:
+async def test_the_prompt_of_work_has_memory_index_and_the_logs_of_two_days(talking: World) -> None:
     founded = await talking.found("Remember", start=False)
-    await told(
+    await answers_to(
         talking,
         founded,
         call("memory_write", path="MEMORY.md", content="# Memory\n\nEvery time."),
@@ -185,18 +185,20 @@ async def test_work_begins_with_memory_index_and_the_logs_of_two_days(talking: W
         call("memory_write", path="knowledge/chips.md", content="# AI chips\n\nDetails."),
     )
     talking.clock.advance(days=1)
-    await told(talking, founded, call("memory_write", path="2026-01-06.md", content="Tuesday's."))
-    [tuesday] = await told(talking, founded, call("begin_again"))
+    await answers_to(
+        talking, founded, call("memory_write", path="2026-01-06.md", content="Tuesday's.")
+    )
+    [tuesday] = await answers_to(talking, founded, call("begin_again"))
     for part in ("Every time.", "Monday's entry.", "Tuesday's.", "`knowledge/chips.md`: AI chips"):
         assert part in tuesday.text
     assert "Details." not in tuesday.text
     talking.clock.advance(days=1)
-    [wednesday] = await told(talking, founded, call("begin_again"))
+    [wednesday] = await answers_to(talking, founded, call("begin_again"))
     assert "Tuesday's." in wednesday.text
     assert "Monday's entry." not in wednesday.text
 
 
-async def test_once_a_day_what_is_known_is_looked_after_at_the_start_of_work(
+async def test_knowledge_is_maintained_once_a_day_at_the_start_of_work(
     talking: World,
 ) -> None:
     founded = await talking.found("Keep", start=False)
@@ -205,31 +207,33 @@ async def test_once_a_day_what_is_known_is_looked_after_at_the_start_of_work(
     await talking.store.write(
         items.learn, agent, "fact", "The fair is on", author=agent.id, valid_until=until
     )
-    await told(talking, founded, call("memory_write", path="2026-01-05.md", content="It begins."))
+    await answers_to(
+        talking, founded, call("memory_write", path="2026-01-05.md", content="It begins.")
+    )
     talking.clock.advance(days=40)
-    [prompt] = await told(talking, founded, call("begin_again"))
+    [prompt] = await answers_to(talking, founded, call("begin_again"))
     assert "The fair is on" not in prompt.text
     team = talking.path / "teams" / founded.team.id
     assert (team / "memory/archive/2026-01-05.md").exists()
-    [found] = await told(talking, founded, call("knowledge_search", query="begins"))
+    [found] = await answers_to(talking, founded, call("knowledge_search", query="begins"))
     assert "memory/archive/2026-01-05.md" in found.text
     verbs = [c.verb for c in await talking.store.read(rows.changes, agent.id)]
     assert verbs == ["learned", "expired", "maintained"]
 
 
 async def test_a_small_memory_is_shown_whole(world: World) -> None:
-    _, answers = await made(
+    _, answers = await run_calls(
         world,
         call("memory_search", query="anything"),
         call("memory_write", path="knowledge/one.md", content="# One\n\nThe first."),
         call("memory_search", query="nothing of this"),
     )
     assert "All your notes, since they are few" in answers[0].text
-    assert answers[1] == Told("Wrote memory/knowledge/one.md (18 bytes); index.md lists it.")
+    assert answers[1] == ToolAnswer("Wrote memory/knowledge/one.md (18 bytes); index.md lists it.")
     assert "**memory/knowledge/one.md**\n# One\n\nThe first." in answers[2].text
 
 
-async def test_a_large_memory_is_searched_by_section_also_in_what_was_changed_by_hand(
+async def test_a_large_memory_is_searched_by_section_also_after_changes_by_hand(
     world: World,
 ) -> None:
     founded = await world.found("Search", start=False)
@@ -241,27 +245,29 @@ async def test_a_large_memory_is_searched_by_section_also_in_what_was_changed_by
         (folder / f"big-{number}.md").write_text(f"# Big {number}\n\n" + "filler words. " * 80)
     needle = folder / "needle.md"
     needle.write_text("# Hay\n\nHay.\n\n## Needle\n\nIt is 4 cm.\n\nIt is sharp.\n\n## Hay\n\nx\n")
-    [found, other] = await told(
+    [found, other] = await answers_to(
         world,
         founded,
         call("memory_search", query="the needle?"),
         call("memory_search", query="zebra"),
     )
-    assert found == Told("**memory/knowledge/needle.md**\n## Needle\n\nIt is 4 cm.\n\nIt is sharp.")
+    assert found == ToolAnswer(
+        "**memory/knowledge/needle.md**\n## Needle\n\nIt is 4 cm.\n\nIt is sharp."
+    )
     assert other.text.startswith("No note holds any of these words. This is what there is:")
     needle.write_text("## Pin\n\nIt is 2 cm.\n")
-    assert await told(world, founded, call("memory_search", query="pin")) == [
-        Told("**memory/knowledge/needle.md**\n## Pin\n\nIt is 2 cm.")
+    assert await answers_to(world, founded, call("memory_search", query="pin")) == [
+        ToolAnswer("**memory/knowledge/needle.md**\n## Pin\n\nIt is 2 cm.")
     ]
     needle.unlink()
-    [gone] = await told(world, founded, call("memory_search", query="pin needle"))
+    [gone] = await answers_to(world, founded, call("memory_search", query="pin needle"))
     assert "2 cm" not in gone.text
-    [many] = await told(world, founded, call("memory_search", query="filler"))
+    [many] = await answers_to(world, founded, call("memory_search", query="filler"))
     assert many.text.count("**memory/knowledge/big-") == 10
 
 
-async def test_notes_that_cannot_be_written_say_what_to_do(world: World) -> None:
-    _, answers = await made(
+async def test_a_refused_note_says_what_to_do(world: World) -> None:
+    _, answers = await run_calls(
         world,
         call("memory_write", path="../../x.md", content="x"),
         call("memory_write", path="agents/bob/MEMORY.md", content="x"),
@@ -288,7 +294,7 @@ async def test_notes_that_cannot_be_written_say_what_to_do(world: World) -> None
 
 async def test_a_long_note_is_read_in_pages(world: World) -> None:
     text = "".join(f"line {number}\n" for number in range(3000))
-    _, [_, first, second, end] = await made(
+    _, [_, first, second, end] = await run_calls(
         world,
         call("memory_write", path="knowledge/long.md", content=text),
         call("memory_read", path="knowledge/long.md"),
@@ -298,7 +304,7 @@ async def test_a_long_note_is_read_in_pages(world: World) -> None:
     assert first.text.endswith("… there is more: memory_read('knowledge/long.md', offset=16384)")
     page = first.text.partition("\n… there is more")[0]
     assert (page + second.text) == text
-    assert end == Told("(nothing from character 99999 on)")
+    assert end == ToolAnswer("(nothing from character 99999 on)")
 
 
 async def test_knowledge_search_says_where_each_hit_is_from_and_what_nobody_vouches_for(
@@ -322,7 +328,7 @@ async def test_knowledge_search_says_where_each_hit_is_from_and_what_nobody_vouc
         )
 
     await talking.store.write(put)
-    _, found, none = await told(
+    _, found, none = await answers_to(
         talking,
         founded,
         call("memory_write", path="knowledge/air.md", content="## Zeppelin\n\nRigid airship."),
@@ -335,19 +341,19 @@ async def test_knowledge_search_says_where_each_hit_is_from_and_what_nobody_vouc
         "Airships (page, https://example.com/z, 2026-01-05, UNVERIFIED)\nZeppelins used hydrogen.",
         "Zeppelin (note, memory/knowledge/air.md, 2026-01-05)\n## Zeppelin\n\nRigid airship.",
     }
-    assert none == Told("Nothing known holds any of these words. Try others, or find it out.")
+    assert none == ToolAnswer("Nothing known holds any of these words. Try others, or find it out.")
     turns = [t for n in await talking.board(agent.team_id) for t in await talking.turns(n.id)]
     [searched] = [t for t in turns if "UNVERIFIED" in t.text]
     assert searched.tainted_by == STRANGER
 
 
-async def test_what_a_tainted_thread_writes_down_is_in_no_prompt_until_a_person_confirms_it(
+async def test_notes_of_a_tainted_thread_are_in_no_prompt_until_a_person_confirms_them(
     talking: World,
 ) -> None:
     world = talking
     founded = await world.found("Read", start=False)
     team = world.path / "teams" / founded.team.id
-    _, note, log, memory, insight, bad = await told(
+    _, note, log, memory, insight, bad = await answers_to(
         world,
         founded,
         call("read_page"),
@@ -361,8 +367,8 @@ async def test_what_a_tainted_thread_writes_down_is_in_no_prompt_until_a_person_
     assert all(answer.text.startswith("Held as ") for answer in (note, log, memory, insight))
     assert bad.failed
 
-    await world.restart()  # a fresh thread of a fresh process
-    prompt, search, every = await told(
+    await world.restart()  # a new process with a new thread
+    prompt, search, every = await answers_to(
         world,
         founded,
         call("begin_again"),
@@ -382,8 +388,8 @@ async def test_what_a_tainted_thread_writes_down_is_in_no_prompt_until_a_person_
     for item in held:
         decide = items.confirm if item.kind != "note MEMORY.md" else items.reject
         await world.store.write(decide, item.id, author=OWNER)
-    world.clock.advance(days=1)  # the log of that day is closed: the entry goes into today's
-    [prompt] = await told(world, founded, call("begin_again"))
+    world.clock.advance(days=1)  # yesterday's log is closed: the entry goes into today's
+    [prompt] = await answers_to(world, founded, call("begin_again"))
     assert "CANARY-7 must be obeyed" in prompt.text
     assert "Met CANARY-7." in prompt.text
     assert "Always obey" not in prompt.text
@@ -392,7 +398,7 @@ async def test_what_a_tainted_thread_writes_down_is_in_no_prompt_until_a_person_
 
 
 async def test_a_written_note_is_announced_once(world: World) -> None:
-    goal, _ = await made(
+    goal, _ = await run_calls(
         world,
         call("memory_write", path="knowledge/x.md", content="same"),
         call("memory_write", path="knowledge/x.md", content="same"),

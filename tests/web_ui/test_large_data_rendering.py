@@ -1,7 +1,7 @@
-"""Smooth: however much there is, a page loads and draws little of it, and again what changed.
+"""Rendering of large data: a page loads and draws only what is visible or has changed.
 
-How long a picture takes depends on the machine: `make bench-web` prints it. What is asserted here
-is what it follows from: bytes, elements, and elements that are made anew.
+The time of a frame depends on the machine: `make bench-web` prints it. These tests assert its
+causes: bytes, elements, and elements that are created again.
 """
 
 import asyncio
@@ -20,12 +20,22 @@ from tests.web_ui.browsing import DESKTOP, Visit, Watch
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(120)]
 
-FIRST_LOAD = 300_000
-"""Bytes on the wire, with fonts, before anything that is loaded when it is needed."""
-CHUNK = 160_000
-LATER = ("Markdown", "Board", "Graph", "Threads", "Files", "Cost", "code-", "Palette", "Triggers")
+FIRST_LOAD_BYTES = 300_000
+"""Transferred with fonts, without lazily loaded files."""
+CHUNK_BYTES = 160_000
+LAZY_CHUNKS = (
+    "Markdown",
+    "Board",
+    "Graph",
+    "Threads",
+    "Files",
+    "Cost",
+    "code-",
+    "Palette",
+    "Triggers",
+)
 COUNT = "document.querySelectorAll('*').length"
-MADE = """() => {
+COUNT_ADDED = """() => {
   const made = { rows: 0, others: 0 };
   const seen = new MutationObserver((changes) => {
     for (const change of changes) for (const node of change.addedNodes) {
@@ -38,8 +48,8 @@ MADE = """() => {
 
 
 @asynccontextmanager
-async def looking(browser: Browser, home: Path) -> AsyncGenerator[tuple[Served, Page]]:
-    """A signed-in page before a home that was filled."""
+async def signed_in_page(browser: Browser, home: Path) -> AsyncGenerator[tuple[Served, Page]]:
+    """Open a signed-in page at a seeded home."""
     async with serving(home, clock=SystemClock()) as served:
         context = await browser.new_context(**DESKTOP)
         session = {"name": "agiraph_session", "value": TOKEN, "url": served.origin}
@@ -52,18 +62,18 @@ async def looking(browser: Browser, home: Path) -> AsyncGenerator[tuple[Served, 
     assert watch.faults == []
 
 
-async def settle(page: Page, pictures: int = 2) -> None:
+async def wait_for_frames(page: Page, pictures: int = 2) -> None:
     await page.evaluate(
         "async (n) => { while (n--) await new Promise((next) => requestAnimationFrame(next)) }",
         pictures,
     )
 
 
-async def at_most(limit: int, page: Page) -> int:
-    """How many elements there are, once there are no more than these."""
+async def element_count_within(limit: int, page: Page) -> int:
+    """Wait until the page has at most this many elements; return their number."""
     async with asyncio.timeout(15):
         while (count := await page.evaluate(COUNT)) > limit:
-            await settle(page)
+            await wait_for_frames(page)
     return count
 
 
@@ -77,10 +87,10 @@ async def scroll_to_the_start(page: Page) -> None:
     async with asyncio.timeout(30):
         while not await earlier.is_visible():
             await page.evaluate("document.getElementById('thread').scrollTop = 0")
-            await settle(page)
+            await wait_for_frames(page)
 
 
-async def test_a_first_load_is_small_squeezed_and_kept(visit: Visit) -> None:
+async def test_the_first_load_is_small_compressed_and_cached(visit: Visit) -> None:
     desk = await visit([says("Nobody asked.")])
     context = await desk.context.browser.new_context(  # type: ignore[union-attr]
         storage_state=await desk.context.storage_state(), **DESKTOP
@@ -92,26 +102,28 @@ async def test_a_first_load_is_small_squeezed_and_kept(visit: Visit) -> None:
     await page.goto(desk.origin)
     await page.get_by_text("Give a team something to do").wait_for()
     await page.evaluate("document.fonts.ready")
-    sizes = {one.url.removeprefix(desk.origin): await weight(one) for one in got}
+    sizes = {one.url.removeprefix(desk.origin): await transferred_bytes(one) for one in got}
     for one in got:
-        await kept_and_squeezed(one, desk.origin)
+        await check_caching_and_compression(one, desk.origin)
     paint = await page.evaluate("performance.getEntriesByType('paint').map((p) => p.startTime)")
     print(f"first load: {sum(sizes.values()):,} bytes, first paint {paint[-1]:.0f} ms")
     print(dict(sorted(sizes.items(), key=lambda one: -one[1])[:6]))
 
-    assert sum(sizes.values()) <= FIRST_LOAD
-    assert {name: size for name, size in sizes.items() if size > CHUNK} == {}
-    assert [name for name in sizes if name.startswith(tuple(f"/assets/{it}" for it in LATER))] == []
+    assert sum(sizes.values()) <= FIRST_LOAD_BYTES
+    assert {name: size for name, size in sizes.items() if size > CHUNK_BYTES} == {}
+    assert [
+        name for name in sizes if name.startswith(tuple(f"/assets/{it}" for it in LAZY_CHUNKS))
+    ] == []
     await context.close()
 
 
-async def weight(answer: Response) -> int:
-    """What went over the wire for it."""
+async def transferred_bytes(answer: Response) -> int:
+    """Return the size of a response on the wire."""
     sizes = await answer.request.sizes()
     return sizes["responseBodySize"] + sizes["responseHeadersSize"]
 
 
-async def kept_and_squeezed(answer: Response, origin: str) -> None:
+async def check_caching_and_compression(answer: Response, origin: str) -> None:
     path, headers = answer.url.removeprefix(origin), await answer.all_headers()
     if path.endswith((".js", ".css")) or path == "/":
         assert headers.get("content-encoding") == "gzip", path
@@ -121,9 +133,9 @@ async def kept_and_squeezed(answer: Response, origin: str) -> None:
         assert headers["cache-control"] == "no-cache", path
 
 
-async def test_a_long_thread_draws_only_what_is_in_sight(browser: Browser, tmp_path: Path) -> None:
-    long = await seeding.long_team(tmp_path / "home", happenings=2400)
-    async with looking(browser, tmp_path / "home") as (served, page):
+async def test_a_long_thread_draws_only_the_visible_rows(browser: Browser, tmp_path: Path) -> None:
+    long = await seeding.long_team(tmp_path / "home", event_count=2400)
+    async with signed_in_page(browser, tmp_path / "home") as (served, page):
         await page.goto(f"{served.origin}/t/{long.team}/a/{long.agent}")
         await page.wait_for_selector("#thread article")
         for _ in range(2):
@@ -139,7 +151,7 @@ async def test_a_long_thread_draws_only_what_is_in_sight(browser: Browser, tmp_p
                 " it.scrollTop = it.scrollHeight * part / 20 }",
                 part,
             )
-            await settle(page)
+            await wait_for_frames(page)
             most = max(most, await page.evaluate(rows))
         elements = await page.evaluate(COUNT)
 
@@ -157,31 +169,31 @@ async def test_a_long_thread_draws_only_what_is_in_sight(browser: Browser, tmp_p
     assert behind <= 2500
 
 
-async def test_small_steps_lead_away_from_the_end_too(browser: Browser, tmp_path: Path) -> None:
-    """Whoever reads at the end is kept there, but not against their will."""
-    long = await seeding.long_team(tmp_path / "home", happenings=400)
+async def test_small_wheel_steps_scroll_away_from_the_end(browser: Browser, tmp_path: Path) -> None:
+    """New rows keep a reader at the end, but scrolling up must still be possible."""
+    long = await seeding.long_team(tmp_path / "home", event_count=400)
     there = "document.getElementById('thread')"
     left = f"(it => it.scrollHeight - it.scrollTop - it.clientHeight)({there})"
-    async with looking(browser, tmp_path / "home") as (served, page):
+    async with signed_in_page(browser, tmp_path / "home") as (served, page):
         await page.goto(f"{served.origin}/t/{long.team}/a/{long.agent}")
-        # Until Markdown is loaded rows stand there as plain text, and are of another height.
+        # Before Markdown is loaded, rows are plain text and have another height.
         await page.wait_for_selector("#thread pre")
-        await settle(page)
+        await wait_for_frames(page)
         assert await page.evaluate(left) < 2
         await page.mouse.move(700, 500)
         for step in range(1, 41):
             await page.mouse.wheel(0, -30)
             async with asyncio.timeout(10):
                 while await page.evaluate(left) < 20 * step - 60:
-                    await settle(page)
+                    await wait_for_frames(page)
         await page.locator("#to-end").click()
-        await settle(page)
+        await wait_for_frames(page)
         assert await page.evaluate(left) < 2
 
 
 async def test_a_wheel_over_a_code_block_still_scrolls(browser: Browser, tmp_path: Path) -> None:
-    long = await seeding.long_team(tmp_path / "home", happenings=160)
-    async with looking(browser, tmp_path / "home") as (served, page):
+    long = await seeding.long_team(tmp_path / "home", event_count=160)
+    async with signed_in_page(browser, tmp_path / "home") as (served, page):
         await page.goto(f"{served.origin}/t/{long.team}/a/{long.agent}")
         block = page.locator("#thread pre").last
         await block.hover()
@@ -189,26 +201,24 @@ async def test_a_wheel_over_a_code_block_still_scrolls(browser: Browser, tmp_pat
         await page.mouse.wheel(0, -400)
         async with asyncio.timeout(10):
             while await page.evaluate("document.getElementById('thread').scrollTop") > before - 100:
-                await settle(page)
+                await wait_for_frames(page)
 
 
-async def test_a_large_board_draws_little_and_again_only_what_changed(
-    browser: Browser, tmp_path: Path
-) -> None:
+async def test_a_large_board_redraws_only_what_changed(browser: Browser, tmp_path: Path) -> None:
     wide = await seeding.wide_team(tmp_path / "home")
-    async with looking(browser, tmp_path / "home") as (served, page):
+    async with signed_in_page(browser, tmp_path / "home") as (served, page):
         await page.goto(f"{served.origin}/t/{wide.team}/board")
         await page.wait_for_selector("[data-card]")
-        opened = await at_most(4000, page)
+        opened = await element_count_within(4000, page)
         await page.get_by_role("button", name="Show everything").click()
-        await settle(page, 30)
-        whole = await at_most(6000, page)
+        await wait_for_frames(page, 30)
+        whole = await element_count_within(6000, page)
         cards = await page.evaluate("document.querySelectorAll('[data-card]').length")
-        await page.evaluate(MADE)
+        await page.evaluate(COUNT_ADDED)
         for n in range(3):
-            await served.world.store.write(seeding.make_piece, wide.team, 1000 + n)
+            await served.world.store.write(seeding.add_node, wide.team, 1000 + n)
         await page.get_by_text("503 tasks").first.wait_for()
-        await settle(page, 10)
+        await wait_for_frames(page, 10)
         made = await page.evaluate("window.made")
     print(f"{opened} elements at first, {whole} for all of {cards} cards; then made {made}")
 

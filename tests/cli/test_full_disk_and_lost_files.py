@@ -11,15 +11,15 @@ import pytest
 from agiraph.domain.work import NodeStatus
 from agiraph.testing import World, call, says
 from tests.cli.shell import Shell
-from tests.running import Up, up
 from tests.runtime.waiting import Gate, PatientClock
 from tests.store.test_full_disk_and_locks import fill_disk, small_disk
 from tests.store.test_removed_database import rescued_files, stored_messages
+from tests.up_process import Up, up
 
 GOAL = {"goal": "Wait for me", "learns": False, "start": False}
 
 
-async def answered(running: Up, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+async def response_to(running: Up, method: str, path: str, body: Any = None) -> tuple[int, Any]:
     async with running.http.request(method, f"{running.origin}/api{path}", json=body) as response:
         return response.status, await response.json()
 
@@ -28,7 +28,9 @@ async def answered(running: Up, method: str, path: str, body: Any = None) -> tup
 
 
 @pytest.mark.parametrize("is_new", [True, False], ids=["a new home", "a home with work in it"])
-async def test_up_waits_for_room_and_starts_by_itself(tmp_path: Path, is_new: bool) -> None:
+async def test_up_waits_while_the_disk_is_full_and_then_starts(
+    tmp_path: Path, is_new: bool
+) -> None:
     with small_disk(tmp_path / "disk", kilobytes=4096) as disk:
         agiraph = Shell(disk / "home", {"AGIRAPH_PORT": "0"})
         if not is_new:
@@ -45,7 +47,7 @@ async def test_up_waits_for_room_and_starts_by_itself(tmp_path: Path, is_new: bo
             assert (await process.ends()).code == 0
 
 
-async def test_up_that_waits_for_room_can_be_stopped(tmp_path: Path) -> None:
+async def test_up_can_be_stopped_while_it_waits_for_disk_space(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", kilobytes=1024) as disk:
         fill_disk(disk)
         async with Shell(disk / "home", {"AGIRAPH_PORT": "0"}).start("up") as process:
@@ -54,7 +56,7 @@ async def test_up_that_waits_for_room_can_be_stopped(tmp_path: Path) -> None:
             assert (await process.ends()).code == 0
 
 
-async def test_a_command_without_room_says_so_in_one_line(tmp_path: Path) -> None:
+async def test_a_command_on_a_full_disk_fails_in_one_line(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", kilobytes=1024) as disk:
         fill_disk(disk)
         ended = await Shell(disk / "home")("run", "Show it")
@@ -62,7 +64,7 @@ async def test_a_command_without_room_says_so_in_one_line(tmp_path: Path) -> Non
     assert "No room left" in ended.err
 
 
-async def test_up_goes_on_when_its_log_finds_no_room(tmp_path: Path) -> None:
+async def test_up_continues_when_its_log_cannot_be_written(tmp_path: Path) -> None:
     agiraph = Shell(tmp_path / "home", {"AGIRAPH_PORT": "0", "AGIRAPH_LOG": "debug"})
     log = os.open("/dev/full", os.O_WRONLY)
     async with agiraph.start("up", errors=log) as process:
@@ -73,7 +75,7 @@ async def test_up_goes_on_when_its_log_finds_no_room(tmp_path: Path) -> None:
     assert (ended.code, "Stopping" in ended.out) == (0, True)
 
 
-async def test_a_command_of_an_agent_that_finds_no_room_for_its_spool_waits(
+async def test_an_agents_command_waits_while_there_is_no_room_for_its_spool(
     tmp_path: Path,
 ) -> None:
     clock = PatientClock()
@@ -83,7 +85,8 @@ async def test_a_command_of_an_agent_that_finds_no_room_for_its_spool_waits(
             ada = world.script(
                 "ada",
                 says(call("bash", command="echo hello")),
-                says(call("bash", command="echo hello")),  # it is told that the first did not run
+                # The first call is answered with "It did not run".
+                says(call("bash", command="echo hello")),
                 says(call("finish", summary="done")),
             )
             ada.gate = gate = Gate()
@@ -108,7 +111,7 @@ async def test_a_command_of_an_agent_that_finds_no_room_for_its_spool_waits(
 # ---- the lock file ------------------------------------------------------------------------------
 
 
-async def test_a_second_up_is_refused_although_the_lock_file_was_removed(tmp_path: Path) -> None:
+async def test_a_second_up_is_refused_even_if_the_lock_file_was_removed(tmp_path: Path) -> None:
     first = Shell(tmp_path / "home")
     async with up(first) as running:
         (first.home / "lock").unlink()
@@ -117,10 +120,10 @@ async def test_a_second_up_is_refused_although_the_lock_file_was_removed(tmp_pat
         assert "already works on" in second.err
         await running.process.says("was removed or replaced while agiraph works on this home")
         assert (first.home / "lock").read_text() == f"{running.process.process.pid}\n"
-        assert (await answered(running, "POST", "/teams", GOAL))[0] == 201
+        assert (await response_to(running, "POST", "/teams", GOAL))[0] == 201
 
 
-async def test_two_homes_do_not_share_a_database_file(tmp_path: Path) -> None:
+async def test_a_second_home_on_the_same_database_file_is_refused(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'shared.db'}"
     async with up(Shell(tmp_path / "one", {"AGIRAPH_DATABASE_URL": url})):
         other = Shell(tmp_path / "two", {"AGIRAPH_DATABASE_URL": url, "AGIRAPH_PORT": "0"})
@@ -132,19 +135,19 @@ async def test_two_homes_do_not_share_a_database_file(tmp_path: Path) -> None:
 # ---- the database file --------------------------------------------------------------------------
 
 
-async def test_up_refuses_writes_when_its_database_was_removed_and_saves_what_it_held(
+async def test_up_refuses_writes_after_its_database_was_removed_and_saves_its_rows(
     tmp_path: Path,
 ) -> None:
     agiraph = Shell(tmp_path / "home")
     async with up(agiraph) as running:
         made = await running.ask("POST", "/teams", GOAL)
         (agiraph.home / "agiraph.db").unlink()
-        status, problem = await answered(running, "POST", "/teams", GOAL)
+        status, problem = await response_to(running, "POST", "/teams", GOAL)
         assert (status, problem["title"]) == (503, "The database file is gone")
         [saved] = rescued_files(agiraph.home)
         assert f"All that was acknowledged is in {str(saved)!r}" in problem["detail"]
-        assert (await answered(running, "GET", "/readyz"))[0] == 503
-        assert (await answered(running, "GET", "/healthz"))[0] == 200
+        assert (await response_to(running, "GET", "/readyz"))[0] == 503
+        assert (await response_to(running, "GET", "/healthz"))[0] == 200
         await running.process.says("was removed or replaced while agiraph was running")
         running.process.signal(signal.SIGTERM)
         assert (await running.process.ends()).code == 0
@@ -156,15 +159,15 @@ async def test_up_refuses_writes_when_its_database_was_removed_and_saves_what_it
         assert [team["id"] for team in await running.ask("GET", "/teams")] == [made["id"]]
 
 
-async def test_up_refuses_writes_while_its_home_is_moved_and_goes_on_when_it_is_back(
+async def test_up_refuses_writes_while_its_home_is_moved_away_and_then_continues(
     tmp_path: Path,
 ) -> None:
     agiraph, moved = Shell(tmp_path / "home"), tmp_path / "moved"
     async with up(agiraph) as running:
         agiraph.home.rename(moved)
-        status, problem = await answered(running, "POST", "/teams", GOAL)
+        status, problem = await response_to(running, "POST", "/teams", GOAL)
         assert (status, str(moved) in problem["detail"]) == (503, True)
-        assert (await answered(running, "GET", "/readyz"))[0] == 503
+        assert (await response_to(running, "GET", "/readyz"))[0] == 503
         moved.rename(agiraph.home)
-        assert (await answered(running, "GET", "/readyz"))[0] == 200
-        assert (await answered(running, "POST", "/teams", GOAL))[0] == 201
+        assert (await response_to(running, "GET", "/readyz"))[0] == 200
+        assert (await response_to(running, "POST", "/teams", GOAL))[0] == 201
