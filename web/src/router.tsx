@@ -2,8 +2,8 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, type AnyRoute } from "@tanstack/react-router";
 import { Shell } from "@/shell/Shell";
 import { Home } from "@/shell/Home";
-import { NotHere, Broken } from "@/shell/pages";
-import { AgentPage } from "@/thread/AgentPage";
+import { NotHere, Broken } from "@/shell/statusPages";
+import { AgentPage } from "@/conversation/AgentPage";
 import { InboxPage } from "@/inbox/InboxPage";
 import { ScreenPage } from "@/shell/ScreenPage";
 import { SCREENS } from "@/views";

@@ -12,10 +12,10 @@ import { capital, fullTime, when } from "@/lib/format";
 import { visible } from "@/lib/visible";
 import { Button, Chip, EmptyState, Header, IconButton, Kbd, Loading, Pills, Trouble } from "@/ui";
 import { RailButton } from "@/shell/Home";
-import { needsYou } from "@/shell/needs";
-import { Note } from "@/thread/AgentPage";
-import { Markdown } from "@/thread/Markdown";
-import { QuestionCard } from "@/thread/QuestionCard";
+import { needsYou } from "@/shell/unanswered";
+import { Note } from "@/conversation/AgentPage";
+import { Markdown } from "@/conversation/Markdown";
+import { QuestionCard } from "@/conversation/QuestionCard";
 import { screenHref } from "@/views";
 
 const FILTERS = [

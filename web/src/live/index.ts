@@ -3,10 +3,10 @@ import { useStore } from "zustand";
 import { ApiError, api, onSignedOut, unwrap } from "@/api/client";
 import { queryClient } from "@/api/queries";
 import { type Draft, Live, type LiveState, type Unsent } from "@/live/store";
-import { staleness } from "@/live/stale";
+import { staleness } from "@/live/invalidation";
 import { Line, type SocketLike } from "@/live/socket";
 import type { Event } from "@/live/log";
-import { fresh } from "@/lib/ids";
+import { fresh } from "@/lib/randomId";
 
 const markStale = staleness(queryClient);
 const listeners = new Set<(events: Event[]) => void>();

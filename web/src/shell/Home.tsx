@@ -4,9 +4,9 @@ import { Navigate } from "@tanstack/react-router";
 import { Menu as MenuIcon } from "lucide-react";
 import { explain } from "@/api/client";
 import { teamsQuery } from "@/api/queries";
-import { recall } from "@/lib/kept";
+import { recall } from "@/lib/storage";
 import { Button, EmptyState, Header, IconButton, Loading, Mark, Trouble } from "@/ui";
-import { NotHere } from "@/shell/pages";
+import { NotHere } from "@/shell/statusPages";
 import { useShell } from "@/shell/state";
 
 /** Opens the sidebar where it is a drawer. */

@@ -5,7 +5,7 @@ import { type FormEvent, useId, useRef, useState } from "react";
 import { api, explain, unwrap } from "@/api/client";
 import { keys, queryClient } from "@/api/queries";
 import { cx } from "@/lib/cx";
-import { fresh } from "@/lib/ids";
+import { fresh } from "@/lib/randomId";
 import { Button, Dialog, Input, Pills, Textarea } from "@/ui";
 import { useShell } from "@/shell/state";
 

@@ -4,7 +4,7 @@ import { explain } from "@/api/client";
 import { teamsQuery } from "@/api/queries";
 import { Loading, Trouble } from "@/ui";
 import type { Screen } from "@/views";
-import { NotHere } from "@/shell/pages";
+import { NotHere } from "@/shell/statusPages";
 
 /** A lazy screen of a team, with its team looked up. */
 export function ScreenPage({ screen, teamId, rest }: { screen: Screen; teamId: string; rest: string }) {

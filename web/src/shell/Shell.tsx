@@ -3,18 +3,18 @@ import { Outlet, useLocation } from "@tanstack/react-router";
 import { lazy, Suspense, useEffect } from "react";
 import { Toaster } from "sonner";
 import { useLive } from "@/live";
-import { keep } from "@/lib/kept";
+import { keep } from "@/lib/storage";
 import { Sheet } from "@/ui";
-import { Attention } from "@/shell/Attention";
+import { Attention } from "@/shell/Notifications";
 import { ConnectionBanner } from "@/shell/Connection";
-import { SignIn } from "@/shell/pages";
+import { SignIn } from "@/shell/statusPages";
 import { Shortcuts } from "@/shell/Shortcuts";
 import { Sidebar } from "@/shell/Sidebar";
 import { useShell } from "@/shell/state";
 
-const Palette = lazy(() => import("@/shell/Palette"));
+const Palette = lazy(() => import("@/shell/CommandPalette"));
 const NewTeam = lazy(() => import("@/shell/NewTeam"));
-const KeysSheet = lazy(() => import("@/shell/KeysSheet"));
+const KeysSheet = lazy(() => import("@/shell/ShortcutsDialog"));
 
 export function Shell() {
   const phase = useLive((state) => state.phase);

@@ -3,9 +3,9 @@ import { useNavigate, useRouterState } from "@tanstack/react-router";
 import { useEffect, useRef } from "react";
 import type { Agent, Team } from "@/api/client";
 import { inboxQuery, keys, queryClient } from "@/api/queries";
-import { needsYou } from "@/shell/needs";
+import { needsYou } from "@/shell/unanswered";
 import { useShell } from "@/shell/state";
-import { useComposer } from "@/thread/compose";
+import { useComposer } from "@/conversation/composerState";
 import { SCREENS } from "@/views";
 
 const isField = (target: EventTarget | null): boolean => target instanceof HTMLElement && target.closest("input, textarea, select, [contenteditable=true]") !== null;

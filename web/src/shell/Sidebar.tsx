@@ -8,7 +8,7 @@ import { cx } from "@/lib/cx";
 import { capital, money, plural } from "@/lib/format";
 import { Badge, Button, Dot, IconButton, Kbd, Mark, type State } from "@/ui";
 import { ConnectionLine } from "@/shell/Connection";
-import { needsYou } from "@/shell/needs";
+import { needsYou } from "@/shell/unanswered";
 import { useShell } from "@/shell/state";
 import { SCREENS } from "@/views";
 

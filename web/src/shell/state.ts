@@ -1,6 +1,6 @@
 /** State of the shell: what is open, and what this browser prefers. */
 import { create } from "zustand";
-import { keep, recall } from "@/lib/kept";
+import { keep, recall } from "@/lib/storage";
 
 export type Theme = "light" | "dark" | "system";
 

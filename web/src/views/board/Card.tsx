@@ -5,8 +5,8 @@ import { createContext, memo, useContext } from "react";
 import type { WorkNode } from "@/api/client";
 import { cx } from "@/lib/cx";
 import { capital, money, plural } from "@/lib/format";
-import { useNow } from "@/views/parts/time";
-import { elapsed, LOOKS, type Standing, StandingChip } from "@/views/parts/work";
+import { useNow } from "@/views/shared/RelativeTime";
+import { elapsed, LOOKS, type Standing, StandingChip } from "@/views/shared/taskStatus";
 import { Avatar } from "@/ui";
 import type { Lane } from "@/views/board/layout";
 

@@ -9,8 +9,8 @@ import { plural } from "@/lib/format";
 import { Button, IconButton } from "@/ui";
 import { Card, type CardNode, Far, LaneBack, type LaneNode, type Shown } from "@/views/board/Card";
 import { CARD, type Layout } from "@/views/board/layout";
-import { Overview } from "@/views/board/Overview";
-import { isOver } from "@/views/parts/work";
+import { Overview } from "@/views/board/Minimap";
+import { isOver } from "@/views/shared/taskStatus";
 
 const TYPES = { card: Card, lane: LaneBack };
 /** From here on, only what is in view is drawn. */

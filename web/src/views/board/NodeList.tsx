@@ -5,8 +5,8 @@ import type { WorkNode } from "@/api/client";
 import { cx } from "@/lib/cx";
 import { capital, money } from "@/lib/format";
 import { Avatar, EmptyState, Input, Pills } from "@/ui";
-import { useNow } from "@/views/parts/time";
-import { elapsed, isOver, StandingChip, stopWords } from "@/views/parts/work";
+import { useNow } from "@/views/shared/RelativeTime";
+import { elapsed, isOver, StandingChip, stopWords } from "@/views/shared/taskStatus";
 import type { Shown } from "@/views/board/Card";
 import type { Lane, Layout } from "@/views/board/layout";
 

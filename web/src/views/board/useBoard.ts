@@ -3,7 +3,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect } from "react";
 import { api, unwrap, type WorkNode } from "@/api/client";
 import { onNews } from "@/live";
-import { patched } from "@/views/board/patch";
+import { patched } from "@/views/board/applyEvents";
 
 const PAGE = 500;
 /** Beyond this a board is no picture any more. */

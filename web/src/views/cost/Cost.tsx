@@ -10,10 +10,10 @@ import { capital, count, money, plural } from "@/lib/format";
 import { RailButton } from "@/shell/Home";
 import { Button, EmptyState, Header, Loading, Pills, Trouble } from "@/ui";
 import { screenHref, type ScreenProps } from "@/views";
-import { usePlace } from "@/views/parts/place";
-import { LANES } from "@/views/parts/work";
-import { type Bill, billRows, byWeight, type Sum, tokensOf, trail } from "@/views/cost/bills";
-import { slots, type Spent } from "@/views/cost/time";
+import { usePlace } from "@/views/shared/useSearchParams";
+import { LANES } from "@/views/shared/taskStatus";
+import { type Bill, billRows, byWeight, type Sum, tokensOf, trail } from "@/views/cost/costTree";
+import { slots, type Spent } from "@/views/cost/timeBuckets";
 
 type Costs = Schemas["TeamCosts"];
 type By = "run" | "agent" | "purpose" | "model";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { type Bill, billRows, type Sum, trail } from "@/views/cost/bills";
-import { slots, widthFor } from "@/views/cost/time";
+import { type Bill, billRows, type Sum, trail } from "@/views/cost/costTree";
+import { slots, widthFor } from "@/views/cost/timeBuckets";
 
 const sum = (usd: number, input_tokens = 0): Sum => ({ calls: 1, lost: 0, input_tokens, output_tokens: 0, cached_tokens: 0, usd, unpriced: 0 });
 const bill = (node_id: string, usd: number, below: Bill[] = []): Bill => ({ node_id, title: node_id, lane: "work", agent_id: null, agent: "", lines: [], below, total: sum(usd) });

@@ -1,6 +1,6 @@
 /** Code with its line numbers. */
 import { memo, useMemo } from "react";
-import { coloured } from "@/thread/code";
+import { coloured } from "@/conversation/highlight";
 
 export default memo(function Code({ text, language }: { text: string; language: string }) {
   const numbers = useMemo(() => Array.from({ length: text.replace(/\n$/, "").split("\n").length }, (_, at) => at + 1).join("\n"), [text]);

@@ -11,10 +11,10 @@ import { fullTime, size, when } from "@/lib/format";
 import { RailButton } from "@/shell/Home";
 import { EmptyState, Header, IconButton, Loading, Trouble } from "@/ui";
 import { screenHref, type ScreenProps } from "@/views";
-import { useNarrow } from "@/views/parts/narrow";
-import { tell } from "@/views/parts/toast";
+import { useNarrow } from "@/views/shared/useNarrow";
+import { tell } from "@/views/shared/toast";
 import { kindOf, Preview } from "@/views/files/Preview";
-import { type Opened, openQuery, rawHref } from "@/views/files/open";
+import { type Opened, openQuery, rawHref } from "@/views/files/fileQuery";
 import { above, type Entry, move, nameOf, parentOf, type TreeRow, treeRows } from "@/views/files/tree";
 
 /** Folders whose names say nothing: what people call them stands beside. */

@@ -2,10 +2,10 @@
 import { Download, FileQuestion } from "lucide-react";
 import { lazy, type ReactNode, Suspense, useMemo, useState } from "react";
 import { size } from "@/lib/format";
-import { Markdown } from "@/thread/Markdown";
+import { Markdown } from "@/conversation/Markdown";
 import { Button, EmptyState, Loading, Pills } from "@/ui";
 import { nameOf } from "@/views/files/tree";
-import type { Opened } from "@/views/files/open";
+import type { Opened } from "@/views/files/fileQuery";
 
 const Code = lazy(() => import("@/views/files/Code"));
 const CsvTable = lazy(() => import("@/views/files/CsvTable"));

@@ -4,8 +4,8 @@ import { type FormEvent, useId, useState } from "react";
 import { type Agent, api, explain, type Schemas, unwrap } from "@/api/client";
 import { capital } from "@/lib/format";
 import { Button, Dialog, Pills, Textarea } from "@/ui";
-import { refresh } from "@/views/memory/parts";
-import { tell } from "@/views/parts/toast";
+import { refresh } from "@/views/memory/knowledge";
+import { tell } from "@/views/shared/toast";
 
 type InsightType = Schemas["NewInsight"]["type"];
 const TYPES: [InsightType, string][] = [["fact", "Fact"], ["technique", "Technique"], ["pattern", "Pattern"], ["lesson", "Lesson"]];

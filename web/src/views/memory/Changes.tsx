@@ -6,7 +6,7 @@ import { type Agent, api, explain, type Schemas, unwrap } from "@/api/client";
 import { keys } from "@/api/queries";
 import { capital, fullTime, when } from "@/lib/format";
 import { Button, EmptyState, Loading, Trouble } from "@/ui";
-import { type Change, undo, whoWords } from "@/views/memory/parts";
+import { type Change, undo, whoWords } from "@/views/memory/knowledge";
 
 const VERBS: Record<Change["verb"], string> = {
   learned: "learned",

@@ -4,9 +4,9 @@ import { Check, ShieldQuestion, X } from "lucide-react";
 import { type Agent, api, explain, type Schemas, type Team, unwrap } from "@/api/client";
 import { capital, fullTime, when } from "@/lib/format";
 import { Button, Chip, EmptyState, Loading, Trouble } from "@/ui";
-import { Words } from "@/thread/Literal";
-import { refresh, Source } from "@/views/memory/parts";
-import { tell, tellTrouble } from "@/views/parts/toast";
+import { Words } from "@/conversation/Literal";
+import { refresh, Source } from "@/views/memory/knowledge";
+import { tell, tellTrouble } from "@/views/shared/toast";
 
 type HeldItem = Schemas["HeldView"];
 

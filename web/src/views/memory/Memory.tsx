@@ -8,11 +8,11 @@ import { capital } from "@/lib/format";
 import { RailButton } from "@/shell/Home";
 import { Button, Header, Pills } from "@/ui";
 import type { ScreenProps } from "@/views";
-import { usePlace } from "@/views/parts/place";
+import { usePlace } from "@/views/shared/useSearchParams";
 import { AddKnowledge } from "@/views/memory/AddKnowledge";
 import { Changes } from "@/views/memory/Changes";
 import { Held } from "@/views/memory/Held";
-import { Insights, Memories } from "@/views/memory/Known";
+import { Insights, Memories } from "@/views/memory/KnowledgeLists";
 import { Notes } from "@/views/memory/Notes";
 
 type Tab = "notes" | "insights" | "memories" | "held" | "changes";

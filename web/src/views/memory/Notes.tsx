@@ -9,10 +9,10 @@ import { cx } from "@/lib/cx";
 import { capital, fullTime, when } from "@/lib/format";
 import { EmptyState, Input, Loading, Trouble } from "@/ui";
 import { screenHref } from "@/views";
-import { openQuery, rawHref } from "@/views/files/open";
+import { openQuery, rawHref } from "@/views/files/fileQuery";
 import { Preview } from "@/views/files/Preview";
 import { type Entry, nameOf } from "@/views/files/tree";
-import { useNarrow } from "@/views/parts/narrow";
+import { useNarrow } from "@/views/shared/useNarrow";
 
 const TEAM_FILES = ["SOUL.md", "GOAL.md", "PLAN.md", "MEMORY.md"];
 const SAID: Record<string, string> = {

@@ -4,8 +4,8 @@ import { Bot, ChevronRight, CircleAlert, MessageSquare, Settings2, Wrench } from
 import { createContext, memo, type ReactNode, type Ref, useCallback, useContext, useImperativeHandle, useRef, useState } from "react";
 import { cx } from "@/lib/cx";
 import { count, duration, fullTime, money, secondOf } from "@/lib/format";
-import { Literal } from "@/thread/Literal";
-import { Markdown } from "@/thread/Markdown";
+import { Literal } from "@/conversation/Literal";
+import { Markdown } from "@/conversation/Markdown";
 import type { ModelStep, Step, ToolStep, WordStep } from "@/views/threads/steps";
 
 /** Keys of what is unfolded; a row that comes back into sight looks as it was left. */

@@ -11,10 +11,10 @@ import { useLive } from "@/live";
 import { RailButton } from "@/shell/Home";
 import { Avatar, Button, Chip, EmptyState, Header, Loading, Pills, Trouble } from "@/ui";
 import { screenHref, type ScreenProps } from "@/views";
-import { useNarrow } from "@/views/parts/narrow";
-import { usePlace } from "@/views/parts/place";
-import { useNow } from "@/views/parts/time";
-import { LANES } from "@/views/parts/work";
+import { useNarrow } from "@/views/shared/useNarrow";
+import { usePlace } from "@/views/shared/useSearchParams";
+import { useNow } from "@/views/shared/RelativeTime";
+import { LANES } from "@/views/shared/taskStatus";
 import { type Reveals, StepList } from "@/views/threads/StepList";
 import { type Bar, bars, type ModelStep, type Step, steps, type Turn } from "@/views/threads/steps";
 

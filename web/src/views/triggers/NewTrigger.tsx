@@ -5,11 +5,11 @@ import { type FormEvent, type ReactNode, useId, useState } from "react";
 import { type Agent, api, explain, type Schemas, type Team, unwrap } from "@/api/client";
 import { keys, queryClient } from "@/api/queries";
 import { copyText } from "@/lib/clipboard";
-import { fresh } from "@/lib/ids";
+import { fresh } from "@/lib/randomId";
 import { capital } from "@/lib/format";
 import { Button, Dialog, Input, Textarea } from "@/ui";
-import { tell } from "@/views/parts/toast";
-import { whenWords } from "@/views/triggers/words";
+import { tell } from "@/views/shared/toast";
+import { whenWords } from "@/views/triggers/describe";
 
 type Type = Schemas["NewTrigger"]["type"];
 type Config = Record<string, unknown>;

@@ -10,11 +10,11 @@ import { capital, fullTime, money, plural } from "@/lib/format";
 import { RailButton } from "@/shell/Home";
 import { Button, Chip, Dialog, EmptyState, Header, IconButton, Loading, Pills, Trouble } from "@/ui";
 import { screenHref, type ScreenProps } from "@/views";
-import { usePlace } from "@/views/parts/place";
-import { Moment, useNow } from "@/views/parts/time";
-import { tell, tellTrouble } from "@/views/parts/toast";
+import { usePlace } from "@/views/shared/useSearchParams";
+import { Moment, useNow } from "@/views/shared/RelativeTime";
+import { tell, tellTrouble } from "@/views/shared/toast";
 import { NewTrigger } from "@/views/triggers/NewTrigger";
-import { actionWords, whenWords } from "@/views/triggers/words";
+import { actionWords, whenWords } from "@/views/triggers/describe";
 
 export type Trigger = Schemas["TriggerView"];
 type Firing = Schemas["Firing"];

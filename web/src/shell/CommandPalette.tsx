@@ -7,7 +7,7 @@ import type { ReactNode } from "react";
 import { agentsQuery, inboxQuery, teamsQuery } from "@/api/queries";
 import { capital } from "@/lib/format";
 import { Dot, type State } from "@/ui";
-import { needsYou } from "@/shell/needs";
+import { needsYou } from "@/shell/unanswered";
 import { useShell } from "@/shell/state";
 import { SCREENS } from "@/views";
 

@@ -10,7 +10,7 @@ import { useLive } from "@/live";
 import type { Call, Row } from "@/live/log";
 import { capital, count, duration, fullTime, money, plural } from "@/lib/format";
 import { Avatar, Button, Chip, Dot, Meter, type State, STATE_WORDS, type Tone } from "@/ui";
-import { Note } from "@/thread/AgentPage";
+import { Note } from "@/conversation/AgentPage";
 import { screenHref } from "@/views";
 
 interface Props {

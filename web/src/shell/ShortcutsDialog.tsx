@@ -1,6 +1,6 @@
 import { Fragment } from "react";
 import { Dialog, Kbd } from "@/ui";
-import { listKeys } from "@/shell/keys";
+import { listKeys } from "@/shell/shortcutList";
 import { useShell } from "@/shell/state";
 
 export default function KeysSheet() {

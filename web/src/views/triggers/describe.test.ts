@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { actionWords, cronWords, whenWords } from "@/views/triggers/words";
+import { actionWords, cronWords, whenWords } from "@/views/triggers/describe";
 
 describe("words", () => {
   it.each([

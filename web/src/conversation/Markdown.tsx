@@ -1,7 +1,7 @@
 /** Markdown, as soon as its parts are loaded; until then, and if it cannot be read, the words alone. */
 import { Component, lazy, memo, type ReactNode, Suspense } from "react";
 
-const MarkdownBody = lazy(() => import("@/thread/MarkdownBody"));
+const MarkdownBody = lazy(() => import("@/conversation/MarkdownBody"));
 /** What plain text never has; without any of it there is nothing to load for. */
 const MARKED = /[*_`#[\]|~<>]|&[#a-z]|^\s*([-+]|\d+[.)])\s|https?:|www\.|\n/im;
 

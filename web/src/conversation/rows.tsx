@@ -11,11 +11,11 @@ import { copyText } from "@/lib/clipboard";
 import { cx } from "@/lib/cx";
 import { duration, fullTime, plural, timeOf } from "@/lib/format";
 import { Avatar, Button } from "@/ui";
-import { useComposer } from "@/thread/compose";
-import type { Item } from "@/thread/items";
-import { Literal } from "@/thread/Literal";
-import { Markdown } from "@/thread/Markdown";
-import { QuestionCard } from "@/thread/QuestionCard";
+import { useComposer } from "@/conversation/composerState";
+import type { Item } from "@/conversation/items";
+import { Literal } from "@/conversation/Literal";
+import { Markdown } from "@/conversation/Markdown";
+import { QuestionCard } from "@/conversation/QuestionCard";
 import { screenHref } from "@/views";
 
 interface Person {

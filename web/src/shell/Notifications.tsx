@@ -8,9 +8,9 @@ import type { InboxItem } from "@/api/client";
 import { inboxQuery } from "@/api/queries";
 import { capital } from "@/lib/format";
 import { visible } from "@/lib/visible";
-import { needsYou } from "@/shell/needs";
+import { needsYou } from "@/shell/unanswered";
 import { useShell } from "@/shell/state";
-import { AnswerForm, Asked } from "@/thread/QuestionCard";
+import { AnswerForm, Asked } from "@/conversation/QuestionCard";
 
 const DRAWN_MS = 500;
 const LOUD = new Set(["question", "approval", "report", "result", "failure", "briefing"]);

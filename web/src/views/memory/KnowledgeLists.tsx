@@ -6,8 +6,8 @@ import { type Agent, api, explain, type Schemas, type Team, unwrap } from "@/api
 import { keys } from "@/api/queries";
 import { capital, fullTime, when } from "@/lib/format";
 import { Avatar, Chip, EmptyState, IconButton, Input, Loading, Pills, Trouble } from "@/ui";
-import { refresh, Source, tellRemoved, whoWords } from "@/views/memory/parts";
-import { tellTrouble } from "@/views/parts/toast";
+import { refresh, Source, tellRemoved, whoWords } from "@/views/memory/knowledge";
+import { tellTrouble } from "@/views/shared/toast";
 
 type Insight = Schemas["Insight"];
 type Memory = Schemas["Memory"];

@@ -7,14 +7,14 @@ import { api, explain, type Schemas, type Team, unwrap } from "@/api/client";
 import { inboxQuery, nodeQuery, queryClient } from "@/api/queries";
 import { copyText } from "@/lib/clipboard";
 import { capital, count, fullTime, money, plural, size } from "@/lib/format";
-import { needsYou } from "@/shell/needs";
-import { Markdown } from "@/thread/Markdown";
+import { needsYou } from "@/shell/unanswered";
+import { Markdown } from "@/conversation/Markdown";
 import { Button, Chip, IconButton, Loading, Trouble } from "@/ui";
 import { screenHref } from "@/views";
 import type { Shown } from "@/views/board/Card";
-import { useNow } from "@/views/parts/time";
-import { tell, tellTrouble } from "@/views/parts/toast";
-import { elapsed, isOver, LOOKS, type Standing, StandingChip, stopWords } from "@/views/parts/work";
+import { useNow } from "@/views/shared/RelativeTime";
+import { tell, tellTrouble } from "@/views/shared/toast";
+import { elapsed, isOver, LOOKS, type Standing, StandingChip, stopWords } from "@/views/shared/taskStatus";
 
 type NodeDetail = Schemas["NodeDetail"];
 const UNMET: Record<NodeDetail["if_unmet"], string> = {

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Message } from "@/api/client";
 import type { MessageRow } from "@/live/log";
 import type { Unsent } from "@/live/store";
-import { arrange, type Sources } from "@/thread/items";
+import { arrange, type Sources } from "@/conversation/items";
 
 const message = (id: string, at: string, more: Partial<Message> = {}): Message => ({
   id, team_id: "t", seq: 1, sender: "agent_a", sender_name: "a", recipient: "human", kind: "message", title: "", text: id, options: [], node_id: null,

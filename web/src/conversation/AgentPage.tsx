@@ -9,12 +9,12 @@ import { useLive } from "@/live";
 import { capital, money } from "@/lib/format";
 import { Button, Chip, Dialog, Header, IconButton, Loading, Menu, MenuItem, MenuLine, Sheet, STATE_WORDS, type State, type Tone, Trouble } from "@/ui";
 import { RailButton } from "@/shell/Home";
-import { NotHere } from "@/shell/pages";
+import { NotHere } from "@/shell/statusPages";
 import { useShell } from "@/shell/state";
-import { Composer } from "@/thread/Composer";
-import { Details } from "@/thread/Details";
-import { Finder } from "@/thread/Finder";
-import { Thread } from "@/thread/Thread";
+import { Composer } from "@/conversation/Composer";
+import { Details } from "@/conversation/Details";
+import { Finder } from "@/conversation/ConversationSearch";
+import { Thread } from "@/conversation/ConversationView";
 import { screenHref } from "@/views";
 import { useNavigate } from "@tanstack/react-router";
 

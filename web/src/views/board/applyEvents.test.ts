@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { WorkNode } from "@/api/client";
 import type { Event } from "@/live/log";
-import { patched } from "@/views/board/patch";
+import { patched } from "@/views/board/applyEvents";
 
 const node = (id: string): WorkNode => ({ id, status: "pending", assignee_id: null, assignee: null, started_at: null, ended_at: null, attempt: 0, waiting_reason: null, result: null }) as unknown as WorkNode;
 const event = (type: string, data: object): Event => ({ team_id: "t", seq: 1, at: "2026-01-01T10:00:00Z", type, data }) as Event;

@@ -1,6 +1,6 @@
 /** Compose: words not sent yet, by whom they are for; they survive going elsewhere and a reload. */
 import { create } from "zustand";
-import { keep, recall } from "@/lib/kept";
+import { keep, recall } from "@/lib/storage";
 
 interface ComposerState {
   words: Record<string, string>;

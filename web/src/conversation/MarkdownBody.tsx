@@ -5,7 +5,7 @@ import ReactMarkdown, { type Components } from "react-markdown";
 import remarkGfm from "remark-gfm";
 import { copyText } from "@/lib/clipboard";
 import { Button, Dialog } from "@/ui";
-import { coloured } from "@/thread/code";
+import { coloured } from "@/conversation/highlight";
 
 export default memo(function MarkdownBody({ text, breaks }: { text: string; breaks: boolean }) {
   return (

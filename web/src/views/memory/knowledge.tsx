@@ -4,7 +4,7 @@ import { type Agent, api, type Schemas, unwrap } from "@/api/client";
 import { queryClient } from "@/api/queries";
 import { capital } from "@/lib/format";
 import { screenHref } from "@/views";
-import { tell, tellTrouble } from "@/views/parts/toast";
+import { tell, tellTrouble } from "@/views/shared/toast";
 
 export type Change = Schemas["Change"];
 

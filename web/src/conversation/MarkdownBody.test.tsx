@@ -2,7 +2,7 @@
 import { cleanup, render, screen } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { afterEach, describe, expect, it } from "vitest";
-import MarkdownBody, { blocks } from "@/thread/MarkdownBody";
+import MarkdownBody, { blocks } from "@/conversation/MarkdownBody";
 
 afterEach(cleanup);
 

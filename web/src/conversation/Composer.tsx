@@ -7,8 +7,8 @@ import { say, useLive } from "@/live";
 import { cx } from "@/lib/cx";
 import { capital, size } from "@/lib/format";
 import { Button, IconButton, Kbd } from "@/ui";
-import { Note } from "@/thread/AgentPage";
-import { kept, useComposer } from "@/thread/compose";
+import { Note } from "@/conversation/AgentPage";
+import { kept, useComposer } from "@/conversation/composerState";
 
 const MOST_FILES = 10;
 const MOST_BYTES = 10 * 2 ** 20;

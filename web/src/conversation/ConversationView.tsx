@@ -10,8 +10,8 @@ import { live, useLive } from "@/live";
 import type { Row } from "@/live/log";
 import { capital } from "@/lib/format";
 import { Button, EmptyState, Loading, Trouble } from "@/ui";
-import { arrange, type Item } from "@/thread/items";
-import { DraftRow, PeopleContext, RowView } from "@/thread/rows";
+import { arrange, type Item } from "@/conversation/items";
+import { DraftRow, PeopleContext, RowView } from "@/conversation/rows";
 
 const NO_ROWS: Row[] = [];
 const AT_END = 80;

@@ -6,8 +6,8 @@ import type { Answered } from "@/live/log";
 import { cx } from "@/lib/cx";
 import { fullTime, timeOf } from "@/lib/format";
 import { Button, Input, Kbd } from "@/ui";
-import { useAnswer } from "@/thread/answer";
-import { CallShown, Literal, Words } from "@/thread/Literal";
+import { useAnswer } from "@/conversation/useAnswer";
+import { CallShown, Literal, Words } from "@/conversation/Literal";
 
 interface Props {
   id: string;
