@@ -2,13 +2,13 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, type AnyRoute } from "@tanstack/react-router";
 import { Shell } from "@/shell/Shell";
 import { Home } from "@/shell/Home";
-import { NotHere, Broken } from "@/shell/statusPages";
+import { NotFound, ErrorPage } from "@/shell/statusPages";
 import { AgentPage } from "@/conversation/AgentPage";
 import { InboxPage } from "@/inbox/InboxPage";
 import { ScreenPage } from "@/shell/ScreenPage";
 import { SCREENS } from "@/views";
 
-const root = createRootRoute({ component: Shell, notFoundComponent: NotHere, errorComponent: Broken });
+const root = createRootRoute({ component: Shell, notFoundComponent: NotFound, errorComponent: ErrorPage });
 
 const home = createRoute({ getParentRoute: () => root, path: "/", component: Home });
 const inbox = createRoute({ getParentRoute: () => root, path: "/inbox", component: () => <InboxPage item={null} /> });

@@ -15,7 +15,7 @@ export class ApiError extends Error {
     readonly status: number,
     readonly title: string,
     readonly detail: string,
-    readonly faults: Schemas["FieldError"][] = [],
+    readonly fieldErrors: Schemas["FieldError"][] = [],
   ) {
     super(detail || title);
   }
@@ -25,12 +25,12 @@ export class ApiError extends Error {
   }
 }
 
-type SignedOut = () => void;
-let signedOut: SignedOut = () => {};
+type SignedOutListener = () => void;
+let reportSignedOut: SignedOutListener = () => {};
 /** Whoever shows the sign-in page hears of the first answer that asks for it. */
-export const onSignedOut = (tell: SignedOut): void => void (signedOut = tell);
+export const onSignedOut = (listener: SignedOutListener): void => void (reportSignedOut = listener);
 
-async function reach(request: Request): Promise<Response> {
+async function fetchOrApiError(request: Request): Promise<Response> {
   try {
     return await fetch(request);
   } catch {
@@ -38,30 +38,30 @@ async function reach(request: Request): Promise<Response> {
   }
 }
 
-export const api = createClient<paths>({ baseUrl: globalThis.location?.origin ?? "", fetch: reach });
+export const api = createClient<paths>({ baseUrl: globalThis.location?.origin ?? "", fetch: fetchOrApiError });
 
-interface Answer<T> {
+interface ApiResponse<T> {
   data?: T;
   error?: unknown;
   response: Response;
 }
 
 /** The answer's data, or an ApiError. */
-export async function unwrap<T>(asked: Promise<Answer<T>>): Promise<T> {
-  const { data, error, response } = await asked;
+export async function unwrap<T>(pending: Promise<ApiResponse<T>>): Promise<T> {
+  const { data, error, response } = await pending;
   if (response.ok) return data as T;
-  throw asError(response.status, error);
+  throw toApiError(response.status, error);
 }
 
-export function asError(status: number, body: unknown): ApiError {
-  if (status === 401) signedOut();
+export function toApiError(status: number, body: unknown): ApiError {
+  if (status === 401) reportSignedOut();
   const problem = (typeof body === "object" && body !== null ? body : {}) as Partial<Schemas["Problem"]>;
   const detail = problem.detail ?? (typeof body === "string" ? body.slice(0, 300) : "");
   return new ApiError(status, problem.title ?? `The server answered ${status}`, detail, problem.faults ?? []);
 }
 
 /** What to say about anything that was thrown. */
-export function explain(error: unknown): string {
+export function errorMessage(error: unknown): string {
   if (error instanceof ApiError) return error.detail || error.title;
   return error instanceof Error ? error.message : String(error);
 }

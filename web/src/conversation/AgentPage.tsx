@@ -3,23 +3,23 @@ import { useQuery } from "@tanstack/react-query";
 import { Columns2, MoreVertical, Pause, Play, Search, Square, Wrench } from "lucide-react";
 import { useEffect, useState } from "react";
 import { toast } from "sonner";
-import { type Agent, ApiError, api, explain, type Team, unwrap } from "@/api/client";
+import { type Agent, ApiError, api, errorMessage, type Team, unwrap } from "@/api/client";
 import { agentsQuery, queryClient, teamsQuery } from "@/api/queries";
 import { useLive } from "@/live";
-import { capital, money } from "@/lib/format";
-import { Button, Chip, Dialog, Header, IconButton, Loading, Menu, MenuItem, MenuLine, Sheet, STATE_WORDS, type State, type Tone, Trouble } from "@/ui";
-import { RailButton } from "@/shell/Home";
-import { NotHere } from "@/shell/statusPages";
+import { capitalize, money } from "@/lib/format";
+import { Button, Chip, Dialog, Header, IconButton, Loading, Menu, MenuItem, MenuSeparator, Sheet, STATUS_LABELS, type AgentStatus, type Tone, ErrorPanel } from "@/ui";
+import { SidebarButton } from "@/shell/Home";
+import { NotFound } from "@/shell/statusPages";
 import { useShell } from "@/shell/state";
 import { Composer } from "@/conversation/Composer";
 import { Details } from "@/conversation/Details";
-import { Finder } from "@/conversation/ConversationSearch";
-import { Thread } from "@/conversation/ConversationView";
+import { ConversationSearch } from "@/conversation/ConversationSearch";
+import { ConversationView } from "@/conversation/ConversationView";
 import { screenHref } from "@/views";
 import { useNavigate } from "@tanstack/react-router";
 
-const TONES: Record<State, Tone> = { idle: "done", queued: "work", working: "work", waiting: "plain", waiting_for_you: "wait", left: "plain", failed: "fail" };
-const MARKS: Record<State, string> = { idle: "●", queued: "○", working: "●", waiting: "◌", waiting_for_you: "◆", left: "○", failed: "●" };
+const STATUS_TONES: Record<AgentStatus, Tone> = { idle: "done", queued: "work", working: "work", waiting: "plain", waiting_for_you: "wait", left: "plain", failed: "fail" };
+const STATUS_MARKS: Record<AgentStatus, string> = { idle: "●", queued: "○", working: "●", waiting: "◌", waiting_for_you: "◆", left: "○", failed: "●" };
 
 export function AgentPage({ teamId, agentId, at }: { teamId: string; agentId: string; at?: string }) {
   const teams = useQuery(teamsQuery);
@@ -27,45 +27,45 @@ export function AgentPage({ teamId, agentId, at }: { teamId: string; agentId: st
   // While the server is away, what is known of them stays: only who was never seen is missed.
   if ((teams.isError && !teams.data) || (agents.isError && !agents.data)) {
     const error = teams.error ?? agents.error;
-    if (error instanceof ApiError && error.status === 404) return <NotHere />;
-    return <Trouble title="This member could not be loaded" detail={explain(error)} onRetry={() => void queryClient.invalidateQueries()} />;
+    if (error instanceof ApiError && error.status === 404) return <NotFound />;
+    return <ErrorPanel title="This member could not be loaded" detail={errorMessage(error)} onRetry={() => void queryClient.invalidateQueries()} />;
   }
-  if (!teams.data || !agents.data) return <Loading what="Loading the member" />;
+  if (!teams.data || !agents.data) return <Loading label="Loading the member" />;
   const team = teams.data.find((one) => one.id === teamId);
   const agent = agents.data.find((one) => one.id === agentId);
-  if (!team || !agent) return <NotHere />;
-  return <Conversation team={team} agent={agent} agents={agents.data} at={at} />;
+  if (!team || !agent) return <NotFound />;
+  return <AgentView team={team} agent={agent} agents={agents.data} at={at} />;
 }
 
-function Conversation({ team, agent, agents, at }: { team: Team; agent: Agent; agents: Agent[]; at?: string }) {
-  const { panel, panelSheet, open, set, toolDetail } = useShell();
-  const [finding, setFinding] = useState(false);
-  const [found, setFound] = useState<string | undefined>();
+function AgentView({ team, agent, agents, at }: { team: Team; agent: Agent; agents: Agent[]; at?: string }) {
+  const { detailsPanel, detailsSheet, setOpen, update } = useShell();
+  const [isSearching, setIsSearching] = useState(false);
+  const [foundKey, setFoundKey] = useState<string | undefined>();
   const isCoordinator = agent.id === team.coordinator_id;
   const [showTools, setShowTools] = useState(true);
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       if ((event.ctrlKey || event.metaKey) && event.key === "f" && !event.shiftKey) {
         event.preventDefault();
-        setFinding(true);
+        setIsSearching(true);
       }
     };
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
   }, []);
-  const status = agent.status as State;
+  const status = agent.status as AgentStatus;
   return (
     <div className="flex min-h-0 flex-1">
       <div className="flex min-w-0 flex-1 flex-col">
         <Header
-          lead={<RailButton />}
+          lead={<SidebarButton />}
           title={
             <span className="flex items-center gap-3">
-              <span className="truncate">{capital(agent.name)}</span>
-              <Chip tone={TONES[status]} className="shrink-0">
-                <span aria-hidden>{MARKS[status]}</span>
-                <span className="max-sm:hidden">{STATE_WORDS[status]}</span>
-                <span className="sm:hidden">{status === "waiting_for_you" ? "Needs you" : STATE_WORDS[status]}</span>
+              <span className="truncate">{capitalize(agent.name)}</span>
+              <Chip tone={STATUS_TONES[status]} className="shrink-0">
+                <span aria-hidden>{STATUS_MARKS[status]}</span>
+                <span className="max-sm:hidden">{STATUS_LABELS[status]}</span>
+                <span className="sm:hidden">{status === "waiting_for_you" ? "Needs you" : STATUS_LABELS[status]}</span>
               </Chip>
             </span>
           }
@@ -75,7 +75,7 @@ function Conversation({ team, agent, agents, at }: { team: Team; agent: Agent; a
             <span title="The model that answers">{agent.model}</span>
             {isCoordinator && team.usd > 0 && <span className="tabular" title="What the team has cost">{money(team.usd)}</span>}
           </span>
-          <IconButton label="Search in this conversation" keys="/" onClick={() => setFinding(true)} id="find">
+          <IconButton label="Search in this conversation" keys="/" onClick={() => setIsSearching(true)} id="find">
             <Search className="size-4" />
           </IconButton>
           <IconButton label={showTools ? "Hide tool calls" : "Show tool calls"} keys="v" aria-pressed={showTools} onClick={() => setShowTools(!showTools)} id="tools" className="max-sm:hidden">
@@ -84,116 +84,116 @@ function Conversation({ team, agent, agents, at }: { team: Team; agent: Agent; a
           <IconButton
             label="Details"
             keys="]"
-            aria-pressed={panel}
-            onClick={() => (matchMedia("(min-width: 1180px)").matches ? set({ panel: !panel }) : open("panelSheet", !panelSheet))}
+            aria-pressed={detailsPanel}
+            onClick={() => (matchMedia("(min-width: 1180px)").matches ? update({ detailsPanel: !detailsPanel }) : setOpen("detailsSheet", !detailsSheet))}
           >
             <Columns2 className="size-4" />
           </IconButton>
           <TeamMenu team={team} />
         </Header>
-        {finding && (
-          <Finder
+        {isSearching && (
+          <ConversationSearch
             agentId={agent.id}
             teamId={team.id}
-            onFound={setFound}
+            onFound={setFoundKey}
             onClose={() => {
-              setFinding(false);
-              setFound(undefined);
+              setIsSearching(false);
+              setFoundKey(undefined);
             }}
           />
         )}
-        <Thread team={team} agent={agent} agents={agents} at={found ?? at} showTools={showTools} openTools={toolDetail || !isCoordinator} isCoordinator={isCoordinator} />
+        <ConversationView team={team} agent={agent} agents={agents} at={foundKey ?? at} showTools={showTools} expandTools={!isCoordinator} isCoordinator={isCoordinator} />
         <Composer team={team} agent={agent} isCoordinator={isCoordinator} agents={agents} />
       </div>
-      {panel && (
+      {detailsPanel && (
         <aside aria-label="Details" className="scroll hidden w-[308px] shrink-0 border-l border-line bg-canvas min-[1180px]:block">
           <Details team={team} agent={agent} agents={agents} isCoordinator={isCoordinator} />
         </aside>
       )}
-      <Sheet open={panelSheet} onOpenChange={(now) => open("panelSheet", now)} side="right" title="Details" className="scroll bg-canvas">
+      <Sheet open={detailsSheet} onOpenChange={(isOpen) => setOpen("detailsSheet", isOpen)} side="right" title="Details" className="scroll bg-canvas">
         <Details team={team} agent={agent} agents={agents} isCoordinator={isCoordinator} />
       </Sheet>
     </div>
   );
 }
 
-type Verb = "pause" | "resume" | "stop";
+type TeamAction = "pause" | "resume" | "stop";
 
-export function useTeamVerb(team: Team): (verb: Verb) => void {
-  return (verb) => {
-    const done = { pause: "is paused: everyone stops at their next step", resume: "goes on", stop: "was stopped" }[verb];
-    const asked =
-      verb === "pause"
+export function useTeamAction(team: Team): (action: TeamAction) => void {
+  return (action) => {
+    const done = { pause: "is paused: everyone stops at their next step", resume: "goes on", stop: "was stopped" }[action];
+    const request =
+      action === "pause"
         ? unwrap(api.POST("/api/teams/{team}/pause", { params: { path: { team: team.id } } }))
-        : verb === "resume"
+        : action === "resume"
           ? unwrap(api.POST("/api/teams/{team}/resume", { params: { path: { team: team.id } } }))
           : unwrap(api.POST("/api/teams/{team}/stop", { params: { path: { team: team.id } } }));
-    asked.then(
-      () => toast.custom(() => <Note words={`${team.name} ${done}.`} />),
-      (error: unknown) => toast.custom(() => <Note words={explain(error)} isBad />),
+    request.then(
+      () => toast.custom(() => <ToastMessage text={`${team.name} ${done}.`} />),
+      (error: unknown) => toast.custom(() => <ToastMessage text={errorMessage(error)} isError />),
     );
   };
 }
 
-export function Note({ words, isBad = false }: { words: string; isBad?: boolean }) {
-  return <div className={`w-[340px] max-w-[90vw] rounded-md border bg-surface px-4 py-3 text-sm shadow-high ${isBad ? "border-fail/40 text-fail" : "border-line"}`}>{words}</div>;
+export function ToastMessage({ text, isError = false }: { text: string; isError?: boolean }) {
+  return <div className={`w-[340px] max-w-[90vw] rounded-md border bg-surface px-4 py-3 text-sm shadow-high ${isError ? "border-fail/40 text-fail" : "border-line"}`}>{text}</div>;
 }
 
 function TeamMenu({ team }: { team: Team }) {
-  const act = useTeamVerb(team);
+  const runAction = useTeamAction(team);
   const navigate = useNavigate();
-  const [asks, setAsks] = useState<"stop" | "archive" | null>(null);
-  const isLive = useLive((state) => state.phase === "live");
+  const [confirming, setConfirming] = useState<"stop" | "archive" | null>(null);
+  const isLive = useLive((state) => state.connection === "live");
   const archive = () =>
     unwrap(api.DELETE("/api/teams/{team}", { params: { path: { team: team.id } } })).then(
       () => void navigate({ to: "/" }),
-      (error: unknown) => void toast.custom(() => <Note words={explain(error)} isBad />),
+      (error: unknown) => void toast.custom(() => <ToastMessage text={errorMessage(error)} isError />),
     );
-  const cost = screenHref(team.id, "cost");
+  const costHref = screenHref(team.id, "cost");
   return (
     <>
       <Menu
         trigger={
-          <Button look="plain" size="icon" aria-label="Team actions">
+          <Button variant="ghost" size="icon" aria-label="Team actions">
             <MoreVertical className="size-4" />
           </Button>
         }
       >
         {team.status === "paused" ? (
-          <MenuItem disabled={!isLive} onSelect={() => act("resume")}>
+          <MenuItem disabled={!isLive} onSelect={() => runAction("resume")}>
             <Play /> Go on
           </MenuItem>
         ) : (
-          <MenuItem disabled={!isLive || team.status !== "active"} onSelect={() => act("pause")}>
+          <MenuItem disabled={!isLive || team.status !== "active"} onSelect={() => runAction("pause")}>
             <Pause /> Pause the team
           </MenuItem>
         )}
-        <MenuItem disabled={!isLive} onSelect={() => setAsks("stop")}>
+        <MenuItem disabled={!isLive} onSelect={() => setConfirming("stop")}>
           <Square /> Stop all its work
         </MenuItem>
-        <MenuLine />
-        {cost && <MenuItem onSelect={() => void navigate({ to: cost as "/" })}>What it costs</MenuItem>}
-        <MenuItem disabled={!isLive} onSelect={() => setAsks("archive")}>
+        <MenuSeparator />
+        {costHref && <MenuItem onSelect={() => void navigate({ to: costHref as "/" })}>What it costs</MenuItem>}
+        <MenuItem disabled={!isLive} onSelect={() => setConfirming("archive")}>
           Archive the team
         </MenuItem>
       </Menu>
       <Dialog
-        open={asks !== null}
-        onOpenChange={() => setAsks(null)}
-        title={asks === "stop" ? `Stop ${team.name}?` : `Archive ${team.name}?`}
-        description={asks === "stop" ? "Unfinished tasks are cancelled and their processes end. Finished work is kept." : "Its work is stopped and it leaves the list. Nothing is deleted."}
+        open={confirming !== null}
+        onOpenChange={() => setConfirming(null)}
+        title={confirming === "stop" ? `Stop ${team.name}?` : `Archive ${team.name}?`}
+        description={confirming === "stop" ? "Unfinished tasks are cancelled and their processes end. Finished work is kept." : "Its work is stopped and it leaves the list. Nothing is deleted."}
       >
         <div className="flex justify-end gap-2">
-          <Button onClick={() => setAsks(null)}>Keep the team</Button>
+          <Button onClick={() => setConfirming(null)}>Keep the team</Button>
           <Button
-            look="fail"
+            variant="danger"
             onClick={() => {
-              if (asks === "stop") act("stop");
+              if (confirming === "stop") runAction("stop");
               else void archive();
-              setAsks(null);
+              setConfirming(null);
             }}
           >
-            {asks === "stop" ? "Stop" : "Archive"}
+            {confirming === "stop" ? "Stop" : "Archive"}
           </Button>
         </div>
       </Dialog>

@@ -2,18 +2,18 @@
 import { ArrowUp, Paperclip, Square, X } from "lucide-react";
 import { type ClipboardEvent, type DragEvent, type KeyboardEvent, useEffect, useLayoutEffect, useRef, useState } from "react";
 import { toast } from "sonner";
-import { type Agent, api, explain, type Team, unwrap } from "@/api/client";
-import { say, useLive } from "@/live";
+import { type Agent, api, errorMessage, type Team, unwrap } from "@/api/client";
+import { sendMessage, useLive } from "@/live";
 import { cx } from "@/lib/cx";
-import { capital, size } from "@/lib/format";
+import { capitalize, fileSize } from "@/lib/format";
 import { Button, IconButton, Kbd } from "@/ui";
-import { Note } from "@/conversation/AgentPage";
-import { kept, useComposer } from "@/conversation/composerState";
+import { ToastMessage } from "@/conversation/AgentPage";
+import { storedText, useComposer } from "@/conversation/composerState";
 
-const MOST_FILES = 10;
-const MOST_BYTES = 10 * 2 ** 20;
-const ALL_BYTES = 11 * 2 ** 20;
-interface Attached {
+const MAX_FILES = 10;
+const MAX_FILE_BYTES = 10 * 2 ** 20;
+const MAX_TOTAL_BYTES = 11 * 2 ** 20;
+interface Attachment {
   name: string;
   media_type: string;
   data: string;
@@ -21,8 +21,8 @@ interface Attached {
 }
 
 /** When the words will be heard. */
-function hint(agent: Agent, isCoordinator: boolean): string {
-  const name = capital(agent.name);
+function replyHint(agent: Agent, isCoordinator: boolean): string {
+  const name = capitalize(agent.name);
   if (agent.retired_at !== null) return `${name} has left; a message calls it back`;
   if (isCoordinator) return "Answers at once, while the work continues";
   if (agent.status === "working") return `${name} answers at once and hears this between steps`;
@@ -30,30 +30,30 @@ function hint(agent: Agent, isCoordinator: boolean): string {
 }
 
 export function Composer({ team, agent, isCoordinator, agents }: { team: Team; agent: Agent; isCoordinator: boolean; agents: Agent[] }) {
-  const words = useComposer((state) => state.words[agent.id]) ?? kept(agent.id);
-  const focus = useComposer((state) => state.focus);
-  const write = useComposer((state) => state.write);
-  const isLive = useLive((state) => state.phase === "live");
-  const [files, setFiles] = useState<Attached[]>([]);
+  const text = useComposer((state) => state.texts[agent.id]) ?? storedText(agent.id);
+  const focusRequests = useComposer((state) => state.focusRequests);
+  const setText = useComposer((state) => state.setText);
+  const isLive = useLive((state) => state.connection === "live");
+  const [files, setFiles] = useState<Attachment[]>([]);
   const [isNudge, setIsNudge] = useState(false);
-  const [isOver, setIsOver] = useState(false);
-  const box = useRef<HTMLTextAreaElement>(null);
-  const picker = useRef<HTMLInputElement>(null);
+  const [isDragOver, setIsDragOver] = useState(false);
+  const input = useRef<HTMLTextAreaElement>(null);
+  const filePicker = useRef<HTMLInputElement>(null);
   useLayoutEffect(() => {
-    const area = box.current;
-    if (!area) return;
-    area.style.height = "auto";
-    area.style.height = `${Math.min(area.scrollHeight, 220)}px`;
-  }, [words]);
+    const element = input.current;
+    if (!element) return;
+    element.style.height = "auto";
+    element.style.height = `${Math.min(element.scrollHeight, 220)}px`;
+  }, [text]);
   useEffect(() => {
-    if (focus > 0) box.current?.focus();
-  }, [focus]);
+    if (focusRequests > 0) input.current?.focus();
+  }, [focusRequests]);
 
   const send = () => {
-    const text = words.trim();
-    if (!text) return;
-    say(agent.id, text, isNudge ? "nudge" : "send", files.map(({ bytes: _, ...file }) => file));
-    write(agent.id, "");
+    const trimmed = text.trim();
+    if (!trimmed) return;
+    sendMessage(agent.id, trimmed, isNudge ? "nudge" : "send", files.map(({ bytes: _, ...file }) => file));
+    setText(agent.id, "");
     setFiles([]);
     document.getElementById("to-end")?.click();
   };
@@ -63,18 +63,18 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
       event.preventDefault();
       send();
     }
-    if (event.key === "Escape") box.current?.blur();
+    if (event.key === "Escape") input.current?.blur();
   };
-  const attach = async (found: File[]) => {
-    const added: Attached[] = [];
-    let all = files.reduce((sum, file) => sum + file.bytes, 0);
-    for (const file of found.slice(0, MOST_FILES - files.length)) {
-      all += file.size;
-      if (file.size > MOST_BYTES || all > ALL_BYTES) {
-        toast.custom(() => <Note isBad words={`${file.name} is too large: a message carries ${size(ALL_BYTES)} at most.`} />);
+  const attach = async (chosen: File[]) => {
+    const added: Attachment[] = [];
+    let totalBytes = files.reduce((sum, file) => sum + file.bytes, 0);
+    for (const file of chosen.slice(0, MAX_FILES - files.length)) {
+      totalBytes += file.size;
+      if (file.size > MAX_FILE_BYTES || totalBytes > MAX_TOTAL_BYTES) {
+        toast.custom(() => <ToastMessage isError text={`${file.name} is too large: a message carries ${fileSize(MAX_TOTAL_BYTES)} at most.`} />);
         break;
       }
-      added.push({ name: file.name.slice(0, 200), media_type: mediaType(file), data: await base64(file), bytes: file.size });
+      added.push({ name: file.name.slice(0, 200), media_type: mediaType(file), data: await readBase64(file), bytes: file.size });
     }
     setFiles([...files, ...added]);
   };
@@ -86,7 +86,7 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
   };
   const onDrop = (event: DragEvent) => {
     event.preventDefault();
-    setIsOver(false);
+    setIsDragOver(false);
     void attach([...event.dataTransfer.files]);
   };
   const isBusy = agent.status === "working" || agent.status === "waiting";
@@ -96,21 +96,21 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
       <div
         onDragOver={(event) => {
           event.preventDefault();
-          setIsOver(true);
+          setIsDragOver(true);
         }}
-        onDragLeave={() => setIsOver(false)}
+        onDragLeave={() => setIsDragOver(false)}
         onDrop={onDrop}
-        className={cx("rounded-lg border border-control bg-surface shadow-low focus-within:border-ink", isOver && "border-dashed border-work-dot")}
+        className={cx("rounded-lg border border-control bg-surface shadow-low focus-within:border-ink", isDragOver && "border-dashed border-work-dot")}
       >
         <textarea
-          ref={box}
+          ref={input}
           id="composer"
           rows={1}
-          value={words}
-          aria-label={`Message ${capital(agent.name)}`}
-          placeholder={`Message ${capital(agent.name)}…`}
+          value={text}
+          aria-label={`Message ${capitalize(agent.name)}`}
+          placeholder={`Message ${capitalize(agent.name)}…`}
           maxLength={20_000}
-          onChange={(event) => write(agent.id, event.target.value)}
+          onChange={(event) => setText(agent.id, event.target.value)}
           onKeyDown={onKey}
           onPaste={onPaste}
           className="scroll block max-h-[220px] w-full resize-none bg-transparent px-3.5 pt-3 pb-1 outline-none"
@@ -119,8 +119,8 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
           <ul className="flex flex-wrap gap-2 px-3 py-1">
             {files.map((file, index) => (
               <li key={index} className="flex items-center gap-1.5 rounded-sm border border-line bg-sunken py-0.5 pr-1 pl-2 text-xs">
-                {file.name} <span className="text-ink-3">{size(file.bytes)}</span>
-                <button type="button" aria-label={`Remove ${file.name}`} className="flex size-6 items-center justify-center" onClick={() => setFiles(files.filter((_, at) => at !== index))}>
+                {file.name} <span className="text-ink-3">{fileSize(file.bytes)}</span>
+                <button type="button" aria-label={`Remove ${file.name}`} className="flex size-6 items-center justify-center" onClick={() => setFiles(files.filter((_, other) => other !== index))}>
                   <X className="size-3.5" />
                 </button>
               </li>
@@ -128,19 +128,19 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
           </ul>
         )}
         <div className="flex items-center gap-1 p-2">
-          <input ref={picker} type="file" multiple hidden onChange={(event) => void attach([...(event.target.files ?? [])]).then(() => picker.current && (picker.current.value = ""))} />
-          <IconButton label="Attach files" onClick={() => picker.current?.click()}>
+          <input ref={filePicker} type="file" multiple hidden onChange={(event) => void attach([...(event.target.files ?? [])]).then(() => filePicker.current && (filePicker.current.value = ""))} />
+          <IconButton label="Attach files" onClick={() => filePicker.current?.click()}>
             <Paperclip className="size-4" />
           </IconButton>
           {isBusy && (
-            <Button look={isNudge ? "ink" : "plain"} size="sm" aria-pressed={isNudge} onClick={() => setIsNudge(!isNudge)} title="Adds the message to the current work; the agent does not reply">
+            <Button variant={isNudge ? "primary" : "ghost"} size="sm" aria-pressed={isNudge} onClick={() => setIsNudge(!isNudge)} title="Adds the message to the current work; the agent does not reply">
               No reply
             </Button>
           )}
-          <span className="min-w-0 flex-1 truncate px-1 text-xs text-ink-3 max-sm:opacity-0">{isLive ? hint(agent, isCoordinator) : "Not connected: your message is sent when the connection is back"}</span>
-          {canBroadcast && words.trim() && <Everyone team={team} words={words} onSent={() => write(agent.id, "")} />}
+          <span className="min-w-0 flex-1 truncate px-1 text-xs text-ink-3 max-sm:opacity-0">{isLive ? replyHint(agent, isCoordinator) : "Not connected: your message is sent when the connection is back"}</span>
+          {canBroadcast && text.trim() && <BroadcastButton team={team} text={text} onSent={() => setText(agent.id, "")} />}
           {isBusy && agent.node_id && <StopButton agent={agent} />}
-          <Button look="ink" onClick={send} disabled={!words.trim()} aria-label="Send">
+          <Button variant="primary" onClick={send} disabled={!text.trim()} aria-label="Send">
             <span className="max-sm:sr-only">Send</span> <ArrowUp className="size-4" />
           </Button>
         </div>
@@ -152,17 +152,17 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
   );
 }
 
-function Everyone({ team, words, onSent }: { team: Team; words: string; onSent: () => void }) {
-  const tell = () =>
-    unwrap(api.POST("/api/teams/{team}/broadcast", { params: { path: { team: team.id } }, body: { message: words.trim() } })).then(
+function BroadcastButton({ team, text, onSent }: { team: Team; text: string; onSent: () => void }) {
+  const broadcast = () =>
+    unwrap(api.POST("/api/teams/{team}/broadcast", { params: { path: { team: team.id } }, body: { message: text.trim() } })).then(
       () => {
         onSent();
-        toast.custom(() => <Note words="The message was sent to everyone on the team." />);
+        toast.custom(() => <ToastMessage text="The message was sent to everyone on the team." />);
       },
-      (error: unknown) => void toast.custom(() => <Note words={explain(error)} isBad />),
+      (error: unknown) => void toast.custom(() => <ToastMessage text={errorMessage(error)} isError />),
     );
   return (
-    <Button look="plain" size="sm" onClick={() => void tell()} className="max-sm:hidden">
+    <Button variant="ghost" size="sm" onClick={() => void broadcast()} className="max-sm:hidden">
       Tell everyone
     </Button>
   );
@@ -170,19 +170,19 @@ function Everyone({ team, words, onSent }: { team: Team; words: string; onSent: 
 
 /** Ends the task the member is at; the team goes on. */
 function StopButton({ agent }: { agent: Agent }) {
-  const [asks, setAsks] = useState(false);
+  const [isConfirming, setIsConfirming] = useState(false);
   useEffect(() => {
-    if (!asks) return;
-    const timer = setTimeout(() => setAsks(false), 4000);
+    if (!isConfirming) return;
+    const timer = setTimeout(() => setIsConfirming(false), 4000);
     return () => clearTimeout(timer);
-  }, [asks]);
+  }, [isConfirming]);
   const stop = () => {
-    setAsks(false);
-    unwrap(api.POST("/api/nodes/{node}/cancel", { params: { path: { node: agent.node_id! } } })).catch((error: unknown) => toast.custom(() => <Note words={explain(error)} isBad />));
+    setIsConfirming(false);
+    unwrap(api.POST("/api/nodes/{node}/cancel", { params: { path: { node: agent.node_id! } } })).catch((error: unknown) => toast.custom(() => <ToastMessage text={errorMessage(error)} isError />));
   };
   return (
-    <Button look={asks ? "fail" : "line"} onClick={() => (asks ? stop() : setAsks(true))} title={`Ends “${agent.node_title}” at its next step`}>
-      <Square className="size-3.5" /> {asks ? "Stop it now?" : "Stop"}
+    <Button variant={isConfirming ? "danger" : "outline"} onClick={() => (isConfirming ? stop() : setIsConfirming(true))} title={`Ends “${agent.node_title}” at its next step`}>
+      <Square className="size-3.5" /> {isConfirming ? "Stop it now?" : "Stop"}
     </Button>
   );
 }
@@ -191,7 +191,7 @@ function mediaType(file: File): string {
   return /^[a-z]+\/[A-Za-z0-9.+-]+$/.test(file.type) ? file.type : "application/octet-stream";
 }
 
-function base64(file: File): Promise<string> {
+function readBase64(file: File): Promise<string> {
   return new Promise((resolve, reject) => {
     const reader = new FileReader();
     reader.onload = () => resolve(String(reader.result).split(",")[1] ?? "");

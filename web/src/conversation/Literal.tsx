@@ -2,11 +2,11 @@
 import { memo } from "react";
 import type { Schemas } from "@/api/client";
 import { cx } from "@/lib/cx";
-import { parts } from "@/lib/visible";
+import { splitHidden } from "@/lib/visible";
 
 /** `pictures`: emoji stand as they are. */
-export const Literal = memo(function Literal({ text, pictures = false }: { text: string; pictures?: boolean }) {
-  return parts(text, { pictures }).map((part, at) =>
+export const Literal = memo(function Literal({ text, keepEmoji = false }: { text: string; keepEmoji?: boolean }) {
+  return splitHidden(text, { keepEmoji }).map((part, at) =>
     part.code === null ? (
       part.text
     ) : (
@@ -18,17 +18,17 @@ export const Literal = memo(function Literal({ text, pictures = false }: { text:
 });
 
 /** The words of a question. */
-export const Words = ({ text, className }: { text: string; className?: string }) => (
+export const QuestionText = ({ text, className }: { text: string; className?: string }) => (
   // One direction for all of it: words from right to left stay in order and move nothing else.
   <p dir="ltr" data-words className={cx("literal", className)}>
-    <Literal text={text} pictures />
+    <Literal text={text} keepEmoji />
   </p>
 );
 
-type Call = NonNullable<Schemas["MessageView"]["call"]>;
+type PendingCall = NonNullable<Schemas["MessageView"]["call"]>;
 
 /** A call that waits for approval: its tool and every argument, complete. What is long scrolls. */
-export function CallShown({ call, className }: { call: Call; className?: string }) {
+export function ApprovalCall({ call, className }: { call: PendingCall; className?: string }) {
   return (
     <dl data-call={call.name} className={cx("mt-2 overflow-hidden rounded-md border border-line-2 bg-surface", className)}>
       <div className="flex items-baseline gap-2 border-b border-line px-3 py-1.5 text-sm">
@@ -46,16 +46,16 @@ export function CallShown({ call, className }: { call: Call; className?: string 
 
 function Argument({ name, value }: { name: string; value: unknown }) {
   const text = typeof value === "string" ? value : JSON.stringify(value);
-  const lines = text.split("\n").length;
+  const lineCount = text.split("\n").length;
   return (
     <div className="border-b border-line px-3 py-1.5 last:border-b-0">
       <dt className="flex flex-wrap items-baseline justify-between gap-x-3 text-xs text-ink-2">
         <span dir="ltr" className="literal">
           <Literal text={name} />
         </span>
-        {(lines > 1 || text.length > LONG) && (
+        {(lineCount > 1 || text.length > LONG_CHARACTERS) && (
           <span className="tabular text-2xs">
-            {lines > 1 && `${lines.toLocaleString("en")} lines, `}
+            {lineCount > 1 && `${lineCount.toLocaleString("en")} lines, `}
             {[...text].length.toLocaleString("en")} characters
           </span>
         )}
@@ -78,4 +78,4 @@ function Argument({ name, value }: { name: string; value: unknown }) {
 }
 
 /** From here on a text does not fit a card, and its size is told. */
-const LONG = 400;
+const LONG_CHARACTERS = 400;

@@ -5,56 +5,56 @@ import ReactMarkdown, { type Components } from "react-markdown";
 import remarkGfm from "remark-gfm";
 import { copyText } from "@/lib/clipboard";
 import { Button, Dialog } from "@/ui";
-import { coloured } from "@/conversation/highlight";
+import { highlightCode } from "@/conversation/highlight";
 
 export default memo(function MarkdownBody({ text, breaks }: { text: string; breaks: boolean }) {
   return (
     <div className={breaks ? "prose prose-breaks" : "prose"}>
-      {blocks(text).map((block, at) => (
+      {splitBlocks(text).map((block, at) => (
         <Block key={at} text={block} />
       ))}
     </div>
   );
 });
 
-const MOST_KEPT = 800;
-const kept = new Map<string, ReactElement>();
+const MAX_CACHED_BLOCKS = 800;
+const blockCache = new Map<string, ReactElement>();
 
 /** While a reply comes in, only its last block is read again; and none when a row is scrolled back into sight. */
 const Block = memo(function Block({ text }: { text: string }) {
-  const known = kept.get(text);
-  if (known) return known;
+  const cached = blockCache.get(text);
+  if (cached) return cached;
   // It has no hooks, so it may be called as the function it is.
-  const made = ReactMarkdown({ children: text, remarkPlugins: PLUGINS, skipHtml: true, components, urlTransform: safeAddress });
-  if (kept.size >= MOST_KEPT) kept.delete(kept.keys().next().value!);
-  kept.set(text, made);
-  return made;
+  const rendered = ReactMarkdown({ children: text, remarkPlugins: PLUGINS, skipHtml: true, components, urlTransform: safeUrl });
+  if (blockCache.size >= MAX_CACHED_BLOCKS) blockCache.delete(blockCache.keys().next().value!);
+  blockCache.set(text, rendered);
+  return rendered;
 });
 const PLUGINS = [remarkGfm];
 
 /** Pieces that can be read alone: cut at empty lines outside fences, lists and notes kept whole. */
-export function blocks(text: string): string[] {
+export function splitBlocks(text: string): string[] {
   if (/^\[[^\]]+\]:/m.test(text)) return [text];
-  const found: string[] = [];
+  const blocks: string[] = [];
   let fence: string | null = null;
-  let now: string[] = [];
+  let current: string[] = [];
   const lines = text.split("\n");
   lines.forEach((line, at) => {
-    const mark = /^\s{0,3}(`{3,}|~{3,})/.exec(line)?.[1];
-    if (mark && fence === null) fence = mark;
-    else if (mark && fence !== null && mark.startsWith(fence)) fence = null;
+    const fenceMark = /^\s{0,3}(`{3,}|~{3,})/.exec(line)?.[1];
+    if (fenceMark && fence === null) fence = fenceMark;
+    else if (fenceMark && fence !== null && fenceMark.startsWith(fence)) fence = null;
     const next = lines[at + 1] ?? "";
-    const isCut = line.trim() === "" && fence === null && !/^(\s{2,}|\s*([-*+]|\d+[.)])\s)/.test(next);
-    if (isCut && now.length > 0) {
-      found.push(now.join("\n"));
-      now = [];
-    } else now.push(line);
+    const isBoundary = line.trim() === "" && fence === null && !/^(\s{2,}|\s*([-*+]|\d+[.)])\s)/.test(next);
+    if (isBoundary && current.length > 0) {
+      blocks.push(current.join("\n"));
+      current = [];
+    } else current.push(line);
   });
-  if (now.length > 0) found.push(now.join("\n"));
-  return found;
+  if (current.length > 0) blocks.push(current.join("\n"));
+  return blocks;
 }
 
-function safeAddress(url: string): string {
+function safeUrl(url: string): string {
   try {
     const { protocol } = new URL(url, "https://relative.invalid");
     return protocol === "http:" || protocol === "https:" || protocol === "mailto:" ? url : "";
@@ -64,14 +64,14 @@ function safeAddress(url: string): string {
 }
 
 const components: Components = {
-  a: ({ href, children }) => <Leaving href={href ?? ""}>{children}</Leaving>,
+  a: ({ href, children }) => <ConfirmedLink href={href ?? ""}>{children}</ConfirmedLink>,
   img: ({ src, alt }) => (
-    <Leaving href={typeof src === "string" ? src : ""}>
+    <ConfirmedLink href={typeof src === "string" ? src : ""}>
       <ImageOff className="mr-1 inline size-3.5 align-[-2px]" aria-hidden />
       Picture{alt ? `: ${alt}` : ""}
-    </Leaving>
+    </ConfirmedLink>
   ),
-  pre: ({ children }) => <Fence>{children}</Fence>,
+  pre: ({ children }) => <CodeBlock>{children}</CodeBlock>,
   table: ({ children }) => (
     <div className="table-frame scroll" tabIndex={0} role="group" aria-label="Table">
       <table>{children}</table>
@@ -81,8 +81,8 @@ const components: Components = {
 };
 
 /** Opens only after the person has seen where it leads. */
-function Leaving({ href, children }: { href: string; children: ReactNode }) {
-  const [asks, setAsks] = useState(false);
+function ConfirmedLink({ href, children }: { href: string; children: ReactNode }) {
+  const [isConfirming, setIsConfirming] = useState(false);
   let target: URL | null = null;
   try {
     target = new URL(href, location.origin);
@@ -92,11 +92,11 @@ function Leaving({ href, children }: { href: string; children: ReactNode }) {
   if (!href || !target || href.startsWith("#")) return <span>{children}</span>;
   return (
     <>
-      <button type="button" className="link" onClick={() => setAsks(true)} title={target.href}>
+      <button type="button" className="link" onClick={() => setIsConfirming(true)} title={target.href}>
         {children}
       </button>
-      {asks && (
-        <Dialog open onOpenChange={setAsks} title={`Open ${target.host || target.protocol}?`} description="An agent wrote this address. Check it before you open it.">
+      {isConfirming && (
+        <Dialog open onOpenChange={setIsConfirming} title={`Open ${target.host || target.protocol}?`} description="An agent wrote this address. Check it before you open it.">
           <p className="scroll max-h-40 rounded-sm bg-sunken p-3 font-mono text-xs break-all">{target.href}</p>
           <div className="mt-4 flex justify-end gap-2">
             <Button onClick={() => void copyText(target.href)}>
@@ -106,7 +106,7 @@ function Leaving({ href, children }: { href: string; children: ReactNode }) {
               href={target.href}
               target="_blank"
               rel="noopener noreferrer"
-              onClick={() => setAsks(false)}
+              onClick={() => setIsConfirming(false)}
               className="inline-flex h-8 items-center gap-1.5 rounded-sm bg-ink px-3 text-sm font-medium text-paper"
             >
               <ExternalLink className="size-4" /> Open
@@ -118,7 +118,7 @@ function Leaving({ href, children }: { href: string; children: ReactNode }) {
   );
 }
 
-function Fence({ children }: { children: ReactNode }) {
+function CodeBlock({ children }: { children: ReactNode }) {
   const [copied, setCopied] = useState(false);
   const inner = isValidElement<{ className?: string; children?: ReactNode }>(children) ? children.props : {};
   const code = String(inner.children ?? "").replace(/\n$/, "");
@@ -134,7 +134,7 @@ function Fence({ children }: { children: ReactNode }) {
         {copied ? <Check className="size-3.5" /> : <Copy className="size-3.5" />}
       </button>
       <pre className="scroll" tabIndex={0}>
-        <code>{coloured(code, language)}</code>
+        <code>{highlightCode(code, language)}</code>
       </pre>
     </div>
   );

@@ -2,12 +2,12 @@
 import { Check, MessageCircleQuestion, ShieldQuestion, X } from "lucide-react";
 import { type KeyboardEvent, useId, useState } from "react";
 import type { Message } from "@/api/client";
-import type { Answered } from "@/live/log";
+import type { GivenAnswer } from "@/live/log";
 import { cx } from "@/lib/cx";
-import { fullTime, timeOf } from "@/lib/format";
+import { fullTime, clockTime } from "@/lib/format";
 import { Button, Input, Kbd } from "@/ui";
 import { useAnswer } from "@/conversation/useAnswer";
-import { CallShown, Literal, Words } from "@/conversation/Literal";
+import { ApprovalCall, Literal, QuestionText } from "@/conversation/Literal";
 
 interface Props {
   id: string;
@@ -17,14 +17,14 @@ interface Props {
   asker: string;
   /** Its options and whether it is answered, as soon as they are known. */
   message: Message | null;
-  answered: Answered | null;
+  answered: GivenAnswer | null;
   onDone?: () => void;
 }
 
 export function QuestionCard({ id, text, at, kind, asker, message, answered, onDone }: Props) {
-  const isDone = answered !== null || (message?.answered_at ?? null) !== null;
+  const isAnswered = answered !== null || (message?.answered_at ?? null) !== null;
   const Icon = kind === "approval" ? ShieldQuestion : MessageCircleQuestion;
-  if (isDone) return <Settled {...{ text, asker, kind, message, answered }} />;
+  if (isAnswered) return <AnsweredCard {...{ text, asker, kind, message, answered }} />;
   return (
     // A group, not a landmark: one may ask twice, and a card also stands in a toast.
     <div
@@ -37,10 +37,10 @@ export function QuestionCard({ id, text, at, kind, asker, message, answered, onD
         <Icon className="size-4 shrink-0" aria-hidden />
         <span className="flex-1">{kind === "approval" ? `${asker} wants your approval` : `${asker} is waiting for your answer`}</span>
         <time className="text-xs font-normal text-ink-2" dateTime={at} title={fullTime(at)}>
-          {timeOf(at)}
+          {clockTime(at)}
         </time>
       </div>
-      <Asked {...{ text, kind, message }} />
+      <QuestionBody {...{ text, kind, message }} />
       {/* Nothing is decided before all of it is shown. */}
       {kind === "approval" && message === null ? (
         <p className="mt-3 text-sm text-ink-2">Loading the call…</p>
@@ -52,26 +52,26 @@ export function QuestionCard({ id, text, at, kind, asker, message, answered, onD
 }
 
 /** What is asked, to the letter; of an approval the whole call. */
-export function Asked({ text, kind, message }: Pick<Props, "text" | "kind" | "message">) {
+export function QuestionBody({ text, kind, message }: Pick<Props, "text" | "kind" | "message">) {
   return (
     <>
-      <Words text={text} />
-      {kind === "approval" && message?.call && <CallShown call={message.call} />}
+      <QuestionText text={text} />
+      {kind === "approval" && message?.call && <ApprovalCall call={message.call} />}
     </>
   );
 }
 
 export function AnswerForm({ id, kind, options, onDone }: { id: string; kind: "question" | "approval"; options: string[]; onDone?: () => void }) {
-  const [words, setWords] = useState("");
-  const { isSending, trouble, answer } = useAnswer(id);
-  const label = useId();
-  const done = (good: boolean) => good && onDone?.();
-  const give = (text: string) => void answer({ text }).then(done);
-  const decide = (decision: "approve" | "deny") => void answer({ decision, note: words.trim() }).then(done);
+  const [typed, setTyped] = useState("");
+  const { isSending, problem, answer } = useAnswer(id);
+  const labelId = useId();
+  const reportDone = (isAccepted: boolean) => isAccepted && onDone?.();
+  const sendAnswer = (text: string) => void answer({ text }).then(reportDone);
+  const decide = (decision: "approve" | "deny") => void answer({ decision, note: typed.trim() }).then(reportDone);
   const onKey = (event: KeyboardEvent) => {
-    if (event.key === "Enter" && words.trim() && kind === "question") {
+    if (event.key === "Enter" && typed.trim() && kind === "question") {
       event.preventDefault();
-      give(words.trim());
+      sendAnswer(typed.trim());
     }
   };
   return (
@@ -79,9 +79,9 @@ export function AnswerForm({ id, kind, options, onDone }: { id: string; kind: "q
       {kind === "question" && options.length > 0 && (
         <div className="mb-2 flex flex-wrap gap-2">
           {options.map((option, index) => (
-            <Button key={index} disabled={isSending} data-option={index + 1} onClick={() => give(option)} className="h-auto min-h-8 max-w-full py-1 text-left whitespace-pre-wrap">
+            <Button key={index} disabled={isSending} data-option={index + 1} onClick={() => sendAnswer(option)} className="h-auto min-h-8 max-w-full py-1 text-left whitespace-pre-wrap">
               <span dir="ltr" className="literal" data-choice={index + 1}>
-                <Literal text={option} pictures />
+                <Literal text={option} keepEmoji />
               </span>{" "}
               {index < 9 && <span className="text-2xs font-normal text-ink-3">{index + 1}</span>}
             </Button>
@@ -89,20 +89,20 @@ export function AnswerForm({ id, kind, options, onDone }: { id: string; kind: "q
         </div>
       )}
       <div className="flex gap-2 max-sm:flex-wrap">
-        <label id={label} className="sr-only">
+        <labelId id={labelId} className="sr-only">
           {kind === "approval" ? "A note" : "Your answer"}
-        </label>
+        </labelId>
         <Input
-          aria-labelledby={label}
-          value={words}
-          onChange={(event) => setWords(event.target.value)}
+          aria-labelledby={labelId}
+          value={typed}
+          onChange={(event) => setTyped(event.target.value)}
           onKeyDown={onKey}
           data-answer={id}
           placeholder={kind === "approval" ? "A note, if you like…" : options.length > 0 ? "Or write an answer…" : "Write an answer…"}
           className={cx("min-w-0 flex-1", kind === "approval" && "max-sm:basis-full")}
         />
         {kind === "question" ? (
-          <Button look="ink" className="h-9" disabled={isSending || !words.trim()} onClick={() => give(words.trim())}>
+          <Button variant="primary" className="h-9" disabled={isSending || !typed.trim()} onClick={() => sendAnswer(typed.trim())}>
             {isSending ? "Sending…" : "Answer"}
           </Button>
         ) : (
@@ -110,36 +110,36 @@ export function AnswerForm({ id, kind, options, onDone }: { id: string; kind: "q
             <Button className="h-9" disabled={isSending} data-option="2" onClick={() => decide("deny")}>
               <X className="size-4" /> Deny <Kbd>2</Kbd>
             </Button>
-            <Button look="ink" className="h-9" disabled={isSending} data-option="1" onClick={() => decide("approve")}>
+            <Button variant="primary" className="h-9" disabled={isSending} data-option="1" onClick={() => decide("approve")}>
               <Check className="size-4" /> Approve <Kbd className="border-paper/40 text-paper">1</Kbd>
             </Button>
           </>
         )}
       </div>
-      {trouble && (
+      {problem && (
         <p role="alert" className="mt-2 text-xs text-fail">
-          {trouble}
+          {problem}
         </p>
       )}
     </div>
   );
 }
 
-function Settled({ text, asker, kind, message, answered }: Pick<Props, "text" | "asker" | "kind" | "message" | "answered">) {
+function AnsweredCard({ text, asker, kind, message, answered }: Pick<Props, "text" | "asker" | "kind" | "message" | "answered">) {
   const decision = answered?.decision ?? message?.decision ?? null;
-  const words = answered?.text ?? "";
-  const said = decision === "approve" ? "You approved" : decision === "deny" ? "You denied" : "You answered";
+  const answerText = answered?.text ?? "";
+  const verb = decision === "approve" ? "You approved" : decision === "deny" ? "You denied" : "You answered";
   return (
     <div role="group" aria-label={`${asker} asked`} className="max-w-[640px] rounded-lg border border-line p-4">
       <p className="mb-1 text-sm font-medium text-ink-2">
         {asker} {kind === "approval" ? "wanted your approval" : "asked"}
       </p>
-      <Asked {...{ text, kind, message }} />
+      <QuestionBody {...{ text, kind, message }} />
       <p className="mt-2 flex items-start gap-2 border-t border-line pt-2 text-sm">
         <Check className="mt-0.5 size-4 shrink-0 text-done" aria-hidden />
         <span>
-          <span className="text-ink-2">{said}</span>
-          {words && `: ${words}`}
+          <span className="text-ink-2">{verb}</span>
+          {answerText && `: ${answerText}`}
         </span>
       </p>
     </div>

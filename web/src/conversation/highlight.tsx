@@ -14,24 +14,24 @@ import { createElement, type ReactNode } from "react";
 for (const [name, language] of Object.entries({ bash, css, javascript, json, python, sql, typescript, xml, yaml })) hljs.registerLanguage(name, language);
 hljs.registerAliases(["sh", "shell", "console"], { languageName: "bash" });
 
-const LONGEST = 60_000;
+const MAX_CHARACTERS = 60_000;
 const ENTITIES: Record<string, string> = { "&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&#x27;": "'" };
 const decode = (text: string): string => text.replace(/&(?:amp|lt|gt|quot|#x27);/g, (entity) => ENTITIES[entity]!);
 
-export function coloured(code: string, language: string): ReactNode {
-  if (code.length > LONGEST || !hljs.getLanguage(language)) return code;
+export function highlightCode(code: string, language: string): ReactNode {
+  if (code.length > MAX_CHARACTERS || !hljs.getLanguage(language)) return code;
   const root: ReactNode[] = [];
-  const open: { className: string; children: ReactNode[] }[] = [{ className: "", children: root }];
+  const openSpans: { className: string; children: ReactNode[] }[] = [{ className: "", children: root }];
   let key = 0;
   for (const part of hljs.highlight(code, { language, ignoreIllegals: true }).value.split(/(<span class="[^"]*">|<\/span>)/)) {
-    const top = open[open.length - 1]!;
+    const innermost = openSpans[openSpans.length - 1]!;
     if (part.startsWith("<span")) {
-      open.push({ className: part.slice(13, -2), children: [] });
+      openSpans.push({ className: part.slice(13, -2), children: [] });
     } else if (part === "</span>") {
-      open.pop();
-      open[open.length - 1]!.children.push(createElement("span", { key: key++, className: top.className }, ...top.children));
+      openSpans.pop();
+      openSpans[openSpans.length - 1]!.children.push(createElement("span", { key: key++, className: innermost.className }, ...innermost.children));
     } else if (part) {
-      top.children.push(decode(part));
+      innermost.children.push(decode(part));
     }
   }
   return root;

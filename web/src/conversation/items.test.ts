@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { Message } from "@/api/client";
 import type { MessageRow } from "@/live/log";
-import type { Unsent } from "@/live/store";
-import { arrange, type Sources } from "@/conversation/items";
+import type { UnsentMessage } from "@/live/store";
+import { buildItems, type ItemSources } from "@/conversation/items";
 
 const message = (id: string, at: string, more: Partial<Message> = {}): Message => ({
   id, team_id: "t", seq: 1, sender: "agent_a", sender_name: "a", recipient: "human", kind: "message", title: "", text: id, options: [], node_id: null,
@@ -11,37 +11,37 @@ const message = (id: string, at: string, more: Partial<Message> = {}): Message =
 const row = (id: string, at: string, more: Partial<MessageRow> = {}): MessageRow => ({
   kind: "message", key: id, seq: 1, at, id, sender: "agent_a", recipient: "human", messageKind: "message", text: id, nodeId: null, ...more,
 });
-const unsent = (text: string, clientId = "c1"): Unsent => ({ clientId, agentId: "agent_a", text, at: "2026-01-02T10:00:00Z", mode: "send", state: "sending", reason: "", attachments: [] });
-const sources = (more: Partial<Sources>): Sources => ({ said: [], details: new Map(), rows: [], unsent: [], hasEarlier: false, firstUnread: null, showTools: true, ...more });
-const keys = (given: Partial<Sources>) => arrange(sources(given)).map((item) => item.key);
+const unsent = (text: string, clientId = "c1"): UnsentMessage => ({ clientId, agentId: "agent_a", text, at: "2026-01-02T10:00:00Z", mode: "send", state: "sending", reason: "", attachments: [] });
+const sources = (more: Partial<ItemSources>): ItemSources => ({ messages: [], otherMessages: new Map(), rows: [], unsent: [], hasEarlier: false, firstUnread: null, showTools: true, ...more });
+const keys = (given: Partial<ItemSources>) => buildItems(sources(given)).map((item) => item.key);
 
 describe("a thread's items", () => {
   it("puts old messages and new rows in one order, each once, under their days", () => {
-    const said = [message("m1", "2026-01-01T10:00:00Z"), message("m2", "2026-01-02T10:00:00Z"), message("m3", "2026-01-02T12:00:00Z")];
+    const messages = [message("m1", "2026-01-01T10:00:00Z"), message("m2", "2026-01-02T10:00:00Z"), message("m3", "2026-01-02T12:00:00Z")];
     const rows = [row("m2", "2026-01-02T10:00:00+00:00"), row("p1", "2026-01-02T11:00:00Z", { recipient: "agent_b" }), row("m3", "2026-01-02T12:00:00Z")];
-    expect(keys({ said, rows })).toEqual([`day ${new Date("2026-01-01T10:00:00Z").toDateString()}`, "m1", `day ${new Date("2026-01-02T10:00:00Z").toDateString()}`, "m2", "p1", "m3"]);
+    expect(keys({ messages, rows })).toEqual([`day ${new Date("2026-01-01T10:00:00Z").toDateString()}`, "m1", `day ${new Date("2026-01-02T10:00:00Z").toDateString()}`, "m2", "p1", "m3"]);
   });
 
   it("shows what is being sent once, whichever word of it comes first", () => {
     const rows = [row("m1", "2026-01-02T10:00:00Z", { sender: "human", recipient: "agent_a", text: "hello" })];
     expect(keys({ rows, unsent: [unsent("hello")] })).toEqual(["c1"]);
-    const said = [message("m1", "2026-01-02T10:00:00Z", { sender: "human", text: "hello", client_id: "c1" })];
-    expect(keys({ said, rows, unsent: [unsent("hello")] }).slice(1)).toEqual(["m1"]);
+    const messages = [message("m1", "2026-01-02T10:00:00Z", { sender: "human", text: "hello", client_id: "c1" })];
+    expect(keys({ messages, rows, unsent: [unsent("hello")] }).slice(1)).toEqual(["m1"]);
   });
 
   it("shows an answer in its question's card alone", () => {
-    const said = [message("q", "2026-01-02T10:00:00Z", { kind: "question" }), message("a", "2026-01-02T10:01:00Z", { kind: "answer", sender: "human", in_reply_to: "q" })];
-    expect(keys({ said }).slice(1)).toEqual(["q"]);
+    const messages = [message("q", "2026-01-02T10:00:00Z", { kind: "question" }), message("a", "2026-01-02T10:01:00Z", { kind: "answer", sender: "human", in_reply_to: "q" })];
+    expect(keys({ messages }).slice(1)).toEqual(["q"]);
   });
 
   it("marks where the new begins, and offers what was before", () => {
-    const said = [message("m1", "2026-01-02T10:00:00Z"), message("m2", "2026-01-02T10:01:00Z")];
-    const items = keys({ said, firstUnread: "m2", hasEarlier: true });
+    const messages = [message("m1", "2026-01-02T10:00:00Z"), message("m2", "2026-01-02T10:01:00Z")];
+    const items = keys({ messages, firstUnread: "m2", hasEarlier: true });
     expect([items[0], ...items.slice(2)]).toEqual(["earlier", "m1", "new", "m2"]);
   });
 
   it("names somebody once for what they say in a row", () => {
-    const said = [message("m1", "2026-01-02T10:00:00Z"), message("m2", "2026-01-02T10:01:00Z"), message("m3", "2026-01-02T10:30:00Z")];
-    expect(arrange(sources({ said })).map((item) => item.kind === "row" && item.isContinued)).toEqual([false, false, true, false]);
+    const messages = [message("m1", "2026-01-02T10:00:00Z"), message("m2", "2026-01-02T10:01:00Z"), message("m3", "2026-01-02T10:30:00Z")];
+    expect(buildItems(sources({ messages })).map((item) => item.kind === "row" && item.isContinued)).toEqual([false, false, true, false]);
   });
 });

@@ -5,11 +5,12 @@ import {
 } from "lucide-react";
 import { createContext, memo, useContext, useState } from "react";
 import type { Message } from "@/api/client";
-import { type Draft, sayAgain, takeBack, useLive } from "@/live";
-import type { Answered, Call, KnownNode, MessageRow, SaidRow, SystemRow, ToolsRow } from "@/live/log";
+import { type Draft, resendMessage, discardUnsent, useLive } from "@/live";
+import type { GivenAnswer, ToolCall, NodeSummary, MessageRow, TextRow, SystemRow, ToolsRow } from "@/live/log";
 import { copyText } from "@/lib/clipboard";
 import { cx } from "@/lib/cx";
-import { duration, fullTime, plural, timeOf } from "@/lib/format";
+import { duration, fullTime, plural, clockTime } from "@/lib/format";
+import { HUMAN, SYSTEM } from "@/lib/participants";
 import { Avatar, Button } from "@/ui";
 import { useComposer } from "@/conversation/composerState";
 import type { Item } from "@/conversation/items";
@@ -18,31 +19,31 @@ import { Markdown } from "@/conversation/Markdown";
 import { QuestionCard } from "@/conversation/QuestionCard";
 import { screenHref } from "@/views";
 
-interface Person {
+interface Member {
   name: string;
   order: number;
   isCoordinator: boolean;
 }
-interface People {
-  who: Map<string, Person>;
+interface TeamInfo {
+  members: Map<string, Member>;
   team: string;
-  titles: Record<string, KnownNode>;
-  answers: Record<string, Answered>;
-  openTools: boolean;
+  nodes: Record<string, NodeSummary>;
+  answers: Record<string, GivenAnswer>;
+  expandTools: boolean;
 }
-export const PeopleContext = createContext<People>({ who: new Map(), team: "", titles: {}, answers: {}, openTools: false });
+export const TeamContext = createContext<TeamInfo>({ members: new Map(), team: "", nodes: {}, answers: {}, expandTools: false });
 
-const nameOf = (people: People, id: string): string => (id === "human" ? "You" : id === "system" ? "agiraph" : (people.who.get(id)?.name ?? "A former member"));
+const senderName = (info: TeamInfo, id: string): string => (id === HUMAN ? "You" : id === SYSTEM ? "agiraph" : (info.members.get(id)?.name ?? "A former member"));
 
 interface Props {
   item: Item;
-  isMarked: boolean;
+  isHighlighted: boolean;
   onEarlier: () => void;
   isLoading: boolean;
   agentId: string;
 }
 
-export const RowView = memo(function RowView({ item, isMarked, onEarlier, isLoading, agentId }: Props) {
+export const ItemView = memo(function ItemView({ item, isHighlighted, onEarlier, isLoading, agentId }: Props) {
   switch (item.kind) {
     case "day":
       return (
@@ -67,85 +68,85 @@ export const RowView = memo(function RowView({ item, isMarked, onEarlier, isLoad
         </div>
       );
     case "unsent":
-      return <UnsentRow item={item} />;
+      return <UnsentItem item={item} />;
     case "row":
       switch (item.row.kind) {
         case "message":
-          return <MessageView row={item.row} message={item.message} isContinued={item.isContinued} isMarked={isMarked} agentId={agentId} />;
+          return <MessageItem row={item.row} message={item.message} isContinued={item.isContinued} isHighlighted={isHighlighted} agentId={agentId} />;
         case "tools":
-          return <Tools row={item.row} />;
-        case "said":
-          return <Said row={item.row} />;
+          return <ToolCalls row={item.row} />;
+        case "text":
+          return <AgentText row={item.row} />;
         case "system":
-          return <SystemLine row={item.row} isMarked={isMarked} />;
+          return <SystemItem row={item.row} isHighlighted={isHighlighted} />;
       }
   }
 });
 
-function Face({ id }: { id: string }) {
-  const people = useContext(PeopleContext);
-  const person = people.who.get(id);
-  if (id === "human") return <span aria-hidden className="flex size-8 shrink-0 items-center justify-center rounded-md border border-line-2 text-ink-2"><UserRound className="size-4" /></span>;
-  return <Avatar name={nameOf(people, id)} order={person?.order ?? 9} isCoordinator={person?.isCoordinator ?? id === "system"} />;
+function SenderAvatar({ id }: { id: string }) {
+  const info = useContext(TeamContext);
+  const member = info.members.get(id);
+  if (id === HUMAN) return <span aria-hidden className="flex size-8 shrink-0 items-center justify-center rounded-md border border-line-2 text-ink-2"><UserRound className="size-4" /></span>;
+  return <Avatar name={senderName(info, id)} order={member?.order ?? 9} isCoordinator={member?.isCoordinator ?? id === SYSTEM} />;
 }
 
-const KINDS: Partial<Record<MessageRow["messageKind"], string>> = { result: "Result", report: "Report", briefing: "Briefing", failure: "Failure", suggestion: "Suggestion", nudge: "Nudge", notice: "Notice" };
+const KIND_LABELS: Partial<Record<MessageRow["messageKind"], string>> = { result: "Result", report: "Report", briefing: "Briefing", failure: "Failure", suggestion: "Suggestion", nudge: "Nudge", notice: "Notice" };
 
-function MessageView({ row, message, isContinued, isMarked, agentId }: { row: MessageRow; message: Message | null; isContinued: boolean; isMarked: boolean; agentId: string }) {
-  const people = useContext(PeopleContext);
+function MessageItem({ row, message, isContinued, isHighlighted, agentId }: { row: MessageRow; message: Message | null; isContinued: boolean; isHighlighted: boolean; agentId: string }) {
+  const info = useContext(TeamContext);
   // What can be done with a message is made when somebody comes near it: most are only read.
-  const [isNear, setNear] = useState(false);
+  const [isHovered, setIsHovered] = useState(false);
   if (row.messageKind === "question" || row.messageKind === "approval") {
     return (
-      <div className={cx("py-2 pr-4 pl-[60px] max-md:px-3", isMarked && "bg-wait-bg")}>
-        <QuestionCard id={row.id} text={row.text} at={row.at} kind={row.messageKind} asker={nameOf(people, row.sender)} message={message} answered={people.answers[row.id] ?? null} />
+      <div className={cx("py-2 pr-4 pl-[60px] max-md:px-3", isHighlighted && "bg-wait-bg")}>
+        <QuestionCard id={row.id} text={row.text} at={row.at} kind={row.messageKind} asker={senderName(info, row.sender)} message={message} answered={info.answers[row.id] ?? null} />
       </div>
     );
   }
-  const isPeer = row.sender !== "human" && row.recipient !== "human";
-  const kind = KINDS[row.messageKind];
-  const title = message?.title ?? (isPeer && kind && row.nodeId ? (people.titles[row.nodeId]?.title ?? "") : "");
+  const isPeer = row.sender !== HUMAN && row.recipient !== HUMAN;
+  const kind = KIND_LABELS[row.messageKind];
+  const title = message?.title ?? (isPeer && kind && row.nodeId ? (info.nodes[row.nodeId]?.title ?? "") : "");
   return (
-    <article onPointerMove={() => setNear(true)} onPointerDown={() => setNear(true)} onFocus={() => setNear(true)} className={cx("group/message relative flex gap-3 px-4 pr-10 max-md:px-3", isContinued ? "py-0.5" : "pt-2 pb-1", isMarked && "bg-wait-bg")}>
-      <div className="w-8 shrink-0">{!isContinued && <Face id={row.sender} />}</div>
+    <article onPointerMove={() => setIsHovered(true)} onPointerDown={() => setIsHovered(true)} onFocus={() => setIsHovered(true)} className={cx("group/message relative flex gap-3 px-4 pr-10 max-md:px-3", isContinued ? "py-0.5" : "pt-2 pb-1", isHighlighted && "bg-wait-bg")}>
+      <div className="w-8 shrink-0">{!isContinued && <SenderAvatar id={row.sender} />}</div>
       <div className="min-w-0 flex-1">
         {!isContinued && (
           <div className="flex items-baseline gap-2 leading-5">
-            <span className="font-semibold">{nameOf(people, row.sender)}</span>
-            {isPeer && <span className="text-xs text-ink-3">to {nameOf(people, row.recipient)}</span>}
-            {row.sender === "human" && row.recipient !== agentId && <span className="text-xs text-ink-3">to {nameOf(people, row.recipient)}</span>}
+            <span className="font-semibold">{senderName(info, row.sender)}</span>
+            {isPeer && <span className="text-xs text-ink-3">to {senderName(info, row.recipient)}</span>}
+            {row.sender === HUMAN && row.recipient !== agentId && <span className="text-xs text-ink-3">to {senderName(info, row.recipient)}</span>}
             {kind && <span className={cx("text-xs", row.messageKind === "failure" ? "font-medium text-fail" : "text-ink-3")}>{kind}</span>}
             <time className="text-xs text-ink-3" dateTime={row.at} title={fullTime(row.at)}>
-              {timeOf(row.at)}
+              {clockTime(row.at)}
             </time>
           </div>
         )}
         {title && kind && <p className="font-medium">{title}</p>}
         <div className={cx(isPeer && "text-ink-2")}>
-          <Markdown text={isPeer ? handedIn(row.text) : row.text} breaks={row.messageKind !== "report" && row.messageKind !== "briefing"} />
+          <Markdown text={isPeer ? resultText(row.text) : row.text} breaks={row.messageKind !== "report" && row.messageKind !== "briefing"} />
         </div>
-        {message && message.attachments.length > 0 && <Attachments of={message} />}
+        {message && message.attachments.length > 0 && <Attachments message={message} />}
       </div>
-      {isNear && <Actions row={row} agentId={agentId} />}
+      {isHovered && <Actions row={row} agentId={agentId} />}
     </article>
   );
 }
 
 /** What was handed in, without the frame that is written for the agent who reads it. */
-const handedIn = (text: string): string => /--- RESULT ---\n([\s\S]*?)\n?--- END OF RESULT ---/.exec(text)?.[1] ?? text;
+const resultText = (text: string): string => /--- RESULT ---\n([\s\S]*?)\n?--- END OF RESULT ---/.exec(text)?.[1] ?? text;
 
 function Actions({ row, agentId }: { row: MessageRow; agentId: string }) {
   const [copied, setCopied] = useState(false);
-  const begin = useComposer((state) => state.begin);
-  const isMine = row.sender === "human";
-  const quick = "flex size-7 items-center justify-center rounded-sm text-ink-3 hover:bg-hover hover:text-ink";
+  const editText = useComposer((state) => state.editText);
+  const isOwn = row.sender === HUMAN;
+  const buttonStyle = "flex size-7 items-center justify-center rounded-sm text-ink-3 hover:bg-hover hover:text-ink";
   return (
     <div className="absolute -top-1 right-3 hidden rounded-sm border border-line bg-surface shadow-low group-focus-within/message:flex group-hover/message:flex">
-      <button type="button" className={quick} aria-label={copied ? "Copied" : "Copy message"} title="Copy" onClick={() => void copyText(row.text).then(() => setCopied(true))}>
+      <button type="button" className={buttonStyle} aria-label={copied ? "Copied" : "Copy message"} title="Copy" onClick={() => void copyText(row.text).then(() => setCopied(true))}>
         {copied ? <Check className="size-3.5" /> : <Copy className="size-3.5" />}
       </button>
-      {isMine && (
-        <button type="button" className={quick} aria-label="Edit and send again" title="Edit and send again" onClick={() => begin(agentId, row.text)}>
+      {isOwn && (
+        <button type="button" className={buttonStyle} aria-label="Edit and send again" title="Edit and send again" onClick={() => editText(agentId, row.text)}>
           <Pencil className="size-3.5" />
         </button>
       )}
@@ -153,10 +154,10 @@ function Actions({ row, agentId }: { row: MessageRow; agentId: string }) {
   );
 }
 
-function Attachments({ of }: { of: Message }) {
+function Attachments({ message }: { message: Message }) {
   return (
     <ul className="mt-1 flex flex-wrap gap-2">
-      {of.attachments.map((one, index) => (
+      {message.attachments.map((one, index) => (
         <li key={index} className="flex items-center gap-2 rounded-sm border border-line bg-surface px-2 py-1 text-xs">
           <FileText className="size-3.5 text-ink-3" aria-hidden />
           <a download={one.name} href={`data:application/octet-stream;base64,${one.data}`} className="hover:underline">
@@ -168,14 +169,14 @@ function Attachments({ of }: { of: Message }) {
   );
 }
 
-function UnsentRow({ item }: { item: Extract<Item, { kind: "unsent" }> }) {
+function UnsentItem({ item }: { item: Extract<Item, { kind: "unsent" }> }) {
   const { unsent } = item;
-  const begin = useComposer((state) => state.begin);
-  const isFaint = unsent.state !== "refused";
+  const editText = useComposer((state) => state.editText);
+  const isPending = unsent.state !== "refused";
   return (
     <article className="flex gap-3 px-4 pt-2 pb-1 max-md:px-3">
-      <Face id="human" />
-      <div className={cx("min-w-0 flex-1", isFaint && "opacity-60")}>
+      <SenderAvatar id={HUMAN} />
+      <div className={cx("min-w-0 flex-1", isPending && "opacity-60")}>
         <div className="flex items-baseline gap-2 leading-5">
           <span className="font-semibold">You</span>
           <span className="text-xs text-ink-3">{unsent.state === "sending" ? "Sending…" : unsent.state === "queued" ? "Queued: sent when the connection is back" : ""}</span>
@@ -184,15 +185,15 @@ function UnsentRow({ item }: { item: Extract<Item, { kind: "unsent" }> }) {
         {unsent.state === "refused" && (
           <div role="alert" className="mt-1 flex flex-wrap items-center gap-2 text-xs text-fail">
             <CircleAlert className="size-3.5" aria-hidden /> Not delivered. {unsent.reason}
-            <Button size="sm" onClick={() => sayAgain(unsent)}>
+            <Button size="sm" onClick={() => resendMessage(unsent)}>
               <RotateCcw className="size-3.5" /> Try again
             </Button>
             <Button
               size="sm"
-              look="plain"
+              variant="ghost"
               onClick={() => {
-                takeBack(unsent);
-                begin(unsent.agentId, unsent.text);
+                discardUnsent(unsent);
+                editText(unsent.agentId, unsent.text);
               }}
             >
               Edit
@@ -205,17 +206,17 @@ function UnsentRow({ item }: { item: Extract<Item, { kind: "unsent" }> }) {
 }
 
 /** What is being written now; only this is drawn again with every few words. */
-export function DraftRow({ threadId }: { threadId: string }) {
+export function DraftItem({ threadId }: { threadId: string }) {
   const draft: Draft | undefined = useLive((state) => state.drafts[threadId]);
-  const people = useContext(PeopleContext);
+  const info = useContext(TeamContext);
   if (!draft) return null;
   const isReply = draft.lane === "reply";
   return (
     <article className="flex gap-3 px-4 pt-2 pb-1 max-md:px-3" aria-busy>
-      <Face id={draft.agentId} />
+      <SenderAvatar id={draft.agentId} />
       <div className="min-w-0 flex-1">
         <div className="flex items-baseline gap-2 leading-5">
-          <span className="font-semibold">{nameOf(people, draft.agentId)}</span>
+          <span className="font-semibold">{senderName(info, draft.agentId)}</span>
           <span className="flex items-center gap-1.5 text-xs text-work">
             <span className="pulse size-1.5 rounded-full bg-work-dot" aria-hidden /> {isReply ? "writing" : "thinking aloud"}
           </span>
@@ -228,7 +229,7 @@ export function DraftRow({ threadId }: { threadId: string }) {
   );
 }
 
-function Said({ row }: { row: SaidRow }) {
+function AgentText({ row }: { row: TextRow }) {
   return (
     <div className="py-1 pr-10 pl-[60px] text-ink-2 max-md:px-3">
       <Markdown text={row.text} breaks />
@@ -237,24 +238,24 @@ function Said({ row }: { row: SaidRow }) {
 }
 
 const ICONS = { assigned: CirclePlay, started: CirclePlay, done: CheckCircle2, failed: CircleAlert, cancelled: Ban, waiting: Hourglass, stage: Flag, person: UserRound, clock: AlarmClock, note: StickyNote, team: Users, model: Unplug };
-const TONES = { plain: "text-ink-3", work: "text-work", done: "text-done", wait: "text-wait", fail: "text-fail" };
+const TONE_STYLES = { plain: "text-ink-3", work: "text-work", done: "text-done", wait: "text-wait", fail: "text-fail" };
 
-function SystemLine({ row, isMarked }: { row: SystemRow; isMarked: boolean }) {
-  const people = useContext(PeopleContext);
+function SystemItem({ row, isHighlighted }: { row: SystemRow; isHighlighted: boolean }) {
+  const info = useContext(TeamContext);
   const Icon = ICONS[row.icon];
-  const title = row.nodeId ? people.titles[row.nodeId]?.title || "its work" : "";
-  const [before, after] = row.words.split("{node}");
-  const board = row.nodeId ? screenHref(people.team, "board", "", `?node=${row.nodeId}`) : null;
+  const title = row.nodeId ? info.nodes[row.nodeId]?.title || "its work" : "";
+  const [before, after] = row.text.split("{node}");
+  const boardHref = row.nodeId ? screenHref(info.team, "board", "", `?node=${row.nodeId}`) : null;
   return (
-    <div className={cx("flex items-start gap-3 py-1 pr-4 pl-4 text-sm text-ink-2 max-md:px-3", isMarked && "bg-wait-bg")}>
+    <div className={cx("flex items-start gap-3 py-1 pr-4 pl-4 text-sm text-ink-2 max-md:px-3", isHighlighted && "bg-wait-bg")}>
       <span className="flex h-5 w-8 shrink-0 items-center justify-center">
-        <Icon className={cx("size-4", TONES[row.tone])} aria-hidden />
+        <Icon className={cx("size-4", TONE_STYLES[row.tone])} aria-hidden />
       </span>
       <p className="min-w-0 flex-1">
         {before}
         {row.nodeId &&
-          (board ? (
-            <Link to={board as "/"} className="font-medium text-ink hover:underline">
+          (boardHref ? (
+            <Link to={boardHref as "/"} className="font-medium text-ink hover:underline">
               {title}
             </Link>
           ) : (
@@ -263,47 +264,47 @@ function SystemLine({ row, isMarked }: { row: SystemRow; isMarked: boolean }) {
         {after}
         {row.detail && <span className="text-ink-3">: {row.detail.length > 240 ? `${row.detail.slice(0, 240)}…` : row.detail}</span>}{" "}
         <time className="text-xs text-ink-3" dateTime={row.at} title={fullTime(row.at)}>
-          {timeOf(row.at)}
+          {clockTime(row.at)}
         </time>
       </p>
     </div>
   );
 }
 
-function summary(calls: Call[]): string {
-  const times = new Map<string, number>();
-  for (const call of calls) times.set(call.name, (times.get(call.name) ?? 0) + 1);
-  return [...times].map(([name, n]) => (n > 1 ? `${name} ×${n}` : name)).join(", ");
+function toolNames(calls: ToolCall[]): string {
+  const counts = new Map<string, number>();
+  for (const call of calls) counts.set(call.name, (counts.get(call.name) ?? 0) + 1);
+  return [...counts].map(([name, n]) => (n > 1 ? `${name} ×${n}` : name)).join(", ");
 }
 
-function took(calls: Call[]): number | null {
-  const ends = calls.map((call) => (call.endedAt === null ? null : Date.parse(call.endedAt) - Date.parse(call.startedAt)));
-  return ends.includes(null) ? null : ends.reduce<number>((sum, one) => sum + (one ?? 0), 0);
+function totalDurationMs(calls: ToolCall[]): number | null {
+  const durations = calls.map((call) => (call.endedAt === null ? null : Date.parse(call.endedAt) - Date.parse(call.startedAt)));
+  return durations.includes(null) ? null : durations.reduce<number>((sum, one) => sum + (one ?? 0), 0);
 }
 
 /** What an unanswered call of this work is about. */
-const underWay = (people: People, nodeId: string): string => (people.titles[nodeId]?.isWaiting ? "waiting" : "running");
+const openCallLabel = (info: TeamInfo, nodeId: string): string => (info.nodes[nodeId]?.isWaiting ? "waiting" : "running");
 
-function Tools({ row }: { row: ToolsRow }) {
-  const people = useContext(PeopleContext);
+function ToolCalls({ row }: { row: ToolsRow }) {
+  const info = useContext(TeamContext);
   const [isOpen, setIsOpen] = useState<boolean | null>(null);
-  const open = isOpen ?? people.openTools;
+  const open = isOpen ?? info.expandTools;
   const failed = row.calls.filter((call) => call.failed).length;
-  const time = took(row.calls);
+  const time = totalDurationMs(row.calls);
   return (
     <div className="py-0.5 pr-4 pl-[60px] max-md:px-3">
       <button type="button" aria-expanded={open} onClick={() => setIsOpen(!open)} className="flex min-h-7 max-w-full items-center gap-2 rounded-sm text-sm text-ink-2 hover:text-ink pointer-coarse:min-h-10">
         <Wrench className="size-3.5 shrink-0 text-ink-3" aria-hidden />
         <span className="shrink-0 font-medium">{plural(row.calls.length, "tool call")}</span>
-        <span className="truncate text-xs text-ink-3">{summary(row.calls)}</span>
+        <span className="truncate text-xs text-ink-3">{toolNames(row.calls)}</span>
         {failed > 0 && <span className="shrink-0 text-xs font-medium text-fail">{failed} failed</span>}
-        <span className="tabular shrink-0 text-xs text-ink-3">{time === null ? underWay(people, row.nodeId) : duration(time)}</span>
+        <span className="tabular shrink-0 text-xs text-ink-3">{time === null ? openCallLabel(info, row.nodeId) : duration(time)}</span>
         <ChevronRight className={cx("size-3.5 shrink-0 transition-transform", open && "rotate-90")} aria-hidden />
       </button>
       {open && (
         <ul className="ml-1.5 border-l border-line pl-3">
           {row.calls.map((call, index) => (
-            <ToolCall key={index} call={call} nodeId={row.nodeId} />
+            <ToolCallItem key={index} call={call} nodeId={row.nodeId} />
           ))}
         </ul>
       )}
@@ -312,24 +313,24 @@ function Tools({ row }: { row: ToolsRow }) {
 }
 
 /** What a call is about, in a few words: its most telling argument. */
-function gist(call: Call): string {
-  const known = ["path", "command", "query", "url", "content", "task", "message", "question", "summary", "name"];
-  const found = known.map((name) => call.arguments[name]).find((value) => typeof value === "string");
+function mainArgument(call: ToolCall): string {
+  const names = ["path", "command", "query", "url", "content", "task", "message", "question", "summary", "name"];
+  const found = names.map((name) => call.arguments[name]).find((value) => typeof value === "string");
   return String(found ?? Object.values(call.arguments)[0] ?? "").split("\n")[0]!;
 }
 
-function ToolCall({ call, nodeId }: { call: Call; nodeId: string }) {
-  const people = useContext(PeopleContext);
+function ToolCallItem({ call, nodeId }: { call: ToolCall; nodeId: string }) {
+  const info = useContext(TeamContext);
   const [open, setOpen] = useState(false);
   const isRunning = call.endedAt === null;
-  const whole = screenHref(people.team, "threads", call.threadId);
+  const threadHref = screenHref(info.team, "threads", call.threadId);
   return (
     <li>
       <button type="button" aria-expanded={open} onClick={() => setOpen(!open)} className="flex min-h-7 w-full items-center gap-2 rounded-sm px-1 text-left text-xs hover:bg-hover pointer-coarse:min-h-10">
         {call.failed && <CircleAlert className="size-3.5 shrink-0 text-fail" aria-label="Failed" />}
         <code className="shrink-0 font-medium">{call.name}</code>
-        <code className="min-w-0 flex-1 truncate text-ink-3">{gist(call)}</code>
-        <span className="tabular shrink-0 text-ink-3">{isRunning ? underWay(people, nodeId) : duration(Date.parse(call.endedAt!) - Date.parse(call.startedAt))}</span>
+        <code className="min-w-0 flex-1 truncate text-ink-3">{mainArgument(call)}</code>
+        <span className="tabular shrink-0 text-ink-3">{isRunning ? openCallLabel(info, nodeId) : duration(Date.parse(call.endedAt!) - Date.parse(call.startedAt))}</span>
         <ChevronRight className={cx("size-3.5 shrink-0 text-ink-3 transition-transform", open && "rotate-90")} aria-hidden />
       </button>
       {open && (
@@ -338,8 +339,8 @@ function ToolCall({ call, nodeId }: { call: Call; nodeId: string }) {
           {!isRunning && (
             <pre tabIndex={0} aria-label="Answer" className={cx("scroll max-h-80 rounded-sm p-2.5 whitespace-pre-wrap", call.failed ? "bg-fail-bg" : "bg-sunken")}><Literal text={call.text || "(no words)"} /></pre>
           )}
-          {whole && (
-            <Link to={whole as "/"} className="w-fit text-ink-2 underline">
+          {threadHref && (
+            <Link to={threadHref as "/"} className="w-fit text-ink-2 underline">
               The whole thread
             </Link>
           )}

@@ -1,34 +1,34 @@
 /** Answer: the person's word on a question or an approval; the first one stands. */
 import { useState } from "react";
-import { ApiError, api, explain, unwrap } from "@/api/client";
-import { keys, queryClient } from "@/api/queries";
+import { ApiError, api, errorMessage, unwrap } from "@/api/client";
+import { queryKeys, queryClient } from "@/api/queries";
 
-export interface Answering {
+export interface AnswerState {
   isSending: boolean;
-  trouble: string;
-  answer: (what: { text: string } | { decision: "approve" | "deny"; note?: string }) => Promise<boolean>;
+  problem: string;
+  answer: (given: { text: string } | { decision: "approve" | "deny"; note?: string }) => Promise<boolean>;
 }
 
-export function useAnswer(id: string): Answering {
+export function useAnswer(id: string): AnswerState {
   const [isSending, setIsSending] = useState(false);
-  const [trouble, setTrouble] = useState("");
-  const answer: Answering["answer"] = async (what) => {
+  const [problem, setProblem] = useState("");
+  const answer: AnswerState["answer"] = async (given) => {
     setIsSending(true);
-    setTrouble("");
-    const body = "text" in what ? { text: what.text, note: "" } : { text: "", decision: what.decision, note: what.note ?? "" };
+    setProblem("");
+    const body = "text" in given ? { text: given.text, note: "" } : { text: "", decision: given.decision, note: given.note ?? "" };
     try {
       // One question is answered once, so its own name makes a lost answer safe to send again.
       await unwrap(api.POST("/api/inbox/{item}/answer", { params: { path: { item: id } }, body }));
       return true;
     } catch (error) {
       const isLate = error instanceof ApiError && error.status === 409;
-      setTrouble(isLate ? "This question is already answered. The first answer counts." : explain(error));
+      setProblem(isLate ? "This question is already answered. The first answer counts." : errorMessage(error));
       return false;
     } finally {
       setIsSending(false);
-      void queryClient.invalidateQueries({ queryKey: keys.inbox });
+      void queryClient.invalidateQueries({ queryKey: queryKeys.inbox });
       void queryClient.invalidateQueries({ queryKey: ["conversation"] });
     }
   };
-  return { isSending, trouble, answer };
+  return { isSending, problem, answer };
 }

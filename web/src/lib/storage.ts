@@ -1,21 +1,21 @@
 /** Kept: small things this browser remembers; without storage they last as long as the page. */
 
-const memory = new Map<string, string>();
+const fallback = new Map<string, string>();
 
-export function recall(key: string): string | null {
+export function readStored(key: string): string | null {
   try {
     return localStorage.getItem(`agiraph.${key}`);
   } catch {
-    return memory.get(key) ?? null;
+    return fallback.get(key) ?? null;
   }
 }
 
-export function keep(key: string, value: string | null): void {
+export function writeStored(key: string, value: string | null): void {
   try {
     if (value === null) localStorage.removeItem(`agiraph.${key}`);
     else localStorage.setItem(`agiraph.${key}`, value);
   } catch {
-    if (value === null) memory.delete(key);
-    else memory.set(key, value);
+    if (value === null) fallback.delete(key);
+    else fallback.set(key, value);
   }
 }

@@ -1,70 +1,71 @@
 /** Stale: which keys an event makes out of date. Told together, a moment later, so that a burst costs one load. */
 import type { QueryClient } from "@tanstack/react-query";
-import { keys } from "@/api/queries";
+import { queryKeys } from "@/api/queries";
+import { HUMAN } from "@/lib/participants";
 import type { Event } from "@/live/log";
 
 type Key = readonly string[];
 
-export function staleKeys(event: Event): Key[] {
+export function keysToInvalidate(event: Event): Key[] {
   const team = event.team_id;
   const data = event.data as Record<string, unknown>;
-  const [noun] = event.type.split(".");
-  switch (noun) {
+  const [subject] = event.type.split(".");
+  switch (subject) {
     case "team":
-      return [keys.teams, keys.agents(team)];
+      return [queryKeys.teams, queryKeys.agents(team)];
     case "agent":
-      return [keys.agents(team), keys.teams];
+      return [queryKeys.agents(team), queryKeys.teams];
     case "node":
       return event.type === "node.output"
         ? []
-        : [keys.agents(team), keys.board(team), keys.node(String(data.node_id)), keys.teams, ["files", team]];
+        : [queryKeys.agents(team), queryKeys.board(team), queryKeys.node(String(data.node_id)), queryKeys.teams, ["files", team]];
     case "stage":
-      return [keys.stages(team), keys.board(team)];
+      return [queryKeys.stages(team), queryKeys.board(team)];
     case "thread":
-      return [["threads"], keys.cost(team)];
+      return [["threads"], queryKeys.cost(team)];
     case "turn":
-      return [keys.thread(String(data.thread_id)), keys.cost(team), keys.node(String(data.node_id))];
+      return [queryKeys.thread(String(data.thread_id)), queryKeys.cost(team), queryKeys.node(String(data.node_id))];
     case "tool":
-      return [["thread"], ["files", team], keys.node(String(data.node_id))];
+      return [["thread"], ["files", team], queryKeys.node(String(data.node_id))];
     case "message":
     case "question":
-      return [...conversations(data), keys.inbox, keys.agents(team), keys.teams];
+      return [...conversationKeys(data), queryKeys.inbox, queryKeys.agents(team), queryKeys.teams];
     case "briefing":
     case "delivery":
-      return [keys.inbox];
+      return [queryKeys.inbox];
     case "trigger":
-      return [keys.triggers(team)];
+      return [queryKeys.triggers(team)];
     case "memory":
       return [["memory", team], ["files", team]];
     case "insight":
     case "knowledge":
-      return [["insights"], ["memories"], ["changes"], keys.held(team)];
+      return [["insights"], ["memories"], ["changes"], queryKeys.held(team)];
     default:
       return [];
   }
 }
 
-function conversations(data: Record<string, unknown>): Key[] {
-  const known = [data.sender, data.recipient].filter((who): who is string => typeof who === "string" && who !== "human");
+function conversationKeys(data: Record<string, unknown>): Key[] {
+  const agents = [data.sender, data.recipient].filter((id): id is string => typeof id === "string" && id !== HUMAN);
   // Seen and answered name messages, not people.
-  return known.length > 0 ? known.map(keys.conversation) : [["conversation"]];
+  return agents.length > 0 ? agents.map(queryKeys.conversation) : [["conversation"]];
 }
 
-const WAIT_MS = 250;
+const BATCH_MS = 250;
 
 /** Marks keys stale a moment after the events that say so. */
-export function staleness(client: QueryClient): (events: Event[]) => void {
-  const waiting = new Map<string, Key>();
+export function batchedInvalidation(client: QueryClient): (events: Event[]) => void {
+  const pending = new Map<string, Key>();
   let timer: ReturnType<typeof setTimeout> | undefined;
   return (events) => {
     for (const event of events) {
-      for (const key of staleKeys(event)) waiting.set(key.join("\n"), key);
+      for (const key of keysToInvalidate(event)) pending.set(key.join("\n"), key);
     }
     timer ??= setTimeout(() => {
       timer = undefined;
-      const due = [...waiting.values()];
-      waiting.clear();
+      const due = [...pending.values()];
+      pending.clear();
       for (const key of due) void client.invalidateQueries({ queryKey: key });
-    }, WAIT_MS);
+    }, BATCH_MS);
   };
 }

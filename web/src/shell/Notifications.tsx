@@ -6,25 +6,25 @@ import { useEffect, useRef } from "react";
 import { toast } from "sonner";
 import type { InboxItem } from "@/api/client";
 import { inboxQuery } from "@/api/queries";
-import { capital } from "@/lib/format";
-import { visible } from "@/lib/visible";
-import { needsYou } from "@/shell/unanswered";
+import { capitalize } from "@/lib/format";
+import { revealHidden } from "@/lib/visible";
+import { unansweredItems } from "@/shell/unanswered";
 import { useShell } from "@/shell/state";
-import { AnswerForm, Asked } from "@/conversation/QuestionCard";
+import { AnswerForm, QuestionBody } from "@/conversation/QuestionCard";
 
-const DRAWN_MS = 500;
-const LOUD = new Set(["question", "approval", "report", "result", "failure", "briefing"]);
+const RENDER_DELAY_MS = 500;
+const NOTIFIED_KINDS = new Set(["question", "approval", "report", "result", "failure", "briefing"]);
 
-export function Attention() {
+export function Notifications() {
   const inbox = useQuery(inboxQuery);
-  const notify = useShell((state) => state.notify);
+  const notifications = useShell((state) => state.notifications);
   const navigate = useNavigate();
   const { pathname } = useLocation();
-  const known = useRef<Set<string> | null>(null);
-  const toasts = useRef(new Map<string, string | number>());
+  const knownIds = useRef<Set<string> | null>(null);
+  const openToasts = useRef(new Map<string, string | number>());
   const items = inbox.data?.items;
 
-  const count = needsYou(items).length || (inbox.data?.unread ?? 0);
+  const count = unansweredItems(items).length || (inbox.data?.unread ?? 0);
   useEffect(() => {
     document.title = count > 0 ? `(${count}) agiraph` : "agiraph";
   }, [count]);
@@ -32,35 +32,35 @@ export function Attention() {
   useEffect(() => {
     if (!items) return;
     const dismiss = () => {
-      const away = new Set(needsYou(items).filter((item) => !isShown(item, pathname)).map((item) => item.message.id));
-      for (const [id, name] of toasts.current) {
-        if (away.has(id)) continue;
-        toast.dismiss(name);
-        toasts.current.delete(id);
+      const stillOpen = new Set(unansweredItems(items).filter((item) => !isOnScreen(item, pathname)).map((item) => item.message.id));
+      for (const [id, toastId] of openToasts.current) {
+        if (stillOpen.has(id)) continue;
+        toast.dismiss(toastId);
+        openToasts.current.delete(id);
       }
     };
     dismiss();
     // The place the person came to may still be drawing the card that the toast stands for.
-    const timer = setTimeout(dismiss, DRAWN_MS);
-    const before = known.current;
-    known.current = new Set(items.map((item) => item.message.id));
+    const timer = setTimeout(dismiss, RENDER_DELAY_MS);
+    const previousIds = knownIds.current;
+    knownIds.current = new Set(items.map((item) => item.message.id));
     // What was there when the page opened stands in the inbox.
-    for (const item of before === null ? [] : items) {
+    for (const item of previousIds === null ? [] : items) {
       const { message } = item;
-      if (before?.has(message.id) || item.state !== "unread" || !LOUD.has(message.kind)) continue;
-      if (item.needs_answer && !isShown(item, pathname)) {
-        const name = toast.custom((id) => <QuestionToast item={item} onClose={() => toast.dismiss(id)} />, { duration: Number.POSITIVE_INFINITY });
-        toasts.current.set(message.id, name);
+      if (previousIds?.has(message.id) || item.state !== "unread" || !NOTIFIED_KINDS.has(message.kind)) continue;
+      if (item.needs_answer && !isOnScreen(item, pathname)) {
+        const toastId = toast.custom((id) => <QuestionToast item={item} onClose={() => toast.dismiss(id)} />, { duration: Number.POSITIVE_INFINITY });
+        openToasts.current.set(message.id, toastId);
       }
-      if (notify && document.hidden) tell(item, () => void navigate({ to: "/inbox/$item", params: { item: message.id } }));
+      if (notifications && document.hidden) showNotification(item, () => void navigate({ to: "/inbox/$item", params: { item: message.id } }));
     }
     return () => clearTimeout(timer);
-  }, [items, notify, navigate, pathname]);
+  }, [items, notifications, navigate, pathname]);
   return null;
 }
 
 /** Whether the person can see and answer it where they are: a toast would say it twice. */
-const isShown = ({ message }: InboxItem, pathname: string): boolean =>
+const isOnScreen = ({ message }: InboxItem, pathname: string): boolean =>
   pathname.startsWith("/inbox") || pathname.includes(message.sender) || document.querySelector(`[data-question="${message.id}"]`) !== null;
 
 function QuestionToast({ item, onClose }: { item: InboxItem; onClose: () => void }) {
@@ -71,27 +71,27 @@ function QuestionToast({ item, onClose }: { item: InboxItem; onClose: () => void
       <div className="mb-1 flex items-center gap-2">
         <span aria-hidden className="size-2 shrink-0 rotate-45 rounded-[1px] bg-wait-dot" />
         <Link to="/t/$team/a/$agent" params={{ team: message.team_id, agent: message.sender }} search={{ at: message.id }} onClick={onClose} className="min-w-0 flex-1 truncate text-sm font-semibold hover:underline">
-          {capital(message.sender_name)} {kind === "approval" ? "wants your approval" : "asks"}
+          {capitalize(message.sender_name)} {kind === "approval" ? "wants your approval" : "asks"}
         </Link>
         <button type="button" aria-label="Later" title="Later; it stays in the inbox" onClick={onClose} className="flex size-7 items-center justify-center rounded-sm text-ink-3 hover:bg-hover">
           <X className="size-4" />
         </button>
       </div>
       <div tabIndex={0} role="group" aria-label="What is asked" className="scroll max-h-[45vh] text-sm">
-        <Asked text={message.text} kind={kind} message={message} />
+        <QuestionBody text={message.text} kind={kind} message={message} />
       </div>
       <AnswerForm id={message.id} kind={kind} options={message.options} onDone={onClose} />
     </div>
   );
 }
 
-function tell(item: InboxItem, open: () => void): void {
+function showNotification(item: InboxItem, open: () => void): void {
   if (!("Notification" in window) || Notification.permission !== "granted") return;
   const { message } = item;
-  const note = new Notification(`${capital(message.sender_name)}: ${item.needs_answer ? "needs you" : message.kind}`, { body: visible(message.title || message.text).slice(0, 140), tag: message.id, icon: "/icon.svg" });
-  note.onclick = () => {
+  const notification = new Notification(`${capitalize(message.sender_name)}: ${item.needs_answer ? "needs you" : message.kind}`, { body: revealHidden(message.title || message.text).slice(0, 140), tag: message.id, icon: "/icon.svg" });
+  notification.onclick = () => {
     window.focus();
-    note.close();
+    notification.close();
     open();
   };
 }

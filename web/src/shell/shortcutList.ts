@@ -1,10 +1,10 @@
 /** Keys: what the keyboard does, for the hand and for the sheet that lists it. */
 import { SCREENS } from "@/views";
 
-const MOD = globalThis.navigator?.platform.startsWith("Mac") ? "⌘" : "Ctrl";
+const MODIFIER_KEY = globalThis.navigator?.platform.startsWith("Mac") ? "⌘" : "Ctrl";
 
-export const listKeys = (): [string, string][] => [
-  [`${MOD} K`, "Jump to anything"],
+export const listShortcuts = (): [string, string][] => [
+  [`${MODIFIER_KEY} K`, "Jump to anything"],
   ["g i", "Inbox"],
   ["g c", "The team's coordinator"],
   ...SCREENS.filter((screen) => screen.key).map((screen): [string, string] => [`g ${screen.key}`, screen.label]),

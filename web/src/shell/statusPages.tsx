@@ -1,10 +1,10 @@
 /** Pages for when there is nothing to show: not found, broken, signed out. */
 import { Link, useRouter } from "@tanstack/react-router";
 import { Compass, KeyRound, TriangleAlert } from "lucide-react";
-import { explain } from "@/api/client";
-import { Button, EmptyState, Mark } from "@/ui";
+import { errorMessage } from "@/api/client";
+import { Button, EmptyState, Logo } from "@/ui";
 
-export function NotHere() {
+export function NotFound() {
   return (
     <EmptyState isPage icon={<Compass />} title="There is nothing at this address" action={<Link to="/" className="text-sm font-medium underline">Go to your teams</Link>}>
       The team may be archived, the agent may have left, or the address is misspelt.
@@ -12,11 +12,11 @@ export function NotHere() {
   );
 }
 
-export function Broken({ error }: { error: unknown }) {
+export function ErrorPage({ error }: { error: unknown }) {
   const router = useRouter();
   return (
-    <EmptyState isPage icon={<TriangleAlert />} title="This screen failed" action={<Button look="ink" onClick={() => void router.invalidate()}>Try again</Button>}>
-      {explain(error)} Nothing of your teams' work is lost. If it happens again, reload the page.
+    <EmptyState isPage icon={<TriangleAlert />} title="This screen failed" action={<Button variant="primary" onClick={() => void router.invalidate()}>Try again</Button>}>
+      {errorMessage(error)} Nothing of your teams' work is lost. If it happens again, reload the page.
     </EmptyState>
   );
 }
@@ -27,7 +27,7 @@ export function SignIn() {
       <div className="w-full max-w-[420px] rounded-lg border border-line bg-surface p-8 shadow-low">
         <div className="mb-5 flex items-center gap-3">
           <span className="flex size-9 items-center justify-center rounded-md bg-ink text-paper">
-            <Mark className="size-6" />
+            <Logo className="size-6" />
           </span>
           <h1 className="text-lg font-semibold">Sign in to agiraph</h1>
         </div>
@@ -39,7 +39,7 @@ export function SignIn() {
         <p className="text-sm text-ink-2">
           Open the link in this browser. <code className="text-xs">agiraph up</code> also prints a link when it starts. Each link works once.
         </p>
-        <Button look="ink" className="mt-5 w-full" onClick={() => location.reload()}>
+        <Button variant="primary" className="mt-5 w-full" onClick={() => location.reload()}>
           I have signed in
         </Button>
       </div>

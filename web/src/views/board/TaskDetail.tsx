@@ -3,21 +3,21 @@ import { useMutation, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Ban, ExternalLink, FileText, Link2, RotateCw, ScrollText, X } from "lucide-react";
 import { type ReactNode, useEffect, useRef, useState } from "react";
-import { api, explain, type Schemas, type Team, unwrap } from "@/api/client";
+import { api, errorMessage, type Schemas, type Team, unwrap } from "@/api/client";
 import { inboxQuery, nodeQuery, queryClient } from "@/api/queries";
 import { copyText } from "@/lib/clipboard";
-import { capital, count, fullTime, money, plural, size } from "@/lib/format";
-import { needsYou } from "@/shell/unanswered";
+import { capitalize, compactNumber, fullTime, money, plural, fileSize } from "@/lib/format";
+import { unansweredItems } from "@/shell/unanswered";
 import { Markdown } from "@/conversation/Markdown";
-import { Button, Chip, IconButton, Loading, Trouble } from "@/ui";
+import { Button, Chip, IconButton, Loading, ErrorPanel } from "@/ui";
 import { screenHref } from "@/views";
-import type { Shown } from "@/views/board/Card";
+import type { CardData } from "@/views/board/Card";
 import { useNow } from "@/views/shared/RelativeTime";
-import { tell, tellTrouble } from "@/views/shared/toast";
-import { elapsed, isOver, LOOKS, type Standing, StandingChip, stopWords } from "@/views/shared/taskStatus";
+import { showToast, showError } from "@/views/shared/toast";
+import { elapsed, isFinished, STATUS_STYLES, type DisplayStatus, StatusChip, stopReasonText } from "@/views/shared/taskStatus";
 
 type NodeDetail = Schemas["NodeDetail"];
-const UNMET: Record<NodeDetail["if_unmet"], string> = {
+const UNMET_POLICIES: Record<NodeDetail["if_unmet"], string> = {
   fail: "If something it needs fails, it fails too.",
   skip: "If something it needs fails, it is left out.",
   go_on: "If something it needs fails, it goes on without.",
@@ -28,25 +28,25 @@ const SOURCES: Record<NodeDetail["source"], string> = { user: "you asked for it"
 interface Props {
   id: string;
   team: Team;
-  shown: Map<string, Shown>;
+  cards: Map<string, CardData>;
   stages: Schemas["StageView"][];
   onOpen: (id: string) => void;
   onClose: () => void;
 }
 
-export function Detail({ id, team, shown, stages, onOpen, onClose }: Props) {
+export function TaskDetail({ id, team, cards, stages, onOpen, onClose }: Props) {
   const query = useQuery(nodeQuery(id));
   const node = query.data;
-  const top = useRef<HTMLHeadingElement>(null);
-  useEffect(() => top.current?.focus({ preventScroll: true }), [id]);
-  const title = node?.title ?? shown.get(id)?.node.title ?? "Task";
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => heading.current?.focus({ preventScroll: true }), [id]);
+  const title = node?.title ?? cards.get(id)?.node.title ?? "Task";
   return (
     <>
       <div className="flex shrink-0 items-start gap-2 border-b border-line py-3 pr-2 pl-5">
-        <h2 ref={top} tabIndex={-1} className="min-w-0 flex-1 py-1 text-md leading-5 font-semibold outline-none">
+        <h2 ref={heading} tabIndex={-1} className="min-w-0 flex-1 py-1 text-md leading-5 font-semibold outline-none">
           {title}
         </h2>
-        <IconButton label="Copy a link to this" onClick={() => void copyText(location.href).then(() => tell("The link is copied."))}>
+        <IconButton label="Copy a link to this" onClick={() => void copyText(location.href).then(() => showToast("The link is copied."))}>
           <Link2 className="size-4" />
         </IconButton>
         <IconButton label="Close" keys="Esc" onClick={onClose}>
@@ -55,38 +55,38 @@ export function Detail({ id, team, shown, stages, onOpen, onClose }: Props) {
       </div>
       <div className="scroll min-h-0 flex-1 px-5 pt-4 pb-8" tabIndex={0} role="region" aria-label="About this task">
         {query.isPending ? (
-          <Loading what="Loading the task" className="p-0" />
+          <Loading label="Loading the task" className="p-0" />
         ) : !node ? (
-          <Trouble title="This task could not be loaded" detail={explain(query.error)} onRetry={() => void query.refetch()} />
+          <ErrorPanel title="This task could not be loaded" detail={errorMessage(query.error)} onRetry={() => void query.refetch()} />
         ) : (
-          <About node={node} team={team} shown={shown} stage={stages.find((stage) => stage.id === node.stage_id)} onOpen={onOpen} />
+          <TaskBody node={node} team={team} cards={cards} stage={stages.find((stage) => stage.id === node.stage_id)} onOpen={onOpen} />
         )}
       </div>
     </>
   );
 }
 
-function About({ node, team, shown, stage, onOpen }: { node: NodeDetail; team: Team; shown: Map<string, Shown>; stage: Schemas["StageView"] | undefined; onOpen: (id: string) => void }) {
+function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team: Team; cards: Map<string, CardData>; stage: Schemas["StageView"] | undefined; onOpen: (id: string) => void }) {
   const inbox = useQuery(inboxQuery);
-  const question = needsYou(inbox.data?.items).find((item) => item.message.node_id === node.id);
-  const standing: Standing = node.status === "waiting" && question ? "asks" : node.status;
-  const now = useNow(1000, !isOver(node.status));
+  const question = unansweredItems(inbox.data?.items).find((item) => item.message.node_id === node.id);
+  const displayStatus: DisplayStatus = node.status === "waiting" && question ? "asks" : node.status;
+  const now = useNow(1000, !isFinished(node.status));
   const threadHref = node.thread_id ? screenHref(team.id, "threads", node.thread_id) : null;
   const costHref = screenHref(team.id, "cost");
   return (
     <div className="space-y-5 text-sm">
       <div className="flex flex-wrap items-center gap-2">
-        <StandingChip standing={standing} />
-        {stage && <Chip>{capital(stage.name)}</Chip>}
+        <StatusChip status={displayStatus} />
+        {stage && <Chip>{capitalize(stage.name)}</Chip>}
         {node.doubts && <Chip tone="wait">In doubt</Chip>}
-        {node.stalled_at && !isOver(node.status) && <Chip tone="wait">No progress for a while</Chip>}
+        {node.stalled_at && !isFinished(node.status) && <Chip tone="wait">No progress for a while</Chip>}
         <span className="flex-1" />
-        <Acts node={node} />
+        <TaskActions node={node} />
       </div>
 
       {question && (
         <div className="rounded-md border border-wait-line bg-wait-bg p-3">
-          <p className="font-semibold text-wait">{capital(question.message.sender_name)} needs an answer</p>
+          <p className="font-semibold text-wait">{capitalize(question.message.sender_name)} needs an answer</p>
           <p className="mt-1">{question.message.text}</p>
           <Link to="/inbox/$item" params={{ item: question.message.id }} className="mt-2 inline-flex h-7 items-center rounded-sm bg-badge px-2.5 text-xs font-medium text-badge-ink pointer-coarse:h-10">
             Answer
@@ -96,7 +96,7 @@ function About({ node, team, shown, stage, onOpen }: { node: NodeDetail; team: T
       {!question && node.waiting_reason && <Note title={node.status === "pending" ? "Why it is not assigned" : "Waits"}>{node.waiting_reason}</Note>}
       {node.status === "failed" && (
         <div role="note" className="rounded-md border border-fail/30 bg-fail-bg p-3">
-          <p className="font-semibold text-fail">{stopWords(node.stop_reason) || "It failed"}</p>
+          <p className="font-semibold text-fail">{stopReasonText(node.stop_reason) || "It failed"}</p>
           {node.result && <p className="mt-1 whitespace-pre-wrap text-ink-2">{node.result}</p>}
         </div>
       )}
@@ -105,14 +105,14 @@ function About({ node, team, shown, stage, onOpen }: { node: NodeDetail; team: T
         <Fact name="Worker">
           {node.assignee_id ? (
             <Link to="/t/$team/a/$agent" params={{ team: team.id, agent: node.assignee_id }} className="underline decoration-line-2 underline-offset-2 hover:decoration-ink">
-              {capital(node.assignee ?? node.assignee_id)}
+              {capitalize(node.assignee ?? node.assignee_id)}
             </Link>
           ) : (
-            isOver(node.status) ? "Nobody" : "Nobody yet"
+            isFinished(node.status) ? "Nobody" : "Nobody yet"
           )}
         </Fact>
         <Fact name="Asked by">
-          {capital(node.creator)} <span className="text-ink-3">· {SOURCES[node.source]}</span>
+          {capitalize(node.creator)} <span className="text-ink-3">· {SOURCES[node.source]}</span>
         </Fact>
         <Fact name="Time">
           {node.started_at ? elapsed(node, now) : "Not begun"}
@@ -129,10 +129,10 @@ function About({ node, team, shown, stage, onOpen }: { node: NodeDetail; team: T
           )}
           <span className="tabular text-ink-3">
             {" "}
-            · {plural(node.cost.calls, "call")} · {count(node.cost.tokens)} tokens, with all below it
+            · {plural(node.cost.calls, "call")} · {compactNumber(node.cost.tokens)} tokens, with all below it
           </span>
         </Fact>
-        <Fact name="Limits">{limits(node.budget)}</Fact>
+        <Fact name="Limits">{budgetText(node.budget)}</Fact>
         {threadHref && (
           <Fact name="Thread">
             <Link to={threadHref as "/"} className="inline-flex min-h-6 items-center gap-1 underline decoration-line-2 underline-offset-2 hover:decoration-ink">
@@ -142,48 +142,48 @@ function About({ node, team, shown, stage, onOpen }: { node: NodeDetail; team: T
         )}
       </dl>
 
-      <Part title="What was asked">
+      <Section title="What was asked">
         <Markdown text={node.task} />
-      </Part>
+      </Section>
       {node.acceptance.length > 0 && (
-        <Part title="Done when">
+        <Section title="Done when">
           <ul className="list-disc space-y-1 pl-5 marker:text-ink-3">
             {node.acceptance.map((line, at) => (
               <li key={at}>{line}</li>
             ))}
           </ul>
-        </Part>
+        </Section>
       )}
       {node.result && node.status !== "failed" && (
-        <Part title="Result">
+        <Section title="Result">
           <Markdown text={node.result} />
-          {node.stop_reason && stopWords(node.stop_reason) && <p className="mt-1 text-xs text-ink-3">{stopWords(node.stop_reason)}</p>}
-        </Part>
+          {node.stop_reason && stopReasonText(node.stop_reason) && <p className="mt-1 text-xs text-ink-3">{stopReasonText(node.stop_reason)}</p>}
+        </Section>
       )}
       {node.doubts && (
-        <Part title="Not confirmed">
+        <Section title="Not confirmed">
           <p className="whitespace-pre-wrap">{node.doubts}</p>
-        </Part>
+        </Section>
       )}
-      {node.checkpoint && !isOver(node.status) && (
-        <Part title="Where it stands">
+      {node.checkpoint && !isFinished(node.status) && (
+        <Section title="Where it stands">
           <Markdown text={node.checkpoint} />
-        </Part>
+        </Section>
       )}
       {(node.depends_on.length > 0 || node.children.length > 0 || node.parent_id) && (
-        <Part title="Around it">
-          {node.parent_id && <Others title="Part of" ids={[node.parent_id]} shown={shown} onOpen={onOpen} />}
+        <Section title="Around it">
+          {node.parent_id && <TaskLinks title="Part of" ids={[node.parent_id]} cards={cards} onOpen={onOpen} />}
           {node.depends_on.length > 0 && (
             <>
-              <Others title="Needs" ids={node.depends_on} shown={shown} onOpen={onOpen} />
-              <p className="mt-0.5 text-xs text-ink-3">{UNMET[node.if_unmet]}</p>
+              <TaskLinks title="Needs" ids={node.depends_on} cards={cards} onOpen={onOpen} />
+              <p className="mt-0.5 text-xs text-ink-3">{UNMET_POLICIES[node.if_unmet]}</p>
             </>
           )}
-          {node.children.length > 0 && <Others title="Led to" ids={node.children} shown={shown} onOpen={onOpen} />}
-        </Part>
+          {node.children.length > 0 && <TaskLinks title="Led to" ids={node.children} cards={cards} onOpen={onOpen} />}
+        </Section>
       )}
       {Object.keys(node.refs).length > 0 && (
-        <Part title="Given to it">
+        <Section title="Given to it">
           <ul className="space-y-1">
             {Object.entries(node.refs).map(([name, path]) => (
               <li key={name} className="flex items-baseline gap-2">
@@ -192,35 +192,35 @@ function About({ node, team, shown, stage, onOpen }: { node: NodeDetail; team: T
               </li>
             ))}
           </ul>
-        </Part>
+        </Section>
       )}
       <Files node={node} team={team} />
     </div>
   );
 }
 
-function Acts({ node }: { node: NodeDetail }) {
-  const [asks, setAsks] = useState(false);
-  const after = () => {
+function TaskActions({ node }: { node: NodeDetail }) {
+  const [isConfirming, setIsConfirming] = useState(false);
+  const refresh = () => {
     void queryClient.invalidateQueries({ queryKey: ["node", node.id] });
     void queryClient.invalidateQueries({ queryKey: ["whole-board", node.team_id] });
   };
   const cancel = useMutation({
     mutationFn: () => unwrap(api.POST("/api/nodes/{node}/cancel", { params: { path: { node: node.id } } })),
     onSuccess: () => {
-      setAsks(false);
-      after();
-      tell(node.status === "running" ? "The task stops at its next step." : "The task is cancelled.");
+      setIsConfirming(false);
+      refresh();
+      showToast(node.status === "running" ? "The task stops at its next step." : "The task is cancelled.");
     },
-    onError: (error) => tellTrouble("The cancellation failed", error),
+    onError: (error) => showError("The cancellation failed", error),
   });
   const retry = useMutation({
     mutationFn: () => unwrap(api.POST("/api/nodes/{node}/retry", { params: { path: { node: node.id } } })),
     onSuccess: () => {
-      after();
-      tell("The task is tried again, from where it stopped.");
+      refresh();
+      showToast("The task is tried again, from where it stopped.");
     },
-    onError: (error) => tellTrouble("The retry failed", error),
+    onError: (error) => showError("The retry failed", error),
   });
   if (node.status === "failed") {
     return (
@@ -229,10 +229,10 @@ function Acts({ node }: { node: NodeDetail }) {
       </Button>
     );
   }
-  if (isOver(node.status)) return null;
-  if (!asks) {
+  if (isFinished(node.status)) return null;
+  if (!isConfirming) {
     return (
-      <Button size="sm" onClick={() => setAsks(true)}>
+      <Button size="sm" onClick={() => setIsConfirming(true)}>
         <Ban className="size-3.5" /> Cancel
       </Button>
     );
@@ -240,40 +240,40 @@ function Acts({ node }: { node: NodeDetail }) {
   return (
     <span className="flex w-full flex-wrap items-center gap-2 rounded-md bg-sunken px-3 py-2">
       <span className="min-w-0 flex-1">End this{node.children.length > 0 ? " and everything below it" : ""}? It cannot be undone.</span>
-      <Button size="sm" look="fail" autoFocus disabled={cancel.isPending} onClick={() => cancel.mutate()}>
+      <Button size="sm" variant="danger" autoFocus disabled={cancel.isPending} onClick={() => cancel.mutate()}>
         End it
       </Button>
-      <Button size="sm" look="plain" onClick={() => setAsks(false)}>
+      <Button size="sm" variant="ghost" onClick={() => setIsConfirming(false)}>
         Keep it
       </Button>
     </span>
   );
 }
 
-function Others({ title, ids, shown, onOpen }: { title: string; ids: string[]; shown: Map<string, Shown>; onOpen: (id: string) => void }) {
-  const [all, setAll] = useState(false);
-  const some = all ? ids : ids.slice(0, 8);
+function TaskLinks({ title, ids, cards, onOpen }: { title: string; ids: string[]; cards: Map<string, CardData>; onOpen: (id: string) => void }) {
+  const [showAll, setShowAll] = useState(false);
+  const visible = showAll ? ids : ids.slice(0, 8);
   return (
     <div className="mt-1.5">
       <p className="text-xs text-ink-3">{title}</p>
       <ul>
-        {some.map((id) => {
-          const one = shown.get(id);
-          const Icon = LOOKS[one?.standing ?? "pending"].icon;
+        {visible.map((id) => {
+          const card = cards.get(id);
+          const Icon = STATUS_STYLES[card?.displayStatus ?? "pending"].icon;
           return (
             <li key={id}>
               <button type="button" onClick={() => onOpen(id)} className="-mx-1.5 flex min-h-7 w-[calc(100%+12px)] items-center gap-2 rounded-sm px-1.5 text-left hover:bg-hover pointer-coarse:min-h-10">
                 <Icon className="size-3.5 shrink-0 text-ink-3" aria-hidden />
-                <span className="min-w-0 flex-1 truncate">{one?.node.title ?? id}</span>
-                {one && <span className="text-xs text-ink-3">{LOOKS[one.standing].words}</span>}
+                <span className="min-w-0 flex-1 truncate">{card?.node.title ?? id}</span>
+                {card && <span className="text-xs text-ink-3">{STATUS_STYLES[card.displayStatus].label}</span>}
               </button>
             </li>
           );
         })}
       </ul>
-      {ids.length > some.length && (
-        <Button size="sm" look="plain" onClick={() => setAll(true)}>
-          {ids.length - some.length} more
+      {ids.length > visible.length && (
+        <Button size="sm" variant="ghost" onClick={() => setShowAll(true)}>
+          {ids.length - visible.length} more
         </Button>
       )}
     </div>
@@ -282,30 +282,30 @@ function Others({ title, ids, shown, onOpen }: { title: string; ids: string[]; s
 
 function Files({ node, team }: { node: NodeDetail; team: Team }) {
   const files = node.files.filter((file) => file.kind === "file");
-  const home = `nodes/${node.id}/`;
+  const folder = `nodes/${node.id}/`;
   const groups = [
-    ["Published", files.filter((file) => file.path.startsWith(`${home}published/`))],
-    ["Scratch", files.filter((file) => !file.path.startsWith(`${home}published/`))],
+    ["Published", files.filter((file) => file.path.startsWith(`${folder}published/`))],
+    ["Scratch", files.filter((file) => !file.path.startsWith(`${folder}published/`))],
   ] as const;
   if (files.length === 0) return null;
   return (
-    <Part title="Files">
-      {groups.map(([title, some]) =>
-        some.length === 0 ? null : (
+    <Section title="Files">
+      {groups.map(([title, group]) =>
+        group.length === 0 ? null : (
           <div key={title} className="mt-1.5">
             <p className="text-xs text-ink-3">{title}</p>
             <ul>
-              {some.map((file) => (
+              {group.map((file) => (
                 <li key={file.path} className="flex items-center gap-2">
-                  <FileLink team={team.id} path={file.path} label={file.path.slice(home.length).replace(/^(published|scratch)\//, "")} />
-                  <span className="tabular ml-auto text-xs text-ink-3">{size(file.size)}</span>
+                  <FileLink team={team.id} path={file.path} label={file.path.slice(folder.length).replace(/^(published|scratch)\//, "")} />
+                  <span className="tabular ml-auto text-xs text-ink-3">{fileSize(file.size)}</span>
                 </li>
               ))}
             </ul>
           </div>
         ),
       )}
-    </Part>
+    </Section>
   );
 }
 
@@ -332,15 +332,15 @@ function FileLink({ team, path, label = path }: { team: string; path: string; la
   );
 }
 
-function limits(budget: Schemas["Budget"]): string {
-  const said = [
+function budgetText(budget: Schemas["Budget"]): string {
+  const parts = [
     budget.turns !== undefined && plural(budget.turns, "turn"),
     budget.usd != null && money(budget.usd),
-    budget.tokens != null && `${count(budget.tokens)} tokens`,
+    budget.tokens != null && `${compactNumber(budget.tokens)} tokens`,
     budget.model_calls != null && plural(budget.model_calls, "model call"),
     budget.seconds != null && `${Math.round(budget.seconds / 60)} min`,
   ].filter(Boolean);
-  return said.join(" · ") || "The limits of its parent task";
+  return parts.join(" · ") || "The limits of its parent task";
 }
 
 function Fact({ name, children }: { name: string; children: ReactNode }) {
@@ -352,7 +352,7 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
   );
 }
 
-function Part({ title, children }: { title: string; children: ReactNode }) {
+function Section({ title, children }: { title: string; children: ReactNode }) {
   return (
     <section>
       <h3 className="mb-1 text-xs font-semibold text-ink-2">{title}</h3>

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { WorkNode } from "@/api/client";
 import type { Event } from "@/live/log";
-import { patched } from "@/views/board/applyEvents";
+import { applyEvents } from "@/views/board/applyEvents";
 
 const node = (id: string): WorkNode => ({ id, status: "pending", assignee_id: null, assignee: null, started_at: null, ended_at: null, attempt: 0, waiting_reason: null, result: null }) as unknown as WorkNode;
 const event = (type: string, data: object): Event => ({ team_id: "t", seq: 1, at: "2026-01-01T10:00:00Z", type, data }) as Event;
@@ -9,17 +9,17 @@ const event = (type: string, data: object): Event => ({ team_id: "t", seq: 1, at
 describe("patched", () => {
   const board = [node("n1"), node("n2")];
   it("follows a task through its life and leaves others alone", () => {
-    const now = patched(board, [
+    const now = applyEvents(board, [
       event("node.assigned", { node_id: "n1", agent_id: "a1", agent: "ada" }),
       event("node.started", { node_id: "n1", agent_id: "a1", attempt: 1 }),
       event("node.waiting", { node_id: "n1", on: [], reason: "asked the human" }),
     ]);
     expect(now[0]).toMatchObject({ status: "waiting", assignee: "ada", attempt: 1, started_at: "2026-01-01T10:00:00Z", waiting_reason: "asked the human" });
     expect(now[1]).toBe(board[1]);
-    expect(patched(now, [event("node.completed", { node_id: "n1", reason: "published", result: "done" })])[0]).toMatchObject({ status: "completed", result: "done", waiting_reason: null });
+    expect(applyEvents(now, [event("node.completed", { node_id: "n1", reason: "published", result: "done" })])[0]).toMatchObject({ status: "completed", result: "done", waiting_reason: null });
   });
   it("changes nothing for events of other things", () => {
-    expect(patched(board, [event("message.sent", { node_id: "n1" }), event("node.created", { node_id: "n9" })])).toEqual(board);
-    expect(patched(board, [event("turn.added", { node_id: "n1" })])).toBe(board);
+    expect(applyEvents(board, [event("message.sent", { node_id: "n1" }), event("node.created", { node_id: "n9" })])).toEqual(board);
+    expect(applyEvents(board, [event("turn.added", { node_id: "n1" })])).toBe(board);
   });
 });

@@ -3,7 +3,7 @@ import type { WorkNode } from "@/api/client";
 import type { Event } from "@/live/log";
 
 /** What an event alone says about a task. */
-export function changed(node: WorkNode, event: Event): WorkNode {
+export function applyEvent(node: WorkNode, event: Event): WorkNode {
   const at = event.at;
   switch (event.type) {
     case "node.assigned":
@@ -25,12 +25,12 @@ export function changed(node: WorkNode, event: Event): WorkNode {
   }
 }
 
-export function patched(nodes: WorkNode[], events: readonly Event[]): WorkNode[] {
-  const told = new Map<string, Event[]>();
+export function applyEvents(nodes: WorkNode[], events: readonly Event[]): WorkNode[] {
+  const eventsByNode = new Map<string, Event[]>();
   for (const event of events) {
     const id = (event.data as { node_id?: unknown }).node_id;
-    if (event.type.startsWith("node.") && typeof id === "string") told.set(id, [...(told.get(id) ?? []), event]);
+    if (event.type.startsWith("node.") && typeof id === "string") eventsByNode.set(id, [...(eventsByNode.get(id) ?? []), event]);
   }
-  if (told.size === 0) return nodes;
-  return nodes.map((node) => (told.get(node.id) ?? []).reduce(changed, node));
+  if (eventsByNode.size === 0) return nodes;
+  return nodes.map((node) => (eventsByNode.get(node.id) ?? []).reduce(applyEvent, node));
 }

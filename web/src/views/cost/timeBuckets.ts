@@ -1,11 +1,11 @@
 /** Over time: what model calls cost, in equal slots. */
-export interface Spent {
+export interface CallCost {
   at: number;
   usd: number;
   tokens: number;
   agent: string;
 }
-export interface Slot {
+export interface TimeBucket {
   from: number;
   usd: number;
   tokens: number;
@@ -14,36 +14,36 @@ export interface Slot {
   parts: { agent: string; value: number }[];
 }
 
-const MINUTE = 60_000;
-export const WIDTHS = [MINUTE, 5 * MINUTE, 15 * MINUTE, 60 * MINUTE, 6 * 60 * MINUTE, 24 * 60 * MINUTE, 7 * 24 * 60 * MINUTE] as const;
-const MOST_SLOTS = 48;
+const MINUTE_MS = 60_000;
+export const WIDTHS_MS = [MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, 60 * MINUTE_MS, 6 * 60 * MINUTE_MS, 24 * 60 * MINUTE_MS, 7 * 24 * 60 * MINUTE_MS] as const;
+const MAX_BUCKETS = 48;
 
 /** The finest slots of which there are not too many. */
-export function widthFor(from: number, to: number): number {
-  return WIDTHS.find((width) => (to - from) / width <= MOST_SLOTS) ?? 30 * 24 * 60 * MINUTE;
+export function bucketWidthMs(from: number, to: number): number {
+  return WIDTHS_MS.find((widthMs) => (to - from) / widthMs <= MAX_BUCKETS) ?? 30 * 24 * 60 * MINUTE_MS;
 }
 
 /** Slots begin on whole hours and days as the reader's clock has them. */
-export function slots(spent: readonly Spent[], measure: "usd" | "tokens", zoneMinutes = -new Date().getTimezoneOffset()): { width: number; slots: Slot[] } {
-  if (spent.length === 0) return { width: WIDTHS[0], slots: [] };
-  const from = Math.min(...spent.map((one) => one.at));
-  const to = Math.max(...spent.map((one) => one.at));
-  const width = widthFor(from, to);
-  const shift = zoneMinutes * MINUTE;
-  const slotOf = (at: number): number => Math.floor((at + shift) / width) * width - shift;
-  const found: Slot[] = [];
-  for (let at = slotOf(from); at <= to; at += width) found.push({ from: at, usd: 0, tokens: 0, calls: 0, parts: [] });
-  const first = slotOf(from);
-  for (const one of spent) {
-    const slot = found[Math.round((slotOf(one.at) - first) / width)];
-    if (!slot) continue;
-    slot.usd += one.usd;
-    slot.tokens += one.tokens;
-    slot.calls += 1;
-    const part = slot.parts.find((other) => other.agent === one.agent);
-    if (part) part.value += one[measure];
-    else slot.parts.push({ agent: one.agent, value: one[measure] });
+export function timeBuckets(calls: readonly CallCost[], measure: "usd" | "tokens", zoneMinutes = -new Date().getTimezoneOffset()): { widthMs: number; buckets: TimeBucket[] } {
+  if (calls.length === 0) return { widthMs: WIDTHS_MS[0], buckets: [] };
+  const from = Math.min(...calls.map((call) => call.at));
+  const to = Math.max(...calls.map((call) => call.at));
+  const widthMs = bucketWidthMs(from, to);
+  const offsetMs = zoneMinutes * MINUTE_MS;
+  const bucketStart = (at: number): number => Math.floor((at + offsetMs) / widthMs) * widthMs - offsetMs;
+  const buckets: TimeBucket[] = [];
+  for (let at = bucketStart(from); at <= to; at += widthMs) buckets.push({ from: at, usd: 0, tokens: 0, calls: 0, parts: [] });
+  const first = bucketStart(from);
+  for (const call of calls) {
+    const bucket = buckets[Math.round((bucketStart(call.at) - first) / widthMs)];
+    if (!bucket) continue;
+    bucket.usd += call.usd;
+    bucket.tokens += call.tokens;
+    bucket.calls += 1;
+    const part = bucket.parts.find((other) => other.agent === call.agent);
+    if (part) part.value += call[measure];
+    else bucket.parts.push({ agent: call.agent, value: call[measure] });
   }
-  for (const slot of found) slot.parts.sort((a, b) => b.value - a.value);
-  return { width, slots: found };
+  for (const bucket of buckets) bucket.parts.sort((a, b) => b.value - a.value);
+  return { widthMs, buckets };
 }

@@ -1,11 +1,11 @@
 /** Tell an agent something about yourself, or teach it something for its work. */
 import { useMutation } from "@tanstack/react-query";
 import { type FormEvent, useId, useState } from "react";
-import { type Agent, api, explain, type Schemas, unwrap } from "@/api/client";
-import { capital } from "@/lib/format";
+import { type Agent, api, errorMessage, type Schemas, unwrap } from "@/api/client";
+import { capitalize } from "@/lib/format";
 import { Button, Dialog, Pills, Textarea } from "@/ui";
-import { refresh } from "@/views/memory/knowledge";
-import { tell } from "@/views/shared/toast";
+import { invalidateKnowledge } from "@/views/memory/knowledge";
+import { showToast } from "@/views/shared/toast";
 
 type InsightType = Schemas["NewInsight"]["type"];
 const TYPES: [InsightType, string][] = [["fact", "Fact"], ["technique", "Technique"], ["pattern", "Pattern"], ["lesson", "Lesson"]];
@@ -16,12 +16,12 @@ const HINTS: Record<InsightType, string> = {
   lesson: "What to do differently: “Ask before changing a published table.”",
 };
 
-export function AddKnowledge({ kind, people, who, onClose }: { kind: "insight" | "memory"; people: Agent[]; who: string; onClose: () => void }) {
-  const [agent, setAgent] = useState(people.some((one) => one.id === who) ? who : (people[0]?.id ?? ""));
+export function AddKnowledge({ kind, people, agentFilter, onClose }: { kind: "insight" | "memory"; people: Agent[]; agentFilter: string; onClose: () => void }) {
+  const [agent, setAgent] = useState(people.some((one) => one.id === agentFilter) ? agentFilter : (people[0]?.id ?? ""));
   const [type, setType] = useState<InsightType>("fact");
   const [content, setContent] = useState("");
   const id = useId();
-  const name = capital(people.find((one) => one.id === agent)?.name ?? "the agent");
+  const name = capitalize(people.find((one) => one.id === agent)?.name ?? "the agent");
   const add = useMutation({
     mutationFn: async (): Promise<void> => {
       const path = { agent };
@@ -29,8 +29,8 @@ export function AddKnowledge({ kind, people, who, onClose }: { kind: "insight" |
       else await unwrap(api.POST("/api/agents/{agent}/memories", { params: { path }, body: { content: content.trim() } }));
     },
     onSuccess: () => {
-      refresh();
-      tell(`${name} knows it now.`);
+      invalidateKnowledge();
+      showToast(`${name} knows it now.`);
       onClose();
     },
   });
@@ -53,7 +53,7 @@ export function AddKnowledge({ kind, people, who, onClose }: { kind: "insight" |
           <select id={`${id}a`} value={agent} onChange={(event) => setAgent(event.target.value)} className="h-9 w-full rounded-sm border border-control bg-surface px-2 text-sm pointer-coarse:h-11">
             {people.map((one) => (
               <option key={one.id} value={one.id}>
-                {capital(one.name)}
+                {capitalize(one.name)}
               </option>
             ))}
           </select>
@@ -70,12 +70,12 @@ export function AddKnowledge({ kind, people, who, onClose }: { kind: "insight" |
         </div>
         {add.isError && (
           <p role="alert" className="rounded-sm bg-fail-bg px-3 py-2 text-sm text-fail">
-            {explain(add.error)}
+            {errorMessage(add.error)}
           </p>
         )}
         <div className="flex justify-end gap-2">
           <Button onClick={onClose}>Not now</Button>
-          <Button type="submit" look="ink" disabled={!content.trim() || add.isPending}>
+          <Button type="submit" variant="primary" disabled={!content.trim() || add.isPending}>
             {add.isPending ? "Telling…" : kind === "insight" ? "Teach" : "Tell"}
           </Button>
         </div>

@@ -2,26 +2,27 @@
 import { Link } from "@tanstack/react-router";
 import { type Agent, api, type Schemas, unwrap } from "@/api/client";
 import { queryClient } from "@/api/queries";
-import { capital } from "@/lib/format";
+import { capitalize } from "@/lib/format";
+import { HUMAN, SYSTEM } from "@/lib/participants";
 import { screenHref } from "@/views";
-import { tell, tellTrouble } from "@/views/shared/toast";
+import { showToast, showError } from "@/views/shared/toast";
 
 export type Change = Schemas["Change"];
 
-export function whoWords(author: string, people: readonly Agent[]): string {
-  if (author === "human") return "You";
-  if (author === "system") return "agiraph";
+export function authorName(author: string, people: readonly Agent[]): string {
+  if (author === HUMAN) return "You";
+  if (author === SYSTEM) return "agiraph";
   const found = people.find((agent) => agent.id === author || agent.name === author);
-  return found ? capital(found.name) : author;
+  return found ? capitalize(found.name) : author;
 }
 
 /** Threads can be looked into; messages stand in the inbox; everything else is named. */
-export function Source({ team, id }: { team: string; id: string }) {
-  const look = "inline-flex min-h-6 items-center underline decoration-line-2 underline-offset-2 hover:decoration-ink";
-  const thread = /^t_/.test(id) ? screenHref(team, "threads", id) : null;
-  if (thread) {
+export function SourceLink({ team, id }: { team: string; id: string }) {
+  const linkStyle = "inline-flex min-h-6 items-center underline decoration-line-2 underline-offset-2 hover:decoration-ink";
+  const threadHref = /^t_/.test(id) ? screenHref(team, "threads", id) : null;
+  if (threadHref) {
     return (
-      <Link to={thread as "/"} className={look}>
+      <Link to={threadHref as "/"} className={linkStyle}>
         the thread it comes from
       </Link>
     );
@@ -30,17 +31,17 @@ export function Source({ team, id }: { team: string; id: string }) {
   return <span className="break-all">{id}</span>;
 }
 
-export function refresh(): void {
+export function invalidateKnowledge(): void {
   for (const key of ["insights", "memories", "changes", "held"]) void queryClient.invalidateQueries({ queryKey: [key] });
 }
 
-export async function undo(change: string): Promise<void> {
+export async function undoChange(change: string): Promise<void> {
   try {
     await unwrap(api.POST("/api/changes/{change}/undo", { params: { path: { change } } }));
-    refresh();
-    tell("The change was undone.");
+    invalidateKnowledge();
+    showToast("The change was undone.");
   } catch (error) {
-    tellTrouble("The change could not be undone", error);
+    showError("The change could not be undone", error);
   }
 }
 
@@ -50,9 +51,9 @@ export async function lastChange(agent: string, id: string): Promise<string | nu
   return changes.findLast((change) => !change.undone_at && change.touched.some((one) => one.id === id))?.id ?? null;
 }
 
-export function tellRemoved(agent: string, id: string, words: string): void {
+export function showRemoved(agent: string, id: string, text: string): void {
   lastChange(agent, id).then(
-    (change) => tell(words, change ? () => void undo(change) : undefined),
-    () => tell(words),
+    (change) => showToast(text, change ? () => void undoChange(change) : undefined),
+    () => showToast(text),
   );
 }

@@ -6,36 +6,36 @@ import { duration } from "@/lib/format";
 import { Chip, type Tone } from "@/ui";
 
 export type NodeStatus = Schemas["NodeStatus"];
-export type Standing = NodeStatus | "asks";
+export type DisplayStatus = NodeStatus | "asks";
 
-interface Look {
-  words: string;
+interface StatusStyle {
+  label: string;
   tone: Tone;
   icon: LucideIcon;
 }
-export const LOOKS: Record<Standing, Look> = {
-  pending: { words: "Pending", tone: "plain", icon: CircleDashed },
-  assigned: { words: "Queued", tone: "plain", icon: CircleDot },
-  running: { words: "Running", tone: "work", icon: LoaderCircle },
-  waiting: { words: "Waiting", tone: "plain", icon: Hourglass },
-  asks: { words: "Waiting for you", tone: "wait", icon: MessageCircleQuestion },
-  completed: { words: "Done", tone: "done", icon: Check },
-  failed: { words: "Failed", tone: "fail", icon: CircleAlert },
-  cancelled: { words: "Cancelled", tone: "plain", icon: Ban },
+export const STATUS_STYLES: Record<DisplayStatus, StatusStyle> = {
+  pending: { label: "Pending", tone: "plain", icon: CircleDashed },
+  assigned: { label: "Queued", tone: "plain", icon: CircleDot },
+  running: { label: "Running", tone: "work", icon: LoaderCircle },
+  waiting: { label: "Waiting", tone: "plain", icon: Hourglass },
+  asks: { label: "Waiting for you", tone: "wait", icon: MessageCircleQuestion },
+  completed: { label: "Done", tone: "done", icon: Check },
+  failed: { label: "Failed", tone: "fail", icon: CircleAlert },
+  cancelled: { label: "Cancelled", tone: "plain", icon: Ban },
 };
 
 /** The three kinds of thread an agent has. */
-export const LANES: Record<Schemas["ThreadView"]["kind"], string> = { work: "Work", reply: "Reply", reflection: "Reflection" };
+export const LANE_LABELS: Record<Schemas["ThreadView"]["kind"], string> = { work: "Work", reply: "Reply", reflection: "Reflection" };
 
-const OVER = new Set<NodeStatus>(["completed", "failed", "cancelled"]);
-export const isOver = (status: NodeStatus): boolean => OVER.has(status);
+const FINISHED = new Set<NodeStatus>(["completed", "failed", "cancelled"]);
+export const isFinished = (status: NodeStatus): boolean => FINISHED.has(status);
 
-export function StandingChip({ standing, className }: { standing: Standing; className?: string }) {
-  const { words, tone, icon: Icon } = LOOKS[standing];
+export function StatusChip({ status, className }: { status: DisplayStatus; className?: string }) {
+  const { label, tone, icon: Icon } = STATUS_STYLES[status];
   return (
     <Chip tone={tone} className={className}>
-      <Icon className={cx("size-3.5", standing === "running" && "animate-[spin_2.4s_linear_infinite]")} aria-hidden />
-      {words}
+      <Icon className={cx("size-3.5", status === "running" && "animate-[spin_2.4s_linear_infinite]")} aria-hidden />
+      {label}
     </Chip>
   );
 }
@@ -47,7 +47,7 @@ export function elapsed(node: Pick<WorkNode, "started_at" | "ended_at">, now: nu
   return duration(Math.max(0, end - Date.parse(node.started_at)));
 }
 
-const STOPS: Partial<Record<NonNullable<WorkNode["stop_reason"]>, string>> = {
+const STOP_REASONS: Partial<Record<NonNullable<WorkNode["stop_reason"]>, string>> = {
   answered: "Answered in plain words",
   nothing_to_do: "Found nothing to do",
   turns_spent: "Used up its turns",
@@ -62,4 +62,4 @@ const STOPS: Partial<Record<NonNullable<WorkNode["stop_reason"]>, string>> = {
   no_result: "Ended without a result",
   broken: "Stopped by a fault in agiraph itself",
 };
-export const stopWords = (reason: WorkNode["stop_reason"]): string => (reason ? (STOPS[reason] ?? "") : "");
+export const stopReasonText = (reason: WorkNode["stop_reason"]): string => (reason ? (STOP_REASONS[reason] ?? "") : "");

@@ -1,12 +1,12 @@
 /** A word about what was just done, with the way back if there is one. */
 import { toast } from "sonner";
-import { explain } from "@/api/client";
+import { errorMessage } from "@/api/client";
 import { Button } from "@/ui";
 
-export function tell(words: string, undo?: () => void): void {
+export function showToast(text: string, undo?: () => void): void {
   toast.custom((id) => (
     <div role="status" className="flex items-center gap-3 rounded-md border border-line bg-surface px-4 py-2.5 text-sm shadow-high">
-      <span className="min-w-0 flex-1">{words}</span>
+      <span className="min-w-0 flex-1">{text}</span>
       {undo && (
         <Button
           size="sm"
@@ -22,12 +22,12 @@ export function tell(words: string, undo?: () => void): void {
   ));
 }
 
-export function tellTrouble(what: string, error: unknown): void {
+export function showError(title: string, error: unknown): void {
   toast.custom(
     () => (
       <div role="alert" className="max-w-[46ch] rounded-md border border-fail/30 bg-fail-bg px-4 py-2.5 text-sm shadow-high">
-        <p className="font-semibold text-fail">{what}</p>
-        <p className="text-ink-2">{explain(error)}</p>
+        <p className="font-semibold text-fail">{title}</p>
+        <p className="text-ink-2">{errorMessage(error)}</p>
       </div>
     ),
     { duration: 9000 },

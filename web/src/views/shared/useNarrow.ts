@@ -4,10 +4,10 @@ import { useSyncExternalStore } from "react";
 export function useNarrow(width: number): boolean {
   const query = `(max-width: ${width - 0.02}px)`;
   return useSyncExternalStore(
-    (hear) => {
+    (onChange) => {
       const list = matchMedia(query);
-      list.addEventListener("change", hear);
-      return () => list.removeEventListener("change", hear);
+      list.addEventListener("change", onChange);
+      return () => list.removeEventListener("change", onChange);
     },
     () => matchMedia(query).matches,
   );

@@ -2,16 +2,16 @@
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback } from "react";
 
-type Search = Record<string, string | undefined>;
+type SearchParams = Record<string, string | undefined>;
 
-export function usePlace(): [Search, (change: Search, replace?: boolean) => void] {
-  const found = useSearch({ strict: false }) as Record<string, unknown>;
+export function useSearchParams(): [SearchParams, (change: SearchParams, replace?: boolean) => void] {
+  const raw = useSearch({ strict: false }) as Record<string, unknown>;
   const navigate = useNavigate();
-  const go = useCallback(
-    (change: Search, replace = false) =>
-      void navigate({ to: ".", replace, search: ((now: Search) => ({ ...now, ...change })) as never }),
+  const setParams = useCallback(
+    (change: SearchParams, replace = false) =>
+      void navigate({ to: ".", replace, search: ((current: SearchParams) => ({ ...current, ...change })) as never }),
     [navigate],
   );
-  const search = Object.fromEntries(Object.entries(found).map(([key, value]) => [key, value === undefined ? undefined : String(value)]));
-  return [search, go];
+  const params = Object.fromEntries(Object.entries(raw).map(([key, value]) => [key, value === undefined ? undefined : String(value)]));
+  return [params, setParams];
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { actionWords, cronWords, whenWords } from "@/views/triggers/describe";
+import { describeAction, describeCron, describeTiming } from "@/views/triggers/describe";
 
 describe("words", () => {
   it.each([
@@ -14,17 +14,17 @@ describe("words", () => {
     ["0 7 1 * *", "On day 1 of every month at 07:00"],
     ["0 9 * 2 7#1", "0 9 * 2 7#1"],
     ["nonsense", "nonsense"],
-  ])("reads %s", (line, words) => expect(cronWords(line)).toBe(words));
+  ])("reads %s", (line, words) => expect(describeCron(line)).toBe(words));
 
   it("says when", () => {
-    expect(whenWords({ type: "scheduled", config: { cron: "0 9 * * *" }, zone: "Europe/Berlin" })).toBe("Every day at 09:00 (Europe/Berlin)");
-    expect(whenWords({ type: "heartbeat", config: { interval_seconds: 1800 } })).toBe("After 30 minutes of rest, if there is news");
-    expect(whenWords({ type: "delayed", config: { delay_seconds: 5400 } })).toBe("Once, after 90 minutes");
-    expect(whenWords({ type: "on_event", config: { event_pattern: "delivery.*" } })).toBe("When delivery.* happens");
-    expect(whenWords({ type: "webhook", config: {} })).toBe("When somebody calls its address");
+    expect(describeTiming({ type: "scheduled", config: { cron: "0 9 * * *" }, zone: "Europe/Berlin" })).toBe("Every day at 09:00 (Europe/Berlin)");
+    expect(describeTiming({ type: "heartbeat", config: { interval_seconds: 1800 } })).toBe("After 30 minutes of rest, if there is news");
+    expect(describeTiming({ type: "delayed", config: { delay_seconds: 5400 } })).toBe("Once, after 90 minutes");
+    expect(describeTiming({ type: "on_event", config: { event_pattern: "delivery.*" } })).toBe("When delivery.* happens");
+    expect(describeTiming({ type: "webhook", config: {} })).toBe("When somebody calls its address");
   });
   it("says what", () => {
-    expect(actionWords("wake_agent", { task: "Write the summary" }, "Ada")).toBe("Write the summary");
-    expect(actionWords("wake_agent", {}, "Ada")).toBe("Wakes Ada");
+    expect(describeAction("wake_agent", { task: "Write the summary" }, "Ada")).toBe("Write the summary");
+    expect(describeAction("wake_agent", {}, "Ada")).toBe("Wakes Ada");
   });
 });
