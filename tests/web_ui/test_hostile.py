@@ -288,7 +288,7 @@ async def linked(bait: Bait) -> None:
 async def told(bait: Bait) -> None:
     """A question that comes in while somebody is elsewhere, as a toast."""
     place = bait.home.board
-    await bait.page.get_by_role("img", name="wanted of you").first.wait_for()
+    await bait.page.get_by_role("img", name="waiting for your answer").first.wait_for()
     await bait.page.get_by_text("Live", exact=True).wait_for()
     agent = await bait.served.world.store.read(AGENTS.get, place.agent)
     options = tuple(line("toast", n) for n in range(8))

@@ -1,4 +1,4 @@
-/** Router: every place has an address. */
+/** Router: the URL of every page and screen. */
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, type AnyRoute } from "@tanstack/react-router";
 import { Shell } from "@/shell/Shell";
 import { Home } from "@/shell/Home";
@@ -19,7 +19,7 @@ const inboxItem = createRoute({
 });
 
 interface AgentSearch {
-  /** A message to scroll to and mark. */
+  /** The id of a message to scroll to and highlight. */
   at?: string;
 }
 const agent = createRoute({

@@ -1,4 +1,4 @@
-/** Client: the API with types, and every failure as one error that says what to do. */
+/** Client: the typed HTTP API. Every failure becomes an ApiError with a text for the person. */
 import createClient from "openapi-fetch";
 import type { components, paths } from "@/api/types";
 
@@ -27,7 +27,7 @@ export class ApiError extends Error {
 
 type SignedOutListener = () => void;
 let reportSignedOut: SignedOutListener = () => {};
-/** Whoever shows the sign-in page hears of the first answer that asks for it. */
+/** Register the function that is called when the server answers 401 (not signed in). */
 export const onSignedOut = (listener: SignedOutListener): void => void (reportSignedOut = listener);
 
 async function fetchOrApiError(request: Request): Promise<Response> {
@@ -46,13 +46,14 @@ interface ApiResponse<T> {
   response: Response;
 }
 
-/** The answer's data, or an ApiError. */
+/** Return the data of a response; throw an ApiError if the server refused the request. */
 export async function unwrap<T>(pending: Promise<ApiResponse<T>>): Promise<T> {
   const { data, error, response } = await pending;
   if (response.ok) return data as T;
   throw toApiError(response.status, error);
 }
 
+/** Return the ApiError of a response. `body` is a problem document (RFC 9457), or any text from a proxy. */
 export function toApiError(status: number, body: unknown): ApiError {
   if (status === 401) reportSignedOut();
   const problem = (typeof body === "object" && body !== null ? body : {}) as Partial<Schemas["Problem"]>;
@@ -60,7 +61,7 @@ export function toApiError(status: number, body: unknown): ApiError {
   return new ApiError(status, problem.title ?? `The server answered ${status}`, detail, problem.faults ?? []);
 }
 
-/** What to say about anything that was thrown. */
+/** Return the text to show for anything that was thrown. */
 export function errorMessage(error: unknown): string {
   if (error instanceof ApiError) return error.detail || error.title;
   return error instanceof Error ? error.message : String(error);

@@ -1,8 +1,8 @@
-/** Queries: what screens read from the server, by key. Events make keys stale; see `live/stale.ts`. */
+/** Queries: what screens fetch from the server, by query key. Events invalidate keys; see `live/invalidation.ts`. */
 import { QueryClient, queryOptions } from "@tanstack/react-query";
 import { ApiError, api, type Message, unwrap } from "@/api/client";
 
-/** The second part of a key is whose it is, so that events can name what they made stale. */
+/** The second part of a key is the id of its owner (team, agent, node or thread): events name the owners whose data changed. */
 export const queryKeys = {
   teams: ["teams"] as const,
   agents: (team: string) => ["agents", team] as const,
@@ -26,6 +26,7 @@ export const queryKeys = {
 export const queryClient = new QueryClient({
   defaultOptions: {
     queries: {
+      // Events invalidate the data that changed, so the data need not be fetched again after a short time or on focus.
       staleTime: 60_000,
       refetchOnWindowFocus: false,
       retry: (failures, error) => failures < 3 && (!(error instanceof ApiError) || error.isOffline || error.status >= 500),
@@ -70,15 +71,16 @@ export const nodeQuery = (node: string) =>
   });
 
 export interface LoadedConversation {
+  /** Oldest first. */
   messages: Message[];
-  /** Whether there is more before the first of them. */
+  /** Whether the server has messages before the first one. */
   hasMore: boolean;
 }
 
 const fetchMessages = (agent: string, before: string) =>
   unwrap(api.GET("/api/agents/{agent}/conversation", { params: { path: { agent }, query: { before, limit: MESSAGES_PER_PAGE } } }));
 
-/** The newest page, joined to what was loaded before; ids are in the order things were said. */
+/** Fetch the newest page and join it to the older pages in the cache. Message ids sort by time. */
 export const conversationQuery = (agent: string) =>
   queryOptions({
     queryKey: queryKeys.conversation(agent),
@@ -89,6 +91,7 @@ export const conversationQuery = (agent: string) =>
     },
   });
 
+/** Return the known messages followed by the newest page. If both do not overlap, messages between them are missing, so only the newest page is kept. */
 export function joinPages(known: LoadedConversation | undefined, newest: LoadedConversation): LoadedConversation {
   const first = newest.messages[0];
   const older = first && known ? known.messages.filter((one) => one.id < first.id) : [];
@@ -97,6 +100,7 @@ export function joinPages(known: LoadedConversation | undefined, newest: LoadedC
   return { messages: [...older, ...newest.messages], hasMore: known.hasMore };
 }
 
+/** Load one more page of older messages into the cache. */
 export async function loadOlderMessages(agent: string): Promise<void> {
   const known = queryClient.getQueryData<LoadedConversation>(queryKeys.conversation(agent));
   const first = known?.messages[0];

@@ -1,4 +1,4 @@
-/** AgentPage: one member of a team: what was said, what it does now, and a box to talk to it. */
+/** AgentPage: one agent: its conversation, the composer, the details panel and the team menu. */
 import { useQuery } from "@tanstack/react-query";
 import { Columns2, MoreVertical, Pause, Play, Search, Square, Wrench } from "lucide-react";
 import { useEffect, useState } from "react";
@@ -24,7 +24,7 @@ const STATUS_MARKS: Record<AgentStatus, string> = { idle: "●", queued: "○", 
 export function AgentPage({ teamId, agentId, at }: { teamId: string; agentId: string; at?: string }) {
   const teams = useQuery(teamsQuery);
   const agents = useQuery(agentsQuery(teamId));
-  // While the server is away, what is known of them stays: only who was never seen is missed.
+  // While the server cannot be reached, the cached team and agents stay on screen. Only data that was never loaded is an error.
   if ((teams.isError && !teams.data) || (agents.isError && !agents.data)) {
     const error = teams.error ?? agents.error;
     if (error instanceof ApiError && error.status === 404) return <NotFound />;
@@ -121,7 +121,7 @@ type TeamAction = "pause" | "resume" | "stop";
 
 export function useTeamAction(team: Team): (action: TeamAction) => void {
   return (action) => {
-    const done = { pause: "is paused: everyone stops at their next step", resume: "goes on", stop: "was stopped" }[action];
+    const done = { pause: "is paused: everyone stops at their next step", resume: "was resumed", stop: "was stopped" }[action];
     const request =
       action === "pause"
         ? unwrap(api.POST("/api/teams/{team}/pause", { params: { path: { team: team.id } } }))
@@ -161,7 +161,7 @@ function TeamMenu({ team }: { team: Team }) {
       >
         {team.status === "paused" ? (
           <MenuItem disabled={!isLive} onSelect={() => runAction("resume")}>
-            <Play /> Go on
+            <Play /> Resume the team
           </MenuItem>
         ) : (
           <MenuItem disabled={!isLive || team.status !== "active"} onSelect={() => runAction("pause")}>
@@ -169,10 +169,10 @@ function TeamMenu({ team }: { team: Team }) {
           </MenuItem>
         )}
         <MenuItem disabled={!isLive} onSelect={() => setConfirming("stop")}>
-          <Square /> Stop all its work
+          <Square /> Stop all work
         </MenuItem>
         <MenuSeparator />
-        {costHref && <MenuItem onSelect={() => void navigate({ to: costHref as "/" })}>What it costs</MenuItem>}
+        {costHref && <MenuItem onSelect={() => void navigate({ to: costHref as "/" })}>Cost of the team</MenuItem>}
         <MenuItem disabled={!isLive} onSelect={() => setConfirming("archive")}>
           Archive the team
         </MenuItem>

@@ -1,4 +1,4 @@
-/** Composer: words for one member. It never blocks; sending and stopping are two buttons. */
+/** Composer: the text field for messages to one agent, with attachments. It is never disabled; sending and stopping are separate buttons. */
 import { ArrowUp, Paperclip, Square, X } from "lucide-react";
 import { type ClipboardEvent, type DragEvent, type KeyboardEvent, useEffect, useLayoutEffect, useRef, useState } from "react";
 import { toast } from "sonner";
@@ -20,12 +20,12 @@ interface Attachment {
   bytes: number;
 }
 
-/** When the words will be heard. */
+/** Return the hint below the text field: when the agent answers. */
 function replyHint(agent: Agent, isCoordinator: boolean): string {
   const name = capitalize(agent.name);
   if (agent.retired_at !== null) return `${name} has left; a message calls it back`;
   if (isCoordinator) return "Answers at once, while the work continues";
-  if (agent.status === "working") return `${name} answers at once and hears this between steps`;
+  if (agent.status === "working") return `${name} answers at once and reads this between steps`;
   return agent.status === "waiting_for_you" ? `${name} waits for your answer above` : `${name} answers at once`;
 }
 
@@ -58,6 +58,7 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
     document.getElementById("to-end")?.click();
   };
   const onKey = (event: KeyboardEvent) => {
+    // On touch keyboards Enter is a new line. While an input method composes a character, Enter ends the composition.
     const isTouch = matchMedia("(pointer: coarse)").matches;
     if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing && !isTouch) {
       event.preventDefault();
@@ -168,7 +169,7 @@ function BroadcastButton({ team, text, onSent }: { team: Team; text: string; onS
   );
 }
 
-/** Ends the task the member is at; the team goes on. */
+/** Cancels the agent's current task after a second click. The team continues. */
 function StopButton({ agent }: { agent: Agent }) {
   const [isConfirming, setIsConfirming] = useState(false);
   useEffect(() => {

@@ -1,4 +1,4 @@
-/** Finder: search in what was said and done here, as far as it is loaded. */
+/** ConversationSearch: search in the loaded part of a conversation. */
 import { ChevronDown, ChevronUp, X } from "lucide-react";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { useQuery } from "@tanstack/react-query";
@@ -43,7 +43,7 @@ export function ConversationSearch({ agentId, teamId, onFound, onClose }: { agen
         className="h-8 min-w-0 flex-1 bg-transparent text-sm outline-none"
       />
       <span role="status" className="tabular text-xs text-ink-3">
-        {query.trim().length < 2 ? "" : hits.length === 0 ? "Nothing found in what is loaded" : `${position + 1} of ${hits.length}`}
+        {query.trim().length < 2 ? "" : hits.length === 0 ? "Nothing found in the loaded part" : `${position + 1} of ${hits.length}`}
       </span>
       <IconButton label="Older" onClick={() => step(1)}>
         <ChevronUp className="size-4" />

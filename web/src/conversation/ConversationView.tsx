@@ -1,4 +1,4 @@
-/** Thread: everything a member said, heard and did, virtual, following the end while the reader is there. */
+/** ConversationView: a virtualized list of an agent's messages, tool calls and events. It stays at the end while the person reads there. */
 import { useQuery } from "@tanstack/react-query";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { ArrowDown, MessageCircle } from "lucide-react";
@@ -15,8 +15,11 @@ import { buildItems, type Item } from "@/conversation/items";
 import { DraftItem, TeamContext, ItemView } from "@/conversation/rows";
 
 const NO_ROWS: Row[] = [];
+/** A scroll position closer to the end than this counts as the end. */
 const AT_END_PX = 80;
+/** A message counts as read after it was visible this long. */
 const READ_DELAY_MS = 600;
+/** At most this many older pages are loaded to find the message that the URL names. */
 const MAX_SEARCHED_PAGES = 10;
 
 interface Props {
@@ -39,7 +42,7 @@ export function ConversationView({ team, agent, agents, at, showTools, expandToo
   const [loadError, setLoadError] = useState<unknown>(null);
   const hasLog = log !== undefined;
   useEffect(() => {
-    // The newest number comes with the greeting; without it nobody knows where the newest page begins.
+    // The newest page is counted back from the team's head, which arrives with the server's hello.
     if (hasHello && !hasLog) live.loadNewest(team.id, team.coordinator_id).then(() => setLoadError(null), setLoadError);
   }, [hasHello, hasLog, team.id, team.coordinator_id]);
 
@@ -65,7 +68,7 @@ export function ConversationView({ team, agent, agents, at, showTools, expandToo
     <TeamContext value={teamInfo}>
       {items.length === 0 && drafts.length === 0 ? (
         <div className="min-h-0 flex-1">
-          <EmptyState icon={<MessageCircle />} title={`Nothing said yet`}>
+          <EmptyState icon={<MessageCircle />} title="No messages yet">
             {isCoordinator
               ? "The coordinator plans, hires and reports here. Write to it whenever you like; it answers while the work continues."
               : `What ${capitalize(agent.name)} does and says appears here. A message goes straight to it.`}
@@ -78,7 +81,7 @@ export function ConversationView({ team, agent, agents, at, showTools, expandToo
   );
 }
 
-/** Where "New" stands: the first unread message when the person came, until they leave. */
+/** Return the message below the "New" line: the first unread one when the conversation was opened. It does not move while the person reads. */
 function useFirstUnread(agentId: string, messages: Message[] | undefined): string | null {
   const [first, setFirst] = useState<string | null>(null);
   const isDecided = useRef(false);
@@ -97,7 +100,7 @@ function Scroller({ items, drafts, at, team, agent, messages }: { items: Item[];
   const [seenKey, setSeenKey] = useState<string | undefined>();
   const [isLoading, setIsLoading] = useState(false);
   const count = items.length + drafts.length;
-  // A new function here makes the virtualizer reckon all rows anew.
+  // The virtualizer computes the positions of all rows again when this function changes, so it must be stable.
   const itemKey = useCallback((index: number) => items[index]?.key ?? `draft ${drafts[index - items.length]}`, [items, drafts]);
   const virtualizer = useVirtualizer({
     count,
@@ -105,12 +108,14 @@ function Scroller({ items, drafts, at, team, agent, messages }: { items: Item[];
     estimateSize: (index) => estimateRowPx(items[index]),
     getItemKey: itemKey,
     overscan: 8,
+    // Keep the visible rows in place when rows are added above them.
     anchorTo: "end",
     paddingStart: 12,
     paddingEnd: 16,
-    // Rows are moved as layers: when one above turns out taller than thought, nothing is painted again.
+    // The virtualizer writes positions to the DOM without a React render. When a row turns out taller than estimated, the
+    // rows below it are only moved.
     directDomUpdates: true,
-    // What comes into sight is drawn ahead, so it can wait for the next picture with everything else.
+    // Rows are rendered ahead of the visible part (overscan), so a synchronous render on each scroll event is not needed.
     useFlushSync: false,
     onChange: (now) => {
       if (now.getTotalSize() !== lastTotalSize.current) scrollToEndIfPinned();
@@ -118,10 +123,12 @@ function Scroller({ items, drafts, at, team, agent, messages }: { items: Item[];
     },
   });
 
-  // Whoever reads at the end stays there, however tall what comes turns out to be; only scrolling up lets go.
+  // While pinned, the list is scrolled to its end whenever its height changes: new rows are measured only after they are
+  // rendered, so their height is not known before. Scrolling up unpins.
   const isPinned = useRef(at === undefined);
   const lastTotalSize = useRef(0);
   const lastScrollTop = useRef(0);
+  /** Update the pin from the scroll position; return whether the end is in view. */
   const updatePinned = (element: HTMLElement): boolean => {
     const distanceToEnd = element.scrollHeight - element.scrollTop - element.clientHeight;
     const moved = element.scrollTop - lastScrollTop.current;
@@ -132,13 +139,14 @@ function Scroller({ items, drafts, at, team, agent, messages }: { items: Item[];
   };
   const scrollToEndIfPinned = () => {
     const element = scroller.current;
-    // Somebody may have scrolled since, of which the page has not heard yet.
+    // The person may have scrolled up and the scroll event is still to come. Read the position first, or the list would
+    // pull them back to the end.
     if (!element || !isPinned.current) return;
     updatePinned(element);
     if (!isPinned.current) return;
     element.scrollTop = element.scrollHeight;
   };
-  // Begin at the end; or at the message the address names.
+  // Start at the end, or at the message that the URL names.
   const scrolledTo = useRef<string | null>(null);
   useLayoutEffect(() => {
     const target = at ?? "end";
@@ -148,6 +156,7 @@ function Scroller({ items, drafts, at, team, agent, messages }: { items: Item[];
     scrolledTo.current = target;
     if (!at) return;
     isPinned.current = false;
+    // The virtualizer knows the new rows only after this render.
     requestAnimationFrame(() => virtualizer.scrollToIndex(index, { align: "center" }));
   }, [at, items, count, virtualizer]);
 
@@ -157,6 +166,7 @@ function Scroller({ items, drafts, at, team, agent, messages }: { items: Item[];
     setIsAtEnd(true);
     scrollToEndIfPinned();
   };
+  // The row that was at the top before older rows were loaded, and its distance from the top edge.
   const anchor = useRef<{ key: React.Key; delta: number } | null>(null);
   const firstRow = useRef(items.findIndex((item) => item.kind === "row"));
   const loadEarlier = useCallback(async () => {
@@ -170,7 +180,8 @@ function Scroller({ items, drafts, at, team, agent, messages }: { items: Item[];
       setIsLoading(false);
     }
   }, [isLoading, agent.id, team.id, items, virtualizer]);
-  // What was in sight stays where it was when older rows come before it.
+  // After older rows were added above, put the anchor row back where it was. The browser's own scroll anchoring is off
+  // (overflow-anchor: none below): it does not work with absolutely positioned rows and would fight this code.
   useLayoutEffect(() => {
     const saved = anchor.current;
     if (!saved || isPinned.current) return;
@@ -184,7 +195,7 @@ function Scroller({ items, drafts, at, team, agent, messages }: { items: Item[];
     requestAnimationFrame(() => virtualizer.scrollToIndex(index, { align: "start" }));
   }, [items, virtualizer]);
 
-  // What an address names may be far back: read on until it is there, as far as that is bearable.
+  // The message that the URL names may be in an older page: load pages until it is found, up to a limit.
   const searchedPages = useRef(0);
   useEffect(() => {
     if (at === undefined || scrolledTo.current === at || items[0]?.kind !== "earlier" || searchedPages.current >= MAX_SEARCHED_PAGES) return;
@@ -195,6 +206,7 @@ function Scroller({ items, drafts, at, team, agent, messages }: { items: Item[];
   const onScroll = () => {
     if (scroller.current) setIsAtEnd(updatePinned(scroller.current));
   };
+  // A layout effect runs before the paint, so the person does not see the list at the wrong position.
   useLayoutEffect(scrollToEndIfPinned, [count]);
   useEffect(() => {
     const element = scroller.current;
@@ -240,13 +252,14 @@ function Scroller({ items, drafts, at, team, agent, messages }: { items: Item[];
   );
 }
 
+/** Return an estimate of a row's height, until the row is measured. A bad estimate makes the scroll bar jump. */
 function estimateRowPx(item: Item | undefined): number {
   if (item?.kind !== "row") return 40;
   if (item.row.kind === "message") return 60 + Math.min(400, item.row.text.length / 3.2);
   return item.row.kind === "text" ? 40 + item.row.text.length / 4 : 30;
 }
 
-/** Tells the server how far the person has read: at the end, page visible, for a moment. */
+/** Tell the server that messages were read: the end is in view and the page visible for `READ_DELAY_MS`. */
 function useMarkRead(agent: Agent, messages: Message[], isAtEnd: boolean): void {
   const newest = messages.findLast((message) => message.sender === agent.id && message.recipient === HUMAN);
   const isUnread = newest !== undefined && newest.seen_at === null;
@@ -278,7 +291,7 @@ function useMarkRead(agent: Agent, messages: Message[], isAtEnd: boolean): void 
   }, [isUnread, isAtEnd, newest, agent.id, agent.team_id]);
 }
 
-/** One polite voice for finished messages; the log itself would never be silent. */
+/** Announces finished messages to screen readers. The list itself has aria-live="off": it would read every tool call and every streamed word. */
 function MessageAnnouncer({ messages, agent }: { messages: Message[]; agent: Agent }) {
   const last = messages.at(-1);
   const first = useRef(last?.id);

@@ -1,4 +1,4 @@
-/** Details: beside a conversation: the plan and the team, or what one member is at. */
+/** Details: the panel beside a conversation: goal, plan and team for the coordinator; current task for a worker. */
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { RotateCcw } from "lucide-react";
@@ -47,7 +47,7 @@ function TeamDetails({ team, agent, agents }: Props) {
   const workers = byJoinTime.filter((one) => one.id !== agent.id && one.retired_at === null);
   return (
     <>
-      <Section title="Goal" note={team.mode === "infinite" ? "without an end" : undefined}>
+      <Section title="Goal" note={team.mode === "infinite" ? "runs until you stop it" : undefined}>
         <p className="line-clamp-6 text-sm whitespace-pre-wrap text-ink-2" title={team.goal}>
           {team.goal}
         </p>
@@ -137,7 +137,7 @@ function useClock(active: boolean): number {
   return now;
 }
 
-/** Newest first; a long thread is not read from its beginning for them. */
+/** Return the newest calls, newest first. It reads from the end, because a conversation may have thousands of rows. */
 function newestCalls(rows: readonly Row[], limit: number): ToolCall[] {
   const found: ToolCall[] = [];
   for (let at = rows.length - 1; at >= 0 && found.length < limit; at--) {
@@ -155,7 +155,7 @@ function WorkerDetails({ team, agent }: Props) {
   const files = node.data?.files.filter((file) => file.kind === "file" && !file.path.split("/").at(-1)!.startsWith("_")) ?? [];
   return (
     <>
-      <Section title={node.data && UNFINISHED.has(node.data.status) ? "Current work" : "Last work"} note={node.data && node.data.attempt > 1 ? `try ${node.data.attempt}` : undefined}>
+      <Section title={node.data && UNFINISHED.has(node.data.status) ? "Current work" : "Last work"} note={node.data && node.data.attempt > 1 ? `attempt ${node.data.attempt}` : undefined}>
         {agent.node_id === null && <p className="text-sm text-ink-3">Nothing yet. The coordinator assigns tasks as it plans.</p>}
         {node.data && (
           <div className="rounded-md border border-line bg-surface p-3">
@@ -166,7 +166,7 @@ function WorkerDetails({ team, agent }: Props) {
             <p className="line-clamp-6 text-sm whitespace-pre-wrap text-ink-2">{node.data.task}</p>
             {agent.waiting_reason && <p className="mt-2 text-xs text-wait">Waits: {agent.waiting_reason}</p>}
             <p className="tabular mt-2 flex justify-between text-xs text-ink-3">
-              <span>{node.data.started_at ? duration(Math.max(0, (node.data.ended_at ? Date.parse(node.data.ended_at) : now) - Date.parse(node.data.started_at))) : "not begun"}</span>
+              <span>{node.data.started_at ? duration(Math.max(0, (node.data.ended_at ? Date.parse(node.data.ended_at) : now) - Date.parse(node.data.started_at))) : "not started"}</span>
               <span>
                 {compactNumber(node.data.cost.tokens)} tokens · {money(node.data.cost.usd)}
               </span>
@@ -210,7 +210,7 @@ function WorkerDetails({ team, agent }: Props) {
           </ul>
         </Section>
       )}
-      <Section title="Who">
+      <Section title="Agent">
         <dl className="grid grid-cols-[80px_1fr] gap-y-1 text-sm text-ink-2">
           <dt className="text-ink-3">Role</dt>
           <dd className="truncate">{agent.role}</dd>
@@ -227,7 +227,7 @@ function WorkerDetails({ team, agent }: Props) {
 function Retry({ node }: { node: string }) {
   const retry = () =>
     unwrap(api.POST("/api/nodes/{node}/retry", { params: { path: { node } } })).then(
-      () => void toast.custom(() => <ToastMessage text="The task is tried again, from where it stopped." />),
+      () => void toast.custom(() => <ToastMessage text="The task starts again where it stopped." />),
       (error: unknown) => void toast.custom(() => <ToastMessage text={errorMessage(error)} isError />),
     );
   return (

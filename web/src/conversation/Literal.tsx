@@ -1,10 +1,15 @@
-/** Literal: words that a person decides by, to the letter: no Markdown, no HTML, nothing hidden or cut off. */
+/**
+ * Literal: text that a person decides by, exactly as the model wrote it.
+ *
+ * It is rendered as text nodes: no Markdown, no HTML, nothing shortened, and hidden characters are shown as code
+ * points. Otherwise a model could show the person one command and run another.
+ */
 import { memo } from "react";
 import type { Schemas } from "@/api/client";
 import { cx } from "@/lib/cx";
 import { splitHidden } from "@/lib/visible";
 
-/** `pictures`: emoji stand as they are. */
+/** Text with marked hidden characters. `keepEmoji` leaves emoji sequences whole. */
 export const Literal = memo(function Literal({ text, keepEmoji = false }: { text: string; keepEmoji?: boolean }) {
   return splitHidden(text, { keepEmoji }).map((part, at) =>
     part.code === null ? (
@@ -17,9 +22,9 @@ export const Literal = memo(function Literal({ text, keepEmoji = false }: { text
   );
 });
 
-/** The words of a question. */
+/** The text of a question. */
 export const QuestionText = ({ text, className }: { text: string; className?: string }) => (
-  // One direction for all of it: words from right to left stay in order and move nothing else.
+  // A fixed base direction: right-to-left words in the text cannot change the order of the words around them.
   <p dir="ltr" data-words className={cx("literal", className)}>
     <Literal text={text} keepEmoji />
   </p>
@@ -27,7 +32,7 @@ export const QuestionText = ({ text, className }: { text: string; className?: st
 
 type PendingCall = NonNullable<Schemas["MessageView"]["call"]>;
 
-/** A call that waits for approval: its tool and every argument, complete. What is long scrolls. */
+/** A call that waits for approval: its tool and all arguments, complete. Long arguments scroll. */
 export function ApprovalCall({ call, className }: { call: PendingCall; className?: string }) {
   return (
     <dl data-call={call.name} className={cx("mt-2 overflow-hidden rounded-md border border-line-2 bg-surface", className)}>
@@ -67,7 +72,7 @@ function Argument({ name, value }: { name: string; value: unknown }) {
           role="group"
           aria-label={name}
           data-argument={name}
-          // In the order of the characters, whatever direction their scripts are read in.
+          // bidi-override shows the characters in the order in which they are stored, also those of right-to-left scripts.
           className="scroll max-h-[40vh] font-mono text-xs literal leading-5 [tab-size:4] [unicode-bidi:bidi-override]"
         >
           <Literal text={text} />
@@ -77,5 +82,5 @@ function Argument({ name, value }: { name: string; value: unknown }) {
   );
 }
 
-/** From here on a text does not fit a card, and its size is told. */
+/** An argument longer than this does not fit the card, so its size is shown. */
 const LONG_CHARACTERS = 400;

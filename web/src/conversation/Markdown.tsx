@@ -1,11 +1,11 @@
-/** Markdown, as soon as its parts are loaded; until then, and if it cannot be read, the words alone. */
+/** Markdown: agents' text as Markdown. Plain text is shown until the Markdown chunk is loaded, and if rendering fails. */
 import { Component, lazy, memo, type ReactNode, Suspense } from "react";
 
 const MarkdownBody = lazy(() => import("@/conversation/MarkdownBody"));
-/** What plain text never has; without any of it there is nothing to load for. */
+/** Characters that may be Markdown. A text without them is shown as it is, and the Markdown chunk is not loaded. */
 const HAS_MARKUP = /[*_`#[\]|~<>]|&[#a-z]|^\s*([-+]|\d+[.)])\s|https?:|www\.|\n/im;
 
-/** `breaks`: line breaks stand as they were typed, as in a chat. */
+/** `breaks`: keep single line breaks, as in a chat. */
 export const Markdown = memo(function Markdown({ text, breaks = false }: { text: string; breaks?: boolean }) {
   const fallback = <div className="prose whitespace-pre-wrap">{text}</div>;
   if (!HAS_MARKUP.test(text)) return fallback;
@@ -18,7 +18,7 @@ export const Markdown = memo(function Markdown({ text, breaks = false }: { text:
   );
 });
 
-/** What one message does to its reader must not take the screen from everybody. */
+/** Shows plain text if one message breaks the Markdown renderer. Without this boundary the whole screen would fail. */
 class MarkdownErrorBoundary extends Component<{ fallback: ReactNode; text: string; children: ReactNode }, { failedText: string | null }> {
   override state = { failedText: null };
   static getDerivedStateFromError = () => ({ failedText: "" });

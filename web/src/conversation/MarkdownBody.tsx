@@ -1,4 +1,9 @@
-/** Markdown: what agents write, as elements. No HTML of theirs, no picture and no address without a click. */
+/**
+ * MarkdownBody: agents' Markdown as React elements.
+ *
+ * The text is untrusted: HTML in it is dropped, images are not loaded (a request would tell another server that the
+ * message was read), and a link opens only after the person has seen its address.
+ */
 import { Check, Copy, ExternalLink, ImageOff } from "lucide-react";
 import { isValidElement, memo, type ReactElement, type ReactNode, useState } from "react";
 import ReactMarkdown, { type Components } from "react-markdown";
@@ -20,11 +25,11 @@ export default memo(function MarkdownBody({ text, breaks }: { text: string; brea
 const MAX_CACHED_BLOCKS = 800;
 const blockCache = new Map<string, ReactElement>();
 
-/** While a reply comes in, only its last block is read again; and none when a row is scrolled back into sight. */
+/** One block of Markdown, cached by its text. While a reply streams in, only its last block is parsed again; a row that scrolls back into view is not parsed at all. */
 const Block = memo(function Block({ text }: { text: string }) {
   const cached = blockCache.get(text);
   if (cached) return cached;
-  // It has no hooks, so it may be called as the function it is.
+  // ReactMarkdown uses no hooks, so it may be called as a function, and its elements can be cached.
   const rendered = ReactMarkdown({ children: text, remarkPlugins: PLUGINS, skipHtml: true, components, urlTransform: safeUrl });
   if (blockCache.size >= MAX_CACHED_BLOCKS) blockCache.delete(blockCache.keys().next().value!);
   blockCache.set(text, rendered);
@@ -32,7 +37,7 @@ const Block = memo(function Block({ text }: { text: string }) {
 });
 const PLUGINS = [remarkGfm];
 
-/** Pieces that can be read alone: cut at empty lines outside fences, lists and notes kept whole. */
+/** Split Markdown at empty lines into blocks that mean the same alone. Code fences and lists stay whole, and a text with link definitions is one block. */
 export function splitBlocks(text: string): string[] {
   if (/^\[[^\]]+\]:/m.test(text)) return [text];
   const blocks: string[] = [];
@@ -54,6 +59,7 @@ export function splitBlocks(text: string): string[] {
   return blocks;
 }
 
+/** Return the URL if its scheme is http, https or mailto, otherwise an empty string: `javascript:` and `data:` URLs could run code. */
 function safeUrl(url: string): string {
   try {
     const { protocol } = new URL(url, "https://relative.invalid");
@@ -80,7 +86,7 @@ const components: Components = {
   input: ({ checked, type }) => (type === "checkbox" ? <input type="checkbox" checked={checked ?? false} disabled readOnly aria-label={checked ? "Done" : "Open"} /> : null),
 };
 
-/** Opens only after the person has seen where it leads. */
+/** A link that opens only after a dialog has shown its address. The text of a link may name another address. */
 function ConfirmedLink({ href, children }: { href: string; children: ReactNode }) {
   const [isConfirming, setIsConfirming] = useState(false);
   let target: URL | null = null;

@@ -1,4 +1,4 @@
-/** QuestionCard: somebody waits for the person's word. The same card in the thread, the inbox and a toast. */
+/** QuestionCard: a question or approval that waits for the person. Conversation and inbox show the same card; toasts show its body and form. */
 import { Check, MessageCircleQuestion, ShieldQuestion, X } from "lucide-react";
 import { type KeyboardEvent, useId, useState } from "react";
 import type { Message } from "@/api/client";
@@ -15,7 +15,7 @@ interface Props {
   at: string;
   kind: "question" | "approval";
   asker: string;
-  /** Its options and whether it is answered, as soon as they are known. */
+  /** The message with its options, call and answer; null until it is loaded. */
   message: Message | null;
   answered: GivenAnswer | null;
   onDone?: () => void;
@@ -26,7 +26,7 @@ export function QuestionCard({ id, text, at, kind, asker, message, answered, onD
   const Icon = kind === "approval" ? ShieldQuestion : MessageCircleQuestion;
   if (isAnswered) return <AnsweredCard {...{ text, asker, kind, message, answered }} />;
   return (
-    // A group, not a landmark: one may ask twice, and a card also stands in a toast.
+    // role="group", not a landmark: an agent may ask twice, and landmarks need different names.
     <div
       role="group"
       data-question={id}
@@ -41,7 +41,7 @@ export function QuestionCard({ id, text, at, kind, asker, message, answered, onD
         </time>
       </div>
       <QuestionBody {...{ text, kind, message }} />
-      {/* Nothing is decided before all of it is shown. */}
+      {/* No buttons before the complete call is shown: the person must not approve what they cannot see. */}
       {kind === "approval" && message === null ? (
         <p className="mt-3 text-sm text-ink-2">Loading the call…</p>
       ) : (
@@ -51,7 +51,7 @@ export function QuestionCard({ id, text, at, kind, asker, message, answered, onD
   );
 }
 
-/** What is asked, to the letter; of an approval the whole call. */
+/** The question's text, unformatted; for an approval also the complete call. */
 export function QuestionBody({ text, kind, message }: Pick<Props, "text" | "kind" | "message">) {
   return (
     <>

@@ -1,10 +1,10 @@
-/** Compose: words not sent yet, by whom they are for; they survive going elsewhere and a reload. */
+/** Composer state: the unsent text for each agent. It is kept in localStorage, so that it survives navigation and a reload. */
 import { create } from "zustand";
 import { writeStored, readStored } from "@/lib/storage";
 
 interface ComposerState {
   texts: Record<string, string>;
-  /** Counts up when somebody wants the box to be in focus. */
+  /** Raised to ask the composer to take the focus. */
   focusRequests: number;
   setText: (agentId: string, text: string) => void;
   editText: (agentId: string, text: string) => void;

@@ -1,4 +1,4 @@
-/** Code: coloured words of a program, as elements. The highlighter's markup is read, never set as HTML. */
+/** Highlight: source code as React elements. highlight.js returns HTML; it is parsed here and never set as innerHTML, which the Content-Security-Policy (trusted types) refuses. */
 import hljs from "highlight.js/lib/core";
 import bash from "highlight.js/lib/languages/bash";
 import css from "highlight.js/lib/languages/css";
@@ -14,6 +14,7 @@ import { createElement, type ReactNode } from "react";
 for (const [name, language] of Object.entries({ bash, css, javascript, json, python, sql, typescript, xml, yaml })) hljs.registerLanguage(name, language);
 hljs.registerAliases(["sh", "shell", "console"], { languageName: "bash" });
 
+/** Longer code is shown without colours: highlighting would block the page. */
 const MAX_CHARACTERS = 60_000;
 const ENTITIES: Record<string, string> = { "&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&#x27;": "'" };
 const decode = (text: string): string => text.replace(/&(?:amp|lt|gt|quot|#x27);/g, (entity) => ENTITIES[entity]!);

@@ -1,4 +1,9 @@
-/** Items: what a thread shows, in order: messages of the conversation and rows of the log, under days. */
+/**
+ * Items: the list that a conversation shows, in order of time.
+ *
+ * It joins three sources: stored messages (with all details), rows of the live event log (with tool calls and system
+ * lines), and messages that are not sent yet. A message that is in several sources is shown once.
+ */
 import type { Message } from "@/api/client";
 import { dayKey, dayLabel } from "@/lib/format";
 import { HUMAN } from "@/lib/participants";
@@ -15,26 +20,28 @@ export type Item =
 export interface ItemSources {
   /** Oldest first. */
   messages: Message[];
-  /** Details of messages that are not of this conversation: questions others ask the person. */
+  /** Messages of other conversations that are shown here, by id: questions of workers in the coordinator's conversation. */
   otherMessages: ReadonlyMap<string, Message>;
   rows: Row[];
   unsent: UnsentMessage[];
-  /** Whether there is more to load before. */
+  /** Whether older messages or events can be loaded. */
   hasEarlier: boolean;
-  /** The first message the person had not read when they came. */
+  /** The first message that was unread when the person opened the conversation. */
   firstUnread: string | null;
   showTools: boolean;
 }
 
-/** Messages whose words another row already shows. */
+/** Whether another row shows the message: an answer is shown in the card of its question. */
 const isShownElsewhere = (message: Message): boolean => message.kind === "answer" && message.in_reply_to !== null;
 
+/** Messages of one sender within this time are grouped under one name. */
 const GROUP_WITHIN_MS = 5 * 60_000;
 
 export function buildItems(sources: ItemSources): Item[] {
   const messageById = new Map(sources.messages.map((message) => [message.id, message]));
   const deliveredClientIds = new Set(sources.messages.map((message) => message.client_id).filter((id) => id !== null));
-  // Between an event and the answer to what we sent, the same words are known under two names.
+  // The event of a sent message may arrive before the response of its POST. Until then the unsent item and the row have
+  // different ids, so they are matched by their text.
   const unsentTexts = new Set(sources.unsent.map((one) => one.text.trim()));
   const idsInLog = new Set<string>();
   const rows = sources.rows.filter((row) => {
@@ -70,7 +77,7 @@ export function buildItems(sources: ItemSources): Item[] {
 type RowItem = Extract<Item, { kind: "row" }>;
 const itemCache = new WeakMap<Row, RowItem>();
 
-/** The same item as before unless something changed, so that a row is drawn again only then. */
+/** Return the cached item if nothing changed: the memoized row is then not rendered again. */
 function cachedItem(row: Row, message: Message | null, isContinued: boolean): RowItem {
   const known = itemCache.get(row);
   if (known && known.message === message && known.isContinued === isContinued) return known;
@@ -108,6 +115,7 @@ function toRow(message: Message): MessageRow {
   return row;
 }
 
+/** Merge two lists that are sorted by time. */
 function* mergeByTime(left: Row[], right: Row[]): Generator<Row> {
   let i = 0;
   for (const row of right) {

@@ -1,4 +1,4 @@
-/** Rows: one line of a thread each; names, cards, tool calls and system lines share one edge. */
+/** Rows: the components for each kind of item in a conversation. */
 import { Link } from "@tanstack/react-router";
 import {
   AlarmClock, Ban, Check, CheckCircle2, ChevronRight, CircleAlert, CirclePlay, Copy, FileText, Flag, Hourglass, Pencil, RotateCcw, StickyNote, Unplug, UserRound, Users, Wrench,
@@ -94,7 +94,7 @@ const KIND_LABELS: Partial<Record<MessageRow["messageKind"], string>> = { result
 
 function MessageItem({ row, message, isContinued, isHighlighted, agentId }: { row: MessageRow; message: Message | null; isContinued: boolean; isHighlighted: boolean; agentId: string }) {
   const info = useContext(TeamContext);
-  // What can be done with a message is made when somebody comes near it: most are only read.
+  // The action buttons are rendered when the pointer or the focus reaches the message. Most messages never need them.
   const [isHovered, setIsHovered] = useState(false);
   if (row.messageKind === "question" || row.messageKind === "approval") {
     return (
@@ -132,7 +132,7 @@ function MessageItem({ row, message, isContinued, isHighlighted, agentId }: { ro
   );
 }
 
-/** What was handed in, without the frame that is written for the agent who reads it. */
+/** Return the result inside the frame that the server writes for the agent that reads it, or the whole text. */
 const resultText = (text: string): string => /--- RESULT ---\n([\s\S]*?)\n?--- END OF RESULT ---/.exec(text)?.[1] ?? text;
 
 function Actions({ row, agentId }: { row: MessageRow; agentId: string }) {
@@ -160,6 +160,7 @@ function Attachments({ message }: { message: Message }) {
       {message.attachments.map((one, index) => (
         <li key={index} className="flex items-center gap-2 rounded-sm border border-line bg-surface px-2 py-1 text-xs">
           <FileText className="size-3.5 text-ink-3" aria-hidden />
+          {/* octet-stream and `download`: the browser saves the file and never renders it. */}
           <a download={one.name} href={`data:application/octet-stream;base64,${one.data}`} className="hover:underline">
             {one.name}
           </a>
@@ -205,7 +206,7 @@ function UnsentItem({ item }: { item: Extract<Item, { kind: "unsent" }> }) {
   );
 }
 
-/** What is being written now; only this is drawn again with every few words. */
+/** The text that a model is writing. Only this component is rendered again for each delta. */
 export function DraftItem({ threadId }: { threadId: string }) {
   const draft: Draft | undefined = useLive((state) => state.drafts[threadId]);
   const info = useContext(TeamContext);
@@ -282,7 +283,7 @@ function totalDurationMs(calls: ToolCall[]): number | null {
   return durations.includes(null) ? null : durations.reduce<number>((sum, one) => sum + (one ?? 0), 0);
 }
 
-/** What an unanswered call of this work is about. */
+/** Return the label of a call without a result. */
 const openCallLabel = (info: TeamInfo, nodeId: string): string => (info.nodes[nodeId]?.isWaiting ? "waiting" : "running");
 
 function ToolCalls({ row }: { row: ToolsRow }) {
@@ -312,7 +313,7 @@ function ToolCalls({ row }: { row: ToolsRow }) {
   );
 }
 
-/** What a call is about, in a few words: its most telling argument. */
+/** Return the first line of the argument that says most about a call. */
 function mainArgument(call: ToolCall): string {
   const names = ["path", "command", "query", "url", "content", "task", "message", "question", "summary", "name"];
   const found = names.map((name) => call.arguments[name]).find((value) => typeof value === "string");
@@ -337,11 +338,11 @@ function ToolCallItem({ call, nodeId }: { call: ToolCall; nodeId: string }) {
         <div className="mb-2 grid gap-2 pl-1 text-xs">
           <pre tabIndex={0} aria-label="Arguments" className="scroll max-h-60 rounded-sm bg-sunken p-2.5 whitespace-pre-wrap"><Literal text={JSON.stringify(call.arguments, null, 2)} /></pre>
           {!isRunning && (
-            <pre tabIndex={0} aria-label="Answer" className={cx("scroll max-h-80 rounded-sm p-2.5 whitespace-pre-wrap", call.failed ? "bg-fail-bg" : "bg-sunken")}><Literal text={call.text || "(no words)"} /></pre>
+            <pre tabIndex={0} aria-label="Result" className={cx("scroll max-h-80 rounded-sm p-2.5 whitespace-pre-wrap", call.failed ? "bg-fail-bg" : "bg-sunken")}><Literal text={call.text || "(no output)"} /></pre>
           )}
           {threadHref && (
             <Link to={threadHref as "/"} className="w-fit text-ink-2 underline">
-              The whole thread
+              Show the full thread
             </Link>
           )}
         </div>

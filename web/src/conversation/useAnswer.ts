@@ -1,4 +1,4 @@
-/** Answer: the person's word on a question or an approval; the first one stands. */
+/** useAnswer: send the person's answer to a question or an approval. The server accepts the first answer only. */
 import { useState } from "react";
 import { ApiError, api, errorMessage, unwrap } from "@/api/client";
 import { queryKeys, queryClient } from "@/api/queries";
@@ -17,7 +17,7 @@ export function useAnswer(id: string): AnswerState {
     setProblem("");
     const body = "text" in given ? { text: given.text, note: "" } : { text: "", decision: given.decision, note: given.note ?? "" };
     try {
-      // One question is answered once, so its own name makes a lost answer safe to send again.
+      // A question is answered once, so a request whose response was lost can be sent again without an idempotency key.
       await unwrap(api.POST("/api/inbox/{item}/answer", { params: { path: { item: id } }, body }));
       return true;
     } catch (error) {

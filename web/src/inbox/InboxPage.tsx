@@ -1,4 +1,4 @@
-/** Inbox: what needs the person first, then the newest; read on the right, answered in place. */
+/** Inbox: items that need an answer first, then the newest ones; the selected item is shown on the right. */
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { ArrowLeft, CircleAlert, FileText, Flag, Inbox, MailOpen, MessageCircleQuestion, MessageSquareReply, Newspaper, ShieldQuestion, ThumbsDown, ThumbsUp } from "lucide-react";
@@ -37,15 +37,15 @@ const KIND_STYLES: Record<string, { icon: typeof FileText; label: string }> = {
   failure: { icon: CircleAlert, label: "Failure" },
 };
 
-/** What every team's first task is called; its result has a better name in its own words. */
+/** The server's title of every team's first task. It says nothing about a result, so the first line of the text is shown instead. */
 const GOAL_TASK_TITLE = "Get to work on the goal";
-/** Without the marks of its format; but what is to be answered stands there to the letter. */
+/** Return the preview: text that the person answers is shown literally, other text without Markdown characters. */
 const preview = (item: InboxItem): string => (item.message.call ? revealHidden(firstArgument(item.message.call.arguments)) : item.needs_answer ? revealHidden(item.message.text) : bodyOf(item).replace(/[#*`>|_]/g, ""));
-/** What a call is about, to tell it from others; its card shows all of it. */
+/** Return the beginning of a call's first argument, to tell calls apart. The question card shows the complete call. */
 const firstArgument = (callArguments: Record<string, unknown>): string => String(Object.values(callArguments)[0] ?? "").slice(0, 200);
 const firstLine = (text: string): string => text.trimStart().split("\n")[0]!.replace(/^#+\s*/, "").slice(0, 120);
 const titleOf = ({ message }: InboxItem): string => revealHidden(message.title && message.title !== GOAL_TASK_TITLE ? message.title : firstLine(message.text));
-/** The words without a heading that only says the title again. */
+/** Return the text without a first heading that repeats the title. */
 const bodyOf = (item: InboxItem): string => item.message.text.replace(/^\s*#+ (.*)\n+/, (all, head: string) => (head.trim() === titleOf(item) ? "" : all));
 
 async function markRead(id: string): Promise<void> {
@@ -118,7 +118,7 @@ export function InboxPage({ item }: { item: string | null }) {
         ) : chosen ? (
           <Reader key={item} item={chosen} team={teamOf(chosen)} />
         ) : inbox.isPending ? (
-          <Loading label="Opening it" />
+          <Loading label="Loading the item" />
         ) : (
           <EmptyState title="This item is no longer in the inbox" action={<Link to="/inbox" className="text-sm underline">Back to the inbox</Link>} />
         )}
@@ -192,7 +192,7 @@ function Reader({ item, team }: { item: InboxItem; team: Team | undefined }) {
         {message.kind === "failure" && message.node_id && <Retry node={message.node_id} />}
         {board && (
           <Link to={board as "/"} className="inline-flex h-8 items-center gap-1.5 rounded-sm border border-line-2 bg-surface px-3 text-sm font-medium hover:bg-hover">
-            <Flag className="size-4" /> <span className="max-sm:sr-only">Work</span>
+            <Flag className="size-4" /> <span className="max-sm:sr-only">Task</span>
           </Link>
         )}
         {isFromAgent && (
@@ -225,7 +225,7 @@ function Reader({ item, team }: { item: InboxItem; team: Team | undefined }) {
               <Markdown text={bodyOf(item)} />
             </>
           )}
-          {item.deliveries.some((one) => one.status === "failed") && <p className="mt-6 text-xs text-fail">It could not be sent to every channel; run `agiraph doctor` for the reason.</p>}
+          {item.deliveries.some((one) => one.status === "failed") && <p className="mt-6 text-xs text-fail">This message could not be sent to every channel. Run `agiraph doctor` to see why.</p>}
         </div>
       </article>
     </>
@@ -255,7 +255,7 @@ function RatingButtons({ id, initial }: { id: string; initial: "up" | "down" | n
 function Retry({ node }: { node: string }) {
   const retry = () =>
     unwrap(api.POST("/api/nodes/{node}/retry", { params: { path: { node } } })).then(
-      () => void toast.custom(() => <ToastMessage text="The task is tried again, from where it stopped." />),
+      () => void toast.custom(() => <ToastMessage text="The task starts again where it stopped." />),
       (error: unknown) => void toast.custom(() => <ToastMessage text={errorMessage(error)} isError />),
     );
   return <Button onClick={() => void retry()}>Try again</Button>;

@@ -1,4 +1,4 @@
-/** Format: times, money and sizes as people read them. */
+/** Format: times, money, sizes and numbers as text. */
 
 const clockFormat = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 const secondsFormat = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
@@ -19,7 +19,7 @@ export function dayLabel(at: string, now = new Date()): string {
   return date.toDateString() === yesterday.toDateString() ? "Yesterday" : dayFormat.format(date);
 }
 
-/** The time today, the day otherwise. */
+/** Return the time for today, the date for other days. */
 export const shortTime = (at: string): string =>
   dayKey(at) === new Date().toDateString() ? clockTime(at) : dateFormat.format(new Date(at));
 
@@ -46,5 +46,5 @@ export function duration(ms: number): string {
 
 export const plural = (n: number, one: string, many = `${one}s`): string => `${n} ${n === 1 ? one : many}`;
 
-/** Names of people and roles begin with a capital, whatever they are called inside. */
+/** Return the name with a capital first letter. Agents' names are stored in lower case. */
 export const capitalize = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1);

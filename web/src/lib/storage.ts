@@ -1,4 +1,4 @@
-/** Kept: small things this browser remembers; without storage they last as long as the page. */
+/** Storage: small values in localStorage. Where the browser refuses it (private mode, blocked cookies), they last until the page is closed. */
 
 const fallback = new Map<string, string>();
 

@@ -1,22 +1,28 @@
-/** Visible: text of others, with each character that a screen hides or obeys told apart from what it draws. */
+/**
+ * Visible: untrusted text with its hidden characters made visible.
+ *
+ * A model may hide words from the person who approves a call: with direction marks, zero-width characters or
+ * control characters. Each of them is shown as its code point instead.
+ */
 
-/** Text as it is, or one hidden character with the code point that stands for it. */
+/** A piece of normal text, or one hidden character with the code point to show for it. */
 export type Part = { text: string; code: null } | { text: string; code: string };
 
 /**
- * Controls, formats (bidirectional marks, zero-width characters), surrogates, unassigned code points, separators other
- * than a space, what draws nothing; and the bracket that begins a code point, so that what is shown means one text only.
+ * Control characters, format characters (direction marks, zero-width characters), lone surrogates, unassigned code
+ * points, separators other than a space, characters without a glyph; and the bracket ⟨ that begins a shown code
+ * point: otherwise a text could contain "⟨U+202E⟩" and look like another text.
  */
 const HIDDEN_CHARACTER = /[\p{C}\p{Z}\p{DI}\u2800\u27E8\u{16FE4}\u{1D159}]/u;
-/** Whether there is anything to look for at all: most texts have nothing hidden. */
+/** A quick test for the whole text: most texts have no hidden character. */
 const ANY_HIDDEN = /(?![ \n\t])[\p{C}\p{Z}\p{DI}\u2800\u27E8\u{16FE4}\u{1D159}]/u;
 const SHOWN_WHITESPACE = new Set([" ", "\n", "\t"]);
-/** What joins pictures and chooses their look: between pictures it hides nothing. */
+/** An emoji with its joiners and variation selectors. Between emoji these characters hide nothing. */
 const EMOJI_SEQUENCE = /\p{Extended_Pictographic}(?:\uFE0F|\u200D(?=\p{Extended_Pictographic})|[\u{1F3FB}-\u{1F3FF}]|\p{Extended_Pictographic})*/uy;
 
 const codeOf = (character: string): string => `⟨U+${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}⟩`;
 
-/** `pictures`: emoji are shown as they are. A call to approve has none that count as harmless. */
+/** Split a text into normal pieces and hidden characters. `keepEmoji` keeps emoji sequences whole; the arguments of a call must be split without it. */
 export function splitHidden(text: string, { keepEmoji = false } = {}): Part[] {
   if (!ANY_HIDDEN.test(text)) return text === "" ? [] : [{ text, code: null }];
   const parts: Part[] = [];
@@ -38,5 +44,5 @@ export function splitHidden(text: string, { keepEmoji = false } = {}): Part[] {
   return parts;
 }
 
-/** For places that show plain text alone, such as a notification. */
+/** Return the text with code points for hidden characters, for places that show plain text, such as a notification. */
 export const revealHidden = (text: string): string => splitHidden(text).map((part) => part.code ?? part.text).join("");

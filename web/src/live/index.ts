@@ -1,4 +1,4 @@
-/** Live: the one line of this page, and hooks that select from what it brought. */
+/** Live: the page's WebSocket connection, its store, and the messages that the person sends. */
 import { useStore } from "zustand";
 import { ApiError, api, onSignedOut, unwrap } from "@/api/client";
 import { queryClient } from "@/api/queries";
@@ -10,7 +10,7 @@ import { randomId } from "@/lib/randomId";
 
 const invalidateFor = batchedInvalidation(queryClient);
 const listeners = new Set<(events: Event[]) => void>();
-/** Hear of every new event; returns how to stop. */
+/** Call the listener with every batch of new events. Return a function that removes it. */
 export function onNewEvents(listener: (events: Event[]) => void): () => void {
   listeners.add(listener);
   return () => void listeners.delete(listener);
@@ -24,7 +24,7 @@ export const live = new LiveStore({
     for (const listener of listeners) listener(events);
   },
   onReload: () => void queryClient.invalidateQueries(),
-  // A hidden page is drawn seldom; what it hears must not pile up for it.
+  // Browsers do not run animation frames in a hidden page. A timer keeps its frames from piling up.
   scheduleFlush: (flush) => (document.hidden ? setTimeout(flush, 250) : requestAnimationFrame(flush)),
 });
 
@@ -32,6 +32,7 @@ async function isSignedIn(): Promise<boolean> {
   try {
     return (await fetch("/api/teams?limit=1")).status !== 401;
   } catch {
+    // The server cannot be reached: that says nothing about the session, so keep retrying.
     return true;
   }
 }
@@ -61,7 +62,7 @@ export function useLive<T>(select: (state: LiveState) => T): T {
   return useStore(live.store, select);
 }
 
-/** Say something; it shows at once, and goes out again with the same name when the line is back. */
+/** Send a message. It is shown at once; after a lost connection it is sent again with the same client id, so that it arrives once. */
 export function sendMessage(agentId: string, text: string, mode: UnsentMessage["mode"], attachments: UnsentMessage["attachments"] = []): void {
   const unsent: UnsentMessage = { clientId: randomId(), agentId, text, mode, attachments, at: new Date().toISOString(), state: "sending", reason: "" };
   live.putUnsent(unsent);
@@ -83,6 +84,7 @@ async function postUnsent(unsent: UnsentMessage): Promise<void> {
         body: { message: unsent.text, mode: unsent.mode, client_id: unsent.clientId, attachments: unsent.attachments },
       }),
     );
+    // Put the message into the cache before the unsent one is removed: otherwise it would disappear until the next fetch.
     const key = ["conversation", unsent.agentId];
     queryClient.setQueryData<unknown>(key, (known: { messages: { id: string }[] } | undefined) =>
       known && !known.messages.some((one) => one.id === message.id) ? { ...known, messages: [...known.messages, message] } : known,
@@ -92,7 +94,7 @@ async function postUnsent(unsent: UnsentMessage): Promise<void> {
     const isOffline = error instanceof ApiError && (error.isOffline || error.status === 503);
     live.updateUnsent(unsent.clientId, {
       state: isOffline ? "queued" : "refused",
-      reason: error instanceof Error ? error.message : "The server refused it.",
+      reason: error instanceof Error ? error.message : "The server refused the message.",
     });
   }
 }

@@ -1,4 +1,4 @@
-/** Stale: which keys an event makes out of date. Told together, a moment later, so that a burst costs one load. */
+/** Invalidation: the query keys whose data an event changed. Keys are collected for a moment, so that a burst of events causes one fetch. */
 import type { QueryClient } from "@tanstack/react-query";
 import { queryKeys } from "@/api/queries";
 import { HUMAN } from "@/lib/participants";
@@ -47,13 +47,13 @@ export function keysToInvalidate(event: Event): Key[] {
 
 function conversationKeys(data: Record<string, unknown>): Key[] {
   const agents = [data.sender, data.recipient].filter((id): id is string => typeof id === "string" && id !== HUMAN);
-  // Seen and answered name messages, not people.
+  // "message.seen" and "question.answered" name a message, not its sender: invalidate all conversations.
   return agents.length > 0 ? agents.map(queryKeys.conversation) : [["conversation"]];
 }
 
 const BATCH_MS = 250;
 
-/** Marks keys stale a moment after the events that say so. */
+/** Return a function that invalidates the keys of events, `BATCH_MS` after the first of them. */
 export function batchedInvalidation(client: QueryClient): (events: Event[]) => void {
   const pending = new Map<string, Key>();
   let timer: ReturnType<typeof setTimeout> | undefined;

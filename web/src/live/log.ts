@@ -1,8 +1,9 @@
 /**
- * Log: what happened in one team, as far as it is loaded, and the rows its members' threads show.
+ * Log: the loaded events of one team, and the rows that its members' conversations show.
  *
- * `append` is pure, and indifferent to being told twice: events at or below `last` change nothing, and an
- * event after a gap is not taken but reported. Only what a batch touches is copied.
+ * `append` is a pure, idempotent reducer: events at or below `last` change nothing, and events after a gap are
+ * not applied but reported. It copies only the parts that a batch changes, so that components that select the
+ * other parts are not rendered again.
  */
 import type { components } from "@/api/types";
 import { capitalize } from "@/lib/format";
@@ -20,9 +21,9 @@ export interface ToolCall {
   startedAt: string;
   endedAt: string | null;
   failed: boolean;
-  /** The beginning of what it answered. */
+  /** The beginning of its result. */
   text: string;
-  /** Its thread, where the whole stands. */
+  /** The thread that holds the complete result. */
   threadId: string;
 }
 
@@ -41,20 +42,20 @@ export interface MessageRow extends RowBase {
   text: string;
   nodeId: string | null;
 }
-/** Consecutive calls of one task. */
+/** Consecutive tool calls of one task. */
 export interface ToolsRow extends RowBase {
   kind: "tools";
   nodeId: string;
   calls: ToolCall[];
 }
-/** What an agent wrote beside its calls. */
+/** Text that an agent wrote beside its tool calls. */
 export interface TextRow extends RowBase {
   kind: "text";
   nodeId: string;
   text: string;
 }
 export type Tone = "plain" | "work" | "done" | "wait" | "fail";
-/** Something that happened around the agent. `words` may hold {node}, for the title of `nodeId`. */
+/** A line about the agent's work or its team. `text` may contain {node}, which stands for the title of `nodeId`. */
 export interface SystemRow extends RowBase {
   kind: "system";
   icon: "assigned" | "started" | "done" | "failed" | "cancelled" | "waiting" | "stage" | "person" | "clock" | "note" | "team" | "model";
@@ -69,22 +70,22 @@ export interface NodeSummary {
   title: string;
   lane: Lane;
   agentId: string | null;
-  /** Its open calls run no more: they wait for somebody, or for a time. */
+  /** Whether the task is parked: its open calls wait for a person, a teammate or a time. */
   isWaiting: boolean;
 }
 
 export interface TeamLog {
-  /** The number of the oldest event that is loaded; 0: none is. */
+  /** The number of the oldest loaded event; 0 if none is loaded. */
   first: number;
-  /** The number of the newest; the next one must follow it. */
+  /** The number of the newest loaded event. The next one must be `last + 1`. */
   last: number;
   events: Event[];
   memberNames: Record<string, string>;
   coordinator: string | null;
   nodes: Record<string, NodeSummary>;
-  /** How many calls of a task have no answer yet. */
+  /** The number of calls without a result, by task. */
   openCalls: Record<string, number>;
-  /** What the person answered, by question. */
+  /** The person's answers, by message id of the question. */
   answers: Record<string, GivenAnswer>;
   rowsByAgent: Record<string, Row[]>;
 }
@@ -109,7 +110,7 @@ export const emptyLog = (last = 0): TeamLog => ({
 
 export interface AppendResult {
   log: TeamLog;
-  /** Whether events are missing between what is loaded and what was told. */
+  /** Whether events are missing between `last` and the given ones. */
   hasGap: boolean;
 }
 
@@ -140,7 +141,7 @@ export function append(log: TeamLog, events: readonly Event[]): AppendResult {
   return { log: finished, hasGap };
 }
 
-/** Older events before those that are loaded. What they tell of nodes and people counts for later ones too. */
+/** Put older events before the loaded ones. All rows are built again, because older events hold titles and names that later rows need. */
 export function prepend(log: TeamLog, older: readonly Event[], coordinator = log.coordinator): TeamLog {
   const before = older.filter((event) => log.first === 0 || event.seq < log.first);
   if (before.length === 0) return log;
@@ -148,10 +149,12 @@ export function prepend(log: TeamLog, older: readonly Event[], coordinator = log
   return append(start, [...before, ...log.events]).log;
 }
 
+/** A log while a batch is applied. `copied` names the parts that are copies and may be changed. */
 interface MutableLog extends TeamLog {
   copied: Set<string>;
 }
 
+/** Return an agent's rows for writing; copy them first if this batch has not. */
 function writableRows(log: MutableLog, agent: string): Row[] {
   if (!log.copied.has(agent)) {
     log.rowsByAgent[agent] = log.rowsByAgent[agent]?.slice() ?? [];
@@ -160,7 +163,7 @@ function writableRows(log: MutableLog, agent: string): Row[] {
   return log.rowsByAgent[agent]!;
 }
 
-/** A part of the log to write into; whoever looks at one that was not touched need not look again. */
+/** Return a part of the log for writing; copy it first if this batch has not. */
 function writable<Name extends "memberNames" | "nodes" | "openCalls" | "answers">(log: MutableLog, name: Name): TeamLog[Name] {
   if (!log.copied.has(name)) {
     log[name] = { ...log[name] };
@@ -181,7 +184,7 @@ function applyEvent(log: MutableLog, event: Event): void {
     case "agent.left":
       return addSystemRow(log, log.coordinator, event, "person", `${capitalize(event.data.name)} left`);
     case "agent.promoted":
-      return addSystemRow(log, log.coordinator, event, "person", `${capitalize(event.data.name)} stays for good`);
+      return addSystemRow(log, log.coordinator, event, "person", `${capitalize(event.data.name)} is now a permanent member`);
     case "node.created": {
       const { node_id, title, lane } = event.data;
       return updateNode(log, node_id, { title, lane: lane as Lane });
@@ -226,9 +229,9 @@ function applyStatusEvent(log: MutableLog, event: Event): void {
       return addTaskRow(log, event.data.node_id, event, "cancelled", "{node} was cancelled", "plain", event.data.result ?? "");
     case "node.waiting":
       updateNode(log, event.data.node_id, { isWaiting: true });
-      // For an answer or an approval: the question itself stands there.
+      // The conversation shows the question itself.
       if (event.data.on.some((target) => /^(answer|approval):/.test(target))) return;
-      // Somebody who was spoken to and waits on says nothing new.
+      // The agent was woken by a message and waits for the same thing again: that is not news.
       if (lastWaitReason(log, event.data.node_id) === (event.data.reason ?? "")) return;
       return addTaskRow(log, event.data.node_id, event, "waiting", "{node} waits", "plain", event.data.reason ?? "");
     case "node.stalled":
@@ -264,7 +267,7 @@ function applyStatusEvent(log: MutableLog, event: Event): void {
   }
 }
 
-/** What is new of a task, beside what is known of it. */
+/** Change what is known of a task. A change without an effect makes no copy. */
 function updateNode(log: MutableLog, node: string, change: Partial<NodeSummary>): void {
   const known = log.nodes[node] ?? { title: "", lane: "work", agentId: null, isWaiting: false };
   const isNew = !log.nodes[node] || Object.entries(change).some(([name, value]) => known[name as keyof NodeSummary] !== value);
@@ -285,7 +288,7 @@ function addSystemRow(
   writableRows(log, agent).push({ kind: "system", key: `s${event.seq}`, seq: event.seq, at: event.at, icon, tone, text, detail, nodeId });
 }
 
-/** Something about a task, in its worker's thread. Replies and reflections speak for themselves. */
+/** Add a row about a task to its agent's conversation. Replies and reflections get rows only for failures. */
 function addTaskRow(
   log: MutableLog,
   node: string,
@@ -300,14 +303,14 @@ function addTaskRow(
   addSystemRow(log, known.agentId, event, icon, text, tone, detail, node);
 }
 
-/** Why a task waited when it last did. */
+/** Return the reason of the task's last row if that row says that it waits. */
 function lastWaitReason(log: MutableLog, node: string): string | null {
   const rows = log.rowsByAgent[log.nodes[node]?.agentId ?? ""] ?? [];
   const last = rows.findLast((row) => row.kind === "system" && row.nodeId === node);
   return last?.kind === "system" && last.icon === "waiting" ? last.detail : null;
 }
 
-/** No call outlives the turn it was made in: what was cut short leaves no event of its own. */
+/** End the calls that have no result. No call outlives its turn, and an interrupted call leaves no event of its own. */
 function endOpenCalls(log: MutableLog, node: string, at: string): void {
   const agent = log.nodes[node]?.agentId;
   if (!agent || !log.openCalls[node]) return;
@@ -321,7 +324,7 @@ function endOpenCalls(log: MutableLog, node: string, at: string): void {
   }
 }
 
-/** Calls that show by what they did: messages, cards, and what a reply decides for itself. */
+/** Tools whose calls are not shown: the conversation shows their effect, such as a message or a question. */
 const CALLS_SHOWN_ELSEWHERE = new Set(["ask_human", "send_message", "no_work_needed", "start_work"]);
 
 function applyTurn(log: MutableLog, event: Extract<Event, { type: "turn.added" }>): void {
@@ -331,7 +334,7 @@ function applyTurn(log: MutableLog, event: Extract<Event, { type: "turn.added" }
   if (lane === "reflection") return;
   endOpenCalls(log, node_id, event.at);
   const rows = writableRows(log, agent_id);
-  // A reply's words come as a message; a last word beside `finish` or `publish` as the result.
+  // The text of a reply arrives as a message, and the text beside `finish` or `publish` as the result. Showing it here would repeat it.
   const isLastWord = calls.some((call) => call.name === "finish" || call.name === "publish");
   if (text.trim() && lane === "work" && !isLastWord) {
     rows.push({ kind: "text", key: `w${event.seq}`, seq: event.seq, at: event.at, nodeId: node_id, text });
@@ -365,6 +368,7 @@ function applyToolResult(log: MutableLog, event: Extract<Event, { type: "tool.re
   for (let i = rows.length - 1; i >= 0; i--) {
     const row = rows[i]!;
     if (row.kind !== "tools" || row.nodeId !== node_id) continue;
+    // Models reuse call ids in later turns, so take the last call with this id that is still open.
     const at = row.calls.findLastIndex((call) => call.id === call_id && call.endedAt === null);
     if (at < 0) continue;
     const calls = row.calls.slice();
@@ -390,7 +394,7 @@ function applyMessage(log: MutableLog, event: Extract<Event, { type: "message.se
     nodeId: node_id,
   };
   const agents = new Set([sender, recipient].filter((id) => id !== HUMAN && id !== SYSTEM));
-  // A worker's question also stands before the coordinator, so that nobody has to look for it.
+  // A worker's question is also shown in the coordinator's conversation, where the person looks first.
   if (event.type === "question.asked" && log.coordinator) agents.add(log.coordinator);
   for (const id of agents) writableRows(log, id).push(row);
 }

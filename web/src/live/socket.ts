@@ -1,4 +1,4 @@
-/** Socket: one line to the server that comes back by itself, sooner when there is reason to hope. */
+/** Socket: a WebSocket that reconnects by itself, with backoff, and resumes after the last received event. */
 import type { Frame } from "@/live/log";
 
 export type ConnectionState = "connecting" | "live" | "lost" | "signed-out";
@@ -13,21 +13,23 @@ export interface SocketLike {
 
 export interface SocketOptions {
   open: () => SocketLike;
-  /** How far the client has got in each team. */
+  /** The number of the last received event, by team. It is read at each connect, so that the server resumes there. */
   cursors: () => Record<string, number>;
   onFrame: (frame: Frame) => void;
   onStateChange: (state: ConnectionState, retryAt: number | null) => void;
-  /** Whether the server still knows us; asked when a line ended before it began. */
+  /** Whether the session is still valid. Browsers do not report the HTTP status of a refused WebSocket, so this is asked when one closes before its hello. */
   isSignedIn: () => Promise<boolean>;
   random?: () => number;
 }
 
 const FIRST_RETRY_MS = 500;
 const MAX_RETRY_MS = 5_000;
+/** The server pings every 15 seconds: after this time without a frame the connection is dead. */
 const SILENCE_LIMIT_MS = 40_000;
+/** The server's close code for a revoked or expired session. */
 const CLOSE_UNAUTHORIZED = 4401;
 
-/** How long to wait before the next try: doubling, a third to either side, at most five seconds. */
+/** Return the delay before the next attempt: doubling up to five seconds, with 30 % jitter, so that many pages do not reconnect at once. */
 export function backoffMs(attempts: number, random: () => number = Math.random): number {
   return Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** attempts) * (0.7 + 0.6 * random());
 }
@@ -52,7 +54,7 @@ export class ReconnectingSocket {
     this.closeSocket();
   }
 
-  /** Try now instead of later: the browser is online again, or the person is looking. */
+  /** Connect now instead of after the delay: the browser is online again, or the person returned to the page. */
   reconnectNow(): void {
     if (this.isStopped || this.socket !== null) return;
     this.attempts = 0;
@@ -68,6 +70,7 @@ export class ReconnectingSocket {
     this.restartSilenceTimer();
     socket.onopen = () => socket.send(JSON.stringify({ op: "subscribe", cursors: this.options.cursors() }));
     socket.onmessage = (event) => {
+      // A late frame of a socket that was given up must not reach the store: the new socket's frames would be out of order.
       if (this.socket !== socket) return;
       this.restartSilenceTimer();
       const frame = JSON.parse(String(event.data)) as Frame;
@@ -85,7 +88,7 @@ export class ReconnectingSocket {
     };
   }
 
-  /** A line that says nothing for longer than its pings are apart is dead, whatever it looks like. */
+  /** Give up a connection without frames. A half-open TCP connection is not closed by the browser for minutes. */
   private restartSilenceTimer(): void {
     clearTimeout(this.silenceTimer);
     this.silenceTimer = setTimeout(() => {

@@ -1,8 +1,9 @@
 /**
- * Store: everything that came over the line, for screens to select from.
+ * Store: the state that the server sends over the WebSocket, for components to select from.
  *
- * Frames are kept until the next picture is drawn and then taken together. A team's log is loaded when
- * somebody looks at it; until then only its number is known, so that a reconnect misses nothing.
+ * Frames are collected and applied together once per animation frame. A team's event log is loaded when a page
+ * shows the team. For all other teams only the cursor is kept (the number of the last received event), so that
+ * the server can send the missing events after a reconnect.
  */
 import { createStore, type StoreApi } from "zustand/vanilla";
 import { append, emptyLog, type Event, type Frame, type Lane, type TeamLog, prepend } from "@/live/log";
@@ -10,6 +11,7 @@ import type { ConnectionState } from "@/live/socket";
 
 export const EVENTS_PER_PAGE = 500;
 
+/** The text of a reply or a turn while the model writes it. */
 export interface Draft {
   teamId: string;
   agentId: string;
@@ -19,7 +21,7 @@ export interface Draft {
   text: string;
 }
 
-/** Something the person said that the server has not confirmed. */
+/** A message of the person that the server has not confirmed. */
 export interface UnsentMessage {
   clientId: string;
   agentId: string;
@@ -27,7 +29,7 @@ export interface UnsentMessage {
   at: string;
   mode: "send" | "nudge";
   state: "sending" | "queued" | "refused";
-  /** Why it was refused. */
+  /** Why the server refused it. */
   reason: string;
   attachments: { name: string; media_type: string; data: string }[];
 }
@@ -35,12 +37,14 @@ export interface UnsentMessage {
 export interface LiveState {
   connection: ConnectionState;
   retryAt: number | null;
-  /** Since when the line is lost; blips stay silent. */
+  /** When the connection was lost; null while it is there. */
   lostAt: number | null;
+  /** The id of the server's database; null before the first hello. */
   epoch: string | null;
   build: string | null;
-  /** The server runs another version than this page came from. */
+  /** Whether the server now runs another version than the one this page was loaded from. */
   isOutdated: boolean;
+  /** The number of the last received event, by team: the server resumes after it. */
   cursors: Record<string, number>;
   logs: Record<string, TeamLog>;
   drafts: Record<string, Draft>;
@@ -49,11 +53,11 @@ export interface LiveState {
 
 export interface LiveOptions {
   fetchEvents: (team: string, after: number, limit: number) => Promise<Event[]>;
-  /** What is new, once per picture; also for teams whose log nobody looks at. */
+  /** Called once per animation frame with the new events of all teams, also of those without a loaded log. */
   onEvents?: (events: Event[]) => void;
-  /** Everything shown has to be loaded anew: after a reconnect, or when too much was missed. */
+  /** All cached data may be out of date: after a reconnect (null), or when the server no longer has a team's missed events. */
   onReload?: (team: string | null) => void;
-  /** Calls back when the next picture is drawn. */
+  /** Calls `flush` before the next frame is painted. */
   scheduleFlush?: (flush: () => void) => void;
   now?: () => number;
 }
@@ -64,8 +68,9 @@ export class LiveStore {
   readonly store: StoreApi<LiveState>;
   private frames: Frame[] = [];
   private isScheduled = false;
-  /** Events told while their team's log is being loaded. */
+  /** Events that arrived while their team's log was being loaded. */
   private buffered: Record<string, Event[]> = {};
+  /** The running load of each team's log. */
   private loading: Record<string, Promise<void>> = {};
 
   constructor(private readonly options: LiveOptions) {
@@ -136,15 +141,19 @@ export class LiveStore {
 
   private applyHello(hello: Extract<Frame, { op: "hello" }>): void {
     const { epoch, build, cursors } = this.state;
+    // A cursor is valid for one database only. If the server has another one, or restored an older backup (it is behind
+    // our cursor), drop everything: resuming would silently skip events.
     const isOtherDatabase = epoch !== null && epoch !== hello.epoch;
     const isServerBehind = Object.entries(cursors).some(([team, seq]) => (hello.heads[team] ?? 0) < seq);
     const isReconnect = epoch !== null;
     if (isOtherDatabase || isServerBehind) this.store.setState({ logs: {}, cursors: { ...hello.heads } });
+    // Keep our own cursors: the server sends the events between them and its heads right after the hello.
     else this.store.setState({ cursors: { ...hello.heads, ...cursors } });
     this.store.setState({ epoch: hello.epoch, build: hello.build, isOutdated: this.state.isOutdated || (build !== null && build !== hello.build) });
     if (isReconnect) this.options.onReload?.(null);
   }
 
+  /** The server cannot send the missed events: forget the log and continue at the head. */
   private resync(team: string, head: number): void {
     const { [team]: _, ...logs } = this.state.logs;
     this.store.setState({ logs, cursors: { ...this.state.cursors, [team]: head } });
@@ -158,6 +167,7 @@ export class LiveStore {
     const newEvents: Event[] = [];
     for (const event of events) {
       const known = cursors[event.team_id];
+      // After a reconnect the server may send events again.
       if (known !== undefined && event.seq <= known) continue;
       cursors[event.team_id] = event.seq;
       newEvents.push(event);
@@ -181,7 +191,7 @@ export class LiveStore {
     if (newEvents.length > 0) this.options.onEvents?.(newEvents);
   }
 
-  /** See to it that the newest page of a team's log is loaded. */
+  /** Load the newest page of a team's log, unless the log is loaded. */
   loadNewest(team: string, coordinator: string | null): Promise<void> {
     if (this.state.logs[team] !== undefined && !(team in this.loading)) return Promise.resolve();
     return this.singleFlight(team, async () => {
@@ -194,7 +204,7 @@ export class LiveStore {
     });
   }
 
-  /** One more page of what happened before. */
+  /** Load one more page of older events. */
   loadOlder(team: string): Promise<void> {
     const first = this.state.logs[team]?.first ?? 0;
     if (first <= 1) return Promise.resolve();
@@ -207,7 +217,7 @@ export class LiveStore {
     });
   }
 
-  /** Fetch what is missing after the last event of a log, up to what was told meanwhile. */
+  /** Fetch the events between the end of the log and the buffered ones, then append the buffered ones. */
   private async backfill(team: string): Promise<void> {
     for (;;) {
       const log = this.state.logs[team];
@@ -220,6 +230,7 @@ export class LiveStore {
       }
       const page = await this.options.fetchEvents(team, appended.log.last, EVENTS_PER_PAGE);
       this.setLog(team, append(appended.log, page).log);
+      // The server has no events there: give up, or this loop would not end.
       if (page.length === 0) {
         delete this.buffered[team];
         return;
@@ -231,6 +242,7 @@ export class LiveStore {
     this.store.setState({ logs: { ...this.state.logs, [team]: log } });
   }
 
+  /** Run one load per team at a time. A call while one is running gets the running one. */
   private singleFlight(team: string, task: () => Promise<void>): Promise<void> {
     const inFlight = this.loading[team];
     if (inFlight !== undefined) return inFlight;
@@ -256,6 +268,7 @@ export class LiveStore {
 
 function applyDraftFrame(drafts: Record<string, Draft>, frame: Extract<Frame, { op: "delta" | "draft" }>): void {
   const known = drafts[frame.thread_id];
+  // A delta replaces the text from its offset on: a repeated delta changes nothing.
   const before = frame.op === "delta" && known ? known.text.slice(0, frame.offset) : "";
   drafts[frame.thread_id] = {
     teamId: frame.team_id,

@@ -1,4 +1,4 @@
-/** Palette: everything there is to go to and to do, by a few letters. */
+/** CommandPalette: jump to any agent, screen or open question, or run a command, by typing a part of its name. */
 import { useQueries, useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { Command } from "cmdk";
@@ -11,7 +11,7 @@ import { unansweredItems } from "@/shell/unanswered";
 import { useShell } from "@/shell/state";
 import { SCREENS } from "@/views";
 
-/** Beginnings of words count, whole beginnings most; letters strewn about do not. */
+/** Return how well an entry matches, 0 to 1: its beginning best, then the beginning of a word, then all typed words anywhere in it. */
 export function matchScore(value: string, search: string, keywords: string[] = []): number {
   const query = search.toLowerCase().trim();
   const scores = [value, ...keywords].map((text, index) => {

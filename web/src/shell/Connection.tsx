@@ -1,9 +1,10 @@
-/** Connection: says when the line is lost and when it is tried again; a blip stays silent. */
+/** Connection: the connection status in the sidebar, and a banner while the connection is lost. Short interruptions are not shown. */
 import { RefreshCw, Wifi, WifiOff } from "lucide-react";
 import { useEffect, useState } from "react";
 import { socket, useLive } from "@/live";
 import { Button } from "@/ui";
 
+/** An interruption shorter than this is not shown. */
 const GRACE_MS = 1_500;
 
 function useNow(active: boolean, intervalMs = 500): number {

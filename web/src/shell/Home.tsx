@@ -1,4 +1,4 @@
-/** Home: the last place this browser was at, or how to begin. */
+/** Home: redirect to the page that was open last, or the welcome page if there is no team. */
 import { useQuery } from "@tanstack/react-query";
 import { Navigate } from "@tanstack/react-router";
 import { Menu as MenuIcon } from "lucide-react";
@@ -9,7 +9,7 @@ import { Button, EmptyState, Header, IconButton, Loading, Logo, ErrorPanel } fro
 import { NotFound } from "@/shell/statusPages";
 import { useShell } from "@/shell/state";
 
-/** Opens the sidebar where it is a drawer. */
+/** Opens the sidebar on narrow screens, where it is a drawer. */
 export function SidebarButton() {
   const setOpen = useShell((state) => state.setOpen);
   return (
@@ -48,8 +48,8 @@ export function Home({ team }: { team?: string }) {
           </Button>
         }
       >
-        You say what you want. A coordinator plans it, hires the teammates it needs, and tells you when something needs you. You can look over anyone's shoulder
-        and talk to them while they work. Without a model key a scripted demo answers, so there is nothing to set up first.
+        You say what you want. A coordinator plans it, hires the teammates it needs, and tells you when something needs you. You can watch every agent and
+        talk to it while it works. Without a model key a scripted demo answers, so there is nothing to set up first.
       </EmptyState>
     </>
   );

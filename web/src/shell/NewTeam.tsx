@@ -1,4 +1,4 @@
-/** NewTeam: a goal and, for those who want, the rest. Templates show what goals look like. */
+/** NewTeam: the dialog that creates a team from a goal. Templates show what good goals look like. */
 import { useNavigate } from "@tanstack/react-router";
 import { ChevronRight, Code2, FileSearch, Newspaper, Scale } from "lucide-react";
 import { type FormEvent, useId, useRef, useState } from "react";
@@ -28,6 +28,7 @@ export default function NewTeam() {
   const [isExpanded, setIsExpanded] = useState(false);
   const [problem, setProblem] = useState("");
   const [isSending, setIsSending] = useState(false);
+  // A request that is sent twice with the same key creates one team. After an error the next try is a new request.
   const idempotencyKey = useRef(randomId());
   const id = useId();
   const goalInput = useRef<HTMLTextAreaElement>(null);
@@ -35,6 +36,7 @@ export default function NewTeam() {
   const applyTemplate = (template: (typeof TEMPLATES)[number]) => {
     setGoal(template.goal);
     setMode(template.mode);
+    // Select the first placeholder. The text field has the new text only after the next render.
     requestAnimationFrame(() => {
       const input = goalInput.current;
       const start = template.goal.indexOf("[");
@@ -95,7 +97,7 @@ export default function NewTeam() {
             onChange={setMode}
             options={[
               ["finite", "Ends with a result"],
-              ["infinite", "Works without an end"],
+              ["infinite", "Runs until you stop it"],
             ]}
           />
           <button type="button" aria-expanded={isExpanded} onClick={() => setIsExpanded(!isExpanded)} className="flex h-8 items-center gap-1 text-sm text-ink-2">
@@ -110,7 +112,7 @@ export default function NewTeam() {
             </label>
             <label className="flex flex-col gap-1">
               Model
-              <Input value={model} onChange={(event) => setModel(event.target.value)} placeholder="The server's" className="font-normal" />
+              <Input value={model} onChange={(event) => setModel(event.target.value)} placeholder="The server's default" className="font-normal" />
             </label>
             <label className="flex flex-col gap-1">
               Budget in US dollars

@@ -1,4 +1,4 @@
-/** Attention: a toast with the answer box, the number in the title, and a notification if they are wanted. */
+/** Notifications: a toast for each new question, the number of open questions in the page title, and browser notifications if they are on. */
 import { useQuery } from "@tanstack/react-query";
 import { Link, useLocation, useNavigate } from "@tanstack/react-router";
 import { X } from "lucide-react";
@@ -40,11 +40,11 @@ export function Notifications() {
       }
     };
     dismiss();
-    // The place the person came to may still be drawing the card that the toast stands for.
+    // The page that was just opened may still be rendering the question card that makes the toast unnecessary.
     const timer = setTimeout(dismiss, RENDER_DELAY_MS);
     const previousIds = knownIds.current;
     knownIds.current = new Set(items.map((item) => item.message.id));
-    // What was there when the page opened stands in the inbox.
+    // Items that existed when the page was opened get no toast; they are in the inbox.
     for (const item of previousIds === null ? [] : items) {
       const { message } = item;
       if (previousIds?.has(message.id) || item.state !== "unread" || !NOTIFIED_KINDS.has(message.kind)) continue;
@@ -59,7 +59,7 @@ export function Notifications() {
   return null;
 }
 
-/** Whether the person can see and answer it where they are: a toast would say it twice. */
+/** Whether the current page already shows the question. A toast would show it twice. */
 const isOnScreen = ({ message }: InboxItem, pathname: string): boolean =>
   pathname.startsWith("/inbox") || pathname.includes(message.sender) || document.querySelector(`[data-question="${message.id}"]`) !== null;
 
@@ -77,7 +77,7 @@ function QuestionToast({ item, onClose }: { item: InboxItem; onClose: () => void
           <X className="size-4" />
         </button>
       </div>
-      <div tabIndex={0} role="group" aria-label="What is asked" className="scroll max-h-[45vh] text-sm">
+      <div tabIndex={0} role="group" aria-label="Question" className="scroll max-h-[45vh] text-sm">
         <QuestionBody text={message.text} kind={kind} message={message} />
       </div>
       <AnswerForm id={message.id} kind={kind} options={message.options} onDone={onClose} />
@@ -88,6 +88,7 @@ function QuestionToast({ item, onClose }: { item: InboxItem; onClose: () => void
 function showNotification(item: InboxItem, open: () => void): void {
   if (!("Notification" in window) || Notification.permission !== "granted") return;
   const { message } = item;
+  // The text comes from an agent: hidden characters are shown as code points.
   const notification = new Notification(`${capitalize(message.sender_name)}: ${item.needs_answer ? "needs you" : message.kind}`, { body: revealHidden(message.title || message.text).slice(0, 140), tag: message.id, icon: "/icon.svg" });
   notification.onclick = () => {
     window.focus();

@@ -6,7 +6,7 @@ import { Loading, ErrorPanel } from "@/ui";
 import type { Screen } from "@/views";
 import { NotFound } from "@/shell/statusPages";
 
-/** A lazy screen of a team, with its team looked up. */
+/** Looks up the team of a screen and loads the screen's chunk. */
 export function ScreenPage({ screen, teamId, rest }: { screen: Screen; teamId: string; rest: string }) {
   const teams = useQuery(teamsQuery);
   const View = useMemo(() => lazy(screen.load), [screen]);

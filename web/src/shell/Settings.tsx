@@ -1,4 +1,4 @@
-/** Settings: of this browser; the server's are in agiraph.toml. */
+/** Settings: the preferences of this browser. The server's settings are in agiraph.toml. */
 import { type ReactNode, useState } from "react";
 import { useLive } from "@/live";
 import { Button, Header, Pills } from "@/ui";
@@ -24,13 +24,13 @@ export function Settings() {
   const switchNotifications = async (on: boolean) => {
     setProblem("");
     if (!on) return update({ notifications: false });
-    if (!("Notification" in window)) return setProblem("This browser offers notifications only on https or on the machine itself.");
-    if ((await Notification.requestPermission()) !== "granted") return setProblem("The browser blocks notifications; allow them in its settings for this site.");
+    if (!("Notification" in window)) return setProblem("Notifications are not available: the browser offers them only on https, or on the machine that runs the server.");
+    if ((await Notification.requestPermission()) !== "granted") return setProblem("The browser blocks notifications. Allow them for this site in the browser's settings.");
     update({ notifications: true });
   };
   return (
     <>
-      <Header lead={<SidebarButton />} title="Settings" subtitle="Of this browser" />
+      <Header lead={<SidebarButton />} title="Settings" subtitle="For this browser" />
       <div className="scroll min-h-0 flex-1 px-6 max-md:px-4">
         <div className="mx-auto max-w-[680px] py-4">
           <Setting name="Theme" description="Light, dark, or the same as the system.">
@@ -70,7 +70,7 @@ export function Settings() {
               ]}
             />
           </Setting>
-          <Setting name="Models, keys and budgets" description="Set on the server, by environment or agiraph.toml. agiraph doctor prints what is in force and where it comes from.">
+          <Setting name="Models, keys and budgets" description="Set on the server, by environment variables or agiraph.toml. This command prints the current values and where they come from.">
             <code className="rounded-sm bg-sunken px-2 py-1 text-xs">agiraph doctor</code>
           </Setting>
           <p className="py-4 text-xs text-ink-3">agiraph {build ?? ""}</p>

@@ -1,4 +1,4 @@
-/** Shell: the frame around every screen. */
+/** Shell: the frame around every screen: sidebar, banner, dialogs, shortcuts and toasts. */
 import { Outlet, useLocation } from "@tanstack/react-router";
 import { lazy, Suspense, useEffect } from "react";
 import { Toaster } from "sonner";

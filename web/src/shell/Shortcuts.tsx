@@ -1,4 +1,4 @@
-/** Shortcuts: single keys outside text fields. */
+/** Shortcuts: the keyboard shortcuts. Single keys work outside text fields and dialogs only. */
 import { useNavigate, useRouterState } from "@tanstack/react-router";
 import { useEffect, useRef } from "react";
 import type { Agent, Team } from "@/api/client";
@@ -85,14 +85,14 @@ export function Shortcuts() {
   return null;
 }
 
-/** Whether a person can see it: rows a little outside of a thread are drawn too. */
+/** Whether the element is visible. The virtualizer also renders rows outside the visible part; a key must not answer a question that the person does not see. */
 function isOnScreen(element: HTMLElement): boolean {
   const { left, top, right, bottom } = element.getBoundingClientRect();
   const at = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
   return at !== null && element.contains(at);
 }
 
-/** Press what is on screen; with several, the last: threads grow downwards. */
+/** Click the last eligible element, which is the newest: conversations grow downwards. Return whether there was one. */
 function clickLast(selector: string, isEligible: (element: HTMLElement) => boolean = () => true): boolean {
   const found = [...document.querySelectorAll<HTMLElement>(selector)].filter(isEligible).at(-1);
   found?.click();

@@ -1,11 +1,11 @@
-/** Sidebar: what needs you on top, then every team with everyone in it. */
+/** Sidebar: the inbox, then every team with its members and screens. */
 import { useQuery } from "@tanstack/react-query";
 import { Link, useLocation } from "@tanstack/react-router";
 import { ChevronRight, Inbox, Moon, Plus, Search, Settings, Sun } from "lucide-react";
 import { type Agent, errorMessage, type Team } from "@/api/client";
 import { agentsQuery, inboxQuery, teamsQuery } from "@/api/queries";
 import { cx } from "@/lib/cx";
-import { capitalize, money, plural } from "@/lib/format";
+import { capitalize, money } from "@/lib/format";
 import { Badge, Button, StatusDot, IconButton, Kbd, Logo, type AgentStatus } from "@/ui";
 import { ConnectionStatus } from "@/shell/Connection";
 import { unansweredItems } from "@/shell/unanswered";
@@ -92,7 +92,7 @@ function InboxLink() {
     <Link to="/inbox" className={cx(rowStyle, "mt-2", pathname.startsWith("/inbox") && currentStyle)}>
       <Inbox className="size-4 text-ink-2" aria-hidden />
       <span className="flex-1 font-medium">Inbox</span>
-      <Badge n={unanswered || unread} isUrgent={unanswered > 0} label={unanswered ? `${plural(unanswered, "answer")} wanted of you` : `${unread} unread`} />
+      <Badge n={unanswered || unread} isUrgent={unanswered > 0} label={unanswered ? `${unanswered} waiting for your answer` : `${unread} unread`} />
     </Link>
   );
 }

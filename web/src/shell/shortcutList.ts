@@ -1,4 +1,4 @@
-/** Keys: what the keyboard does, for the hand and for the sheet that lists it. */
+/** The list of keyboard shortcuts that the dialog shows. `Shortcuts.tsx` handles the keys. */
 import { SCREENS } from "@/views";
 
 const MODIFIER_KEY = globalThis.navigator?.platform.startsWith("Mac") ? "⌘" : "Ctrl";

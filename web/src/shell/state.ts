@@ -1,4 +1,4 @@
-/** State of the shell: what is open, and what this browser prefers. */
+/** State of the shell: which dialogs and panels are open, and this browser's preferences, which are kept in localStorage. */
 import { create } from "zustand";
 import { writeStored, readStored } from "@/lib/storage";
 

@@ -1,4 +1,4 @@
-/** Pages for when there is nothing to show: not found, broken, signed out. */
+/** Pages shown instead of a screen: not found, failed, signed out. */
 import { Link, useRouter } from "@tanstack/react-router";
 import { Compass, KeyRound, TriangleAlert } from "lucide-react";
 import { errorMessage } from "@/api/client";

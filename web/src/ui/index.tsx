@@ -1,4 +1,4 @@
-/** ui: the small parts every screen is made of. Colour means state; everything else is ink. */
+/** ui: the basic components that all screens share. Only a state has a colour; everything else is black, white or grey. */
 import { cva, type VariantProps } from "class-variance-authority";
 import { Dialog as RadixDialog, DropdownMenu, Tooltip } from "radix-ui";
 import { X } from "lucide-react";
@@ -26,7 +26,7 @@ export function Button({ variant, size, className, type = "button", ...rest }: B
   return <button type={type} className={cx(buttonStyle({ variant, size }), className)} {...rest} />;
 }
 
-/** A button that shows a picture; `label` is what it is called, and its hint. */
+/** A button that shows only an icon. `label` is its accessible name and the text of its tooltip. */
 export function IconButton({ label, keys, className, variant = "ghost", ...rest }: ButtonProps & { label: string; keys?: string }) {
   return (
     <Tip text={label} keys={keys}>
@@ -68,7 +68,7 @@ export const STATUS_LABELS: Record<AgentStatus, string> = {
   failed: "Failed",
 };
 
-/** What somebody is doing, by shape as well as colour. */
+/** An agent's status as a dot. Each status has its own shape, so that people who do not see the colour can tell them apart. */
 export function StatusDot({ status, className }: { status: AgentStatus; className?: string }) {
   const shape: Record<AgentStatus, string> = {
     idle: "rounded-full bg-done-dot",
@@ -107,7 +107,7 @@ export function Badge({ n, isUrgent = false, label }: { n: number; isUrgent?: bo
   );
 }
 
-/** Hues a golden angle apart, in the order people joined: neighbours never look alike. */
+/** A member's avatar. `order` is the member's place in the order of joining; each next hue is a golden angle (137.5°) further, so that neighbours differ. */
 export function Avatar({ name, order, isCoordinator = false, className }: { name: string; order: number; isCoordinator?: boolean; className?: string }) {
   if (isCoordinator) {
     return (
@@ -152,7 +152,7 @@ export function Meter({ value, max, tone = "plain", label }: { value: number; ma
   );
 }
 
-/** Nothing here yet: what will be, and the one thing to do about it. */
+/** The placeholder of an empty list or page: what will appear here, and at most one action. */
 export function EmptyState({ icon, title, children, action, isPage = false }: { icon?: ReactNode; title: string; children?: ReactNode; action?: ReactNode; isPage?: boolean }) {
   const Title = isPage ? "h1" : "h2";
   return (
@@ -165,7 +165,7 @@ export function EmptyState({ icon, title, children, action, isPage = false }: { 
   );
 }
 
-/** Something is on its way; says what. */
+/** A loading indicator. `label` says what is being loaded. */
 export function Loading({ label, className }: { label: string; className?: string }) {
   return (
     <div role="status" className={cx("flex items-center gap-2 p-6 text-sm text-ink-3", className)}>
@@ -175,7 +175,7 @@ export function Loading({ label, className }: { label: string; className?: strin
   );
 }
 
-/** What went wrong and what to do. */
+/** An error: what failed, why, and a button to try again. */
 export function ErrorPanel({ title, detail, onRetry }: { title: string; detail: string; onRetry?: () => void }) {
   return (
     <div role="alert" className="m-6 max-w-[60ch] rounded-md border border-fail/30 bg-fail-bg p-4 text-sm">
@@ -217,7 +217,7 @@ export function Dialog({ open, onOpenChange, title, description, children, class
   );
 }
 
-/** A panel from one side, for narrow screens and details. */
+/** A modal panel that slides in from one side: the sidebar and the details on narrow screens. */
 export function Sheet({ open, onOpenChange, side, title, children, className }: { open: boolean; onOpenChange: (open: boolean) => void; side: "left" | "right"; title: string; children: ReactNode; className?: string }) {
   return (
     <RadixDialog.Root open={open} onOpenChange={onOpenChange}>
@@ -225,7 +225,7 @@ export function Sheet({ open, onOpenChange, side, title, children, className }: 
         <RadixDialog.Overlay className="fixed inset-0 z-40 bg-black/40" />
         <RadixDialog.Content
           aria-describedby={undefined}
-          // Into the panel, not onto its first button: on touch its hint would open over it.
+          // Focus the panel itself. Radix would focus the first button, and on touch screens that opens the button's tooltip over the panel.
           onOpenAutoFocus={(event) => {
             event.preventDefault();
             (event.currentTarget as HTMLElement).focus();
@@ -268,7 +268,7 @@ const inputStyle = "w-full rounded-sm border border-control bg-surface px-3 text
 export const Input = ({ className, ...rest }: ComponentProps<"input">) => <input className={cx(inputStyle, "h-9 pointer-coarse:h-10", className)} {...rest} />;
 export const Textarea = ({ className, ...rest }: ComponentProps<"textarea">) => <textarea className={cx(inputStyle, "py-2 leading-5", className)} {...rest} />;
 
-/** A choice of a few, one at a time. */
+/** A group of toggle buttons of which one is pressed. */
 export function Pills<T extends string>({ value, onChange, options, label }: { value: T; onChange: (value: T) => void; options: readonly (readonly [T, string])[]; label: string }) {
   return (
     <div role="group" aria-label={label} className="scroll flex gap-1">
@@ -287,7 +287,7 @@ export function Pills<T extends string>({ value, onChange, options, label }: { v
   );
 }
 
-/** The bar on top of a screen: what it is, and what can be done with it. */
+/** The bar at the top of a screen: its title and its actions. */
 export function Header({ lead, title, subtitle, children }: { lead?: ReactNode; title: ReactNode; subtitle?: ReactNode; children?: ReactNode }) {
   return (
     <header className="flex h-[52px] shrink-0 items-center gap-3 border-b border-line px-4 max-md:px-2">

@@ -1,4 +1,4 @@
-/** Board: a team's work by stage, as it grows. */
+/** Board: a team's tasks by stage, as a graph or as a list. */
 import { useQuery } from "@tanstack/react-query";
 import { LayoutList, Workflow } from "lucide-react";
 import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from "react";
@@ -31,6 +31,7 @@ export default function Board({ team }: ScreenProps) {
   const view = params.view ?? (isPhone ? "list" : "graph");
 
   const nodes = board.data;
+  // The layout keeps the previous order of cards, so that a card does not move when others are added.
   const order = useRef<Map<string, string[]> | undefined>(undefined);
   const layout = useMemo(() => {
     const next = layoutBoard(nodes ?? [], stages.data ?? [], order.current);
@@ -38,6 +39,7 @@ export default function Board({ team }: ScreenProps) {
     return next;
   }, [nodes, stages.data]);
 
+  // Cards that did not change keep their identity: the memoized card components are not rendered again.
   const known = useRef<{ first: Set<string>; cards: Map<string, CardData> } | null>(null);
   const cards = useMemo(() => {
     if (!nodes) return new Map<string, CardData>();
@@ -67,6 +69,7 @@ export default function Board({ team }: ScreenProps) {
   }, [nodes, agents.data, inbox.data]);
 
   const open = useCallback((id: string) => setParams({ node: id }), [setParams]);
+  // Closing the details returns the focus to the card that opened them, for people who use the keyboard.
   const close = useCallback(() => {
     const id = params.node;
     setParams({ node: undefined });
@@ -74,10 +77,10 @@ export default function Board({ team }: ScreenProps) {
   }, [setParams, params.node]);
   useEscape(params.node !== undefined, close);
 
-  // The list is what everybody can read; the picture needs a screen.
+  // Screen readers cannot read the graph, so the number of tasks is announced.
   const [announcement, setAnnouncement] = useState("");
   useEffect(() => {
-    if (nodes) setAnnouncement(`${plural(nodes.length, "piece")} of work`);
+    if (nodes) setAnnouncement(`${plural(nodes.length, "task")} on the board`);
   }, [nodes]);
 
   const stageCount = layout.lanes.filter((lane) => lane.kind === "stage").length;
@@ -118,8 +121,8 @@ export default function Board({ team }: ScreenProps) {
             <ErrorPanel title="The board could not be loaded" detail={errorMessage(board.error)} onRetry={() => void board.refetch()} />
           ) : !nodes || nodes.length === 0 ? (
             <EmptyState icon={<Workflow />} title="No work yet">
-              As soon as the coordinator plans, every task appears here as a card, in the stage it belongs to, with who does it, what it
-              waits for and what it costs. Tell the coordinator what you want to see it happen.
+              As soon as the coordinator plans, every task appears here as a card in its stage, with its agent, its dependencies and its
+              cost. Tell the coordinator what you want done.
             </EmptyState>
           ) : view === "list" ? (
             <NodeList layout={layout} cards={cards} selected={params.node} onOpen={open} />

@@ -1,4 +1,4 @@
-/** One task as a card, and the lane it stands in. */
+/** Card: one task on the board, and the background of a lane. */
 import type { Node, NodeProps } from "@xyflow/react";
 import { RotateCw } from "lucide-react";
 import { createContext, memo, useContext } from "react";
@@ -13,20 +13,22 @@ import type { Lane } from "@/views/board/layout";
 export interface CardData {
   node: WorkNode;
   displayStatus: DisplayStatus;
-  /** How many of the things it needs are not done. */
+  /** How many of its dependencies are not completed. */
   openDependencies: number;
+  /** The assignee's place in the order of joining; it decides the avatar's hue. */
   order: number;
   isCoordinator: boolean;
+  /** Added after the board was opened: the card appears with an animation. */
   isNew: boolean;
 }
 export type CardNode = Node<{ card: CardData; onOpen: (id: string) => void }, "card">;
 export type LaneNode = Node<{ lane: Lane; done: number }, "lane">;
 
-/** Whether cards are so small that only a few words on them can be read. */
+/** Whether the view is zoomed out so far that a card shows only its title, in large letters. */
 export const ZoomedOut = createContext(false);
-/** So much of a title fits a card from afar, whatever its letters. */
+/** This many characters of a title fit a card at the large font size. */
 const SHORT_TITLE_CHARACTERS = 26;
-/** From afar a card is a sign and words alone: whatever clips or scales, as pictures do, is weighed anew whenever the view moves. */
+/** Status signs of zoomed-out cards. They are text, not icons: clipped or scaled elements cost time in every frame while the view moves. */
 const STATUS_SYMBOLS: Record<DisplayStatus, string> = { pending: "◌", assigned: "○", running: "◐", waiting: "◔", asks: "◆", completed: "✓", failed: "✕", cancelled: "⊘" };
 
 const CARD_STYLES: Record<DisplayStatus, string> = {
@@ -50,7 +52,7 @@ const ZOOMED_OUT_STYLES: Record<DisplayStatus, string> = {
   cancelled: "border-dashed border-line bg-canvas",
 };
 
-/** Where lines begin and end: the picture measures them, and without them it draws no line. */
+/** The end points of edges. React Flow looks for these elements by class and draws no edge without them. */
 const EDGE_HANDLES = (
   <>
     <span className="target absolute top-1/2 left-0" data-handlepos="left" />

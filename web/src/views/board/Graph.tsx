@@ -1,4 +1,4 @@
-/** The board as a picture: lanes of cards, and lines for what needs what. The view moves only when the person moves it. */
+/** Graph: the board as lanes of cards, with edges for dependencies. Only the person moves the view. */
 import "@xyflow/react/dist/base.css";
 import "@/views/board/graph.css";
 import { type Edge as FlowEdge, Position, ReactFlow, ReactFlowProvider, useReactFlow, useStore } from "@xyflow/react";
@@ -13,13 +13,13 @@ import { Minimap } from "@/views/board/Minimap";
 import { isFinished } from "@/views/shared/taskStatus";
 
 const NODE_TYPES = { card: Card, lane: LaneBackground };
-/** From here on, only what is in view is drawn. */
+/** With more cards than this, only the visible ones are rendered. */
 const MANY_CARDS = 120;
-/** So many lines say nothing; beyond this, those of the card that is picked are drawn. */
+/** With more edges than this, only the edges of the selected card are drawn. */
 const MANY_EDGES = 200;
-/** Smaller than this nothing can be read, so a board is not shown smaller at first. */
+/** The smallest zoom at which a board opens: cards cannot be read below it. */
 const MIN_INITIAL_ZOOM = 0.3;
-/** Below this, cards show a few words in large letters. */
+/** Below this zoom, cards show only their title, in large letters. */
 const DETAIL_ZOOM = 0.45;
 const isBelowDetailZoom = (state: { transform: [number, number, number] }): boolean => state.transform[2] < DETAIL_ZOOM;
 const HANDLES = [
@@ -44,7 +44,7 @@ export default function Graph(props: Props) {
 
 function GraphView({ layout, cards, selected, onOpen }: Props) {
   const flow = useReactFlow();
-  // Drawing all cards the other way may take longer than a picture; zooming goes on meanwhile.
+  // Rendering all cards in the other form may take longer than a frame. Deferred, it does not interrupt the zoom.
   const isZoomedOut = useDeferredValue(useStore(isBelowDetailZoom));
   const frame = useRef<HTMLDivElement>(null);
   const previousNodes = useRef(new Map<string, CardNode>());
@@ -56,14 +56,14 @@ function GraphView({ layout, cards, selected, onOpen }: Props) {
       if (!card) continue;
       const old = previousNodes.current.get(id);
       const isSelected = id === selected;
-      // What did not change keeps its identity, so that it is not drawn again.
+      // A card that did not change keeps its identity, so that React Flow does not render it again.
       if (old && old.data.card === card && old.selected === isSelected && old.position.x === position.x && old.position.y === position.y && old.data.onOpen === onOpen) next.set(id, old);
       else {
         next.set(id, {
           id,
           type: "card",
           position,
-          // A transform for each card would make each a layer to be weighed against the others in every picture.
+          // React Flow positions nodes with `transform`, which makes each card a compositing layer and slows every frame. `left` and `top` do not.
           style: { transform: "none", zIndex: "auto", left: position.x, top: position.y },
           data: { card, onOpen },
           selected: isSelected,
@@ -86,7 +86,7 @@ function GraphView({ layout, cards, selected, onOpen }: Props) {
           id: `lane:${lane.id}`,
           type: "lane",
           position: { x: lane.x, y: 0 },
-          // Below the lines, which would end at its edge otherwise.
+          // Lanes lie below the edges; otherwise a lane would cover the edges that cross it.
           style: { transform: "none", zIndex: -1, left: lane.x, top: 0 },
           data: { lane, done: lane.nodeIds.filter((id) => cards.get(id)?.displayStatus === "completed").length },
           width: lane.width,
@@ -123,7 +123,7 @@ function GraphView({ layout, cards, selected, onOpen }: Props) {
     [layout, cards, selected, hasManyEdges],
   );
 
-  // New work outside the view is said, not shown by moving the view.
+  // New cards outside the visible part are announced by a button. The view does not move by itself.
   const seen = useRef<Set<string> | null>(null);
   const [outsideView, setOutsideView] = useState<string[]>([]);
   useEffect(() => {
@@ -155,7 +155,7 @@ function GraphView({ layout, cards, selected, onOpen }: Props) {
     [flow, layout],
   );
 
-  /** A board too large to be seen whole is opened where the work is. */
+  /** Open a board that does not fit the window at the first lane with unfinished tasks. */
   function setInitialView() {
     const last = layout.lanes.at(-1);
     const width = frame.current?.clientWidth ?? 0;
@@ -164,7 +164,7 @@ function GraphView({ layout, cards, selected, onOpen }: Props) {
     void flow.setViewport({ x: 24 - lane.x * MIN_INITIAL_ZOOM, y: 32, zoom: MIN_INITIAL_ZOOM });
   }
 
-  /** Arrow keys go from card to card, by where they stand. */
+  /** Arrow keys move the focus to the nearest card in their direction. */
   function onKeyDown(event: KeyboardEvent) {
     const step = { ArrowDown: [0, 1], ArrowUp: [0, -1], ArrowRight: [1, 0], ArrowLeft: [-1, 0] }[event.key];
     const id = (event.target as HTMLElement).dataset.card;
@@ -173,10 +173,12 @@ function GraphView({ layout, cards, selected, onOpen }: Props) {
     const next = nextCard(layout, id, step as [number, number]);
     if (!next) return;
     if (!isInView(next)) centerOn(next);
+    // One frame to move the view, one to render the card: with many cards, an invisible card has no element yet.
     requestAnimationFrame(() => requestAnimationFrame(() => frame.current?.querySelector<HTMLElement>(`[data-card="${CSS.escape(next)}"]`)?.focus({ preventScroll: true })));
   }
 
-  // The picture is one layer that is only moved. It keeps the sharpness it was drawn with, so it is drawn again after zooming.
+  // `will-change: transform` keeps the graph as one layer, rastered at the zoom at which it was painted. After a zoom it is
+  // blurred, so the property is removed for two frames: the browser then paints the layer at the new zoom.
   const drawnZoom = useRef(1);
   function redrawSharp() {
     const { zoom } = flow.getViewport();
@@ -230,7 +232,7 @@ function GraphView({ layout, cards, selected, onOpen }: Props) {
         </IconButton>
       </div>
       {hasManyEdges && !selected && (
-        <p className="pointer-events-none absolute bottom-3 left-14 rounded-sm bg-canvas/90 px-2 py-1 text-xs text-ink-3">Pick a card to see what it needs and what needs it.</p>
+        <p className="pointer-events-none absolute bottom-3 left-14 rounded-sm bg-canvas/90 px-2 py-1 text-xs text-ink-3">Select a card to see its dependencies.</p>
       )}
       {outsideView.length > 0 && (
         <Button
@@ -242,13 +244,14 @@ function GraphView({ layout, cards, selected, onOpen }: Props) {
             setOutsideView([]);
           }}
         >
-          {plural(outsideView.length, "new piece", "new pieces")} of work <ArrowRight className="size-3.5" />
+          {plural(outsideView.length, "new task")} <ArrowRight className="size-3.5" />
         </Button>
       )}
     </div>
   );
 }
 
+/** Return the nearest card in a direction. A distance to the side counts twice. */
 function nextCard(layout: BoardLayout, id: string, [dx, dy]: [number, number]): string | null {
   const from = layout.positions.get(id);
   if (!from) return null;

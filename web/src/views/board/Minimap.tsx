@@ -1,4 +1,4 @@
-/** Overview: the whole board in a corner, and what is in sight of it. Cards are painted when they change, not when the view moves. */
+/** Minimap: the whole board in a corner, with a frame around the visible part. The canvas is painted when cards change; moving the view moves only the frame. */
 import { useReactFlow, useStore } from "@xyflow/react";
 import { type PointerEvent, useEffect, useRef } from "react";
 import type { CardData } from "@/views/board/Card";

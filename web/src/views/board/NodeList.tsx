@@ -1,9 +1,9 @@
-/** The board as a list: for many tasks, for small screens, and for finding one. */
+/** NodeList: the board as a filtered list, for small screens and for many tasks. */
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type KeyboardEvent, useMemo, useRef, useState } from "react";
 import type { WorkNode } from "@/api/client";
 import { cx } from "@/lib/cx";
-import { capitalize, money } from "@/lib/format";
+import { capitalize, money, plural } from "@/lib/format";
 import { Avatar, EmptyState, Input, Pills } from "@/ui";
 import { useNow } from "@/views/shared/RelativeTime";
 import { elapsed, isFinished, StatusChip, stopReasonText } from "@/views/shared/taskStatus";
@@ -59,6 +59,7 @@ export function NodeList({ layout, cards, selected, onOpen }: { layout: BoardLay
     const next = rows[index];
     if (next?.kind !== "node") return;
     virtualizer.scrollToIndex(index);
+    // The row exists only after the virtualizer has rendered it, so the focus waits for the next frame.
     requestAnimationFrame(() => scroller.current?.querySelector<HTMLElement>(`[data-card="${CSS.escape(next.card.node.id)}"]`)?.focus());
   }
 
@@ -69,7 +70,7 @@ export function NodeList({ layout, cards, selected, onOpen }: { layout: BoardLay
         <Input type="search" aria-label="Find a task" placeholder="Find by title, name or id" value={text} onChange={(event) => setText(event.target.value)} className="ml-auto h-8 w-56 max-md:ml-0 max-md:w-full" />
       </div>
       {rows.length === 0 ? (
-        <EmptyState title="Nothing matches">Other tasks on this board do not match.</EmptyState>
+        <EmptyState title="No task matches">Change the filter or the search text to see other tasks of this board.</EmptyState>
       ) : (
         <div ref={scroller} className="scroll min-h-0 flex-1" onKeyDown={onKeyDown} tabIndex={-1}>
           <div className="relative" style={{ height: virtualizer.getTotalSize() }}>
@@ -127,6 +128,6 @@ function NodeRow({ card, isSelected, now, onOpen }: { card: CardData; isSelected
 
 function secondLine(node: WorkNode, openDependencies: number): string {
   if (node.waiting_reason) return node.waiting_reason;
-  if (openDependencies > 0 && node.status === "pending") return `Waits for ${openDependencies} other`;
+  if (openDependencies > 0 && node.status === "pending") return `Waits for ${plural(openDependencies, "other task")}`;
   return (node.result ?? (stopReasonText(node.stop_reason) || (node.checkpoint ?? node.task))).split("\n", 1)[0]!;
 }

@@ -1,4 +1,4 @@
-/** One task from close by: what was asked, what it needs, what came of it, and what can be done about it. */
+/** TaskDetail: everything about one task: request, dependencies, result, files, cost and actions. */
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Ban, ExternalLink, FileText, Link2, RotateCw, ScrollText, X } from "lucide-react";
@@ -19,11 +19,11 @@ import { elapsed, isFinished, STATUS_STYLES, type DisplayStatus, StatusChip, sto
 type NodeDetail = Schemas["NodeDetail"];
 const UNMET_POLICIES: Record<NodeDetail["if_unmet"], string> = {
   fail: "If something it needs fails, it fails too.",
-  skip: "If something it needs fails, it is left out.",
-  go_on: "If something it needs fails, it goes on without.",
+  skip: "If something it needs fails, it is skipped.",
+  go_on: "If something it needs fails, it starts anyway.",
   ask: "If something it needs fails, its creator is asked.",
 };
-const SOURCES: Record<NodeDetail["source"], string> = { user: "you asked for it", delegation: "handed on by a teammate", trigger: "a trigger set it off", self: "its worker took it on", system: "agiraph itself" };
+const SOURCES: Record<NodeDetail["source"], string> = { user: "your request", delegation: "delegated by a teammate", trigger: "started by a trigger", self: "started by its agent", system: "agiraph itself" };
 
 interface Props {
   id: string;
@@ -38,6 +38,7 @@ export function TaskDetail({ id, team, cards, stages, onOpen, onClose }: Props) 
   const query = useQuery(nodeQuery(id));
   const node = query.data;
   const heading = useRef<HTMLHeadingElement>(null);
+  // Move the focus into the panel, so that a screen reader reads the task that was opened.
   useEffect(() => heading.current?.focus({ preventScroll: true }), [id]);
   const title = node?.title ?? cards.get(id)?.node.title ?? "Task";
   return (
@@ -46,7 +47,7 @@ export function TaskDetail({ id, team, cards, stages, onOpen, onClose }: Props) 
         <h2 ref={heading} tabIndex={-1} className="min-w-0 flex-1 py-1 text-md leading-5 font-semibold outline-none">
           {title}
         </h2>
-        <IconButton label="Copy a link to this" onClick={() => void copyText(location.href).then(() => showToast("The link is copied."))}>
+        <IconButton label="Copy a link to this task" onClick={() => void copyText(location.href).then(() => showToast("The link is copied."))}>
           <Link2 className="size-4" />
         </IconButton>
         <IconButton label="Close" keys="Esc" onClick={onClose}>
@@ -96,7 +97,7 @@ function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team
       {!question && node.waiting_reason && <Note title={node.status === "pending" ? "Why it is not assigned" : "Waits"}>{node.waiting_reason}</Note>}
       {node.status === "failed" && (
         <div role="note" className="rounded-md border border-fail/30 bg-fail-bg p-3">
-          <p className="font-semibold text-fail">{stopReasonText(node.stop_reason) || "It failed"}</p>
+          <p className="font-semibold text-fail">{stopReasonText(node.stop_reason) || "The task failed"}</p>
           {node.result && <p className="mt-1 whitespace-pre-wrap text-ink-2">{node.result}</p>}
         </div>
       )}
@@ -115,8 +116,8 @@ function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team
           {capitalize(node.creator)} <span className="text-ink-3">· {SOURCES[node.source]}</span>
         </Fact>
         <Fact name="Time">
-          {node.started_at ? elapsed(node, now) : "Not begun"}
-          <span className="text-ink-3"> · made {fullTime(node.created_at)}</span>
+          {node.started_at ? elapsed(node, now) : "Not started"}
+          <span className="text-ink-3"> · created {fullTime(node.created_at)}</span>
         </Fact>
         {node.attempt > 0 && <Fact name="Attempts">{node.attempt === 1 ? "Once" : `${node.attempt} times`}</Fact>}
         <Fact name="Cost">
@@ -129,14 +130,14 @@ function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team
           )}
           <span className="tabular text-ink-3">
             {" "}
-            · {plural(node.cost.calls, "call")} · {compactNumber(node.cost.tokens)} tokens, with all below it
+            · {plural(node.cost.calls, "call")} · {compactNumber(node.cost.tokens)} tokens, including subtasks
           </span>
         </Fact>
         <Fact name="Limits">{budgetText(node.budget)}</Fact>
         {threadHref && (
           <Fact name="Thread">
             <Link to={threadHref as "/"} className="inline-flex min-h-6 items-center gap-1 underline decoration-line-2 underline-offset-2 hover:decoration-ink">
-              <ScrollText className="size-3.5" aria-hidden /> Every step of it
+              <ScrollText className="size-3.5" aria-hidden /> All steps
             </Link>
           </Fact>
         )}
@@ -166,24 +167,24 @@ function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team
         </Section>
       )}
       {node.checkpoint && !isFinished(node.status) && (
-        <Section title="Where it stands">
+        <Section title="Last checkpoint">
           <Markdown text={node.checkpoint} />
         </Section>
       )}
       {(node.depends_on.length > 0 || node.children.length > 0 || node.parent_id) && (
-        <Section title="Around it">
-          {node.parent_id && <TaskLinks title="Part of" ids={[node.parent_id]} cards={cards} onOpen={onOpen} />}
+        <Section title="Related tasks">
+          {node.parent_id && <TaskLinks title="Parent task" ids={[node.parent_id]} cards={cards} onOpen={onOpen} />}
           {node.depends_on.length > 0 && (
             <>
-              <TaskLinks title="Needs" ids={node.depends_on} cards={cards} onOpen={onOpen} />
+              <TaskLinks title="Depends on" ids={node.depends_on} cards={cards} onOpen={onOpen} />
               <p className="mt-0.5 text-xs text-ink-3">{UNMET_POLICIES[node.if_unmet]}</p>
             </>
           )}
-          {node.children.length > 0 && <TaskLinks title="Led to" ids={node.children} cards={cards} onOpen={onOpen} />}
+          {node.children.length > 0 && <TaskLinks title="Subtasks" ids={node.children} cards={cards} onOpen={onOpen} />}
         </Section>
       )}
       {Object.keys(node.refs).length > 0 && (
-        <Section title="Given to it">
+        <Section title="Inputs">
           <ul className="space-y-1">
             {Object.entries(node.refs).map(([name, path]) => (
               <li key={name} className="flex items-baseline gap-2">
@@ -212,15 +213,15 @@ function TaskActions({ node }: { node: NodeDetail }) {
       refresh();
       showToast(node.status === "running" ? "The task stops at its next step." : "The task is cancelled.");
     },
-    onError: (error) => showError("The cancellation failed", error),
+    onError: (error) => showError("The task could not be cancelled", error),
   });
   const retry = useMutation({
     mutationFn: () => unwrap(api.POST("/api/nodes/{node}/retry", { params: { path: { node: node.id } } })),
     onSuccess: () => {
       refresh();
-      showToast("The task is tried again, from where it stopped.");
+      showToast("The task starts again where it stopped.");
     },
-    onError: (error) => showError("The retry failed", error),
+    onError: (error) => showError("The task could not be started again", error),
   });
   if (node.status === "failed") {
     return (
@@ -239,12 +240,12 @@ function TaskActions({ node }: { node: NodeDetail }) {
   }
   return (
     <span className="flex w-full flex-wrap items-center gap-2 rounded-md bg-sunken px-3 py-2">
-      <span className="min-w-0 flex-1">End this{node.children.length > 0 ? " and everything below it" : ""}? It cannot be undone.</span>
+      <span className="min-w-0 flex-1">Cancel this task{node.children.length > 0 ? " and its subtasks" : ""}? This cannot be undone.</span>
       <Button size="sm" variant="danger" autoFocus disabled={cancel.isPending} onClick={() => cancel.mutate()}>
-        End it
+        Cancel the task
       </Button>
       <Button size="sm" variant="ghost" onClick={() => setIsConfirming(false)}>
-        Keep it
+        Keep the task
       </Button>
     </span>
   );

@@ -1,8 +1,8 @@
-/** Patch: a board with what events tell of it, before it is read again. */
+/** applyEvents: update the cached board from live events, until it is fetched again. */
 import type { WorkNode } from "@/api/client";
 import type { Event } from "@/live/log";
 
-/** What an event alone says about a task. */
+/** Return the node with the changes that one event carries. */
 export function applyEvent(node: WorkNode, event: Event): WorkNode {
   const at = event.at;
   switch (event.type) {

@@ -1,9 +1,9 @@
 /**
- * Layout: where each task stands on the board.
+ * Layout: the position of each task on the board.
  *
- * A lane for each stage, one for goals, and lanes for tasks outside any stage, always to the right of what
- * they need. Lanes come in the order they were opened and a card never changes its place in its lane: what is
- * new is put at the end. So the board grows and what somebody looks at stays where it is.
+ * Each stage has a lane, the goals have one, and tasks outside any stage stand in task lanes to the right of
+ * their dependencies. Lanes keep the order in which they were created, and a card keeps its place in its lane:
+ * new cards are added at the end. So the board grows without moving the cards that a person looks at.
  */
 export interface LayoutNode {
   id: string;
@@ -20,7 +20,7 @@ export interface Lane {
   id: string;
   title: string;
   kind: "goals" | "stage" | "tasks";
-  /** Which stage it is, from 1; 0 for others. */
+  /** The stage's number, from 1; 0 for a lane that is not a stage. */
   number: number;
   x: number;
   width: number;
@@ -37,25 +37,26 @@ export interface BoardLayout {
   lanes: Lane[];
   positions: Map<string, { x: number; y: number }>;
   edges: Edge[];
-  /** What the next layout keeps: the order in each lane. */
+  /** The node ids of each lane in order. The next layout takes it as `previousOrder`. */
   order: Map<string, string[]>;
 }
 
 export const CARD = { width: 232, height: 110 };
 export const GAP = { x: 20, y: 16, lane: 88 };
 export const PAD = { top: 54, side: 18, bottom: 22 };
-/** Cards above each other before a lane gets another column; twice as many where there are very many. */
+/** The number of cards in a column of a lane. A lane with more than `LONG_LANE` cards has columns of twice this length. */
 export const ROWS_PER_COLUMN = 12;
 const LONG_LANE = 3 * ROWS_PER_COLUMN;
 
 const GOALS = "goals";
 
+/** Return the positions of all nodes. `previousOrder` is the `order` of the previous layout of the same board. */
 export function layoutBoard(nodes: readonly LayoutNode[], stages: readonly LayoutStage[], previousOrder?: ReadonlyMap<string, readonly string[]>): BoardLayout {
   const nodeById = new Map(nodes.map((node) => [node.id, node]));
   const needs = (node: LayoutNode): string[] => node.depends_on.filter((id) => nodeById.has(id));
   const stageById = new Map(stages.map((stage, index) => [stage.id, { name: stage.name, number: index + 1 }]));
 
-  // 1. Which lane, in the order things were made; lanes are only ever added at the end.
+  // 1. Assign each node to a lane, oldest node first. New lanes are added at the end.
   const laneOf = new Map<string, string>();
   const laneIndex = new Map<string, number>();
   const members = new Map<string, LayoutNode[]>();
@@ -81,7 +82,7 @@ export function layoutBoard(nodes: readonly LayoutNode[], stages: readonly Layou
     const parentLane = laneOf.get(parent.id);
     if (parentLane === undefined) return GOALS;
     if (parentLane !== GOALS) {
-      // What a worker split off stands with the work it came from, unless it has to wait for something further on.
+      // A subtask stands in its parent's lane, unless it depends on a node in a lane further right.
       return rightmostNeed <= laneIndex.get(parentLane)! ? parentLane : taskLaneAfter(rightmostNeed);
     }
     return taskLaneAfter(Math.max(rightmostNeed, laneIndex.get(GOALS)!));
@@ -92,7 +93,7 @@ export function layoutBoard(nodes: readonly LayoutNode[], stages: readonly Layou
     return `tasks:${laneIndex.size}`;
   }
 
-  // 2. The order in each lane: what was there stays; what is new goes below, near what it needs.
+  // 2. Order the nodes of each lane: known nodes keep their place, new ones follow, near their dependencies.
   const order = new Map<string, string[]>();
   const rowOf = new Map<string, number>();
   for (const lane of laneIndex.keys()) {
@@ -106,7 +107,7 @@ export function layoutBoard(nodes: readonly LayoutNode[], stages: readonly Layou
     all.forEach((id, row) => rowOf.set(id, row));
   }
 
-  // 3. Places.
+  // 3. Compute the positions.
   const positions = new Map<string, { x: number; y: number }>();
   const lanes: Lane[] = [];
   let x = 0;
@@ -124,7 +125,7 @@ export function layoutBoard(nodes: readonly LayoutNode[], stages: readonly Layou
     lanes.push({
       id: lane,
       kind: lane === GOALS ? "goals" : stage || !lane.startsWith("tasks:") ? "stage" : "tasks",
-      title: lane === GOALS ? "Goals" : (stage?.name ?? (lane.startsWith("tasks:") ? (lanes.some((other) => other.kind === "tasks") ? "Then" : "Tasks") : "Stage")),
+      title: lane === GOALS ? "Goals" : (stage?.name ?? (lane.startsWith("tasks:") ? (lanes.some((other) => other.kind === "tasks") ? "Next tasks" : "Tasks") : "Stage")),
       number: stage?.number ?? 0,
       x,
       width,
@@ -134,12 +135,13 @@ export function layoutBoard(nodes: readonly LayoutNode[], stages: readonly Layou
     x += width + GAP.lane;
   }
 
-  /** Within a stage, what needs something of the same stage stands to the right of it; long stacks are broken. */
+  /** Split a lane into columns: a node stands to the right of its dependencies in the same lane, and long columns are broken. */
   function columnsOf(lane: string, ids: string[]): string[][] {
     const depth = new Map<string, number>();
     const depthOf = (id: string, path: Set<string>): number => {
       const knownDepth = depth.get(id);
       if (knownDepth !== undefined) return knownDepth;
+      // Stop at a node that is already on the path: a cycle in the data must not hang the page.
       if (path.has(id)) return 0;
       path.add(id);
       const laneNeeds = needs(nodeById.get(id)!).filter((other) => laneOf.get(other) === lane);
@@ -162,7 +164,7 @@ export function layoutBoard(nodes: readonly LayoutNode[], stages: readonly Layou
   for (const node of nodes) {
     for (const id of needs(node)) edges.push({ id: `${id}>${node.id}`, source: id, target: node.id, kind: "needs" });
     const parent = node.parent_id;
-    // That tasks and stages come from a goal is what their lanes say; lines for it would only hide the others.
+    // No edges from goals: every task comes from a goal, and those edges would hide the dependencies.
     if (parent && nodeById.has(parent) && laneOf.get(parent) !== GOALS) {
       edges.push({ id: `${parent}:${node.id}`, source: parent, target: node.id, kind: "spawned" });
     }
@@ -170,12 +172,12 @@ export function layoutBoard(nodes: readonly LayoutNode[], stages: readonly Layou
   return { lanes, positions, edges, order };
 }
 
-/** In the order they were made, but never before a parent or something needed. Ids sort by time. */
+/** Return the nodes by creation time. Ids sort by time, so a node comes after its parent and its dependencies. */
 function sortById(nodes: readonly LayoutNode[]): LayoutNode[] {
   return [...nodes].sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0));
 }
 
-/** By the mean place of what each needs; children follow their parent. */
+/** Return the ids of new nodes by the mean row of their dependencies. Children follow their parent. */
 function orderNewNodes(newNodes: LayoutNode[], rowOf: ReadonlyMap<string, number>, needs: (node: LayoutNode) => string[]): string[] {
   const newIds = new Set(newNodes.map((node) => node.id));
   const weight = new Map<string, number>();

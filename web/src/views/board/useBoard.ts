@@ -1,4 +1,4 @@
-/** The board, live: what events tell is shown at once; the whole is read again when that settles. */
+/** useBoard: a team's nodes, kept current. An event changes the cached nodes at once; a short time later the board is fetched again. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect } from "react";
 import { api, unwrap, type WorkNode } from "@/api/client";
@@ -6,7 +6,7 @@ import { onNewEvents } from "@/live";
 import { applyEvents } from "@/views/board/applyEvents";
 
 const NODES_PER_PAGE = 500;
-/** Beyond this a board is no picture any more. */
+/** A board with more nodes than this is truncated: nobody can read such a graph. */
 export const MAX_NODES = 3000;
 const REFETCH_DELAY_MS = 700;
 
@@ -31,7 +31,7 @@ export function useBoard(team: string) {
     let timer: ReturnType<typeof setTimeout> | undefined;
     let isFetching = false;
     let isRefetchDue = false;
-    // A reading is never broken off by the next event: a busy team would keep its board waiting for ever.
+    // An event never cancels a running fetch. If it did, the board of a busy team would never finish loading.
     const refresh = async () => {
       timer = undefined;
       isFetching = true;

@@ -1,4 +1,4 @@
-/** Cost: what a team's work has come to, as a tree and over time. */
+/** Cost: what a team's model calls cost: totals, over time, and by run, agent, purpose or model. */
 import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { ChevronRight, Coins } from "lucide-react";
@@ -90,10 +90,11 @@ function Total({ name, value, note = "" }: { name: string; value: string; note?:
 const EVENTS_PER_PAGE = 500;
 const INITIAL_PAGES = 6;
 
-/** Each call to a model, from the team's events; newest pages first, as far as somebody wants to look back. */
+/** The cost of each model call, from the team's events. Pages are loaded newest first; the first few at once, older ones on demand. */
 function useCallCosts(team: Team) {
   const agents = useQuery(agentsQuery(team.id));
   const head = team.head;
+  // The pages are counted back from this event. If it moved with new events, all pages would be loaded again.
   const first = useRef(head);
   const query = useInfiniteQuery({
     queryKey: ["spent", team.id, first.current],
@@ -106,7 +107,7 @@ function useCallCosts(team: Team) {
     getNextPageParam: (last) => (last.from > 0 ? last.from : undefined),
     staleTime: 30_000,
   });
-  // What has happened since this was opened.
+  // Events that happened after the screen was opened.
   const since = useQuery({
     queryKey: ["spent-since", team.id, first.current, head],
     queryFn: () => unwrap(api.GET("/api/teams/{team}/events", { params: { path: { team: team.id }, query: { after: first.current, limit: EVENTS_PER_PAGE } } })),
@@ -182,7 +183,7 @@ function CostOverTime({ team }: { team: Team }) {
       {body}
       {hasNextPage && (data?.pages.length ?? 0) >= INITIAL_PAGES && (
         <p className="mt-2 flex items-center gap-3 text-xs text-ink-3">
-          This is what happened since event {reached}.
+          Only calls since event {reached} are shown.
           <Button size="sm" disabled={isFetchingNextPage} onClick={() => void fetchNextPage()}>
             {isFetchingNextPage ? "Loading earlier calls…" : "Show earlier calls"}
           </Button>
@@ -221,7 +222,7 @@ function CostTree({ costs, team, highlighted }: { costs: TeamCosts; team: string
       <table className="w-full text-sm">
         <thead className="bg-sunken">
           <tr>
-            <th scope="col" className={HEADER_CELL}>Run and work</th>
+            <th scope="col" className={HEADER_CELL}>Run and task</th>
             <th scope="col" className={cx(HEADER_CELL, "max-md:hidden")}>Agent</th>
             <th scope="col" className={cx(HEADER_CELL, "text-right")}>Calls</th>
             <th scope="col" className={cx(HEADER_CELL, "text-right max-md:hidden")}>Tokens</th>
@@ -242,7 +243,7 @@ function CostTree({ costs, team, highlighted }: { costs: TeamCosts; team: string
                       <button
                         type="button"
                         aria-expanded={hasMore ? isOpen : undefined}
-                        aria-label={isOpen ? `Fold ${node.title}` : `Unfold ${node.title}`}
+                        aria-label={isOpen ? `Collapse ${node.title}` : `Expand ${node.title}`}
                         disabled={!hasMore}
                         onClick={() => toggle(node.node_id)}
                         className={cx("flex size-6 shrink-0 items-center justify-center rounded-xs text-ink-3 hover:bg-hover pointer-coarse:size-10", !hasMore && "invisible")}
@@ -298,14 +299,14 @@ const ShareBar = ({ fraction }: { fraction: number }) => (
   </span>
 );
 
-/** What the work itself cost, apart from what is below it. */
+/** The row of a task's own cost, without its subtasks. */
 function OwnCostRow({ node, depth, total }: { node: NodeCosts; depth: number; total: CostSum }) {
   const lines = node.lines ?? [];
   if (lines.length === 0) return null;
   const ownSum = lines.reduce<CostSum>((all, { sum }) => addSums(all, sum), { calls: 0, lost: 0, input_tokens: 0, output_tokens: 0, cached_tokens: 0, usd: 0, unpriced: 0 });
   return (
     <tr className="border-t border-line text-ink-2">
-      <td style={{ paddingLeft: 36 + Math.min(depth, 8) * 18 }} className="py-1.5">The work itself</td>
+      <td style={{ paddingLeft: 36 + Math.min(depth, 8) * 18 }} className="py-1.5">The task itself</td>
       <td className="max-md:hidden" />
       <CostCells sum={ownSum} share={total.usd > 0 ? ownSum.usd / total.usd : null} />
     </tr>

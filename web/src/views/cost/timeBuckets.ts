@@ -1,4 +1,4 @@
-/** Over time: what model calls cost, in equal slots. */
+/** Time buckets: the cost of model calls in equal intervals of time. */
 export interface CallCost {
   at: number;
   usd: number;
@@ -10,7 +10,7 @@ export interface TimeBucket {
   usd: number;
   tokens: number;
   calls: number;
-  /** By agent, the largest first. */
+  /** The value of each agent, largest first. */
   parts: { agent: string; value: number }[];
 }
 
@@ -18,12 +18,12 @@ const MINUTE_MS = 60_000;
 export const WIDTHS_MS = [MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, 60 * MINUTE_MS, 6 * 60 * MINUTE_MS, 24 * 60 * MINUTE_MS, 7 * 24 * 60 * MINUTE_MS] as const;
 const MAX_BUCKETS = 48;
 
-/** The finest slots of which there are not too many. */
+/** Return the smallest width that needs at most `MAX_BUCKETS` buckets. */
 export function bucketWidthMs(from: number, to: number): number {
   return WIDTHS_MS.find((widthMs) => (to - from) / widthMs <= MAX_BUCKETS) ?? 30 * 24 * 60 * MINUTE_MS;
 }
 
-/** Slots begin on whole hours and days as the reader's clock has them. */
+/** Return the buckets of all calls. They begin at whole hours and days of the browser's time zone. */
 export function timeBuckets(calls: readonly CallCost[], measure: "usd" | "tokens", zoneMinutes = -new Date().getTimezoneOffset()): { widthMs: number; buckets: TimeBucket[] } {
   if (calls.length === 0) return { widthMs: WIDTHS_MS[0], buckets: [] };
   const from = Math.min(...calls.map((call) => call.at));

@@ -1,4 +1,4 @@
-/** Code with its line numbers. */
+/** Code: highlighted source with line numbers. */
 import { memo, useMemo } from "react";
 import { highlightCode } from "@/conversation/highlight";
 

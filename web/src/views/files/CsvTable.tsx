@@ -1,4 +1,4 @@
-/** CsvTable: a CSV file as a table. A module of its own, so that papaparse loads with the first CSV file. */
+/** CsvTable: a CSV file as a table. It is a separate module, so that papaparse is loaded only with the first CSV file. */
 import { memo, useMemo, useState } from "react";
 import { cx } from "@/lib/cx";
 import { plural } from "@/lib/format";

@@ -1,4 +1,4 @@
-/** Files: what a team has in its folder, as a tree with a preview. */
+/** Files: the team's folder as a tree with a preview. */
 import { useQueries, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { ChevronLeft, ChevronRight, Copy, Download, File, FileText, Folder, FolderOpen, Image, Table2 } from "lucide-react";
@@ -17,7 +17,7 @@ import { previewKind, Preview } from "@/views/files/Preview";
 import { type FileContent, fileQuery, rawHref } from "@/views/files/fileQuery";
 import { ancestors, type Entry, moveByKey, baseName, parentFolder, type TreeRow, treeRows } from "@/views/files/tree";
 
-/** Folders whose names say nothing: what people call them stands beside. */
+/** Titles to show instead of folder names: a task's folder is named by its id, so the task's title is shown. */
 type FolderTitles = ReadonlyMap<string, string>;
 
 export default function Files({ team, rest }: ScreenProps) {
@@ -60,16 +60,16 @@ export default function Files({ team, rest }: ScreenProps) {
   );
 }
 
-/** The server tells agents which tool to use; people look at the tree. */
+/** The server's 404 text tells agents which tool to use; people need another hint. */
 const openErrorText = (error: Error): string =>
   error instanceof ApiError && error.status === 404 ? "This file does not exist: it may have been moved or renamed, or is not written yet. Look for it in the tree." : errorMessage(error);
 
 function NoFileSelected() {
   return (
-    <EmptyState icon={<FileText />} title="Pick a file to read it">
+    <EmptyState icon={<FileText />} title="Select a file to read it">
       <p>
-        <code>memory</code> is what the team noted, <code>agents</code> is what each of them keeps, and <code>nodes</code> has a folder for every piece
-        of work: what was asked, its scratch files and what it published.
+        <code>memory</code> holds the team's notes, <code>agents</code> each agent's own files, and <code>nodes</code> one folder for each task: the
+        request, its scratch files and its published result.
       </p>
     </EmptyState>
   );
@@ -86,7 +86,7 @@ function PathBar({ team, path, file, titles, isPhone }: { team: string; path: st
           <ChevronLeft className="size-4" />
         </Link>
       )}
-      <ol aria-label="Where it is" className="flex min-w-0 flex-1 items-center gap-1 text-sm">
+      <ol aria-label="Path" className="flex min-w-0 flex-1 items-center gap-1 text-sm">
         {folders.map((folder) => (
           <li key={folder} className="flex min-w-0 shrink items-center gap-1 max-md:hidden">
             <Link to={screenHref(team, "files", folder) as "/"} title={folder} className="truncate text-ink-2 hover:underline">
@@ -119,7 +119,7 @@ function PathBar({ team, path, file, titles, isPhone }: { team: string; path: st
 function Tree({ team, path, titles }: { team: string; path: string; titles: FolderTitles }) {
   const navigate = useNavigate();
   const [open, setOpen] = useState<ReadonlySet<string>>(() => new Set([...ancestors(path), path]));
-  // Wherever one comes from, the way to what is shown stands open.
+  // Expand the folders above the shown file, also when a link from another screen led to it.
   useEffect(() => setOpen((now) => new Set([...now, ...ancestors(path)])), [path]);
   const folders = useMemo(() => ["", ...[...open].filter((folder) => folder !== "")], [open]);
   const loaded = useQueries({

@@ -1,4 +1,4 @@
-/** Preview: a file as people want to read it. What agents wrote is never run, and never HTML. */
+/** Preview: a file as Markdown, table, JSON tree, image or source. Agents wrote the files, so nothing in them is executed or inserted as HTML. */
 import { Download, FileQuestion } from "lucide-react";
 import { lazy, type ReactNode, Suspense, useMemo, useState } from "react";
 import { fileSize } from "@/lib/format";
@@ -30,7 +30,7 @@ export function Preview({ file, href }: { file: Exclude<FileContent, { kind: "fo
     return (
       <EmptyState
         icon={<FileQuestion />}
-        title="This is not text"
+        title="This file is not text"
         action={
           <a href={href} download={baseName(file.path)} className="inline-flex h-8 items-center gap-1.5 rounded-sm border border-line-2 bg-surface px-3 text-sm font-medium hover:bg-hover">
             <Download className="size-4" /> Download
@@ -110,7 +110,7 @@ function JsonPreview({ text, fallback }: { text: string; fallback: ReactNode }) 
   if (!("ok" in value)) {
     return (
       <>
-        <p className="mx-4 mt-3 rounded-sm bg-wait-bg px-3 py-2 text-sm text-wait">This is not valid JSON ({value.problem}), so it is shown as it is.</p>
+        <p className="mx-4 mt-3 rounded-sm bg-wait-bg px-3 py-2 text-sm text-wait">This is not valid JSON ({value.problem}), so its source is shown.</p>
         {fallback}
       </>
     );

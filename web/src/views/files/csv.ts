@@ -1,9 +1,9 @@
 /** CSV: the rows of a CSV file, as papaparse reads them. */
 import Papa from "papaparse";
 
-/** Return at most `most` rows. Without a separator, papaparse guesses it from the first rows. */
+/** Return at most `limit` rows. Without a separator, papaparse guesses it from the first rows. */
 export function parseCsv(text: string, separator?: string, limit = Infinity): { rows: string[][]; hasMore: boolean } {
-  // papaparse expects one kind of line end in a file; files that several programs appended to have more.
+  // papaparse expects one kind of line ending per file. Files that several programs append to may have more.
   const source = text.replace(/^\ufeff/, "").replace(/\r\n?/g, "\n");
   const { data, meta } = Papa.parse<string[]>(source, {
     delimiter: separator ?? "",

@@ -1,10 +1,10 @@
-/** Open: a path of a team's folder, as what it is. */
+/** fileQuery: fetch a path of the team's folder as folder, text, image or binary. */
 import { queryOptions } from "@tanstack/react-query";
 import { ApiError, toApiError } from "@/api/client";
 import { queryKeys } from "@/api/queries";
 import type { Entry } from "@/views/files/tree";
 
-/** The server hands out this much at a time. */
+/** The server sends at most this much of a file. */
 export const MAX_BYTES = 8 * 2 ** 20;
 
 export type FileContent =
@@ -16,10 +16,10 @@ export type FileContent =
 export const rawHref = (team: string, path: string): string =>
   `/api/teams/${encodeURIComponent(team)}/files${path ? `/${path.split("/").map(encodeURIComponent).join("/")}` : ""}`;
 
-/** Text has no zero bytes, and is what it says it is. */
+/** Return the bytes as text, or null if they are not text: they contain zero bytes or too many invalid characters. */
 export function decodeText(bytes: Uint8Array): string | null {
   if (bytes.subarray(0, 8000).includes(0)) return null;
-  // The end may lie in the middle of a character.
+  // The server may have cut the file inside a multi-byte character.
   const end = bytes.length === MAX_BYTES ? bytes.length - 4 : bytes.length;
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes.subarray(0, end));
@@ -41,6 +41,7 @@ async function fetchPath(team: string, path: string): Promise<FileContent> {
   if (!response.ok) throw toApiError(response.status, await response.json().catch(() => null));
   const type = response.headers.get("content-type") ?? "";
   if (type.startsWith("application/json")) return { kind: "folder", path, entries: ((await response.json()) as { entries: Entry[] }).entries };
+  // An <img> element loads the image by URL: SVG scripts do not run there. The ETag makes the URL change with the file.
   if (type.startsWith("image/")) return { kind: "image", path, url: `${url}?v=${encodeURIComponent(response.headers.get("etag") ?? Date.now())}` };
   const bytes = new Uint8Array(await response.arrayBuffer());
   const text = decodeText(bytes);

@@ -1,4 +1,4 @@
-/** Tree: the rows a folder tree shows, from the listings that are loaded and the folders that are open. */
+/** Tree: the visible rows of a folder tree, and how the keyboard moves in it. */
 import type { Schemas } from "@/api/client";
 
 export type Entry = Schemas["FileView"];
@@ -8,7 +8,7 @@ export interface TreeRow {
   depth: number;
   isFolder: boolean;
   isOpen: boolean;
-  /** Its place among its siblings, from 1, and how many they are. */
+  /** The position among the siblings, from 1, and the number of siblings: for `aria-posinset` and `aria-setsize`. */
   position: number;
   setSize: number;
 }
@@ -16,7 +16,7 @@ export interface TreeRow {
 export const baseName = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
 export const parentFolder = (path: string): string => (path.includes("/") ? path.slice(0, path.lastIndexOf("/")) : "");
 
-/** Every folder above a path, the outermost first. */
+/** Return the folders above a path, outermost first. */
 export function ancestors(path: string): string[] {
   const parts = path.split("/").filter(Boolean);
   return parts.slice(0, -1).map((_, index) => parts.slice(0, index + 1).join("/"));
@@ -26,6 +26,7 @@ const collator = new Intl.Collator("en", { numeric: true, sensitivity: "base" })
 const byName = (a: Entry, b: Entry): number =>
   Number(b.kind === "folder") - Number(a.kind === "folder") || collator.compare(baseName(a.path), baseName(b.path));
 
+/** Return the visible rows: the loaded entries of `folder`, with those of open folders below them. Folders come first. */
 export function treeRows(listings: ReadonlyMap<string, readonly Entry[]>, open: ReadonlySet<string>, folder = "", depth = 0): TreeRow[] {
   const entries = [...(listings.get(folder) ?? [])].sort(byName);
   return entries.flatMap((entry, index) => {
@@ -36,7 +37,7 @@ export function treeRows(listings: ReadonlyMap<string, readonly Entry[]>, open: 
   });
 }
 
-/** What a key does in a tree: the row to go to, or the folder to open or close. */
+/** The effect of a key: the row to focus, or the folder to open or close. The keys follow the ARIA tree pattern. */
 export type TreeMove = { to: number } | { toggle: string } | null;
 export function moveByKey(rows: readonly TreeRow[], index: number, key: string): TreeMove {
   const row = rows[index];

@@ -1,4 +1,4 @@
-/** Tell an agent something about yourself, or teach it something for its work. */
+/** AddKnowledge: the dialog that gives an agent a memory about the person, or an insight for its work. */
 import { useMutation } from "@tanstack/react-query";
 import { type FormEvent, useId, useState } from "react";
 import { type Agent, api, errorMessage, type Schemas, unwrap } from "@/api/client";
@@ -48,7 +48,7 @@ export function AddKnowledge({ kind, people, agentFilter, onClose }: { kind: "in
       <form onSubmit={submit} className="space-y-4">
         <div>
           <label htmlFor={`${id}a`} className="mb-1 block text-sm font-medium">
-            Whom
+            Agent
           </label>
           <select id={`${id}a`} value={agent} onChange={(event) => setAgent(event.target.value)} className="h-9 w-full rounded-sm border border-control bg-surface px-2 text-sm pointer-coarse:h-11">
             {people.map((one) => (
@@ -61,7 +61,7 @@ export function AddKnowledge({ kind, people, agentFilter, onClose }: { kind: "in
         {kind === "insight" && <Pills label="What kind" value={type} onChange={setType} options={TYPES} />}
         <div>
           <label htmlFor={`${id}c`} className="mb-1 block text-sm font-medium">
-            What
+            Text
           </label>
           <Textarea id={`${id}c`} aria-describedby={`${id}h`} rows={4} autoFocus value={content} onChange={(event) => setContent(event.target.value)} />
           <p id={`${id}h`} className="mt-1 text-xs text-ink-3">

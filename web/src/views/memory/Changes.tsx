@@ -1,4 +1,4 @@
-/** Changes: how what agents know came about, newest first, each with the way back. */
+/** Changes: the history of agents' knowledge, newest first, with an Undo for each change. */
 import { useQueries } from "@tanstack/react-query";
 import { History, Undo2 } from "lucide-react";
 import { useMemo, useState } from "react";
@@ -10,11 +10,11 @@ import { type Change, undoChange, authorName } from "@/views/memory/knowledge";
 
 const VERB_TEXT: Record<Change["verb"], string> = {
   learned: "learned",
-  merged: "joined what says the same",
-  removed: "took back",
+  merged: "merged duplicates",
+  removed: "removed",
   confirmed: "confirmed",
   rejected: "rejected",
-  expired: "let go what is no longer valid",
+  expired: "removed what is no longer valid",
   maintained: "tidied up",
 };
 
@@ -26,7 +26,7 @@ export function Changes({ people, agentFilter, held }: { people: Agent[]; agentF
     ]),
     combine: (all) => ({ rows: all.flatMap((one) => one.data ?? []), isPending: agents.length === 0 || all.some((one) => one.isPending), error: all.find((one) => one.error)?.error ?? null }),
   });
-  // What is known now gives words to the ids that a change names.
+  // A change names items by id. The current items supply their texts.
   const known = useQueries({
     queries: agents.flatMap((agent) => [
       { queryKey: queryKeys.insights(agent.id) as readonly string[], queryFn: () => unwrap(api.GET("/api/agents/{agent}/insights", { params: { path: { agent: agent.id }, query: { limit: 500 } } })) as Promise<{ id: string; content: string }[]> },
@@ -42,7 +42,7 @@ export function Changes({ people, agentFilter, held }: { people: Agent[]; agentF
   return (
     <div className="scroll min-h-0 flex-1" tabIndex={-1}>
       {changes.isPending && rows.length === 0 ? (
-        <Loading label="Reflection" />
+        <Loading label="Loading the changes" />
       ) : changes.error && rows.length === 0 ? (
         <ErrorPanel title="The changes could not be loaded" detail={errorMessage(changes.error)} />
       ) : rows.length === 0 ? (

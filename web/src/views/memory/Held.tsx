@@ -1,4 +1,4 @@
-/** Held: what was learned from words nobody vouches for. It counts only if the person says so. */
+/** Held: knowledge from sources that nobody on the team vouches for. It is in no prompt until the person confirms it. */
 import { useMutation, type UseQueryResult } from "@tanstack/react-query";
 import { Check, ShieldQuestion, X } from "lucide-react";
 import { type Agent, api, errorMessage, type Schemas, type Team, unwrap } from "@/api/client";
@@ -14,9 +14,9 @@ export function Held({ team, people, query }: { team: Team; people: Agent[]; que
   return (
     <div className="scroll min-h-0 flex-1" tabIndex={-1}>
       {query.isPending ? (
-        <Loading label="Looking what waits for your word" />
+        <Loading label="Loading the items to confirm" />
       ) : query.isError && !query.data ? (
-        <ErrorPanel title="This could not be loaded" detail={errorMessage(query.error)} onRetry={() => void query.refetch()} />
+        <ErrorPanel title="The items to confirm could not be loaded" detail={errorMessage(query.error)} onRetry={() => void query.refetch()} />
       ) : !query.data || query.data.length === 0 ? (
         <EmptyState icon={<ShieldQuestion />} title="Nothing to confirm">
           What agents learn from web pages, mails and files of strangers is held here first. It is in nobody's mind until you confirm it.
@@ -47,7 +47,7 @@ function Item({ item, team, agent }: { item: HeldItem; team: Team; agent: Agent 
       invalidateKnowledge();
       showToast(isTrue ? "It counts from now on." : "It will never count.");
     },
-    onError: (error) => showError("That did not work", error),
+    onError: (error) => showError("Your decision could not be saved", error),
   });
   return (
     <li className="py-3.5">

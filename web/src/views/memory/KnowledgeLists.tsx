@@ -1,4 +1,4 @@
-/** Known: insights and memories, each with its source, and how to take it back. */
+/** KnowledgeLists: the tabs of insights and of memories, each item with its source and a remove button. */
 import { useMutation, useQueries } from "@tanstack/react-query";
 import { Lightbulb, Search, Trash2, UserRound } from "lucide-react";
 import { type ReactNode, useState } from "react";
@@ -65,7 +65,7 @@ export function Memories({ team, people, agentFilter }: Props) {
       filters={<SearchBox value={text} onChange={setText} plural="memories" />}
       empty={
         <EmptyState icon={<UserRound />} title="Nothing about you yet">
-          What you tell an agent about yourself and how you like things is kept here, and used when it talks to you. Nothing of it is shown to agents at
+          What you tell an agent about yourself and how you like things is kept here, and used when it talks to you. It is not used for
           other work.
         </EmptyState>
       }
@@ -106,7 +106,7 @@ function SearchBox({ value, onChange, plural }: { value: string; onChange: (valu
   return (
     <div className="relative ml-auto w-60 max-md:ml-0 max-md:w-full">
       <Search className="absolute top-1/2 left-2.5 size-4 -translate-y-1/2 text-ink-3" aria-hidden />
-      <Input type="search" aria-label={`Find ${plural}`} placeholder="Find by its words" value={value} onChange={(event) => onChange(event.target.value)} className="h-8 pl-8" />
+      <Input type="search" aria-label={`Find ${plural}`} placeholder="Find by text" value={value} onChange={(event) => onChange(event.target.value)} className="h-8 pl-8" />
     </div>
   );
 }
@@ -115,7 +115,7 @@ function ListFrame({ query, plural, filters, empty, count, children }: { query: 
   return (
     <div className="scroll min-h-0 flex-1" tabIndex={-1}>
       {query.isPending && query.rows.length === 0 ? (
-        <Loading label={`Reading the ${plural}`} />
+        <Loading label={`Loading the ${plural}`} />
       ) : query.error && query.rows.length === 0 ? (
         <ErrorPanel title={`The ${plural} could not be loaded`} detail={errorMessage(query.error)} onRetry={query.refetch} />
       ) : query.rows.length === 0 ? (
@@ -145,7 +145,7 @@ function KnowledgeItem({ item, team, people, kind, chip, note = "", all }: { ite
       invalidateKnowledge();
       showRemoved(item.agent_id, item.id, kind === "insight" ? "The insight was removed." : "The memory was removed.");
     },
-    onError: (error) => showError("The removal failed", error),
+    onError: (error) => showError(kind === "insight" ? "The insight could not be removed" : "The memory could not be removed", error),
   });
   return (
     <li className="flex gap-3 py-3">
@@ -166,10 +166,10 @@ function KnowledgeItem({ item, team, people, kind, chip, note = "", all }: { ite
           ))}
         </p>
         {item.contradicts && (
-          <p className="mt-1.5 rounded-sm bg-wait-bg px-2 py-1 text-xs text-wait">Cannot be true together with: {contradicted?.content ?? "something it knew before"}</p>
+          <p className="mt-1.5 rounded-sm bg-wait-bg px-2 py-1 text-xs text-wait">Contradicts: {contradicted?.content ?? "an item that is no longer there"}</p>
         )}
       </div>
-      <IconButton label={kind === "insight" ? "Take it back" : "Forget it"} disabled={remove.isPending} onClick={() => remove.mutate()}>
+      <IconButton label={kind === "insight" ? "Remove this insight" : "Remove this memory"} disabled={remove.isPending} onClick={() => remove.mutate()}>
         <Trash2 className="size-4" />
       </IconButton>
     </li>

@@ -1,4 +1,4 @@
-/** Memory: what a team keeps: its notes, what each agent learned for its work, and what it knows of you. */
+/** Memory: a team's notes, its agents' insights and memories, items to confirm, and the history of changes. */
 import { useQuery } from "@tanstack/react-query";
 import { Plus } from "lucide-react";
 import { useState } from "react";

@@ -1,4 +1,4 @@
-/** Notes: files the team and its members write for their later selves. */
+/** Notes: the files that the team and its agents write and read again before they work. */
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { BookOpen, ChevronLeft, FolderOpen, Search } from "lucide-react";
@@ -44,7 +44,7 @@ async function listNotes(team: string): Promise<Group[]> {
     found.push(...listings);
     level = listings.flatMap(({ entries }) => entries.filter((entry) => entry.kind === "folder").map((entry) => entry.path));
   }
-  // What the team shares stands before what each keeps.
+  // The team's notes come before those of single agents.
   found.sort((a, b) => (isShared(b) ? 1 : 0) - (isShared(a) ? 1 : 0) || (a.folder < b.folder ? -1 : 1));
   for (const { folder, entries } of found) {
     const files = entries.filter((entry) => entry.kind === "file").sort((a, b) => (a.modified < b.modified ? 1 : -1));
@@ -58,7 +58,7 @@ const isShared = ({ folder }: { folder: string }): boolean => folder.startsWith(
 function titleOf(folder: string): string {
   if (folder === "memory") return "Notes";
   const [top, ...below] = folder.split("/");
-  return `${capitalize(below[0] ?? "")}${below.length > 1 ? ` / ${below.slice(1).join(" / ")}` : ""}${top === "agents" ? "'s own" : ""}`;
+  return `${capitalize(below[0] ?? "")}${below.length > 1 ? ` / ${below.slice(1).join(" / ")}` : ""}${top === "agents" ? "'s files" : ""}`;
 }
 
 export function Notes({ team, path }: { team: Team; path: string }) {
@@ -125,22 +125,22 @@ export function Notes({ team, path }: { team: Team; path: string }) {
               )}
               <span className="min-w-0 flex-1 truncate text-ink-2">{path}</span>
               <Link to={screenHref(team.id, "files", path) as "/"} className="flex min-h-6 items-center gap-1 text-xs text-ink-2 hover:underline">
-                <FolderOpen className="size-3.5" aria-hidden /> In the files
+                <FolderOpen className="size-3.5" aria-hidden /> Show in files
               </Link>
             </div>
           )}
           <div className="scroll min-h-0 flex-1" tabIndex={-1}>
             {!path ? (
               <EmptyState icon={<BookOpen />} title="What the team remembers">
-                Notes are plain files: the team's soul, goal and plan, what it noted on the way, and each member's notebook. Agents read them before they
-                work. Pick one to read it.
+                Notes are plain files: the team's soul, goal and plan, its notes, and each agent's notebook. Agents read them before they
+                work. Select one to read it.
               </EmptyState>
             ) : file.isPending ? (
               <Loading label="Opening the note" />
             ) : file.isError ? (
               <ErrorPanel title="The note could not be opened" detail={errorMessage(file.error)} onRetry={() => void file.refetch()} />
             ) : file.data.kind === "folder" ? (
-              <EmptyState title="This is a folder">Pick a note from the list.</EmptyState>
+              <EmptyState title="This is a folder">Select a note in the list.</EmptyState>
             ) : (
               <Preview file={file.data} href={rawHref(team.id, path)} />
             )}

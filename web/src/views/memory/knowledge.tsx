@@ -1,4 +1,4 @@
-/** Parts of what is known: who said it, where it comes from, and how to take it back. */
+/** Knowledge: what the memory tabs share: author, source, cache invalidation and undo. */
 import { Link } from "@tanstack/react-router";
 import { type Agent, api, type Schemas, unwrap } from "@/api/client";
 import { queryClient } from "@/api/queries";
@@ -16,7 +16,7 @@ export function authorName(author: string, people: readonly Agent[]): string {
   return found ? capitalize(found.name) : author;
 }
 
-/** Threads can be looked into; messages stand in the inbox; everything else is named. */
+/** The source of an item: a link to its thread, a note for a message, or the id itself. */
 export function SourceLink({ team, id }: { team: string; id: string }) {
   const linkStyle = "inline-flex min-h-6 items-center underline decoration-line-2 underline-offset-2 hover:decoration-ink";
   const threadHref = /^t_/.test(id) ? screenHref(team, "threads", id) : null;
@@ -45,7 +45,7 @@ export async function undoChange(change: string): Promise<void> {
   }
 }
 
-/** The newest change that touched something, for an Undo beside it. */
+/** Return the newest change of an item that is not undone, for the Undo in its toast. */
 export async function lastChange(agent: string, id: string): Promise<string | null> {
   const changes = await unwrap(api.GET("/api/agents/{agent}/changes", { params: { path: { agent }, query: { limit: 500 } } }));
   return changes.findLast((change) => !change.undone_at && change.touched.some((one) => one.id === id))?.id ?? null;

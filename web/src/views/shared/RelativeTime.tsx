@@ -1,4 +1,4 @@
-/** Time: moments as people say them, with the exact one behind. */
+/** RelativeTime: a time as "5 minutes ago", with the exact time in the tooltip. */
 import { useEffect, useState } from "react";
 import { fullTime } from "@/lib/format";
 
@@ -9,7 +9,7 @@ const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [
 ];
 const formatter = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "long" });
 
-/** "in 5 minutes", "yesterday". */
+/** Return a time relative to `now`: "in 5 minutes", "yesterday". */
 export function relativeTime(at: string, now: number): string {
   const differenceMs = Date.parse(at) - now;
   for (const [unit, ms] of UNITS) {
@@ -18,7 +18,7 @@ export function relativeTime(at: string, now: number): string {
   return Math.abs(differenceMs) < 5_000 ? "now" : formatter.format(Math.round(differenceMs / 1000), "second");
 }
 
-/** The clock, for what shows how long something takes. */
+/** Return the current time, updated every `intervalMs`. A hidden page does not update. */
 export function useNow(intervalMs = 1000, isRunning = true): number {
   const [now, setNow] = useState(Date.now);
   useEffect(() => {

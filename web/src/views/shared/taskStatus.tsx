@@ -1,4 +1,4 @@
-/** Work: how a task looks in any list: its state in words, shape and tone. */
+/** Task status: its label, icon and tone, which all lists of tasks share. */
 import { Ban, Check, CircleAlert, CircleDashed, CircleDot, Hourglass, LoaderCircle, type LucideIcon, MessageCircleQuestion } from "lucide-react";
 import type { Schemas, WorkNode } from "@/api/client";
 import { cx } from "@/lib/cx";
@@ -6,6 +6,7 @@ import { duration } from "@/lib/format";
 import { Chip, type Tone } from "@/ui";
 
 export type NodeStatus = Schemas["NodeStatus"];
+/** A node's status, with one more value: a waiting node that asked the person something. */
 export type DisplayStatus = NodeStatus | "asks";
 
 interface StatusStyle {
@@ -24,7 +25,7 @@ export const STATUS_STYLES: Record<DisplayStatus, StatusStyle> = {
   cancelled: { label: "Cancelled", tone: "plain", icon: Ban },
 };
 
-/** The three kinds of thread an agent has. */
+/** Labels of an agent's three lanes. */
 export const LANE_LABELS: Record<Schemas["ThreadView"]["kind"], string> = { work: "Work", reply: "Reply", reflection: "Reflection" };
 
 const FINISHED = new Set<NodeStatus>(["completed", "failed", "cancelled"]);
@@ -40,7 +41,7 @@ export function StatusChip({ status, className }: { status: DisplayStatus; class
   );
 }
 
-/** How long it took, or has been going on. */
+/** Return the duration of a task: until its end, or until now while it is open. */
 export function elapsed(node: Pick<WorkNode, "started_at" | "ended_at">, now: number): string {
   if (!node.started_at) return "";
   const end = node.ended_at ? Date.parse(node.ended_at) : now;
@@ -52,14 +53,14 @@ const STOP_REASONS: Partial<Record<NonNullable<WorkNode["stop_reason"]>, string>
   nothing_to_do: "Found nothing to do",
   turns_spent: "Used up its turns",
   tokens_spent: "Used up its tokens",
-  money_spent: "Used up its money",
+  money_spent: "Used up its budget",
   calls_spent: "Used up its model calls",
   time_spent: "Used up its time",
   looping: "Repeated itself without progress",
   silent: "Stopped answering",
-  unmet: "Something it needed did not succeed",
-  skipped: "Left out: something it needed did not succeed",
+  unmet: "A task it depends on did not succeed",
+  skipped: "Skipped: a task it depends on did not succeed",
   no_result: "Ended without a result",
-  broken: "Stopped by a fault in agiraph itself",
+  broken: "Stopped by an error in agiraph itself",
 };
 export const stopReasonText = (reason: WorkNode["stop_reason"]): string => (reason ? (STOP_REASONS[reason] ?? "") : "");

@@ -1,4 +1,4 @@
-/** A word about what was just done, with the way back if there is one. */
+/** Toasts of the team screens: a result with an optional Undo, and an error. */
 import { toast } from "sonner";
 import { errorMessage } from "@/api/client";
 import { Button } from "@/ui";

@@ -1,7 +1,8 @@
 import { useSyncExternalStore } from "react";
 
-/** Whether the window is narrower than this. */
+/** Return whether the window is narrower than `width` pixels. */
 export function useNarrow(width: number): boolean {
+  // CSS breakpoints are `min-width: N`; the fraction keeps this query from matching at exactly N.
   const query = `(max-width: ${width - 0.02}px)`;
   return useSyncExternalStore(
     (onChange) => {

@@ -1,4 +1,4 @@
-/** Place: what stands after the question mark of an address, and how to change it. */
+/** useSearchParams: the query parameters of the current URL, and a setter that keeps the other parameters. */
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback } from "react";
 

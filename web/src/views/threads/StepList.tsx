@@ -1,4 +1,4 @@
-/** Steps of a thread, as rows: only those in sight are drawn, and what was unfolded stays so. */
+/** StepList: a virtualized list of a thread's steps. Expanded steps stay expanded while they are scrolled away. */
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { Bot, ChevronRight, CircleAlert, MessageSquare, Settings2, Wrench } from "lucide-react";
 import { createContext, memo, type ReactNode, type Ref, useCallback, useContext, useImperativeHandle, useRef, useState } from "react";
@@ -8,7 +8,7 @@ import { Literal } from "@/conversation/Literal";
 import { Markdown } from "@/conversation/Markdown";
 import type { ModelStep, Step, ToolStep, TextStep } from "@/views/threads/steps";
 
-/** Keys of what is unfolded; a row that comes back into sight looks as it was left. */
+/** Keys of the expanded steps. They are kept outside the rows because the virtualizer unmounts rows that scroll away. */
 const ExpandedKeys = createContext(new Set<string>());
 function useExpanded(key: string): [boolean, (open: boolean) => void] {
   const all = useContext(ExpandedKeys);
@@ -24,13 +24,14 @@ function useExpanded(key: string): [boolean, (open: boolean) => void] {
 }
 
 export interface StepListHandle {
-  /** Bring a step, or a call of one, into sight, unfolded. */
+  /** Scroll to a step or to one of its tool calls, and expand it. */
   reveal: (key: string) => void;
 }
 
 export function StepList({ all, now, handle, children }: { all: Step[]; now: number; handle: Ref<StepListHandle>; children: ReactNode }) {
   const scroller = useRef<HTMLDivElement>(null);
   const [expandedKeys] = useState(() => new Set<string>());
+  // The virtualizer computes the positions of all rows again when this function changes, so it must be stable.
   const stepKey = useCallback((at: number) => all[at]!.key, [all]);
   const virtualizer = useVirtualizer({
     count: all.length,
@@ -48,7 +49,7 @@ export function StepList({ all, now, handle, children }: { all: Step[]; now: num
       if (at < 0) return;
       expandedKeys.add(key);
       virtualizer.scrollToIndex(at, { align: "center" });
-      // It is drawn in the next picture, and measured in the one after.
+      // The virtualizer renders the row in the next frame and measures it in the frame after. Only then can the row be focused.
       requestAnimationFrame(() =>
         requestAnimationFrame(() => {
           const found = scroller.current?.querySelector<HTMLElement>(`[data-step="${CSS.escape(key)}"]`);
@@ -77,7 +78,7 @@ export function StepList({ all, now, handle, children }: { all: Step[]; now: num
   );
 }
 
-/** Whether a call of it has no answer yet: then its time goes on. */
+/** Whether a call of the step has no result yet. Its duration then grows with the clock. */
 const hasOpenCall = (step: ModelStep): boolean => step.calls.some((call) => call.endedAt === null);
 
 const LONG_CHARACTERS = 420;
@@ -111,7 +112,7 @@ const ModelStepItem = memo(function ModelStepItem({ step, now }: { step: ModelSt
             ))}
           </div>
         )}
-        {!step.text.trim() && step.calls.length === 0 && <p className="text-ink-3">Said nothing.</p>}
+        {!step.text.trim() && step.calls.length === 0 && <p className="text-ink-3">No text.</p>}
       </StepFrame>
     </div>
   );
@@ -133,12 +134,12 @@ function ToolCallItem({ call, now }: { call: ToolStep; now: number }) {
             <CircleAlert className="size-3.5" aria-hidden /> Failed
           </span>
         )}
-        <span className="tabular shrink-0 text-xs text-ink-3">{call.endedAt === null ? "no answer yet" : duration(elapsedMs)}</span>
+        <span className="tabular shrink-0 text-xs text-ink-3">{call.endedAt === null ? "no result yet" : duration(elapsedMs)}</span>
       </summary>
       {isOpen && (
         <div className="space-y-2 border-t border-line p-2.5">
           <LabelledText title="Arguments" text={JSON.stringify(call.arguments, null, 2)} />
-          {call.endedAt !== null && <LabelledText title={call.failed ? "Failed" : "Result"} text={call.text || "Nothing."} />}
+          {call.endedAt !== null && <LabelledText title={call.failed ? "Failed" : "Result"} text={call.text || "No output."} />}
         </div>
       )}
     </details>

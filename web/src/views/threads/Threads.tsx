@@ -1,4 +1,4 @@
-/** Threads: behind the curtain. Every call to a model and every tool, one after the other. */
+/** Threads: every model call and tool call of each agent, in order. */
 import { useQueries, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { ChevronLeft, ScrollText } from "lucide-react";
@@ -21,7 +21,7 @@ import { type Bar, timelineBars, type ModelStep, type Step, toSteps, type Turn }
 type Thread = Schemas["ThreadView"];
 const TURNS_PER_PAGE = 500;
 
-/** All threads of an agent; the API gives them oldest first, by pages. */
+/** Fetch all threads of an agent, oldest first, page by page. */
 async function fetchThreads(agent: string): Promise<Thread[]> {
   const found: Thread[] = [];
   for (;;) {
@@ -31,13 +31,13 @@ async function fetchThreads(agent: string): Promise<Thread[]> {
   }
 }
 
-/** A turn never changes: what is known stays, and only what follows is read. */
+/** Return all turns of a thread. A turn never changes, so only turns after the cached ones are fetched. */
 async function fetchTurns(thread: string): Promise<Turn[]> {
   const found = [...(queryClient.getQueryData<Turn[]>(queryKeys.thread(thread)) ?? [])];
   for (;;) {
     const page: Turn[] = await unwrap(api.GET("/api/threads/{thread}", { params: { path: { thread }, query: { after: found.at(-1)?.seq ?? 0, limit: TURNS_PER_PAGE } } }));
     found.push(...page);
-    // Some entries are the journal's own and left out, so a page may be short and not the last.
+    // The server leaves out internal journal entries, so a short page is not always the last one. An empty page is.
     if (page.length === 0) return found;
   }
 }
@@ -66,7 +66,7 @@ export default function Threads({ team, rest }: ScreenProps) {
 
   return (
     <>
-      <Header lead={<SidebarButton />} title="Threads" subtitle={`${team.name} · what agents were told, said and did, word for word`} />
+      <Header lead={<SidebarButton />} title="Threads" subtitle={`${team.name} · every prompt, answer and tool call of the agents`} />
       <div className="flex min-h-0 flex-1">
         {(!isPhone || !id) && (
           <nav aria-label="Threads" className={cx("flex shrink-0 flex-col", isPhone ? "w-full" : "w-[320px] border-r border-line bg-rail")}>
@@ -138,7 +138,7 @@ export default function Threads({ team, rest }: ScreenProps) {
               <ThreadPage key={id} id={id} thread={current} title={current ? titleOf(current) : "Thread"} agent={byId.get(current?.agent_id ?? "")?.agent} team={team.id} isPhone={isPhone} />
             ) : (
               <EmptyState icon={<ScrollText />} title="Select a thread to see every step">
-                You see what the model was told, what it said, which tools it called with what, how long each step took and what it cost.
+                You see each prompt, each answer of the model, each tool call with its arguments and result, and the time and cost of every step.
               </EmptyState>
             )}
           </section>
@@ -211,7 +211,7 @@ function Timeline({ all, now, onPick }: { all: Step[]; now: number; onPick: (key
   const shownBars = drawn.slice(-MAX_BARS);
   if (drawn.length === 0) return null;
   return (
-    <figure className="shrink-0 border-b border-line bg-canvas px-4 py-2.5 max-md:px-3" aria-label="Time line">
+    <figure className="shrink-0 border-b border-line bg-canvas px-4 py-2.5 max-md:px-3" aria-label="Timeline">
       <Track name="Model" bars={shownBars.filter((bar) => bar.kind === "model")} onPick={onPick} />
       <Track name="Tools" bars={shownBars.filter((bar) => bar.kind === "tool")} onPick={onPick} />
       <figcaption className="tabular mt-0.5 pl-[52px] text-xs text-ink-3">
@@ -223,7 +223,7 @@ function Timeline({ all, now, onPick }: { all: Step[]; now: number; onPick: (key
 }
 
 const VIEWBOX_WIDTH = 1000;
-/** One drawing for many bars: as elements of their own they cost every picture of the page several milliseconds. */
+/** One row of the timeline, as three SVG paths. One element for each bar would cost several milliseconds in every frame. */
 function Track({ name, bars, onPick }: { name: string; bars: Bar[]; onPick: (key: string) => void }) {
   const barGroups = [
     ["text-fail-dot", bars.filter((bar) => bar.failed)],
@@ -252,7 +252,7 @@ function Track({ name, bars, onPick }: { name: string; bars: Bar[]; onPick: (key
         <svg className="size-full" viewBox={`0 0 ${VIEWBOX_WIDTH} 24`} preserveAspectRatio="none" onMouseMove={updateTooltip} onClick={pickBar}>
           <path d={`M0 12H${VIEWBOX_WIDTH}`} className="stroke-line" vectorEffect="non-scaling-stroke" />
           {barGroups.map(([style, group]) => (
-            // The stroke keeps its width however long the line of time is, so the shortest step is still seen.
+            // The SVG is stretched to the width of the page, the stroke is not: so even the shortest step is visible.
             <path key={style} d={group.map(barPath).join("")} className={cx("fill-current stroke-current", style)} strokeWidth={3} strokeLinejoin="round" vectorEffect="non-scaling-stroke" />
           ))}
         </svg>

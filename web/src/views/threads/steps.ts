@@ -1,4 +1,4 @@
-/** Steps: the turns of a thread as what happened one after the other, with how long each took. */
+/** Steps: a thread's turns as model calls with their tool calls, with times; and the bars of the timeline. */
 import type { Schemas } from "@/api/client";
 
 export type Turn = Schemas["TurnView"];
@@ -9,7 +9,7 @@ export interface ToolStep {
   name: string;
   arguments: Record<string, unknown>;
   startedAt: number;
-  /** Null while it has not answered. */
+  /** Null until the call has a result. */
   endedAt: number | null;
   failed: boolean;
   text: string;
@@ -52,7 +52,7 @@ export function toSteps(turns: readonly Turn[]): Step[] {
         kind: "model",
         key: String(turn.seq),
         seq: turn.seq,
-        // A model is asked as soon as there is something new to show it.
+        // A turn has no start time. The model is called right after the previous turn, so that turn's time is the start.
         startedAt: previousAt ?? at,
         endedAt: at,
         text: turn.text,
@@ -84,16 +84,16 @@ export interface Bar {
   kind: "model" | "tool";
   failed: boolean;
   isOpen: boolean;
-  /** Parts of the whole, 0 to 1. */
+  /** Start and end as fractions of the timeline, 0 to 1. */
   from: number;
   to: number;
   ms: number;
 }
 
-/** Longer pauses are drawn as this: whoever waits a night for an answer should not see nothing else. */
+/** A longer pause is drawn with this length. A night without an answer would otherwise leave no room for the steps. */
 export const MAX_DRAWN_PAUSE_MS = 20_000;
 
-/** The steps on a line of time on which long pauses are cut short. */
+/** Return the bars of the timeline. Long pauses are shortened; `pausedMs` is the time left out. */
 export function timelineBars(all: readonly Step[], now: number): { bars: Bar[]; busyMs: number; pausedMs: number } {
   const spans = all.flatMap((step): { key: string; label: string; kind: "model" | "tool"; failed: boolean; isOpen: boolean; a: number; b: number }[] =>
     step.kind === "text"

@@ -1,4 +1,4 @@
-/** A new trigger: when, who, and what then. */
+/** NewTrigger: the dialog that creates a trigger, and the secret of a new webhook. */
 import { useMutation } from "@tanstack/react-query";
 import { Copy } from "lucide-react";
 import { type FormEvent, type ReactNode, useId, useState } from "react";
@@ -107,7 +107,7 @@ export function NewTrigger({ team, agents, onClose }: { team: Team; agents: Agen
           <>
             <Field label="How often">{(id) => <Select id={id} value={preset} onChange={setPreset} options={CRON_PRESETS} />}</Field>
             {preset === "" && (
-              <Field label="Cron line" hint="Minute, hour, day, month, weekday; 0 9 * * MON is every Monday at nine.">
+              <Field label="Cron expression" hint="Minute, hour, day, month, weekday; 0 9 * * MON is every Monday at nine.">
                 {(id, hint) => <Input id={id} aria-describedby={hint} value={cron} onChange={(change) => setCron(change.target.value)} className="font-mono" spellCheck={false} />}
               </Field>
             )}
@@ -149,7 +149,7 @@ export function NewTrigger({ team, agents, onClose }: { team: Team; agents: Agen
         <div className="flex justify-end gap-2">
           <Button onClick={onClose}>Not now</Button>
           <Button type="submit" variant="primary" disabled={!isReady || create.isPending}>
-            {create.isPending ? "Creating it…" : "Create trigger"}
+            {create.isPending ? "Creating the trigger…" : "Create trigger"}
           </Button>
         </div>
       </form>
@@ -157,7 +157,7 @@ export function NewTrigger({ team, agents, onClose }: { team: Team; agents: Agen
   );
 }
 
-/** Changed words are another request; the same words sent again are not. */
+/** A short hash for the idempotency key: a changed form is a new request, the same form sent again is not. */
 function hash(text: string): string {
   let sum = 5381;
   for (let at = 0; at < text.length; at++) sum = ((sum * 33) ^ text.charCodeAt(at)) >>> 0;
@@ -168,7 +168,7 @@ function WebhookSecret({ trigger, onClose }: { trigger: Schemas["CreatedTriggerV
   const address = `${location.origin}/api/hooks/${trigger.id}`;
   const command = `curl -X POST ${address} -H "X-Agiraph-Secret: ${trigger.secret}" -d "What happened"`;
   return (
-    <Dialog open onOpenChange={(open) => open || onClose()} title="The address is ready" description="Copy the secret now: it cannot be shown again.">
+    <Dialog open onOpenChange={(open) => open || onClose()} title="The webhook is ready" description="Copy the secret now: it cannot be shown again.">
       <div className="space-y-3 text-sm">
         {[
           ["Address", address],
@@ -187,7 +187,7 @@ function WebhookSecret({ trigger, onClose }: { trigger: Schemas["CreatedTriggerV
         ))}
         <div className="flex justify-end pt-1">
           <Button variant="primary" onClick={onClose}>
-            I have it
+            Done
           </Button>
         </div>
       </div>

@@ -1,4 +1,4 @@
-/** Triggers: why a team's agents wake by themselves, when next, and what came of it. */
+/** Triggers: a team's triggers with their next firing, their history and actions. */
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { AlarmClock, Bell, CalendarClock, ChevronRight, HeartPulse, Hourglass, type LucideIcon, Pause, Play, Plus, Timer, Trash2, Webhook, Zap } from "lucide-react";
@@ -19,7 +19,7 @@ import { describeAction, describeTiming } from "@/views/triggers/describe";
 export type Trigger = Schemas["TriggerView"];
 type Firing = Schemas["Firing"];
 
-/** Icons of the kinds that have their own. */
+/** Icons of trigger types. Other types have the alarm clock. */
 const ICONS: Partial<Record<Trigger["type"], LucideIcon>> = {
   scheduled: CalendarClock,
   delayed: Timer,
@@ -49,7 +49,7 @@ export default function Triggers({ team }: ScreenProps) {
   );
   return (
     <>
-      <Header lead={<SidebarButton />} title="Triggers" subtitle={[team.name, current.length > 0 && `${current.length} set`, overdueCount > 0 && `${overdueCount} overdue`].filter(Boolean).join(" · ")}>
+      <Header lead={<SidebarButton />} title="Triggers" subtitle={[team.name, current.length > 0 && `${current.length} current`, overdueCount > 0 && `${overdueCount} overdue`].filter(Boolean).join(" · ")}>
         {all.length > 0 && add}
       </Header>
       <div className="scroll min-h-0 flex-1" tabIndex={-1}>
@@ -59,14 +59,14 @@ export default function Triggers({ team }: ScreenProps) {
           <ErrorPanel title="The triggers could not be loaded" detail={errorMessage(query.error)} onRetry={() => void query.refetch()} />
         ) : all.length === 0 ? (
           <EmptyState icon={<AlarmClock />} title="This team has no triggers" action={add}>
-            A trigger sets an agent to work at a time, after a while, when something happens, or when a program outside calls. Agents set their own,
-            too: ask the coordinator for “every Monday at nine”.
+            A trigger starts an agent at a time, after a delay, when something happens, or when another program calls it. Agents create
+            triggers too: ask the coordinator for “every Monday at nine”.
           </EmptyState>
         ) : (
           <div className="mx-auto max-w-[880px] p-6 max-md:p-3">
             {ended.length > 0 && (
               <div className="mb-4">
-                <Pills label="Which triggers" value={show} onChange={(next) => setParams({ show: next === "over" ? "over" : undefined }, true)} options={[["living", `Set (${current.length})`], ["over", `Over (${ended.length})`]]} />
+                <Pills label="Which triggers" value={show} onChange={(next) => setParams({ show: next === "over" ? "over" : undefined }, true)} options={[["living", `Current (${current.length})`], ["over", `Ended (${ended.length})`]]} />
               </div>
             )}
             {shown.length === 0 && <p className="py-8 text-center text-sm text-ink-2">No trigger is active. Ended triggers are kept in the list.</p>}
@@ -103,7 +103,7 @@ function TriggerCard({ trigger, agent, team, now, isOpen, onOpen }: { trigger: T
             <h2 className="text-sm font-semibold">{describeTiming(trigger)}</h2>
             {trigger.is_overdue && <Chip tone="wait">Overdue</Chip>}
             {trigger.status === "paused" && <Chip>Paused</Chip>}
-            {trigger.status === "expired" && <Chip>Over</Chip>}
+            {trigger.status === "expired" && <Chip>Ended</Chip>}
             {trigger.status === "cancelled" && <Chip>Cancelled</Chip>}
             {trigger.promised_to && (
               <Chip>
@@ -122,14 +122,14 @@ function TriggerCard({ trigger, agent, team, now, isOpen, onOpen }: { trigger: T
                 name
               )}
             </Fact>
-            {!isEnded && <Fact name="Next">{trigger.status === "paused" ? "not while it is paused" : trigger.due_at ? <RelativeTime at={trigger.due_at} now={now} /> : nextWithoutDueTime(trigger, name)}</Fact>}
+            {!isEnded && <Fact name="Next">{trigger.status === "paused" ? "not while the trigger is paused" : trigger.due_at ? <RelativeTime at={trigger.due_at} now={now} /> : nextWithoutDueTime(trigger, name)}</Fact>}
             <Fact name="Last">{trigger.fired_at ? <RelativeTime at={trigger.fired_at} now={now} /> : "never"}</Fact>
-            <Fact name="Fired">{[plural(trigger.fired, "time"), trigger.skipped > 0 && `${trigger.skipped} skipped`, trigger.gated > 0 && `${trigger.gated} without need`].filter(Boolean).join(", ")}</Fact>
+            <Fact name="Fired">{[plural(trigger.fired, "time"), trigger.skipped > 0 && `${trigger.skipped} skipped`, trigger.gated > 0 && `${trigger.gated} not needed`].filter(Boolean).join(", ")}</Fact>
             <Fact name="Cost">{trigger.cost.usd > 0 ? money(trigger.cost.usd) : trigger.cost.calls > 0 ? plural(trigger.cost.calls, "call") : money(0)}</Fact>
           </dl>
-          {trigger.ended && <p className="mt-2 text-xs text-ink-3">Over because {trigger.ended}.</p>}
+          {trigger.ended && <p className="mt-2 text-xs text-ink-3">Ended because {trigger.ended}.</p>}
           {trigger.is_overdue && (
-            <p className="mt-2 text-xs text-wait">It should have fired by now. The team may be paused, or its agent may be working. It fires when that ends.</p>
+            <p className="mt-2 text-xs text-wait">It should have fired by now. The team may be paused, or the agent may be working. The trigger fires when that ends.</p>
           )}
         </div>
         {!isEnded && <TriggerActions trigger={trigger} team={team} />}
@@ -140,7 +140,7 @@ function TriggerCard({ trigger, agent, team, now, isOpen, onOpen }: { trigger: T
         onClick={() => onOpen(!isOpen)}
         className="flex h-8 w-full items-center gap-1.5 rounded-b-md border-t border-line px-4 text-xs text-ink-2 hover:bg-hover pointer-coarse:h-11"
       >
-        <ChevronRight className={cx("size-3.5", isOpen && "rotate-90")} aria-hidden /> What came of it
+        <ChevronRight className={cx("size-3.5", isOpen && "rotate-90")} aria-hidden /> History
       </button>
       {isOpen && <Firings trigger={trigger} team={team} />}
     </article>
@@ -150,7 +150,7 @@ function TriggerCard({ trigger, agent, team, now, isOpen, onOpen }: { trigger: T
 function nextWithoutDueTime(trigger: Trigger, name: string): string {
   if (trigger.type === "on_event") return "when it happens";
   if (trigger.type === "webhook") return "when it is called";
-  return `after ${name} comes to rest`;
+  return `after ${name} becomes idle`;
 }
 
 function TriggerActions({ trigger, team }: { trigger: Trigger; team: Team }) {
@@ -163,7 +163,7 @@ function TriggerActions({ trigger, team }: { trigger: Trigger; team: Team }) {
       refresh();
       showToast(status === "paused" ? "The trigger is paused." : "The trigger is active again.");
     },
-    onError: (error) => showError("That did not work", error),
+    onError: (error) => showError("The trigger could not be changed", error),
   });
   const cancel = useMutation({
     mutationFn: () => unwrap(api.DELETE("/api/teams/{team}/triggers/{trigger}", { params: { path } })),
@@ -172,7 +172,7 @@ function TriggerActions({ trigger, team }: { trigger: Trigger; team: Team }) {
       refresh();
       showToast("The trigger was cancelled.");
     },
-    onError: (error) => showError("The cancellation failed", error),
+    onError: (error) => showError("The trigger could not be cancelled", error),
   });
   return (
     <div className="flex shrink-0 items-start gap-0.5">
@@ -188,7 +188,7 @@ function TriggerActions({ trigger, team }: { trigger: Trigger; team: Team }) {
       <IconButton label="Cancel this trigger" onClick={() => setIsConfirming(true)}>
         <Trash2 className="size-4" />
       </IconButton>
-      <Dialog open={isConfirming} onOpenChange={setIsConfirming} title="Cancel this trigger?" description={`${describeTiming(trigger)}. It cannot be set going again; you can make a new one.`}>
+      <Dialog open={isConfirming} onOpenChange={setIsConfirming} title="Cancel this trigger?" description={`${describeTiming(trigger)}. A cancelled trigger cannot be resumed, but you can create a new one.`}>
         <div className="flex justify-end gap-2">
           <Button onClick={() => setIsConfirming(false)}>Keep it</Button>
           <Button variant="danger" disabled={cancel.isPending} onClick={() => cancel.mutate()}>
@@ -208,8 +208,8 @@ function Firings({ trigger, team }: { trigger: Trigger; team: Team }) {
     queryFn: () => unwrap(api.GET("/api/teams/{team}/triggers/{trigger}/firings", { params: { path: { team: team.id, trigger: trigger.id }, query: { limit: 50 } } })),
   });
   const board = screenHref(team.id, "board");
-  if (query.isPending) return <Loading label="Reflection" className="p-4" />;
-  if (query.isError) return <ErrorPanel title="This could not be loaded" detail={errorMessage(query.error)} onRetry={() => void query.refetch()} />;
+  if (query.isPending) return <Loading label="Loading the firings" className="p-4" />;
+  if (query.isError) return <ErrorPanel title="The firings could not be loaded" detail={errorMessage(query.error)} onRetry={() => void query.refetch()} />;
   if (query.data.length === 0) return <p className="border-t border-line px-4 py-3 text-sm text-ink-2">It has not fired yet. Each firing, and each skipped one with its reason, is listed here.</p>;
   return (
     <ul className="border-t border-line px-4 py-2 text-sm">
@@ -225,7 +225,7 @@ function Firings({ trigger, team }: { trigger: Trigger; team: Team }) {
             </span>
             {firing.node_id && board && (
               <Link to={`${board}?node=${firing.node_id}` as "/"} className="text-xs underline decoration-line-2 underline-offset-2 hover:decoration-ink">
-                The work
+                The task
               </Link>
             )}
           </li>

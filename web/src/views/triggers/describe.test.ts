@@ -21,7 +21,7 @@ describe("words", () => {
     expect(describeTiming({ type: "heartbeat", config: { interval_seconds: 1800 } })).toBe("After 30 minutes of rest, if there is news");
     expect(describeTiming({ type: "delayed", config: { delay_seconds: 5400 } })).toBe("Once, after 90 minutes");
     expect(describeTiming({ type: "on_event", config: { event_pattern: "delivery.*" } })).toBe("When delivery.* happens");
-    expect(describeTiming({ type: "webhook", config: {} })).toBe("When somebody calls its address");
+    expect(describeTiming({ type: "webhook", config: {} })).toBe("When another program calls its address");
   });
   it("says what", () => {
     expect(describeAction("wake_agent", { task: "Write the summary" }, "Ada")).toBe("Write the summary");

@@ -1,4 +1,4 @@
-/** Words: a trigger as a sentence. */
+/** Describe: a trigger's timing and action as English text. */
 import { duration, plural } from "@/lib/format";
 
 const DAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
@@ -22,7 +22,7 @@ function describeDays(field: string): string | null {
 
 const twoDigits = (text: string): string => text.padStart(2, "0");
 
-/** A cron line in words, if it is one of the usual ones; otherwise the line itself. */
+/** Return a cron expression as English text, or the expression itself if it is an unusual one. */
 export function describeCron(line: string): string {
   const fields = line.trim().split(/\s+/);
   if (fields.length !== 5) return line;
@@ -60,9 +60,9 @@ const EVENT_TEXT: Record<string, string> = {
   "node.failed": "a task fails",
   "node.*": "anything happens to a task",
   "message.sent": "a message is sent",
-  "question.asked": "somebody asks a question",
+  "question.asked": "an agent asks a question",
   "stage.ended": "a stage ends",
-  "memory.written": "somebody notes something down",
+  "memory.written": "an agent writes a note",
 };
 
 export interface TriggerTiming {
@@ -71,7 +71,7 @@ export interface TriggerTiming {
   zone?: string;
 }
 
-/** When it fires. */
+/** Return when a trigger fires. */
 export function describeTiming({ type, config, zone }: TriggerTiming): string {
   const zoneText = zone && zone !== "UTC" ? ` (${zone})` : type === "scheduled" || type === "at_time" ? " (UTC)" : "";
   switch (type) {
@@ -90,13 +90,13 @@ export function describeTiming({ type, config, zone }: TriggerTiming): string {
     case "on_event":
       return `When ${EVENT_TEXT[String(config.event_pattern)] ?? `${String(config.event_pattern)} happens`}`;
     case "webhook":
-      return "When somebody calls its address";
+      return "When another program calls its address";
     default:
       return type;
   }
 }
 
-/** What it does then. */
+/** Return what a trigger does when it fires. */
 export function describeAction(action: string, payload: Record<string, unknown>, agent: string): string {
   switch (action) {
     case "wake_agent":
