@@ -4,14 +4,14 @@ import type { Message } from "@/api/client";
 import { joinPages } from "@/api/queries";
 
 describe("the client", () => {
-  it("makes one error of every problem document", () => {
+  it("turns every error response into an ApiError with a text", () => {
     const error = toApiError(409, { title: "Conflict", detail: "It was answered before.", status: 409 });
     expect([error.status, error.title, errorMessage(error)]).toEqual([409, "Conflict", "It was answered before."]);
     expect(errorMessage(toApiError(502, "<html>bad gateway</html>"))).toBe("<html>bad gateway</html>");
     expect(errorMessage(toApiError(500, undefined))).toBe("The server answered 500");
   });
 
-  it("tells once it is signed out", async () => {
+  it("reports that the session has ended", async () => {
     let calls = 0;
     onSignedOut(() => void calls++);
     const refused = Promise.resolve({ error: { title: "Who are you?" }, response: new Response(null, { status: 401 }) });
@@ -19,7 +19,7 @@ describe("the client", () => {
     expect(calls).toBe(1);
   });
 
-  it("gives the data of a good answer", async () => {
+  it("returns the data of a successful response", async () => {
     expect(await unwrap(Promise.resolve({ data: 7, response: new Response("7") }))).toBe(7);
   });
 });
@@ -30,7 +30,7 @@ describe("pages of a conversation", () => {
     const known = { messages: messages("1", "2", "3"), hasMore: false };
     expect(joinPages(known, { messages: messages("2", "3", "4"), hasMore: true })).toEqual({ messages: messages("1", "2", "3", "4"), hasMore: false });
   });
-  it("do not pretend to be whole where they do not", () => {
+  it("keep only the newest page if they do not overlap", () => {
     const known = { messages: messages("1", "2"), hasMore: false };
     const newest = { messages: messages("8", "9"), hasMore: true };
     expect(joinPages(known, newest)).toEqual(newest);

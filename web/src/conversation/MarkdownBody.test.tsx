@@ -28,7 +28,7 @@ const HOSTILE = [
 ];
 
 describe("Markdown", () => {
-  it.each(HOSTILE)("makes nothing but words of %s", (text) => {
+  it.each(HOSTILE)("renders %s as text only", (text) => {
     const { container } = render(<MarkdownBody text={text} breaks={false} />);
     expect(container.querySelectorAll("script, img, iframe, style, object, embed, form, a, details")).toHaveLength(0);
     for (const element of container.querySelectorAll("*")) {
@@ -39,7 +39,7 @@ describe("Markdown", () => {
     }
   });
 
-  it("opens an address only after it was shown", async () => {
+  it("opens a link only after its address was shown", async () => {
     render(<MarkdownBody text="[here](https://example.org/a?b=c)" breaks={false} />);
     await userEvent.click(screen.getByRole("button", { name: "here" }));
     expect(screen.getByRole("dialog").textContent).toContain("https://example.org/a?b=c");
@@ -53,7 +53,7 @@ describe("Markdown", () => {
     expect(container.querySelector(".hljs-keyword")?.textContent).toBe("if");
   });
 
-  it("is cut into blocks that mean the same alone", () => {
+  it("is split into blocks that mean the same alone", () => {
     expect(blocks("a\n\nb\n\n```\nx\n\ny\n```\n\nc")).toEqual(["a", "b", "```\nx\n\ny\n```", "c"]);
     expect(blocks("- a\n\n- b\n\nend")).toEqual(["- a\n\n- b", "end"]);
     expect(blocks("see [1]\n\n[1]: https://example.org")).toHaveLength(1);

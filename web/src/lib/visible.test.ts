@@ -2,23 +2,23 @@ import { describe, expect, it } from "vitest";
 import { splitHidden, revealHidden } from "@/lib/visible";
 
 describe("visible text", () => {
-  it("shows what a screen hides or obeys as code points", () => {
+  it("shows hidden and control characters as code points", () => {
     expect(revealHidden("a\u202Eb\u200Bc\u0000\u001B[31m\rd\u00A0e\u2028f\uFEFFg\u3164h\u2800i\u{E0041}j\u{E0101}")).toBe(
       "a⟨U+202E⟩b⟨U+200B⟩c⟨U+0000⟩⟨U+001B⟩[31m⟨U+000D⟩d⟨U+00A0⟩e⟨U+2028⟩f⟨U+FEFF⟩g⟨U+3164⟩h⟨U+2800⟩i⟨U+E0041⟩j⟨U+E0101⟩",
     );
   });
 
-  it("leaves what is seen as it is", () => {
+  it("does not change visible text", () => {
     const plain = "ls -l <!-- ; x # --> | head\n\t```**b**``` é ß 漢字 हिन्दी \\u202e";
     expect(revealHidden(plain)).toBe(plain);
   });
 
-  it("means one text only", () => {
+  it("shows different texts differently", () => {
     expect(revealHidden("⟨U+202E⟩")).toBe("⟨U+27E8⟩U+202E⟩");
     expect(revealHidden("\uD800")).toBe("⟨U+D800⟩");
   });
 
-  it("shows emoji as they are in words, and to the code point in a call", () => {
+  it("keeps emoji in questions, and shows their code points in calls", () => {
     const words = "⚠️ Delete it? 👩‍💻 👍🏽";
     expect(splitHidden(words, { keepEmoji: true })).toEqual([{ text: words, code: null }]);
     expect(revealHidden("⚠️")).toBe("⚠⟨U+FE0F⟩");

@@ -32,14 +32,14 @@ const all = (events: Event[]): TeamLog => append(emptyLog(), events).log;
 const shape = (log: TeamLog, agent: string) => log.rowsByAgent[agent]!.map((row) => (row.kind === "system" ? `system ${row.text}` : row.kind === "message" ? `message ${row.id}` : row.kind));
 
 describe("a log", () => {
-  it("becomes what each member's thread shows", () => {
+  it("becomes the rows of each member's conversation", () => {
     const log = all(story());
     expect(shape(log, BOB)).toEqual(["system Took on {node}", "text", "tools", "message q1", "message m1", "system Finished {node}"]);
     expect(shape(log, ADA)).toEqual(["system Bob joined", "message q1", "message m1"]);
     expect(log.answers.q1).toMatchObject({ text: "This one", decision: null });
   });
 
-  it("joins calls with their answers, also when ids come again", () => {
+  it("joins calls with their results, also when call ids repeat", () => {
     const tools = all(story()).rowsByAgent[BOB]!.find((row): row is ToolsRow => row.kind === "tools")!;
     expect(tools.calls.map((call) => [call.name, call.failed, call.text])).toEqual([
       ["bash", false, "a b"],
@@ -47,7 +47,7 @@ describe("a log", () => {
     ]);
   });
 
-  it("tells whether a call runs or waits", () => {
+  it("knows whether a call runs or waits", () => {
     const told = story();
     const waits = (until: number) => all(told.slice(0, until)).nodes.n1!.isWaiting;
     const at = told.findIndex((one) => one.type === "node.waiting");
@@ -56,7 +56,7 @@ describe("a log", () => {
     expect(all([...told, back]).nodes.n1!.isWaiting).toBe(false);
   });
 
-  it("leaves alone what a batch does not touch, so that nobody looks at it again", () => {
+  it("keeps the identity of parts that a batch does not change", () => {
     const before = all(story());
     const after = append(before, [event("turn.added", { node_id: "n1", thread_id: "t1", agent_id: BOB, seq: 9, text: "On.", calls: [], tokens: 1, usd: 0 })]).log;
     expect(after.rowsByAgent[BOB]).not.toBe(before.rowsByAgent[BOB]);
@@ -64,7 +64,7 @@ describe("a log", () => {
     expect(after.rowsByAgent[ADA]).toBe(before.rowsByAgent[ADA]);
   });
 
-  it("knows that a call is over when its worker goes on, though nobody says so", () => {
+  it("ends a call without a result at its agent's next turn", () => {
     const wait = (reason: string) => event("node.waiting", { node_id: "n1", on: ["stage:s1"], reason });
     const calls = (id: string) => [{ id, name: "start_stage", arguments: { name: "a" } }];
     const turn = (id: string, at: number) => event("turn.added", { node_id: "n1", thread_id: "t1", agent_id: BOB, seq: at, text: "", calls: calls(id), tokens: 1, usd: 0 });
@@ -78,7 +78,7 @@ describe("a log", () => {
     expect(ended.rowsByAgent[BOB]!.filter((row) => row.kind === "tools").every((row) => row.calls.every((call) => call.endedAt !== null))).toBe(true);
   });
 
-  it("is the same however the events are cut into batches", () => {
+  it("does not depend on how events are split into batches", () => {
     const events = story();
     const whole = all(events);
     for (let cut = 0; cut <= events.length; cut++) {
@@ -87,20 +87,20 @@ describe("a log", () => {
     }
   });
 
-  it("takes nothing twice", () => {
+  it("applies no event twice", () => {
     const log = all(story());
     const again = append(log, story());
     expect(again.log).toBe(log);
     expect(again.hasGap).toBe(false);
   });
 
-  it("stops at a gap and says so", () => {
+  it("stops at a gap and reports it", () => {
     const events = story();
     const { log, hasGap } = append(all(events.slice(0, 5)), events.slice(7));
     expect([log.last, hasGap]).toEqual([5, true]);
   });
 
-  it("never changes what it was before", () => {
+  it("does not mutate the previous log", () => {
     const events = story();
     const before = append(emptyLog(), events.slice(0, 7)).log;
     const kept = structuredClone(before);
@@ -108,14 +108,14 @@ describe("a log", () => {
     expect(before).toEqual(kept);
   });
 
-  it("reads older pages in front of what is there", () => {
+  it("puts older pages before the loaded events", () => {
     const events = story();
     const late = append({ ...emptyLog(8), coordinator: ADA }, events.slice(8)).log;
     expect(late.first).toBe(9);
     expect(prepend(late, events.slice(0, 8))).toEqual(all(events));
   });
 
-  it("hides what an agent says to itself when it looks back", () => {
+  it("hides the reflection lane", () => {
     const log = all([
       ...story(),
       event("node.created", { node_id: "n2", title: "Look back", parent_id: null, creator_id: "system", lane: "reflection", needs: [] }),
@@ -126,7 +126,7 @@ describe("a log", () => {
     expect(log.rowsByAgent[BOB]).toEqual(all(story()).rowsByAgent[BOB]);
   });
 
-  it("takes ten thousand events in batches without copying everything each time", () => {
+  it("applies ten thousand events in batches", () => {
     seq = 0;
     const events = [
       event("agent.hired", { agent_id: ADA, name: "coordinator", role: "coordinator", model: "m", kind: "llm", created_for: null }),

@@ -41,21 +41,21 @@ function openConnection(isSignedIn = true) {
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-describe("the line", () => {
-  it("says where it got to", () => {
+describe("the reconnecting socket", () => {
+  it("sends its cursors", () => {
     const { sockets, states } = openConnection();
     sockets[0]!.sendHello();
     expect(JSON.parse(sockets[0]!.sent[0]!)).toEqual({ op: "subscribe", cursors: { t: 41 } });
     expect(states).toEqual(["connecting", "live"]);
   });
 
-  it("waits longer each time, and never longer than five seconds and a third", () => {
+  it("doubles the delay up to five seconds, with jitter", () => {
     expect([0, 1, 2, 3, 4, 9].map((attempts) => backoffMs(attempts, () => 0.5))).toEqual([500, 1000, 2000, 4000, 5000, 5000]);
     expect(backoffMs(9, () => 1)).toBeCloseTo(6500);
     expect(backoffMs(0, () => 0)).toBeCloseTo(350);
   });
 
-  it("comes back by itself", async () => {
+  it("reconnects by itself", async () => {
     const { sockets, states } = openConnection();
     sockets[0]!.sendHello();
     sockets[0]!.onclose?.({ code: 1006 });
@@ -66,7 +66,7 @@ describe("the line", () => {
     expect(states.at(-1)).toBe("live");
   });
 
-  it("tries at once when it is woken, and opens no second line beside a living one", async () => {
+  it("reconnects at once when asked, but opens no second socket", async () => {
     const { connection, sockets } = openConnection();
     sockets[0]!.sendHello();
     connection.reconnectNow();
@@ -79,7 +79,7 @@ describe("the line", () => {
     expect(sockets).toHaveLength(2);
   });
 
-  it("takes a silent line for dead", async () => {
+  it("gives up a silent connection", async () => {
     const { sockets } = openConnection();
     sockets[0]!.sendHello();
     await vi.advanceTimersByTimeAsync(39_000);
@@ -91,14 +91,14 @@ describe("the line", () => {
     expect(sockets).toHaveLength(2);
   });
 
-  it("does not knock again when it is not let in", async () => {
+  it("does not retry without a valid session", async () => {
     const { sockets, states } = openConnection(false);
     sockets[0]!.onclose?.({ code: 1006 });
     await vi.advanceTimersByTimeAsync(60_000);
     expect([sockets.length, states.at(-1)]).toEqual([1, "signed-out"]);
   });
 
-  it("stops when its pass is taken back", async () => {
+  it("stops when its session is revoked", async () => {
     const { sockets, states } = openConnection();
     sockets[0]!.sendHello();
     sockets[0]!.onclose?.({ code: 4401 });

@@ -7,7 +7,7 @@ const event = (seq: number, team = "t"): Event =>
 const eventFrame = (seq: number): Frame => ({ op: "event", event: event(seq) }) as Frame;
 const hello = (heads: Record<string, number>, epoch = "e1", build = "1"): Frame => ({ op: "hello", epoch, build, heads });
 
-/** A server with so many events, and a page that hears of them. */
+/** Return a store, and a fake server with `count` events. */
 function openStore(count: number) {
   const server = Array.from({ length: count }, (_, i) => event(i + 1));
   const requests: [number, number][] = [];
@@ -31,7 +31,7 @@ function openStore(count: number) {
 const range = (n: number, from = 1) => Array.from({ length: n - from + 1 }, (_, i) => from + i);
 
 describe("the live store", () => {
-  it("loads the newest page when somebody looks, and older ones on demand", async () => {
+  it("loads the newest page first, and older ones on demand", async () => {
     const { live, flushAll, requests, seqs } = openStore(1200);
     live.receive(hello({ t: 1200 }));
     flushAll();
@@ -44,7 +44,7 @@ describe("the live store", () => {
     expect(requests).toEqual([[700, EVENTS_PER_PAGE], [200, EVENTS_PER_PAGE], [0, 200]]);
   });
 
-  it("takes a batch together and nothing twice", async () => {
+  it("applies a batch once, without duplicates", async () => {
     const { live, flushAll, record, received, seqs } = openStore(3);
     live.receive(hello({ t: 3 }));
     flushAll();
@@ -57,7 +57,7 @@ describe("the live store", () => {
     expect([received, seqs()]).toEqual([[4, 5, 6], range(6)]);
   });
 
-  it("fills a gap by asking", async () => {
+  it("fetches the events of a gap", async () => {
     const { live, flushAll, record, seqs } = openStore(3);
     live.receive(hello({ t: 3 }));
     flushAll();
@@ -69,7 +69,7 @@ describe("the live store", () => {
     expect(seqs()).toEqual(range(9));
   });
 
-  it("loses nothing that is told while a page is on its way", async () => {
+  it("loses no event that arrives while a page is loading", async () => {
     const { live, flushAll, record, seqs } = openStore(3);
     live.receive(hello({ t: 3 }));
     flushAll();
@@ -81,7 +81,7 @@ describe("the live store", () => {
     expect(seqs()).toEqual(range(4));
   });
 
-  it("comes again with what it has, and drops everything for another database", async () => {
+  it("keeps its cursors at a reconnect, and drops everything for another database", async () => {
     const { live, flushAll, reloads, seqs } = openStore(3);
     live.receive(hello({ t: 3 }));
     flushAll();
@@ -95,7 +95,7 @@ describe("the live store", () => {
     expect(live.store.getState()).toMatchObject({ cursors: { t: 1 }, logs: {}, epoch: "e2" });
   });
 
-  it("drops everything when the server is behind it", async () => {
+  it("drops everything when the server is behind its cursor", async () => {
     const { live, flushAll, seqs } = openStore(3);
     live.receive(hello({ t: 3 }));
     flushAll();
@@ -105,7 +105,7 @@ describe("the live store", () => {
     expect([seqs(), live.store.getState().cursors]).toEqual([[], { t: 2 }]);
   });
 
-  it("loads one team anew when it missed too much of it", async () => {
+  it("drops the log of a team whose missed events are gone", async () => {
     const { live, flushAll, reloads, seqs } = openStore(3);
     live.receive(hello({ t: 3 }));
     flushAll();
@@ -115,7 +115,7 @@ describe("the live store", () => {
     expect([seqs(), live.store.getState().cursors, reloads]).toEqual([[], { t: 9000 }, ["t"]]);
   });
 
-  it("writes replies as they come, and ends them with their turn", () => {
+  it("shows streamed replies until their turn is recorded", () => {
     const { live, flushAll } = openStore(0);
     const about = { team_id: "t", agent_id: "a", node_id: "n", thread_id: "th", lane: "reply" as const };
     live.receive(hello({ t: 0 }));
@@ -128,7 +128,7 @@ describe("the live store", () => {
     expect(live.store.getState().drafts).toEqual({});
   });
 
-  it("notices that the server is of another version", () => {
+  it("notices that the server has another version", () => {
     const { live, flushAll } = openStore(0);
     live.receive(hello({}));
     flushAll();

@@ -19,7 +19,7 @@ describe("layout", () => {
     expect(edges.map((edge) => edge.id)).toEqual(["n1>n4", "n3>n4"]);
   });
 
-  it("moves nothing when work is added", () => {
+  it("moves no card when tasks are added", () => {
     const first = layoutBoard([goal, ...research, report], stages);
     const more = [goal, ...research, report, node("n5", { parent_id: "n1" }), node("n6", { parent_id: "n0", stage_id: "s1", depends_on: ["n1"] })];
     const second = layoutBoard(more, stages, first.order);
@@ -29,14 +29,14 @@ describe("layout", () => {
     expect(second.edges.find((edge) => edge.kind === "spawned")).toMatchObject({ source: "n1", target: "n5" });
   });
 
-  it("puts tasks to the right of what they need", () => {
+  it("puts tasks to the right of their dependencies", () => {
     const tasks = [node("n1", { parent_id: "n0" }), node("n2", { parent_id: "n0", depends_on: ["n1"] }), node("n3", { parent_id: "n0" })];
     const { positions } = layoutBoard([goal, ...tasks], []);
     expect(positions.get("n2")!.x).toBeGreaterThan(positions.get("n1")!.x);
     expect(positions.get("n3")!.x).toBe(positions.get("n1")!.x);
   });
 
-  it("puts what needs another of its stage beside it", () => {
+  it("puts a dependent task of the same stage into the next column", () => {
     const pair = [node("n1", { parent_id: "n0", stage_id: "s1" }), node("n2", { parent_id: "n0", stage_id: "s1", depends_on: ["n1"] })];
     const { positions, lanes } = layoutBoard([goal, ...pair], stages);
     expect(positions.get("n2")!.x).toBeGreaterThan(positions.get("n1")!.x);
@@ -48,13 +48,13 @@ describe("layout", () => {
     expect(layoutBoard([goal, ...inside], stages).lanes[1]!.nodeIds).toEqual(["n1", "n3", "n2"]);
   });
 
-  it("survives circles and strangers", () => {
+  it("survives cycles and unknown ids", () => {
     const odd = [node("a", { depends_on: ["b", "gone"] }), node("b", { depends_on: ["a"], parent_id: "b" }), node("c", { parent_id: "gone", stage_id: "unknown" })];
     const { positions } = layoutBoard(odd, []);
     expect([...positions.keys()].sort()).toEqual(["a", "b", "c"]);
   });
 
-  it("lays out a thousand quickly, without overlap", () => {
+  it("lays out a thousand tasks quickly, without overlap", () => {
     const many: LayoutNode[] = [goal];
     for (let n = 0; n < 1000; n++) {
       const stage = Math.floor(n / 100);

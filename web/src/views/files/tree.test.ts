@@ -8,19 +8,19 @@ const listings = new Map([
 ]);
 
 describe("tree", () => {
-  it("puts folders first and counts as people do", () => {
+  it("sorts folders first and numbers by value", () => {
     expect(treeRows(listings, new Set()).map((row) => row.name)).toEqual(["memory", "nodes", "a2.md", "a10.md", "b.md"]);
   });
-  it("opens what is open, and waits for what is not loaded", () => {
+  it("shows the entries of open folders that are loaded", () => {
     const rows = treeRows(listings, new Set(["nodes", "nodes/n1"]));
     expect(rows.map((row) => [row.name, row.depth])).toEqual([["memory", 0], ["nodes", 0], ["n1", 1], ["readme", 1], ["a2.md", 0], ["a10.md", 0], ["b.md", 0]]);
     expect(rows[2]).toMatchObject({ position: 1, setSize: 2, isOpen: true });
   });
-  it("knows what is above", () => {
+  it("returns the folders above a path", () => {
     expect(ancestors("nodes/n1/published/x.md")).toEqual(["nodes", "nodes/n1", "nodes/n1/published"]);
     expect(ancestors("GOAL.md")).toEqual([]);
   });
-  it("moves as a tree does", () => {
+  it("moves by the keys of the ARIA tree pattern", () => {
     const shut = treeRows(listings, new Set());
     const open = treeRows(listings, new Set(["nodes"]));
     expect(moveByKey(shut, 0, "ArrowDown")).toEqual({ to: 1 });

@@ -16,27 +16,27 @@ describe("steps", () => {
     turn(6, "assistant", 10),
   ];
 
-  it("joins calls and their answers", () => {
+  it("joins calls and their results", () => {
     const found = toSteps(thread);
     expect(found.map((step) => step.kind)).toEqual(["text", "text", "model", "model"]);
     expect(found[2]).toMatchObject({ startedAt: 0, endedAt: 4000, calls: [{ name: "web_search", endedAt: 6000 }, { name: "bash", failed: true, endedAt: 9000 }] });
     expect(found[3]).toMatchObject({ startedAt: 9000, endedAt: 10_000 });
   });
 
-  it("keeps what has no answer open, and answers nobody asked for", () => {
+  it("keeps calls without a result open, and shows results without a call", () => {
     const found = toSteps([turn(1, "assistant", 0, { calls: [call("a", "x")] }), turn(2, "tool", 1, { ref: "other" })]);
     expect(found[0]).toMatchObject({ calls: [{ endedAt: null }] });
     expect(found[1]).toMatchObject({ kind: "text", role: "tool" });
     expect(timelineBars(found, 3000).bars[1]).toMatchObject({ isOpen: true, ms: 3000 });
   });
 
-  it("draws on one line of time", () => {
+  it("puts all bars on one timeline", () => {
     const { bars: drawn, pausedMs } = timelineBars(toSteps(thread), 0);
     expect(drawn.map(({ label, from, to }) => [label, from, to])).toEqual([["m", 0, 0.4], ["web_search", 0.4, 0.6], ["bash", 0.4, 0.9], ["model", 0.9, 1]]);
     expect(pausedMs).toBe(0);
   });
 
-  it("cuts long pauses short", () => {
+  it("shortens long pauses", () => {
     const night = toSteps([turn(1, "user", 0), turn(2, "assistant", 5, { calls: [call("q", "ask_human")] }), turn(3, "tool", 40_000, { ref: "q" }), turn(4, "assistant", 40_005)]);
     const { bars: drawn, pausedMs } = timelineBars(night, 0);
     expect(pausedMs).toBe(39_995_000 - MAX_DRAWN_PAUSE_MS);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { describeAction, describeCron, describeTiming } from "@/views/triggers/describe";
 
-describe("words", () => {
+describe("trigger descriptions", () => {
   it.each([
     ["0 9 * * MON", "Every Monday at 09:00"],
     ["30 8 * * 1-5", "On weekdays at 08:30"],
@@ -16,14 +16,14 @@ describe("words", () => {
     ["nonsense", "nonsense"],
   ])("reads %s", (line, words) => expect(describeCron(line)).toBe(words));
 
-  it("says when", () => {
+  it("describes the timing", () => {
     expect(describeTiming({ type: "scheduled", config: { cron: "0 9 * * *" }, zone: "Europe/Berlin" })).toBe("Every day at 09:00 (Europe/Berlin)");
     expect(describeTiming({ type: "heartbeat", config: { interval_seconds: 1800 } })).toBe("After 30 minutes of rest, if there is news");
     expect(describeTiming({ type: "delayed", config: { delay_seconds: 5400 } })).toBe("Once, after 90 minutes");
     expect(describeTiming({ type: "on_event", config: { event_pattern: "delivery.*" } })).toBe("When delivery.* happens");
     expect(describeTiming({ type: "webhook", config: {} })).toBe("When another program calls its address");
   });
-  it("says what", () => {
+  it("describes the action", () => {
     expect(describeAction("wake_agent", { task: "Write the summary" }, "Ada")).toBe("Write the summary");
     expect(describeAction("wake_agent", {}, "Ada")).toBe("Wakes Ada");
   });
