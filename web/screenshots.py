@@ -59,7 +59,7 @@ async def main(folder: Path, only: list[str]) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="the folder for the screenshots")
-    parser.add_argument("only", nargs="*", help="SCREEN-LOOK or LOOK, such as board-dark or phone; default: all")
+    parser.add_argument("only", nargs="*", help="board-dark, phone and so on; default: all")
     given = parser.parse_args()
     os.environ.setdefault("TZ", "UTC")
     asyncio.run(main(given.folder.resolve(), given.only))
