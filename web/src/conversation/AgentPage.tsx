@@ -45,6 +45,7 @@ function AgentView({ team, agent, agents, at }: { team: Team; agent: Agent; agen
   const [showTools, setShowTools] = useState(true);
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
+      // The browser's own search finds only the rendered rows of a virtualized list. Ctrl+Shift+F still opens it.
       if ((event.ctrlKey || event.metaKey) && event.key === "f" && !event.shiftKey) {
         event.preventDefault();
         setIsSearching(true);
@@ -119,6 +120,7 @@ function AgentView({ team, agent, agents, at }: { team: Team; agent: Agent; agen
 
 type TeamAction = "pause" | "resume" | "stop";
 
+/** Return a function that pauses, resumes or stops the team and reports the result in a toast. */
 export function useTeamAction(team: Team): (action: TeamAction) => void {
   return (action) => {
     const done = { pause: "is paused: everyone stops at their next step", resume: "was resumed", stop: "was stopped" }[action];
@@ -135,6 +137,7 @@ export function useTeamAction(team: Team): (action: TeamAction) => void {
   };
 }
 
+/** The content of a toast. */
 export function ToastMessage({ text, isError = false }: { text: string; isError?: boolean }) {
   return <div className={`w-[340px] max-w-[90vw] rounded-md border bg-surface px-4 py-3 text-sm shadow-high ${isError ? "border-fail/40 text-fail" : "border-line"}`}>{text}</div>;
 }

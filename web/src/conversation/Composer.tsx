@@ -10,6 +10,7 @@ import { Button, IconButton, Kbd } from "@/ui";
 import { ToastMessage } from "@/conversation/AgentPage";
 import { storedText, useComposer } from "@/conversation/composerState";
 
+/** The server's limits for the attachments of one message. */
 const MAX_FILES = 10;
 const MAX_FILE_BYTES = 10 * 2 ** 20;
 const MAX_TOTAL_BYTES = 11 * 2 ** 20;
@@ -42,6 +43,7 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
   useLayoutEffect(() => {
     const element = input.current;
     if (!element) return;
+    // Reset the height first: scrollHeight is never less than the current height.
     element.style.height = "auto";
     element.style.height = `${Math.min(element.scrollHeight, 220)}px`;
   }, [text]);
@@ -55,6 +57,7 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
     sendMessage(agent.id, trimmed, isNudge ? "nudge" : "send", files.map(({ bytes: _, ...file }) => file));
     setText(agent.id, "");
     setFiles([]);
+    // This button exists only while the conversation is scrolled up. Clicking it shows the message that was just sent.
     document.getElementById("to-end")?.click();
   };
   const onKey = (event: KeyboardEvent) => {
@@ -188,6 +191,7 @@ function StopButton({ agent }: { agent: Agent }) {
   );
 }
 
+/** Return the file's media type; the server refuses types with other characters. */
 function mediaType(file: File): string {
   return /^[a-z]+\/[A-Za-z0-9.+-]+$/.test(file.type) ? file.type : "application/octet-stream";
 }

@@ -24,6 +24,7 @@ interface Member {
   order: number;
   isCoordinator: boolean;
 }
+/** What all rows need to know about the team. */
 interface TeamInfo {
   members: Map<string, Member>;
   team: string;

@@ -173,6 +173,8 @@ function Reader({ item, team }: { item: InboxItem; team: Team | undefined }) {
   const answered = live.store.getState().logs[message.team_id]?.answers[message.id] ?? null;
   useEffect(() => {
     if (item.state !== "unread" || item.needs_answer) return;
+    // An item counts as read after a moment, so that moving through the list with j and k does not mark everything. An
+    // item that needs an answer stays unread until it is answered.
     const timer = setTimeout(() => void markRead(message.id).catch(() => {}), 600);
     return () => clearTimeout(timer);
   }, [item.state, item.needs_answer, message.id]);

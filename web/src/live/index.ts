@@ -53,6 +53,7 @@ export function startLive(): void {
     socket.stop();
     live.setConnection("signed-out", null);
   });
+  // A sleeping laptop misses its timers: try again as soon as the network or the person is back.
   addEventListener("online", () => socket.reconnectNow());
   document.addEventListener("visibilitychange", () => document.hidden || socket.reconnectNow());
   socket.start();

@@ -34,6 +34,7 @@ export function backoffMs(attempts: number, random: () => number = Math.random):
   return Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** attempts) * (0.7 + 0.6 * random());
 }
 
+/** One WebSocket at a time, with reconnects. The options hold all side effects, so that unit tests can replace them. */
 export class ReconnectingSocket {
   private socket: SocketLike | null = null;
   private attempts = 0;

@@ -64,6 +64,7 @@ export interface LiveOptions {
 
 const EVENTS_ENDING_DRAFT = new Set(["turn.added", "node.completed", "node.failed", "node.cancelled", "node.waiting"]);
 
+/** Applies the server's frames to a zustand store. It has no dependency on React or the DOM, so that unit tests can run it. */
 export class LiveStore {
   readonly store: StoreApi<LiveState>;
   private frames: Frame[] = [];

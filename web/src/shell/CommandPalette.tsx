@@ -15,10 +15,10 @@ import { SCREENS } from "@/views";
 export function matchScore(value: string, search: string, keywords: string[] = []): number {
   const query = search.toLowerCase().trim();
   const scores = [value, ...keywords].map((text, index) => {
-    const words = text.toLowerCase();
-    if (words.startsWith(query)) return 1 - index * 0.05;
-    if (words.split(/[\s·/_-]+/).some((word) => word.startsWith(query))) return 0.8 - index * 0.05;
-    if (query.split(/\s+/).every((part) => words.includes(part))) return 0.5 - index * 0.05;
+    const lowered = text.toLowerCase();
+    if (lowered.startsWith(query)) return 1 - index * 0.05;
+    if (lowered.split(/[\s·/_-]+/).some((word) => word.startsWith(query))) return 0.8 - index * 0.05;
+    if (query.split(/\s+/).every((part) => lowered.includes(part))) return 0.5 - index * 0.05;
     return 0;
   });
   return Math.max(...scores);

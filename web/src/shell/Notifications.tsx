@@ -13,6 +13,7 @@ import { useShell } from "@/shell/state";
 import { AnswerForm, QuestionBody } from "@/conversation/QuestionCard";
 
 const RENDER_DELAY_MS = 500;
+/** Kinds of messages that are worth a notification. Chat messages are not. */
 const NOTIFIED_KINDS = new Set(["question", "approval", "report", "result", "failure", "briefing"]);
 
 export function Notifications() {
@@ -49,6 +50,7 @@ export function Notifications() {
       const { message } = item;
       if (previousIds?.has(message.id) || item.state !== "unread" || !NOTIFIED_KINDS.has(message.kind)) continue;
       if (item.needs_answer && !isOnScreen(item, pathname)) {
+        // The toast stays until the question is answered or the person closes it.
         const toastId = toast.custom((id) => <QuestionToast item={item} onClose={() => toast.dismiss(id)} />, { duration: Number.POSITIVE_INFINITY });
         openToasts.current.set(message.id, toastId);
       }

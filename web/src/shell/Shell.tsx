@@ -21,6 +21,7 @@ export function Shell() {
   const { palette, newTeam, shortcutsDialog, sidebarDrawer, sidebarHidden, setOpen } = useShell();
   const { pathname, href } = useLocation();
   useEffect(() => {
+    // Navigation closes the drawers that cover the page on narrow screens.
     setOpen("sidebarDrawer", false);
     setOpen("detailsSheet", false);
     if (pathname !== "/" && pathname !== "/settings") writeStored("last-place", href);
@@ -29,6 +30,7 @@ export function Shell() {
   if (connection === "signed-out") return <SignIn />;
   return (
     <div className="flex h-full">
+      {/* The first focusable element: people who use the keyboard can skip the sidebar. */}
       <a href="#main" className="sr-only focus:not-sr-only focus:absolute focus:z-50 focus:bg-ink focus:px-3 focus:py-2 focus:text-paper">
         Skip to the content
       </a>

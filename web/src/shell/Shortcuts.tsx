@@ -35,6 +35,7 @@ export function Shortcuts() {
       return true;
     };
     const team = /^\/t\/([^/]+)/.exec(pathname)?.[1] ?? newestTeam()?.id;
+    /** Open the previous or next member in the order of the sidebar, which is the order that the person sees. */
     const stepMember = (offset: number) => {
       const links = [...document.querySelectorAll<HTMLAnchorElement>('nav a[href*="/a/"]')];
       const current = links.findIndex((link) => link.getAttribute("aria-current") === "page");
@@ -67,6 +68,7 @@ export function Shortcuts() {
         case "r":
           useComposer.setState({ focusRequests: useComposer.getState().focusRequests + 1 });
           return true;
+        // These keys click the visible buttons, so that a key and its button always do the same.
         case "/":
           return clickLast("#find") || (shell.setOpen("palette", true), true);
         case "v":
@@ -101,6 +103,7 @@ function clickLast(selector: string, isEligible: (element: HTMLElement) => boole
 
 const newestTeam = (): Team | undefined => queryClient.getQueryData<Team[]>(queryKeys.teams)?.at(-1);
 
+/** Return the URL of the open question after the one on the current page, or null if there is none. */
 function nextQuestion(pathname: string): string | null {
   const items = unansweredItems(queryClient.getQueryData(inboxQuery.queryKey)?.items);
   const current = items.findIndex((item) => pathname.includes(item.message.id) || pathname.includes(item.message.sender));

@@ -21,6 +21,7 @@ interface ShellState {
   collapse: (team: string, collapsed: boolean) => void;
 }
 
+/** Return a stored JSON value, or the fallback if it is missing or not valid JSON. */
 function readJson<T>(key: string, fallback: T): T {
   try {
     const stored = readStored(key);
@@ -30,6 +31,7 @@ function readJson<T>(key: string, fallback: T): T {
   }
 }
 
+/** Set the theme of the page. `public/theme.js` does the same before the first paint. */
 export function applyTheme(theme: Theme): void {
   const dark = theme === "dark" || (theme === "system" && matchMedia("(prefers-color-scheme: dark)").matches);
   document.documentElement.dataset.theme = dark ? "dark" : "light";

@@ -190,6 +190,7 @@ export function ErrorPanel({ title, detail, onRetry }: { title: string; detail: 
   );
 }
 
+/** A modal dialog. Radix traps the focus in it and returns the focus to the trigger when it closes. */
 export function Dialog({ open, onOpenChange, title, description, children, className }: { open: boolean; onOpenChange: (open: boolean) => void; title: string; description?: string; children: ReactNode; className?: string }) {
   return (
     <RadixDialog.Root open={open} onOpenChange={onOpenChange}>

@@ -44,14 +44,14 @@ export default function Board({ team }: ScreenProps) {
   const cards = useMemo(() => {
     if (!nodes) return new Map<string, CardData>();
     const asking = new Set(unansweredItems(inbox.data?.items).map((item) => item.message.node_id));
-    const people = new Map((agents.data ?? []).map((agent, order) => [agent.id, { order, isCoordinator: agent.role === "coordinator" }]));
+    const members = new Map((agents.data ?? []).map((agent, order) => [agent.id, { order, isCoordinator: agent.role === "coordinator" }]));
     const done = new Set(nodes.filter((node) => node.status === "completed").map((node) => node.id));
     const ids = new Set(nodes.map((node) => node.id));
     known.current ??= { first: ids, cards: new Map() };
     const { first, cards: before } = known.current;
     const next = new Map<string, CardData>();
     for (const node of nodes) {
-      const assignee = people.get(node.assignee_id ?? "");
+      const assignee = members.get(node.assignee_id ?? "");
       const card: CardData = {
         node,
         displayStatus: node.status === "waiting" && asking.has(node.id) ? "asks" : node.status,

@@ -21,6 +21,7 @@ async function fetchBoard(team: string): Promise<WorkNode[]> {
   }
 }
 
+/** Events that change a card. `node.output` is the output of a program and changes none. */
 const BOARD_EVENTS = /^(node\.(?!output)|stage\.|turn\.added)/;
 
 export function useBoard(team: string) {
@@ -44,6 +45,7 @@ export function useBoard(team: string) {
     const stop = onNewEvents((events) => {
       const boardEvents = events.filter((event) => event.team_id === team && BOARD_EVENTS.test(event.type));
       if (boardEvents.length === 0) return;
+      // Show the change at once. The fetch below replaces the cached nodes with the server's.
       client.setQueryData<WorkNode[]>(["whole-board", team], (nodes) => nodes && applyEvents(nodes, boardEvents));
       if (isFetching) isRefetchDue = true;
       else timer ??= setTimeout(() => void refresh(), REFETCH_DELAY_MS);

@@ -128,11 +128,11 @@ function JsonValue({ name, value, depth }: { name?: string; value: unknown; dept
   const [limit, setLimit] = useState(CHILDREN_PER_PAGE);
   const label = name === undefined ? null : <span className="text-ink-2">{name}: </span>;
   if (value === null || typeof value !== "object") {
-    const look = typeof value === "string" ? "text-done" : typeof value === "number" ? "text-wait" : "text-work";
+    const style = typeof value === "string" ? "text-done" : typeof value === "number" ? "text-wait" : "text-work";
     return (
       <div className="break-words whitespace-pre-wrap">
         {label}
-        <span className={look}>{JSON.stringify(value)}</span>
+        <span className={style}>{JSON.stringify(value)}</span>
       </div>
     );
   }

@@ -13,6 +13,7 @@ export type FileContent =
   | { kind: "image"; path: string; url: string }
   | { kind: "binary"; path: string; bytes: number };
 
+/** Return the URL of a path's raw content. Each segment is encoded, because agents choose the file names. */
 export const rawHref = (team: string, path: string): string =>
   `/api/teams/${encodeURIComponent(team)}/files${path ? `/${path.split("/").map(encodeURIComponent).join("/")}` : ""}`;
 

@@ -16,12 +16,12 @@ const HINTS: Record<InsightType, string> = {
   lesson: "What to do differently: “Ask before changing a published table.”",
 };
 
-export function AddKnowledge({ kind, people, agentFilter, onClose }: { kind: "insight" | "memory"; people: Agent[]; agentFilter: string; onClose: () => void }) {
-  const [agent, setAgent] = useState(people.some((one) => one.id === agentFilter) ? agentFilter : (people[0]?.id ?? ""));
+export function AddKnowledge({ kind, members, agentFilter, onClose }: { kind: "insight" | "memory"; members: Agent[]; agentFilter: string; onClose: () => void }) {
+  const [agent, setAgent] = useState(members.some((one) => one.id === agentFilter) ? agentFilter : (members[0]?.id ?? ""));
   const [type, setType] = useState<InsightType>("fact");
   const [content, setContent] = useState("");
   const id = useId();
-  const name = capitalize(people.find((one) => one.id === agent)?.name ?? "the agent");
+  const name = capitalize(members.find((one) => one.id === agent)?.name ?? "the agent");
   const add = useMutation({
     mutationFn: async (): Promise<void> => {
       const path = { agent };
@@ -51,7 +51,7 @@ export function AddKnowledge({ kind, people, agentFilter, onClose }: { kind: "in
             Agent
           </label>
           <select id={`${id}a`} value={agent} onChange={(event) => setAgent(event.target.value)} className="h-9 w-full rounded-sm border border-control bg-surface px-2 text-sm pointer-coarse:h-11">
-            {people.map((one) => (
+            {members.map((one) => (
               <option key={one.id} value={one.id}>
                 {capitalize(one.name)}
               </option>

@@ -18,8 +18,8 @@ const VERB_TEXT: Record<Change["verb"], string> = {
   maintained: "tidied up",
 };
 
-export function Changes({ people, agentFilter, held }: { people: Agent[]; agentFilter: string; held: Schemas["HeldView"][] }) {
-  const agents = people.filter((agent) => !agentFilter || agent.id === agentFilter);
+export function Changes({ members, agentFilter, held }: { members: Agent[]; agentFilter: string; held: Schemas["HeldView"][] }) {
+  const agents = members.filter((agent) => !agentFilter || agent.id === agentFilter);
   const changes = useQueries({
     queries: agents.flatMap((agent) => [
       { queryKey: queryKeys.changes(agent.id), queryFn: () => unwrap(api.GET("/api/agents/{agent}/changes", { params: { path: { agent: agent.id }, query: { limit: 500 } } })) },
@@ -53,8 +53,8 @@ export function Changes({ people, agentFilter, held }: { people: Agent[]; agentF
         <div className="mx-auto max-w-[820px] p-6 max-md:p-3">
           <ul className="divide-y divide-line">
             {rows.slice(0, limit).map((change) => {
-              const agent = people.find((one) => one.id === change.agent_id);
-              const author = authorName(change.author, people);
+              const agent = members.find((one) => one.id === change.agent_id);
+              const author = authorName(change.author, members);
               const texts = changedTexts(change);
               return (
                 <li key={change.id} className="flex items-start gap-3 py-3 text-sm">

@@ -10,7 +10,7 @@ import { showToast, showError } from "@/views/shared/toast";
 
 type HeldItem = Schemas["HeldView"];
 
-export function Held({ team, people, query }: { team: Team; people: Agent[]; query: UseQueryResult<HeldItem[]> }) {
+export function Held({ team, members, query }: { team: Team; members: Agent[]; query: UseQueryResult<HeldItem[]> }) {
   return (
     <div className="scroll min-h-0 flex-1" tabIndex={-1}>
       {query.isPending ? (
@@ -26,7 +26,7 @@ export function Held({ team, people, query }: { team: Team; people: Agent[]; que
           <p className="mb-2 text-sm text-ink-2">These come from words nobody on the team vouches for. Until you confirm them, no agent works with them.</p>
           <ul className="divide-y divide-line">
             {query.data.map((item) => (
-              <Item key={item.id} item={item} team={team} agent={people.find((agent) => agent.id === item.agent_id)} />
+              <Item key={item.id} item={item} team={team} agent={members.find((agent) => agent.id === item.agent_id)} />
             ))}
           </ul>
         </div>

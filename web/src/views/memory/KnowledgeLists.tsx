@@ -13,15 +13,15 @@ type Insight = Schemas["Insight"];
 type Memory = Schemas["Memory"];
 interface Props {
   team: Team;
-  people: Agent[];
+  members: Agent[];
   agentFilter: string;
 }
 const TYPES = [["all", "All"], ["fact", "Facts"], ["technique", "Techniques"], ["pattern", "Patterns"], ["lesson", "Lessons"]] as const;
 
-export function Insights({ team, people, agentFilter }: Props) {
+export function Insights({ team, members, agentFilter }: Props) {
   const [type, setType] = useState<(typeof TYPES)[number][0]>("all");
   const [text, setText] = useState("");
-  const query = useKnowledge(people, agentFilter, (agent) => ({
+  const query = useKnowledge(members, agentFilter, (agent) => ({
     queryKey: queryKeys.insights(agent),
     queryFn: () => unwrap(api.GET("/api/agents/{agent}/insights", { params: { path: { agent }, query: { limit: 500 } } })),
   }));
@@ -45,15 +45,15 @@ export function Insights({ team, people, agentFilter }: Props) {
       count={shown.length}
     >
       {shown.map((item) => (
-        <KnowledgeItem key={item.id} item={item} team={team} people={people} kind="insight" chip={<Chip>{capitalize(item.type)}</Chip>} note={item.confidence != null ? `${Math.round(item.confidence * 100)}% sure` : ""} all={query.rows} />
+        <KnowledgeItem key={item.id} item={item} team={team} members={members} kind="insight" chip={<Chip>{capitalize(item.type)}</Chip>} note={item.confidence != null ? `${Math.round(item.confidence * 100)}% sure` : ""} all={query.rows} />
       ))}
     </ListFrame>
   );
 }
 
-export function Memories({ team, people, agentFilter }: Props) {
+export function Memories({ team, members, agentFilter }: Props) {
   const [text, setText] = useState("");
-  const query = useKnowledge(people, agentFilter, (agent) => ({
+  const query = useKnowledge(members, agentFilter, (agent) => ({
     queryKey: queryKeys.memories(agent),
     queryFn: () => unwrap(api.GET("/api/agents/{agent}/memories", { params: { path: { agent }, query: { limit: 500 } } })),
   }));
@@ -72,7 +72,7 @@ export function Memories({ team, people, agentFilter }: Props) {
       count={shown.length}
     >
       {shown.map((item) => (
-        <KnowledgeItem key={item.id} item={item} team={team} people={people} kind="memory" all={query.rows} />
+        <KnowledgeItem key={item.id} item={item} team={team} members={members} kind="memory" all={query.rows} />
       ))}
     </ListFrame>
   );
@@ -85,12 +85,12 @@ interface KnowledgeQuery {
   refetch: () => void;
 }
 
-function useKnowledge(people: Agent[], agentFilter: string, options: (agent: string) => { queryKey: readonly string[]; queryFn: () => Promise<(Insight | Memory)[]> }): KnowledgeQuery {
+function useKnowledge(members: Agent[], agentFilter: string, options: (agent: string) => { queryKey: readonly string[]; queryFn: () => Promise<(Insight | Memory)[]> }): KnowledgeQuery {
   return useQueries({
-    queries: people.filter((agent) => !agentFilter || agent.id === agentFilter).map((agent) => options(agent.id)),
+    queries: members.filter((agent) => !agentFilter || agent.id === agentFilter).map((agent) => options(agent.id)),
     combine: (all) => ({
       rows: all.flatMap((item) => item.data ?? []).filter((item) => item.status === "active").sort((a, b) => (a.created_at < b.created_at ? 1 : -1)),
-      isPending: people.length === 0 || all.some((item) => item.isPending),
+      isPending: members.length === 0 || all.some((item) => item.isPending),
       error: all.find((item) => item.error)?.error ?? null,
       refetch: () => all.forEach((item) => void item.refetch()),
     }),
@@ -130,12 +130,12 @@ function ListFrame({ query, plural, filters, empty, count, children }: { query: 
   );
 }
 
-function KnowledgeItem({ item, team, people, kind, chip, note = "", all }: { item: Insight | Memory; team: Team; people: Agent[]; kind: "insight" | "memory"; chip?: ReactNode; note?: string; all: (Insight | Memory)[] }) {
-  const order = people.findIndex((agent) => agent.id === item.agent_id);
-  const agent = people[order];
+function KnowledgeItem({ item, team, members, kind, chip, note = "", all }: { item: Insight | Memory; team: Team; members: Agent[]; kind: "insight" | "memory"; chip?: ReactNode; note?: string; all: (Insight | Memory)[] }) {
+  const order = members.findIndex((agent) => agent.id === item.agent_id);
+  const agent = members[order];
   const contradicted = item.contradicts ? all.find((other) => other.id === item.contradicts) : undefined;
   const sources = [...new Set([...("source_thread_id" in item && item.source_thread_id ? [item.source_thread_id] : []), ...item.sources])];
-  const author = authorName(item.author, people);
+  const author = authorName(item.author, members);
   const remove = useMutation({
     mutationFn: () =>
       kind === "insight"

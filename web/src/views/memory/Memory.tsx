@@ -23,7 +23,7 @@ export default function Memory({ team, rest }: ScreenProps) {
   const agents = useQuery(agentsQuery(team.id));
   const held = useQuery({ queryKey: queryKeys.held(team.id), queryFn: () => unwrap(api.GET("/api/teams/{team}/held", { params: { path: { team: team.id } } })) });
   const [isAdding, setIsAdding] = useState(false);
-  const people = agents.data ?? [];
+  const members = agents.data ?? [];
   const waiting = held.data?.length ?? 0;
   const agentFilter = params.agent ?? "";
   const hasAgentFilter = tab === "insights" || tab === "memories" || tab === "changes";
@@ -31,7 +31,7 @@ export default function Memory({ team, rest }: ScreenProps) {
     <>
       <Header lead={<SidebarButton />} title="Memory" subtitle={team.name}>
         {(tab === "insights" || tab === "memories") && (
-          <Button variant="primary" onClick={() => setIsAdding(true)} disabled={people.length === 0}>
+          <Button variant="primary" onClick={() => setIsAdding(true)} disabled={members.length === 0}>
             <Plus className="size-4" /> {tab === "insights" ? "Teach something" : "Tell something"}
           </Button>
         )}
@@ -52,7 +52,7 @@ export default function Memory({ team, rest }: ScreenProps) {
         {hasAgentFilter && (
           <select aria-label="Whose" value={agentFilter} onChange={(event) => setParams({ agent: event.target.value || undefined }, true)} className="ml-auto h-8 rounded-sm border border-control bg-surface px-2 text-sm max-md:ml-0 max-md:w-full pointer-coarse:h-11">
             <option value="">Everyone's</option>
-            {people.map((agent) => (
+            {members.map((agent) => (
               <option key={agent.id} value={agent.id}>
                 {capitalize(agent.name)}
               </option>
@@ -61,11 +61,11 @@ export default function Memory({ team, rest }: ScreenProps) {
         )}
       </div>
       {tab === "notes" && <Notes team={team} path={rest} />}
-      {tab === "insights" && <Insights team={team} people={people} agentFilter={agentFilter} />}
-      {tab === "memories" && <Memories team={team} people={people} agentFilter={agentFilter} />}
-      {tab === "held" && <Held team={team} people={people} query={held} />}
-      {tab === "changes" && <Changes people={people} agentFilter={agentFilter} held={held.data ?? []} />}
-      {isAdding && <AddKnowledge kind={tab === "memories" ? "memory" : "insight"} people={people.filter((agent) => agent.retired_at === null)} agentFilter={agentFilter} onClose={() => setIsAdding(false)} />}
+      {tab === "insights" && <Insights team={team} members={members} agentFilter={agentFilter} />}
+      {tab === "memories" && <Memories team={team} members={members} agentFilter={agentFilter} />}
+      {tab === "held" && <Held team={team} members={members} query={held} />}
+      {tab === "changes" && <Changes members={members} agentFilter={agentFilter} held={held.data ?? []} />}
+      {isAdding && <AddKnowledge kind={tab === "memories" ? "memory" : "insight"} members={members.filter((agent) => agent.retired_at === null)} agentFilter={agentFilter} onClose={() => setIsAdding(false)} />}
     </>
   );
 }

@@ -30,23 +30,24 @@ interface Group {
   files: Entry[];
 }
 
+/** Return the team's notes in groups. It walks the folders level by level, up to `MAX_FOLDERS`. */
 async function listNotes(team: string): Promise<Group[]> {
-  const listed = async (path: string): Promise<Entry[]> => {
+  const listFolder = async (path: string): Promise<Entry[]> => {
     const file = await queryClient.fetchQuery({ ...fileQuery(team, path), staleTime: 1000 });
     return file.kind === "folder" ? file.entries : [];
   };
-  const root = await listed("");
+  const root = await listFolder("");
   const groups: Group[] = [{ title: "The team", files: TEAM_FILES.flatMap((name) => root.filter((entry) => entry.path === name)) }];
   let level = ["memory", "agents"].filter((name) => root.some((entry) => entry.path === name && entry.kind === "folder"));
-  const found: { folder: string; entries: Entry[] }[] = [];
-  while (level.length > 0 && found.length < MAX_FOLDERS) {
-    const listings = await Promise.all(level.slice(0, MAX_FOLDERS - found.length).map(async (folder) => ({ folder, entries: await listed(folder) })));
-    found.push(...listings);
-    level = listings.flatMap(({ entries }) => entries.filter((entry) => entry.kind === "folder").map((entry) => entry.path));
+  const folders: { folder: string; entries: Entry[] }[] = [];
+  while (level.length > 0 && folders.length < MAX_FOLDERS) {
+    const batch = await Promise.all(level.slice(0, MAX_FOLDERS - folders.length).map(async (folder) => ({ folder, entries: await listFolder(folder) })));
+    folders.push(...batch);
+    level = batch.flatMap(({ entries }) => entries.filter((entry) => entry.kind === "folder").map((entry) => entry.path));
   }
   // The team's notes come before those of single agents.
-  found.sort((a, b) => (isShared(b) ? 1 : 0) - (isShared(a) ? 1 : 0) || (a.folder < b.folder ? -1 : 1));
-  for (const { folder, entries } of found) {
+  folders.sort((a, b) => (isShared(b) ? 1 : 0) - (isShared(a) ? 1 : 0) || (a.folder < b.folder ? -1 : 1));
+  for (const { folder, entries } of folders) {
     const files = entries.filter((entry) => entry.kind === "file").sort((a, b) => (a.modified < b.modified ? 1 : -1));
     groups.push({ title: titleOf(folder), files });
   }

@@ -9,10 +9,10 @@ import { showToast, showError } from "@/views/shared/toast";
 
 export type Change = Schemas["Change"];
 
-export function authorName(author: string, people: readonly Agent[]): string {
+export function authorName(author: string, members: readonly Agent[]): string {
   if (author === HUMAN) return "You";
   if (author === SYSTEM) return "agiraph";
-  const found = people.find((agent) => agent.id === author || agent.name === author);
+  const found = members.find((agent) => agent.id === author || agent.name === author);
   return found ? capitalize(found.name) : author;
 }
 
@@ -31,6 +31,7 @@ export function SourceLink({ team, id }: { team: string; id: string }) {
   return <span className="break-all">{id}</span>;
 }
 
+/** Fetch all knowledge again after a change. */
 export function invalidateKnowledge(): void {
   for (const key of ["insights", "memories", "changes", "held"]) void queryClient.invalidateQueries({ queryKey: [key] });
 }
@@ -51,6 +52,7 @@ export async function lastChange(agent: string, id: string): Promise<string | nu
   return changes.findLast((change) => !change.undone_at && change.touched.some((one) => one.id === id))?.id ?? null;
 }
 
+/** Report a removal in a toast, with an Undo if its change is found. */
 export function showRemoved(agent: string, id: string, text: string): void {
   lastChange(agent, id).then(
     (change) => showToast(text, change ? () => void undoChange(change) : undefined),

@@ -48,13 +48,13 @@ export default function Threads({ team, rest }: ScreenProps) {
   const agents = useQuery(agentsQuery(team.id));
   const board = useQuery(boardQuery(team.id));
   const [params, setParams] = useSearchParams();
-  const people = agents.data ?? [];
+  const members = agents.data ?? [];
   const all = useQueries({
-    queries: people.map((agent) => ({ queryKey: queryKeys.threads(agent.id), queryFn: () => fetchThreads(agent.id) })),
+    queries: members.map((agent) => ({ queryKey: queryKeys.threads(agent.id), queryFn: () => fetchThreads(agent.id) })),
     combine: (found) => ({ threads: found.flatMap((one) => one.data ?? []), isPending: found.some((one) => one.isPending), error: found.find((one) => one.error)?.error ?? null }),
   });
   const titles = useMemo(() => new Map((board.data ?? []).map((node) => [node.id, node.title])), [board.data]);
-  const byId = new Map(people.map((agent, at) => [agent.id, { agent, at }]));
+  const byId = new Map(members.map((agent, at) => [agent.id, { agent, at }]));
   const agentFilter = params.agent ?? "";
   const kind = (params.kind ?? "all") as "all" | Thread["kind"];
   const shown = all.threads
@@ -78,7 +78,7 @@ export default function Threads({ team, rest }: ScreenProps) {
                 className="h-8 w-full rounded-sm border border-control bg-surface px-2 text-sm pointer-coarse:h-11"
               >
                 <option value="">Everyone's</option>
-                {people.map((agent) => (
+                {members.map((agent) => (
                   <option key={agent.id} value={agent.id}>
                     {capitalize(agent.name)}
                   </option>

@@ -35,7 +35,7 @@ export default function Triggers({ team }: ScreenProps) {
   const agents = useQuery(agentsQuery(team.id));
   const [params, setParams] = useSearchParams();
   const now = useNow(1000);
-  const people = new Map((agents.data ?? []).map((agent) => [agent.id, agent]));
+  const members = new Map((agents.data ?? []).map((agent) => [agent.id, agent]));
   const all = query.data ?? [];
   const current = all.filter((one) => one.status === "active" || one.status === "paused");
   const ended = all.filter((one) => one.status === "expired" || one.status === "cancelled");
@@ -73,7 +73,7 @@ export default function Triggers({ team }: ScreenProps) {
             <ul className="space-y-3">
               {shown.map((trigger) => (
                 <li key={trigger.id}>
-                  <TriggerCard trigger={trigger} agent={people.get(trigger.agent_id)} team={team} now={now} isOpen={params.trigger === trigger.id} onOpen={(open) => setParams({ trigger: open ? trigger.id : undefined }, true)} />
+                  <TriggerCard trigger={trigger} agent={members.get(trigger.agent_id)} team={team} now={now} isOpen={params.trigger === trigger.id} onOpen={(open) => setParams({ trigger: open ? trigger.id : undefined }, true)} />
                 </li>
               ))}
             </ul>
