@@ -45,7 +45,7 @@ function AgentView({ team, agent, agents, at }: { team: Team; agent: Agent; agen
   const [showTools, setShowTools] = useState(true);
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
-      // The browser's own search finds only the rendered rows of a virtualized list. Ctrl+Shift+F still opens it.
+      // The browser's own search finds only the rendered rows of a virtualized list.
       if ((event.ctrlKey || event.metaKey) && event.key === "f" && !event.shiftKey) {
         event.preventDefault();
         setIsSearching(true);

@@ -5,7 +5,7 @@ import { ChevronRight, Inbox, Moon, Plus, Search, Settings, Sun } from "lucide-r
 import { type Agent, errorMessage, type Team } from "@/api/client";
 import { agentsQuery, inboxQuery, teamsQuery } from "@/api/queries";
 import { cx } from "@/lib/cx";
-import { capitalize, money } from "@/lib/format";
+import { capitalize, money, plural } from "@/lib/format";
 import { Badge, Button, StatusDot, IconButton, Kbd, Logo, type AgentStatus } from "@/ui";
 import { ConnectionStatus } from "@/shell/Connection";
 import { unansweredItems } from "@/shell/unanswered";
@@ -154,7 +154,7 @@ function Members({ team }: { team: Team }) {
       {former.length > 0 && (
         <details className="group">
           <summary className="flex h-7 list-none items-center gap-2.5 rounded-sm px-2.5 text-xs text-ink-3 hover:bg-hover pointer-coarse:h-10">
-            <StatusDot status="left" /> {former.length} left
+            <StatusDot status="left" /> {plural(former.length, "former member")}
           </summary>
           {former.map((agent) => (
             <MemberLink key={agent.id} agent={agent} isAsking={askingAgents.has(agent.id)} />

@@ -68,7 +68,7 @@ function Totals({ total }: { total: CostSum }) {
       </dl>
       {(total.unpriced > 0 || total.lost > 0) && (
         <p className="mt-3 max-w-[72ch] text-sm text-ink-2">
-          {total.unpriced > 0 && `For ${plural(total.unpriced, "call")} no price is known; they count tokens, but no money. `}
+          {total.unpriced > 0 && `The price of ${plural(total.unpriced, "call")} is not known: the tokens are counted, the cost is not. `}
           {total.lost > 0 && `${plural(total.lost, "call")} got lost in a crash and may have been paid for twice.`}
         </p>
       )}

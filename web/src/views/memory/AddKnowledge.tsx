@@ -10,7 +10,7 @@ import { showToast } from "@/views/shared/toast";
 type InsightType = Schemas["NewInsight"]["type"];
 const TYPES: [InsightType, string][] = [["fact", "Fact"], ["technique", "Technique"], ["pattern", "Pattern"], ["lesson", "Lesson"]];
 const HINTS: Record<InsightType, string> = {
-  fact: "Something that is so: “Our invoices are due after 14 days.”",
+  fact: "Something that is true: “Our invoices are due after 14 days.”",
   technique: "A way to do something: “Check prices on the vendor's page before a marketplace.”",
   pattern: "What tends to happen: “Reports from the lab arrive late in the month.”",
   lesson: "What to do differently: “Ask before changing a published table.”",

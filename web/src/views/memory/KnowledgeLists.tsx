@@ -123,7 +123,7 @@ function ListFrame({ query, plural, filters, empty, count, children }: { query: 
       ) : (
         <div className="mx-auto max-w-[820px] p-6 max-md:p-3">
           <div className="mb-3 flex flex-wrap items-center gap-2">{filters}</div>
-          {count === 0 ? <p className="py-8 text-center text-sm text-ink-2">None of the {query.rows.length} matches.</p> : <ul className="divide-y divide-line">{children}</ul>}
+          {count === 0 ? <p className="py-8 text-center text-sm text-ink-2">None of the {query.rows.length} items matches your search.</p> : <ul className="divide-y divide-line">{children}</ul>}
         </div>
       )}
     </div>

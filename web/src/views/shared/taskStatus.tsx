@@ -49,7 +49,7 @@ export function elapsed(node: Pick<WorkNode, "started_at" | "ended_at">, now: nu
 }
 
 const STOP_REASONS: Partial<Record<NonNullable<WorkNode["stop_reason"]>, string>> = {
-  answered: "Answered in plain words",
+  answered: "Answered with text",
   nothing_to_do: "Found nothing to do",
   turns_spent: "Used up its turns",
   tokens_spent: "Used up its tokens",

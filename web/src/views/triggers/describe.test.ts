@@ -18,7 +18,7 @@ describe("trigger descriptions", () => {
 
   it("describes the timing", () => {
     expect(describeTiming({ type: "scheduled", config: { cron: "0 9 * * *" }, zone: "Europe/Berlin" })).toBe("Every day at 09:00 (Europe/Berlin)");
-    expect(describeTiming({ type: "heartbeat", config: { interval_seconds: 1800 } })).toBe("After 30 minutes of rest, if there is news");
+    expect(describeTiming({ type: "heartbeat", config: { interval_seconds: 1800 } })).toBe("After 30 minutes without work, if there is news");
     expect(describeTiming({ type: "delayed", config: { delay_seconds: 5400 } })).toBe("Once, after 90 minutes");
     expect(describeTiming({ type: "on_event", config: { event_pattern: "delivery.*" } })).toBe("When delivery.* happens");
     expect(describeTiming({ type: "webhook", config: {} })).toBe("When another program calls its address");

@@ -83,7 +83,7 @@ export function describeTiming({ type, config, zone }: TriggerTiming): string {
       return `Once, at ${String(config.at ?? "").replace("T", " ")}${zoneText}`;
     case "heartbeat": {
       const hours = typeof config.hours === "string" ? `, between ${config.hours.replace("-", " and ")}` : "";
-      return `After ${describeSeconds(config.interval_seconds)} of rest${config.when === "always" ? "" : ", if there is news"}${hours}`;
+      return `After ${describeSeconds(config.interval_seconds)} without work${config.when === "always" ? "" : ", if there is news"}${hours}`;
     }
     case "on_idle":
       return `When it has been idle for ${describeSeconds(config.idle_seconds)}`;
