@@ -8,7 +8,7 @@ import { agentsQuery, queryClient, teamsQuery } from "@/api/queries";
 import { useLive } from "@/live";
 import { capitalize, money } from "@/lib/format";
 import { Button, Chip, Dialog, Header, IconButton, Loading, Menu, MenuItem, MenuSeparator, Sheet, STATUS_LABELS, type AgentStatus, type Tone, ErrorPanel } from "@/ui";
-import { SidebarButton } from "@/shell/Home";
+import { SidebarButton } from "@/shell/SidebarButton";
 import { NotFound } from "@/shell/statusPages";
 import { useShell } from "@/shell/state";
 import { Composer } from "@/conversation/Composer";

@@ -11,7 +11,7 @@ import { cx } from "@/lib/cx";
 import { capitalize, fullTime, shortTime } from "@/lib/format";
 import { revealHidden } from "@/lib/visible";
 import { Button, Chip, EmptyState, Header, IconButton, Kbd, Loading, Pills, ErrorPanel } from "@/ui";
-import { SidebarButton } from "@/shell/Home";
+import { SidebarButton } from "@/shell/SidebarButton";
 import { unansweredItems } from "@/shell/unanswered";
 import { ToastMessage } from "@/conversation/AgentPage";
 import { Markdown } from "@/conversation/Markdown";

@@ -1,23 +1,13 @@
 /** Home: redirect to the page that was open last, or the welcome page if there is no team. */
 import { useQuery } from "@tanstack/react-query";
 import { Navigate } from "@tanstack/react-router";
-import { Menu as MenuIcon } from "lucide-react";
 import { errorMessage } from "@/api/client";
 import { teamsQuery } from "@/api/queries";
 import { readStored } from "@/lib/storage";
-import { Button, EmptyState, Header, IconButton, Loading, Logo, ErrorPanel } from "@/ui";
+import { Button, EmptyState, Header, Loading, Logo, ErrorPanel } from "@/ui";
 import { NotFound } from "@/shell/statusPages";
+import { SidebarButton } from "@/shell/SidebarButton";
 import { useShell } from "@/shell/state";
-
-/** Opens the sidebar on narrow screens, where it is a drawer. */
-export function SidebarButton() {
-  const setOpen = useShell((state) => state.setOpen);
-  return (
-    <IconButton label="Teams" className="md:hidden" onClick={() => setOpen("sidebarDrawer", true)}>
-      <MenuIcon className="size-5" />
-    </IconButton>
-  );
-}
 
 export function Home({ team }: { team?: string }) {
   const teams = useQuery(teamsQuery);

@@ -2,7 +2,7 @@
 import { type ReactNode, useState } from "react";
 import { useLive } from "@/live";
 import { Button, Header, Pills } from "@/ui";
-import { SidebarButton } from "@/shell/Home";
+import { SidebarButton } from "@/shell/SidebarButton";
 import { type Theme, useShell } from "@/shell/state";
 
 function Setting({ name, description, children }: { name: string; description: string; children: ReactNode }) {

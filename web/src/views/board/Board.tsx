@@ -6,7 +6,7 @@ import { errorMessage } from "@/api/client";
 import { agentsQuery, inboxQuery, stagesQuery } from "@/api/queries";
 import { plural } from "@/lib/format";
 import { unansweredItems } from "@/shell/unanswered";
-import { SidebarButton } from "@/shell/Home";
+import { SidebarButton } from "@/shell/SidebarButton";
 import { EmptyState, Header, Loading, Sheet, ErrorPanel } from "@/ui";
 import { cx } from "@/lib/cx";
 import type { ScreenProps } from "@/views";

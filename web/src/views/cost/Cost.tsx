@@ -7,7 +7,7 @@ import { api, errorMessage, type Schemas, type Team, unwrap } from "@/api/client
 import { agentsQuery, queryKeys } from "@/api/queries";
 import { cx } from "@/lib/cx";
 import { capitalize, compactNumber, money, plural } from "@/lib/format";
-import { SidebarButton } from "@/shell/Home";
+import { SidebarButton } from "@/shell/SidebarButton";
 import { Button, EmptyState, Header, Loading, Pills, ErrorPanel } from "@/ui";
 import { screenHref, type ScreenProps } from "@/views";
 import { useSearchParams } from "@/views/shared/useSearchParams";

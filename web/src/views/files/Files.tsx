@@ -8,7 +8,7 @@ import { boardQuery } from "@/api/queries";
 import { copyText } from "@/lib/clipboard";
 import { cx } from "@/lib/cx";
 import { fullTime, fileSize, shortTime } from "@/lib/format";
-import { SidebarButton } from "@/shell/Home";
+import { SidebarButton } from "@/shell/SidebarButton";
 import { EmptyState, Header, IconButton, Loading, ErrorPanel } from "@/ui";
 import { screenHref, type ScreenProps } from "@/views";
 import { useNarrow } from "@/views/shared/useNarrow";

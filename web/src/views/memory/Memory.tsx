@@ -5,7 +5,7 @@ import { useState } from "react";
 import { api, unwrap } from "@/api/client";
 import { agentsQuery, queryKeys } from "@/api/queries";
 import { capitalize } from "@/lib/format";
-import { SidebarButton } from "@/shell/Home";
+import { SidebarButton } from "@/shell/SidebarButton";
 import { Button, Header, Pills } from "@/ui";
 import type { ScreenProps } from "@/views";
 import { useSearchParams } from "@/views/shared/useSearchParams";

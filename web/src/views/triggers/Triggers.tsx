@@ -7,7 +7,7 @@ import { type Agent, api, errorMessage, type Schemas, type Team, unwrap } from "
 import { agentsQuery, queryKeys, queryClient } from "@/api/queries";
 import { cx } from "@/lib/cx";
 import { capitalize, fullTime, money, plural } from "@/lib/format";
-import { SidebarButton } from "@/shell/Home";
+import { SidebarButton } from "@/shell/SidebarButton";
 import { Button, Chip, Dialog, EmptyState, Header, IconButton, Loading, Pills, ErrorPanel } from "@/ui";
 import { screenHref, type ScreenProps } from "@/views";
 import { useSearchParams } from "@/views/shared/useSearchParams";
