@@ -2,7 +2,7 @@
 import { cleanup, render, screen } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { afterEach, describe, expect, it } from "vitest";
-import MarkdownBody, { blocks } from "@/conversation/MarkdownBody";
+import MarkdownBody, { splitBlocks } from "@/conversation/MarkdownBody";
 
 afterEach(cleanup);
 
@@ -54,8 +54,8 @@ describe("Markdown", () => {
   });
 
   it("is split into blocks that mean the same alone", () => {
-    expect(blocks("a\n\nb\n\n```\nx\n\ny\n```\n\nc")).toEqual(["a", "b", "```\nx\n\ny\n```", "c"]);
-    expect(blocks("- a\n\n- b\n\nend")).toEqual(["- a\n\n- b", "end"]);
-    expect(blocks("see [1]\n\n[1]: https://example.org")).toHaveLength(1);
+    expect(splitBlocks("a\n\nb\n\n```\nx\n\ny\n```\n\nc")).toEqual(["a", "b", "```\nx\n\ny\n```", "c"]);
+    expect(splitBlocks("- a\n\n- b\n\nend")).toEqual(["- a\n\n- b", "end"]);
+    expect(splitBlocks("see [1]\n\n[1]: https://example.org")).toHaveLength(1);
   });
 });

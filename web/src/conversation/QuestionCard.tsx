@@ -89,9 +89,9 @@ export function AnswerForm({ id, kind, options, onDone }: { id: string; kind: "q
         </div>
       )}
       <div className="flex gap-2 max-sm:flex-wrap">
-        <labelId id={labelId} className="sr-only">
+        <label id={labelId} className="sr-only">
           {kind === "approval" ? "A note" : "Your answer"}
-        </labelId>
+        </label>
         <Input
           aria-labelledby={labelId}
           value={typed}
