@@ -107,7 +107,7 @@ function JsonPreview({ text, fallback }: { text: string; fallback: ReactNode }) 
       return { problem: error instanceof Error ? error.message : "" };
     }
   }, [text]);
-  if (!("ok" in value)) {
+  if (!("parsed" in value)) {
     return (
       <>
         <p className="mx-4 mt-3 rounded-sm bg-wait-bg px-3 py-2 text-sm text-wait">This is not valid JSON ({value.problem}), so its source is shown.</p>
