@@ -1,4 +1,4 @@
-"""Screenshots: every screen of a lively team in light, dark and on a phone, by a real browser."""
+"""Screenshots: every screen of a busy team in light, dark and phone size, from a real browser."""
 
 import argparse
 import asyncio
@@ -58,8 +58,8 @@ async def main(folder: Path, only: list[str]) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path, help="where the pictures go")
-    parser.add_argument("only", nargs="*", help="screen-look, or a look; without: all of them")
+    parser.add_argument("folder", type=Path, help="the folder for the screenshots")
+    parser.add_argument("only", nargs="*", help="board-dark, phone and so on; default: all")
     given = parser.parse_args()
     os.environ.setdefault("TZ", "UTC")
     asyncio.run(main(given.folder.resolve(), given.only))

@@ -1,7 +1,7 @@
-"""Stamp: hashes over everything the built pages come from, written beside them.
+"""Stamp: hashes of everything that the built pages are made from, written beside them.
 
-A test computes them again, so that forgotten builds are noticed without Node. The types of the
-API's answers are generated from its description, which therefore has a hash of its own.
+A test computes the hashes again, so that a forgotten build is noticed without Node. The types of
+API responses are generated from the API's schema, which therefore has a hash of its own.
 """
 
 import hashlib
@@ -16,9 +16,10 @@ _TOP = ("index.html", "package.json", "package-lock.json", "tsconfig.json", "vit
 
 
 def sources() -> list[Path]:
-    inside = [p for folder in ("src", "public") for p in (WEB / folder).rglob("*") if p.is_file()]
-    shown = [p for p in inside if not p.name.endswith((".test.ts", ".test.tsx"))]
-    return sorted([*shown, *(WEB / name for name in _TOP)])
+    """Return the files that decide the build's output. Unit tests do not."""
+    files = [p for folder in ("src", "public") for p in (WEB / folder).rglob("*") if p.is_file()]
+    built = [p for p in files if not p.name.endswith((".test.ts", ".test.tsx"))]
+    return sorted([*built, *(WEB / name for name in _TOP)])
 
 
 def stamp() -> dict[str, str]:
@@ -30,11 +31,12 @@ def _api() -> str:
 
 
 def _sources() -> str:
-    whole = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in sources():
+        # Git may check files out with CRLF on Windows; the hash must not depend on it.
         data = path.read_bytes().replace(b"\r\n", b"\n")
-        whole.update(f"{path.relative_to(WEB).as_posix()}\0{len(data)}\0".encode() + data)
-    return whole.hexdigest()
+        digest.update(f"{path.relative_to(WEB).as_posix()}\0{len(data)}\0".encode() + data)
+    return digest.hexdigest()
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ export default defineConfig({
   resolve: {
     alias: {
       "@": fileURLToPath(new URL("./src", import.meta.url)),
-      // Its build for browsers lets the document decode entities, by innerHTML, which the page's policy refuses.
+      // The package's browser build decodes entities with innerHTML, which the page's Content-Security-Policy (trusted types) refuses. Use the build without DOM.
       "decode-named-character-reference": fileURLToPath(new URL("./node_modules/decode-named-character-reference/index.js", import.meta.url)),
     },
   },
@@ -18,12 +18,13 @@ export default defineConfig({
     outDir: process.env.AGIRAPH_WEB_OUT ?? "../src/agiraph/web_dist",
     emptyOutDir: true,
     target: "es2022",
+    // No data: URLs: the Content-Security-Policy allows fonts and scripts from the server only.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
   },
   server: {
-    // The gate answers only pages that name its own host, so the proxy speaks as that host.
+    // The server refuses requests whose Host or Origin is another host, so the proxy sends the server's own.
     proxy: {
       "/api": { target: server, ws: true, changeOrigin: true, headers: { origin: server } },
       "/signin": { target: server, changeOrigin: true },

@@ -9,7 +9,7 @@ import { startLive } from "@/live";
 import { router } from "@/router";
 import { applyTheme, useShell } from "@/shell/state";
 
-// After an upgrade the parts this page would load are gone: take the new page instead.
+// After an upgrade of the server the old chunks no longer exist. Reload to get the page that names the new ones.
 addEventListener("vite:preloadError", (event) => {
   event.preventDefault();
   location.reload();

@@ -1,14 +1,14 @@
-/** Router: every place has an address. */
+/** Router: the URL of every page and screen. */
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, type AnyRoute } from "@tanstack/react-router";
 import { Shell } from "@/shell/Shell";
 import { Home } from "@/shell/Home";
-import { NotHere, Broken } from "@/shell/pages";
-import { AgentPage } from "@/thread/AgentPage";
+import { NotFound, ErrorPage } from "@/shell/statusPages";
+import { AgentPage } from "@/conversation/AgentPage";
 import { InboxPage } from "@/inbox/InboxPage";
 import { ScreenPage } from "@/shell/ScreenPage";
 import { SCREENS } from "@/views";
 
-const root = createRootRoute({ component: Shell, notFoundComponent: NotHere, errorComponent: Broken });
+const root = createRootRoute({ component: Shell, notFoundComponent: NotFound, errorComponent: ErrorPage });
 
 const home = createRoute({ getParentRoute: () => root, path: "/", component: Home });
 const inbox = createRoute({ getParentRoute: () => root, path: "/inbox", component: () => <InboxPage item={null} /> });
@@ -19,7 +19,7 @@ const inboxItem = createRoute({
 });
 
 interface AgentSearch {
-  /** A message to scroll to and mark. */
+  /** The id of a message to scroll to and highlight. */
   at?: string;
 }
 const agent = createRoute({

@@ -1,38 +1,38 @@
 import { describe, expect, it } from "vitest";
-import { ApiError, asError, explain, onSignedOut, unwrap } from "@/api/client";
+import { ApiError, toApiError, errorMessage, onSignedOut, unwrap } from "@/api/client";
 import type { Message } from "@/api/client";
-import { joined } from "@/api/queries";
+import { joinPages } from "@/api/queries";
 
 describe("the client", () => {
-  it("makes one error of every problem document", () => {
-    const error = asError(409, { title: "Conflict", detail: "It was answered before.", status: 409 });
-    expect([error.status, error.title, explain(error)]).toEqual([409, "Conflict", "It was answered before."]);
-    expect(explain(asError(502, "<html>bad gateway</html>"))).toBe("<html>bad gateway</html>");
-    expect(explain(asError(500, undefined))).toBe("The server answered 500");
+  it("turns every error response into an ApiError with a text", () => {
+    const error = toApiError(409, { title: "Conflict", detail: "It was answered before.", status: 409 });
+    expect([error.status, error.title, errorMessage(error)]).toEqual([409, "Conflict", "It was answered before."]);
+    expect(errorMessage(toApiError(502, "<html>bad gateway</html>"))).toBe("<html>bad gateway</html>");
+    expect(errorMessage(toApiError(500, undefined))).toBe("The server answered 500");
   });
 
-  it("tells once it is signed out", async () => {
-    let told = 0;
-    onSignedOut(() => void told++);
+  it("reports that the session has ended", async () => {
+    let calls = 0;
+    onSignedOut(() => void calls++);
     const refused = Promise.resolve({ error: { title: "Who are you?" }, response: new Response(null, { status: 401 }) });
     await expect(unwrap(refused)).rejects.toBeInstanceOf(ApiError);
-    expect(told).toBe(1);
+    expect(calls).toBe(1);
   });
 
-  it("gives the data of a good answer", async () => {
+  it("returns the data of a successful response", async () => {
     expect(await unwrap(Promise.resolve({ data: 7, response: new Response("7") }))).toBe(7);
   });
 });
 
 describe("pages of a conversation", () => {
-  const said = (...ids: string[]) => ids.map((id) => ({ id }) as Message);
+  const messages = (...ids: string[]) => ids.map((id) => ({ id }) as Message);
   it("join where they overlap", () => {
-    const known = { said: said("1", "2", "3"), hasMore: false };
-    expect(joined(known, { said: said("2", "3", "4"), hasMore: true })).toEqual({ said: said("1", "2", "3", "4"), hasMore: false });
+    const known = { messages: messages("1", "2", "3"), hasMore: false };
+    expect(joinPages(known, { messages: messages("2", "3", "4"), hasMore: true })).toEqual({ messages: messages("1", "2", "3", "4"), hasMore: false });
   });
-  it("do not pretend to be whole where they do not", () => {
-    const known = { said: said("1", "2"), hasMore: false };
-    const newest = { said: said("8", "9"), hasMore: true };
-    expect(joined(known, newest)).toEqual(newest);
+  it("keep only the newest page if they do not overlap", () => {
+    const known = { messages: messages("1", "2"), hasMore: false };
+    const newest = { messages: messages("8", "9"), hasMore: true };
+    expect(joinPages(known, newest)).toEqual(newest);
   });
 });

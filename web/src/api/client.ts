@@ -1,4 +1,4 @@
-/** Client: the API with types, and every failure as one error that says what to do. */
+/** Client: the typed HTTP API. Every failure becomes an ApiError with a text for the person. */
 import createClient from "openapi-fetch";
 import type { components, paths } from "@/api/types";
 
@@ -15,7 +15,7 @@ export class ApiError extends Error {
     readonly status: number,
     readonly title: string,
     readonly detail: string,
-    readonly faults: Schemas["FieldError"][] = [],
+    readonly fieldErrors: Schemas["FieldError"][] = [],
   ) {
     super(detail || title);
   }
@@ -25,12 +25,12 @@ export class ApiError extends Error {
   }
 }
 
-type SignedOut = () => void;
-let signedOut: SignedOut = () => {};
-/** Whoever shows the sign-in page hears of the first answer that asks for it. */
-export const onSignedOut = (tell: SignedOut): void => void (signedOut = tell);
+type SignedOutListener = () => void;
+let reportSignedOut: SignedOutListener = () => {};
+/** Register the function that is called when the server answers 401 (not signed in). */
+export const onSignedOut = (listener: SignedOutListener): void => void (reportSignedOut = listener);
 
-async function reach(request: Request): Promise<Response> {
+async function fetchOrApiError(request: Request): Promise<Response> {
   try {
     return await fetch(request);
   } catch {
@@ -38,30 +38,31 @@ async function reach(request: Request): Promise<Response> {
   }
 }
 
-export const api = createClient<paths>({ baseUrl: globalThis.location?.origin ?? "", fetch: reach });
+export const api = createClient<paths>({ baseUrl: globalThis.location?.origin ?? "", fetch: fetchOrApiError });
 
-interface Answer<T> {
+interface ApiResponse<T> {
   data?: T;
   error?: unknown;
   response: Response;
 }
 
-/** The answer's data, or an ApiError. */
-export async function unwrap<T>(asked: Promise<Answer<T>>): Promise<T> {
-  const { data, error, response } = await asked;
+/** Return the data of a response; throw an ApiError if the server refused the request. */
+export async function unwrap<T>(pending: Promise<ApiResponse<T>>): Promise<T> {
+  const { data, error, response } = await pending;
   if (response.ok) return data as T;
-  throw asError(response.status, error);
+  throw toApiError(response.status, error);
 }
 
-export function asError(status: number, body: unknown): ApiError {
-  if (status === 401) signedOut();
+/** Return the ApiError of a response. `body` is a problem document (RFC 9457), or any text from a proxy. */
+export function toApiError(status: number, body: unknown): ApiError {
+  if (status === 401) reportSignedOut();
   const problem = (typeof body === "object" && body !== null ? body : {}) as Partial<Schemas["Problem"]>;
   const detail = problem.detail ?? (typeof body === "string" ? body.slice(0, 300) : "");
   return new ApiError(status, problem.title ?? `The server answered ${status}`, detail, problem.faults ?? []);
 }
 
-/** What to say about anything that was thrown. */
-export function explain(error: unknown): string {
+/** Return the text to show for anything that was thrown. */
+export function errorMessage(error: unknown): string {
   if (error instanceof ApiError) return error.detail || error.title;
   return error instanceof Error ? error.message : String(error);
 }

@@ -1,9 +1,9 @@
-/** Queries: what screens read from the server, by key. Events make keys stale; see `live/stale.ts`. */
+/** Queries: what screens fetch from the server, by query key. Events invalidate keys; see `live/invalidation.ts`. */
 import { QueryClient, queryOptions } from "@tanstack/react-query";
 import { ApiError, api, type Message, unwrap } from "@/api/client";
 
-/** The second part of a key is whose it is, so that events can name what they made stale. */
-export const keys = {
+/** The second part of a key is the id of its owner (team, agent, node or thread): events name the owners whose data changed. */
+export const queryKeys = {
   teams: ["teams"] as const,
   agents: (team: string) => ["agents", team] as const,
   conversation: (agent: string) => ["conversation", agent] as const,
@@ -26,6 +26,7 @@ export const keys = {
 export const queryClient = new QueryClient({
   defaultOptions: {
     queries: {
+      // Events invalidate the data that changed, so the data need not be fetched again after a short time or on focus.
       staleTime: 60_000,
       refetchOnWindowFocus: false,
       retry: (failures, error) => failures < 3 && (!(error instanceof ApiError) || error.isOffline || error.status >= 500),
@@ -33,76 +34,79 @@ export const queryClient = new QueryClient({
   },
 });
 
-export const PAGE = 100;
+export const MESSAGES_PER_PAGE = 100;
 
 export const teamsQuery = queryOptions({
-  queryKey: keys.teams,
+  queryKey: queryKeys.teams,
   queryFn: () => unwrap(api.GET("/api/teams", { params: { query: { limit: 500 } } })),
 });
 
 export const agentsQuery = (team: string) =>
   queryOptions({
-    queryKey: keys.agents(team),
+    queryKey: queryKeys.agents(team),
     queryFn: () => unwrap(api.GET("/api/teams/{team}/agents", { params: { path: { team }, query: { all: true } } })),
   });
 
 export const inboxQuery = queryOptions({
-  queryKey: keys.inbox,
+  queryKey: queryKeys.inbox,
   queryFn: () => unwrap(api.GET("/api/inbox", { params: { query: { limit: 200 } } })),
 });
 
 export const boardQuery = (team: string) =>
   queryOptions({
-    queryKey: keys.board(team),
+    queryKey: queryKeys.board(team),
     queryFn: () => unwrap(api.GET("/api/teams/{team}/board", { params: { path: { team } } })),
   });
 
 export const stagesQuery = (team: string) =>
   queryOptions({
-    queryKey: keys.stages(team),
+    queryKey: queryKeys.stages(team),
     queryFn: () => unwrap(api.GET("/api/teams/{team}/stages", { params: { path: { team } } })),
   });
 
 export const nodeQuery = (node: string) =>
   queryOptions({
-    queryKey: keys.node(node),
+    queryKey: queryKeys.node(node),
     queryFn: () => unwrap(api.GET("/api/nodes/{node}", { params: { path: { node } } })),
   });
 
-export interface Conversation {
-  said: Message[];
-  /** Whether there is more before the first of them. */
+export interface LoadedConversation {
+  /** Oldest first. */
+  messages: Message[];
+  /** Whether the server has messages before the first one. */
   hasMore: boolean;
 }
 
-const page = (agent: string, before: string) =>
-  unwrap(api.GET("/api/agents/{agent}/conversation", { params: { path: { agent }, query: { before, limit: PAGE } } }));
+const fetchMessages = (agent: string, before: string) =>
+  unwrap(api.GET("/api/agents/{agent}/conversation", { params: { path: { agent }, query: { before, limit: MESSAGES_PER_PAGE } } }));
 
-/** The newest page, joined to what was loaded before; ids are in the order things were said. */
+/** Fetch the newest page and join it to the older pages in the cache. Message ids sort by time. */
 export const conversationQuery = (agent: string) =>
   queryOptions({
-    queryKey: keys.conversation(agent),
-    queryFn: async (): Promise<Conversation> => {
-      const newest = await page(agent, "");
-      const known = queryClient.getQueryData<Conversation>(keys.conversation(agent));
-      return joined(known, { said: newest, hasMore: newest.length === PAGE });
+    queryKey: queryKeys.conversation(agent),
+    queryFn: async (): Promise<LoadedConversation> => {
+      const newest = await fetchMessages(agent, "");
+      const known = queryClient.getQueryData<LoadedConversation>(queryKeys.conversation(agent));
+      return joinPages(known, { messages: newest, hasMore: newest.length === MESSAGES_PER_PAGE });
     },
   });
 
-export function joined(known: Conversation | undefined, newest: Conversation): Conversation {
-  const first = newest.said[0];
-  const older = first && known ? known.said.filter((one) => one.id < first.id) : [];
-  const overlaps = known?.said.some((one) => newest.said.some((other) => other.id === one.id)) ?? false;
-  if (!known || !overlaps || older.length === 0) return newest;
-  return { said: [...older, ...newest.said], hasMore: known.hasMore };
+/** Return the known messages followed by the newest page. If both do not overlap, messages between them are missing, so only the newest page is kept. */
+export function joinPages(known: LoadedConversation | undefined, newest: LoadedConversation): LoadedConversation {
+  const first = newest.messages[0];
+  const older = first && known ? known.messages.filter((one) => one.id < first.id) : [];
+  const isOverlapping = known?.messages.some((one) => newest.messages.some((other) => other.id === one.id)) ?? false;
+  if (!known || !isOverlapping || older.length === 0) return newest;
+  return { messages: [...older, ...newest.messages], hasMore: known.hasMore };
 }
 
-export async function loadOlder(agent: string): Promise<void> {
-  const known = queryClient.getQueryData<Conversation>(keys.conversation(agent));
-  const first = known?.said[0];
+/** Load one more page of older messages into the cache. */
+export async function loadOlderMessages(agent: string): Promise<void> {
+  const known = queryClient.getQueryData<LoadedConversation>(queryKeys.conversation(agent));
+  const first = known?.messages[0];
   if (!known?.hasMore || !first) return;
-  const older = await page(agent, first.id);
-  queryClient.setQueryData<Conversation>(keys.conversation(agent), (now) =>
-    now ? { said: [...older.filter((one) => one.id < now.said[0]!.id), ...now.said], hasMore: older.length === PAGE } : now,
+  const older = await fetchMessages(agent, first.id);
+  queryClient.setQueryData<LoadedConversation>(queryKeys.conversation(agent), (now) =>
+    now ? { messages: [...older.filter((one) => one.id < now.messages[0]!.id), ...now.messages], hasMore: older.length === MESSAGES_PER_PAGE } : now,
   );
 }

@@ -1,21 +1,21 @@
-/** Inbox: what needs the person first, then the newest; read on the right, answered in place. */
+/** Inbox: items that need an answer first, then the newest ones; the selected item is shown on the right. */
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { ArrowLeft, CircleAlert, FileText, Flag, Inbox, MailOpen, MessageCircleQuestion, MessageSquareReply, Newspaper, ShieldQuestion, ThumbsDown, ThumbsUp } from "lucide-react";
 import { useEffect, useMemo, useState } from "react";
 import { toast } from "sonner";
-import { api, explain, type InboxItem, type Team, unwrap } from "@/api/client";
-import { inboxQuery, keys, queryClient, teamsQuery } from "@/api/queries";
+import { api, errorMessage, type InboxItem, type Team, unwrap } from "@/api/client";
+import { inboxQuery, queryKeys, queryClient, teamsQuery } from "@/api/queries";
 import { live } from "@/live";
 import { cx } from "@/lib/cx";
-import { capital, fullTime, when } from "@/lib/format";
-import { visible } from "@/lib/visible";
-import { Button, Chip, EmptyState, Header, IconButton, Kbd, Loading, Pills, Trouble } from "@/ui";
-import { RailButton } from "@/shell/Home";
-import { needsYou } from "@/shell/needs";
-import { Note } from "@/thread/AgentPage";
-import { Markdown } from "@/thread/Markdown";
-import { QuestionCard } from "@/thread/QuestionCard";
+import { capitalize, fullTime, shortTime } from "@/lib/format";
+import { revealHidden } from "@/lib/visible";
+import { Button, Chip, EmptyState, Header, IconButton, Kbd, Loading, Pills, ErrorPanel } from "@/ui";
+import { SidebarButton } from "@/shell/SidebarButton";
+import { unansweredItems } from "@/shell/unanswered";
+import { ToastMessage } from "@/conversation/AgentPage";
+import { Markdown } from "@/conversation/Markdown";
+import { QuestionCard } from "@/conversation/QuestionCard";
 import { screenHref } from "@/views";
 
 const FILTERS = [
@@ -28,29 +28,29 @@ const FILTERS = [
 ] as const;
 type Filter = (typeof FILTERS)[number][0];
 
-const KINDS: Record<string, { icon: typeof FileText; words: string }> = {
-  question: { icon: MessageCircleQuestion, words: "Question" },
-  approval: { icon: ShieldQuestion, words: "Approval" },
-  briefing: { icon: Newspaper, words: "Briefing" },
-  report: { icon: FileText, words: "Report" },
-  result: { icon: Flag, words: "Result" },
-  failure: { icon: CircleAlert, words: "Failure" },
+const KIND_STYLES: Record<string, { icon: typeof FileText; label: string }> = {
+  question: { icon: MessageCircleQuestion, label: "Question" },
+  approval: { icon: ShieldQuestion, label: "Approval" },
+  briefing: { icon: Newspaper, label: "Briefing" },
+  report: { icon: FileText, label: "Report" },
+  result: { icon: Flag, label: "Result" },
+  failure: { icon: CircleAlert, label: "Failure" },
 };
 
-/** What every team's first task is called; its result has a better name in its own words. */
-const ANY_GOAL = "Get to work on the goal";
-/** Without the marks of its format; but what is to be answered stands there to the letter. */
-const preview = (item: InboxItem): string => (item.message.call ? visible(gist(item.message.call.arguments)) : item.needs_answer ? visible(item.message.text) : bodyOf(item).replace(/[#*`>|_]/g, ""));
-/** What a call is about, to tell it from others; its card shows all of it. */
-const gist = (given: Record<string, unknown>): string => String(Object.values(given)[0] ?? "").slice(0, 200);
+/** The server's title of every team's first task. It says nothing about a result, so the first line of the text is shown instead. */
+const GOAL_TASK_TITLE = "Get to work on the goal";
+/** Return the preview: text that the person answers is shown literally, other text without Markdown characters. */
+const preview = (item: InboxItem): string => (item.message.call ? revealHidden(firstArgument(item.message.call.arguments)) : item.needs_answer ? revealHidden(item.message.text) : bodyOf(item).replace(/[#*`>|_]/g, ""));
+/** Return the beginning of a call's first argument, to tell calls apart. The question card shows the complete call. */
+const firstArgument = (callArguments: Record<string, unknown>): string => String(Object.values(callArguments)[0] ?? "").slice(0, 200);
 const firstLine = (text: string): string => text.trimStart().split("\n")[0]!.replace(/^#+\s*/, "").slice(0, 120);
-const titleOf = ({ message }: InboxItem): string => visible(message.title && message.title !== ANY_GOAL ? message.title : firstLine(message.text));
-/** The words without a heading that only says the title again. */
+const titleOf = ({ message }: InboxItem): string => revealHidden(message.title && message.title !== GOAL_TASK_TITLE ? message.title : firstLine(message.text));
+/** Return the text without a first heading that repeats the title. */
 const bodyOf = (item: InboxItem): string => item.message.text.replace(/^\s*#+ (.*)\n+/, (all, head: string) => (head.trim() === titleOf(item) ? "" : all));
 
 async function markRead(id: string): Promise<void> {
   await unwrap(api.POST("/api/inbox/{item}/read", { params: { path: { item: id } } }));
-  await queryClient.invalidateQueries({ queryKey: keys.inbox });
+  await queryClient.invalidateQueries({ queryKey: queryKeys.inbox });
 }
 
 export function InboxPage({ item }: { item: string | null }) {
@@ -60,11 +60,11 @@ export function InboxPage({ item }: { item: string | null }) {
   const navigate = useNavigate();
   const items = useMemo(() => {
     const all = inbox.data?.items ?? [];
-    return filter === "all" ? all : filter === "needs" ? needsYou(all) : all.filter((one) => one.message.kind === filter);
+    return filter === "all" ? all : filter === "needs" ? unansweredItems(all) : all.filter((one) => one.message.kind === filter);
   }, [inbox.data, filter]);
-  const needs = needsYou(items);
+  const unanswered = unansweredItems(items);
   const rest = items.filter((one) => !one.needs_answer);
-  const order = [...needs, ...rest];
+  const order = [...unanswered, ...rest];
   const chosen = inbox.data?.items.find((one) => one.message.id === item);
 
   useEffect(() => {
@@ -86,7 +86,7 @@ export function InboxPage({ item }: { item: string | null }) {
   return (
     <div className="flex min-h-0 flex-1">
       <div className={cx("flex w-[372px] shrink-0 flex-col border-r border-line max-lg:w-[320px] max-md:w-full max-md:border-r-0", item !== null && "max-md:hidden")}>
-        <Header lead={<RailButton />} title="Inbox">
+        <Header lead={<SidebarButton />} title="Inbox">
           <IconButton label="Mark everything as read" onClick={readAll}>
             <MailOpen className="size-4" />
           </IconButton>
@@ -95,14 +95,14 @@ export function InboxPage({ item }: { item: string | null }) {
           <Pills label="Show" value={filter} onChange={setFilter} options={FILTERS} />
         </div>
         <div className="scroll min-h-0 flex-1" tabIndex={0} role="region" aria-label="Items">
-          {inbox.isPending && <Loading what="Loading the inbox" />}
-          {inbox.isError && <Trouble title="The inbox could not be loaded" detail={explain(inbox.error)} onRetry={() => void inbox.refetch()} />}
+          {inbox.isPending && <Loading label="Loading the inbox" />}
+          {inbox.isError && <ErrorPanel title="The inbox could not be loaded" detail={errorMessage(inbox.error)} onRetry={() => void inbox.refetch()} />}
           {inbox.isSuccess && order.length === 0 && (
             <EmptyState icon={<Inbox />} title={filter === "all" ? "Nothing here" : "Nothing of this kind"}>
               Questions, approvals, briefings, reports and failures arrive here. Agents write when they have something worth your time.
             </EmptyState>
           )}
-          {needs.length > 0 && <Group name="Needs you" items={needs} chosen={item} teamOf={teamOf} />}
+          {unanswered.length > 0 && <Group name="Needs you" items={unanswered} chosen={item} teamOf={teamOf} />}
           {rest.length > 0 && <Group name="Latest" items={rest} chosen={item} teamOf={teamOf} />}
         </div>
         <div className="flex h-9 shrink-0 items-center gap-2 border-t border-line px-4 text-2xs text-ink-3 max-md:hidden">
@@ -113,12 +113,12 @@ export function InboxPage({ item }: { item: string | null }) {
       <div className={cx("flex min-w-0 flex-1 flex-col", item === null && "max-md:hidden")}>
         {item === null ? (
           <EmptyState icon={<Inbox />} title="Choose something to read">
-            {needs.length > 0 ? "Items that wait for your answer come first." : "Nobody is waiting for your answer."}
+            {unanswered.length > 0 ? "Items that wait for your answer come first." : "Nobody is waiting for your answer."}
           </EmptyState>
         ) : chosen ? (
           <Reader key={item} item={chosen} team={teamOf(chosen)} />
         ) : inbox.isPending ? (
-          <Loading what="Opening it" />
+          <Loading label="Loading the item" />
         ) : (
           <EmptyState title="This item is no longer in the inbox" action={<Link to="/inbox" className="text-sm underline">Back to the inbox</Link>} />
         )}
@@ -134,7 +134,7 @@ function Group({ name, items, chosen, teamOf }: { name: string; items: InboxItem
       <ul>
         {items.map((item) => {
           const { message } = item;
-          const Icon = KINDS[message.kind]?.icon ?? FileText;
+          const Icon = KIND_STYLES[message.kind]?.icon ?? FileText;
           return (
             <li key={message.id}>
               <Link
@@ -144,16 +144,16 @@ function Group({ name, items, chosen, teamOf }: { name: string; items: InboxItem
                 className={cx("relative flex gap-3 px-4 py-2.5 hover:bg-hover", item.needs_answer && "bg-wait-bg", chosen === message.id && "bg-press hover:bg-press")}
               >
                 {item.state === "unread" && <span role="img" aria-label="Unread" className="absolute top-[18px] left-1.5 size-1.5 rounded-full bg-ink" />}
-                <Icon className={cx("mt-0.5 size-4 shrink-0", item.needs_answer ? "text-wait" : message.kind === "failure" ? "text-fail" : "text-ink-3")} aria-label={KINDS[message.kind]?.words} />
+                <Icon className={cx("mt-0.5 size-4 shrink-0", item.needs_answer ? "text-wait" : message.kind === "failure" ? "text-fail" : "text-ink-3")} aria-label={KIND_STYLES[message.kind]?.label} />
                 <span className="min-w-0 flex-1">
                   <span className="flex items-baseline gap-2">
                     <span className={cx("min-w-0 flex-1 truncate text-base leading-5", item.state === "unread" ? "font-semibold" : "font-medium")}>{titleOf(item)}</span>
                     <time className="tabular text-xs text-ink-3" dateTime={message.created_at} title={fullTime(message.created_at)}>
-                      {when(message.created_at)}
+                      {shortTime(message.created_at)}
                     </time>
                   </span>
                   <span className="block truncate text-xs text-ink-3">
-                    {capital(message.sender_name)} · {teamOf(item)?.name ?? "a team"}
+                    {capitalize(message.sender_name)} · {teamOf(item)?.name ?? "a team"}
                   </span>
                   <span className="line-clamp-2 text-sm text-ink-2">{preview(item)}</span>
                 </span>
@@ -168,11 +168,13 @@ function Group({ name, items, chosen, teamOf }: { name: string; items: InboxItem
 
 function Reader({ item, team }: { item: InboxItem; team: Team | undefined }) {
   const { message } = item;
-  const kind = KINDS[message.kind];
+  const kind = KIND_STYLES[message.kind];
   const Icon = kind?.icon ?? FileText;
   const answered = live.store.getState().logs[message.team_id]?.answers[message.id] ?? null;
   useEffect(() => {
     if (item.state !== "unread" || item.needs_answer) return;
+    // An item counts as read after a moment, so that moving through the list with j and k does not mark everything. An
+    // item that needs an answer stays unread until it is answered.
     const timer = setTimeout(() => void markRead(message.id).catch(() => {}), 600);
     return () => clearTimeout(timer);
   }, [item.state, item.needs_answer, message.id]);
@@ -185,14 +187,14 @@ function Reader({ item, team }: { item: InboxItem; team: Team | undefined }) {
           <ArrowLeft className="size-5" />
         </Link>
         <Chip tone={item.needs_answer ? "wait" : message.kind === "failure" ? "fail" : "plain"}>
-          <Icon className="size-3.5" aria-hidden /> {kind?.words ?? message.kind}
+          <Icon className="size-3.5" aria-hidden /> {kind?.label ?? message.kind}
         </Chip>
         <span className="flex-1" />
-        {message.kind === "briefing" && <Thumbs id={message.id} before={message.rating} />}
+        {message.kind === "briefing" && <RatingButtons id={message.id} initial={message.rating} />}
         {message.kind === "failure" && message.node_id && <Retry node={message.node_id} />}
         {board && (
           <Link to={board as "/"} className="inline-flex h-8 items-center gap-1.5 rounded-sm border border-line-2 bg-surface px-3 text-sm font-medium hover:bg-hover">
-            <Flag className="size-4" /> <span className="max-sm:sr-only">Work</span>
+            <Flag className="size-4" /> <span className="max-sm:sr-only">Task</span>
           </Link>
         )}
         {isFromAgent && (
@@ -212,40 +214,40 @@ function Reader({ item, team }: { item: InboxItem; team: Team | undefined }) {
             <>
               <h1 className="sr-only">{titleOf(item)}</h1>
               <p className="mb-3 text-sm text-ink-3">
-                {capital(message.sender_name)} · {team?.name} · {fullTime(message.created_at)}
+                {capitalize(message.sender_name)} · {team?.name} · {fullTime(message.created_at)}
               </p>
-              <QuestionCard id={message.id} text={message.text} at={message.created_at} kind={message.kind} asker={capital(message.sender_name)} message={message} answered={answered} />
+              <QuestionCard id={message.id} text={message.text} at={message.created_at} kind={message.kind} asker={capitalize(message.sender_name)} message={message} answered={answered} />
             </>
           ) : (
             <>
               <h1 className="text-xl font-semibold">{titleOf(item)}</h1>
               <p className="mb-6 text-sm text-ink-3">
-                {capital(message.sender_name)} · {team?.name} · {fullTime(message.created_at)}
+                {capitalize(message.sender_name)} · {team?.name} · {fullTime(message.created_at)}
               </p>
               <Markdown text={bodyOf(item)} />
             </>
           )}
-          {item.deliveries.some((one) => one.status === "failed") && <p className="mt-6 text-xs text-fail">It could not be sent to every channel; run `agiraph doctor` for the reason.</p>}
+          {item.deliveries.some((one) => one.status === "failed") && <p className="mt-6 text-xs text-fail">This message could not be sent to every channel. Run `agiraph doctor` to see why.</p>}
         </div>
       </article>
     </>
   );
 }
 
-function Thumbs({ id, before }: { id: string; before: "up" | "down" | null }) {
-  const [given, setGiven] = useState(before);
+function RatingButtons({ id, initial }: { id: string; initial: "up" | "down" | null }) {
+  const [rating, setRating] = useState(initial);
   const rate = (thumb: "up" | "down") =>
     unwrap(api.POST("/api/inbox/{item}/rate", { params: { path: { item: id } }, body: { thumb } })).then(
-      () => setGiven(thumb),
-      (error: unknown) => void toast.custom(() => <Note words={explain(error)} isBad />),
+      () => setRating(thumb),
+      (error: unknown) => void toast.custom(() => <ToastMessage text={errorMessage(error)} isError />),
     );
   return (
     <>
-      <span className="text-xs text-ink-3 max-sm:hidden">{given === "up" ? "You will get more like this" : given === "down" ? "You will get fewer like this" : "Worth your time?"}</span>
-      <IconButton label="More like this" aria-pressed={given === "up"} onClick={() => void rate("up")} look={given === "up" ? "ink" : "plain"}>
+      <span className="text-xs text-ink-3 max-sm:hidden">{rating === "up" ? "You will get more like this" : rating === "down" ? "You will get fewer like this" : "Worth your time?"}</span>
+      <IconButton label="More like this" aria-pressed={rating === "up"} onClick={() => void rate("up")} variant={rating === "up" ? "primary" : "ghost"}>
         <ThumbsUp className="size-4" />
       </IconButton>
-      <IconButton label="Fewer like this" aria-pressed={given === "down"} onClick={() => void rate("down")} look={given === "down" ? "ink" : "plain"}>
+      <IconButton label="Fewer like this" aria-pressed={rating === "down"} onClick={() => void rate("down")} variant={rating === "down" ? "primary" : "ghost"}>
         <ThumbsDown className="size-4" />
       </IconButton>
     </>
@@ -253,10 +255,10 @@ function Thumbs({ id, before }: { id: string; before: "up" | "down" | null }) {
 }
 
 function Retry({ node }: { node: string }) {
-  const again = () =>
+  const retry = () =>
     unwrap(api.POST("/api/nodes/{node}/retry", { params: { path: { node } } })).then(
-      () => void toast.custom(() => <Note words="The task is tried again, from where it stopped." />),
-      (error: unknown) => void toast.custom(() => <Note words={explain(error)} isBad />),
+      () => void toast.custom(() => <ToastMessage text="The task starts again where it stopped." />),
+      (error: unknown) => void toast.custom(() => <ToastMessage text={errorMessage(error)} isError />),
     );
-  return <Button onClick={() => void again()}>Try again</Button>;
+  return <Button onClick={() => void retry()}>Try again</Button>;
 }

@@ -1,4 +1,4 @@
-/** Copy words; also on plain http, where the browser offers no clipboard. */
+/** Copy text to the clipboard. On plain http the browser has no clipboard API; there a hidden text field is copied. */
 export async function copyText(text: string): Promise<void> {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
   const area = document.createElement("textarea");

@@ -1,5 +1,5 @@
 import { type ClassValue, clsx } from "clsx";
 import { twMerge } from "tailwind-merge";
 
-/** Class names, the later of two that contradict each other winning. */
+/** Join class names. Of two Tailwind classes for the same property the later one wins. */
 export const cx = (...classes: ClassValue[]): string => twMerge(clsx(classes));

@@ -1,39 +1,39 @@
-/** Format: times, money and sizes as people read them. */
+/** Format: times, money, sizes and numbers as text. */
 
-const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
-const second = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
-const day = new Intl.DateTimeFormat(undefined, { weekday: "long", day: "numeric", month: "long" });
-const full = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
-const short = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
+const clockFormat = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+const secondsFormat = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const dayFormat = new Intl.DateTimeFormat(undefined, { weekday: "long", day: "numeric", month: "long" });
+const fullFormat = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const dateFormat = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
 
-export const secondOf = (at: string): string => second.format(new Date(at));
-export const timeOf = (at: string): string => clock.format(new Date(at));
-export const fullTime = (at: string): string => full.format(new Date(at));
+export const clockTimeWithSeconds = (at: string): string => secondsFormat.format(new Date(at));
+export const clockTime = (at: string): string => clockFormat.format(new Date(at));
+export const fullTime = (at: string): string => fullFormat.format(new Date(at));
 export const dayKey = (at: string): string => new Date(at).toDateString();
 
-export function dayOf(at: string, now = new Date()): string {
+export function dayLabel(at: string, now = new Date()): string {
   const date = new Date(at);
   if (date.toDateString() === now.toDateString()) return "Today";
-  const before = new Date(now);
-  before.setDate(now.getDate() - 1);
-  return date.toDateString() === before.toDateString() ? "Yesterday" : day.format(date);
+  const yesterday = new Date(now);
+  yesterday.setDate(now.getDate() - 1);
+  return date.toDateString() === yesterday.toDateString() ? "Yesterday" : dayFormat.format(date);
 }
 
-/** The time today, the day otherwise. */
-export const when = (at: string): string =>
-  dayKey(at) === new Date().toDateString() ? timeOf(at) : short.format(new Date(at));
+/** Return the time for today, the date for other days. */
+export const shortTime = (at: string): string =>
+  dayKey(at) === new Date().toDateString() ? clockTime(at) : dateFormat.format(new Date(at));
 
 export function money(usd: number): string {
   if (usd === 0) return "$0";
   return usd < 0.01 ? "<$0.01" : `$${usd.toFixed(2)}`;
 }
 
-export function size(bytes: number): string {
+export function fileSize(bytes: number): string {
   if (bytes < 1024) return `${bytes} B`;
   return bytes < 1024 ** 2 ? `${(bytes / 1024).toFixed(1)} KB` : `${(bytes / 1024 ** 2).toFixed(1)} MB`;
 }
 
-export function count(n: number): string {
+export function compactNumber(n: number): string {
   if (n < 1000) return String(n);
   return n < 1e6 ? `${(n / 1000).toFixed(n < 1e4 ? 1 : 0)}k` : `${(n / 1e6).toFixed(1)}M`;
 }
@@ -46,5 +46,5 @@ export function duration(ms: number): string {
 
 export const plural = (n: number, one: string, many = `${one}s`): string => `${n} ${n === 1 ? one : many}`;
 
-/** Names of people and roles begin with a capital, whatever they are called inside. */
-export const capital = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1);
+/** Return the name with a capital first letter. Agents' names are stored in lower case. */
+export const capitalize = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1);

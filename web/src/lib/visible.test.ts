@@ -1,27 +1,27 @@
 import { describe, expect, it } from "vitest";
-import { parts, visible } from "@/lib/visible";
+import { splitHidden, revealHidden } from "@/lib/visible";
 
 describe("visible text", () => {
-  it("shows what a screen hides or obeys as code points", () => {
-    expect(visible("a\u202Eb\u200Bc\u0000\u001B[31m\rd\u00A0e\u2028f\uFEFFg\u3164h\u2800i\u{E0041}j\u{E0101}")).toBe(
+  it("shows hidden and control characters as code points", () => {
+    expect(revealHidden("a\u202Eb\u200Bc\u0000\u001B[31m\rd\u00A0e\u2028f\uFEFFg\u3164h\u2800i\u{E0041}j\u{E0101}")).toBe(
       "a⟨U+202E⟩b⟨U+200B⟩c⟨U+0000⟩⟨U+001B⟩[31m⟨U+000D⟩d⟨U+00A0⟩e⟨U+2028⟩f⟨U+FEFF⟩g⟨U+3164⟩h⟨U+2800⟩i⟨U+E0041⟩j⟨U+E0101⟩",
     );
   });
 
-  it("leaves what is seen as it is", () => {
+  it("does not change visible text", () => {
     const plain = "ls -l <!-- ; x # --> | head\n\t```**b**``` é ß 漢字 हिन्दी \\u202e";
-    expect(visible(plain)).toBe(plain);
+    expect(revealHidden(plain)).toBe(plain);
   });
 
-  it("means one text only", () => {
-    expect(visible("⟨U+202E⟩")).toBe("⟨U+27E8⟩U+202E⟩");
-    expect(visible("\uD800")).toBe("⟨U+D800⟩");
+  it("shows different texts differently", () => {
+    expect(revealHidden("⟨U+202E⟩")).toBe("⟨U+27E8⟩U+202E⟩");
+    expect(revealHidden("\uD800")).toBe("⟨U+D800⟩");
   });
 
-  it("shows emoji as they are in words, and to the code point in a call", () => {
+  it("keeps emoji in questions, and shows their code points in calls", () => {
     const words = "⚠️ Delete it? 👩‍💻 👍🏽";
-    expect(parts(words, { pictures: true })).toEqual([{ text: words, code: null }]);
-    expect(visible("⚠️")).toBe("⚠⟨U+FE0F⟩");
-    expect(parts("a\uFE0F⚠\u200D b", { pictures: true }).map((part) => part.code)).toEqual([null, "⟨U+FE0F⟩", null, "⟨U+200D⟩", null]);
+    expect(splitHidden(words, { keepEmoji: true })).toEqual([{ text: words, code: null }]);
+    expect(revealHidden("⚠️")).toBe("⚠⟨U+FE0F⟩");
+    expect(splitHidden("a\uFE0F⚠\u200D b", { keepEmoji: true }).map((part) => part.code)).toEqual([null, "⟨U+FE0F⟩", null, "⟨U+200D⟩", null]);
   });
 });

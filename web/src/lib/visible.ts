@@ -1,42 +1,48 @@
-/** Visible: text of others, with each character that a screen hides or obeys told apart from what it draws. */
+/**
+ * Visible: untrusted text with its hidden characters made visible.
+ *
+ * A model may hide words from the person who approves a call: with direction marks, zero-width characters or
+ * control characters. Each of them is shown as its code point instead.
+ */
 
-/** Text as it is, or one hidden character with the code point that stands for it. */
+/** A piece of normal text, or one hidden character with the code point to show for it. */
 export type Part = { text: string; code: null } | { text: string; code: string };
 
 /**
- * Controls, formats (bidirectional marks, zero-width characters), surrogates, unassigned code points, separators other
- * than a space, what draws nothing; and the bracket that begins a code point, so that what is shown means one text only.
+ * Control characters, format characters (direction marks, zero-width characters), lone surrogates, unassigned code
+ * points, separators other than a space, characters without a glyph; and the bracket ⟨ that begins a shown code
+ * point: otherwise a text could contain "⟨U+202E⟩" and look like another text.
  */
-const HIDDEN = /[\p{C}\p{Z}\p{DI}\u2800\u27E8\u{16FE4}\u{1D159}]/u;
-/** Whether there is anything to look for at all: most texts have nothing hidden. */
-const SUSPECT = /(?![ \n\t])[\p{C}\p{Z}\p{DI}\u2800\u27E8\u{16FE4}\u{1D159}]/u;
-const KEPT = new Set([" ", "\n", "\t"]);
-/** What joins pictures and chooses their look: between pictures it hides nothing. */
-const PICTURES = /\p{Extended_Pictographic}(?:\uFE0F|\u200D(?=\p{Extended_Pictographic})|[\u{1F3FB}-\u{1F3FF}]|\p{Extended_Pictographic})*/uy;
+const HIDDEN_CHARACTER = /[\p{C}\p{Z}\p{DI}\u2800\u27E8\u{16FE4}\u{1D159}]/u;
+/** A quick test for the whole text: most texts have no hidden character. */
+const ANY_HIDDEN = /(?![ \n\t])[\p{C}\p{Z}\p{DI}\u2800\u27E8\u{16FE4}\u{1D159}]/u;
+const SHOWN_WHITESPACE = new Set([" ", "\n", "\t"]);
+/** An emoji with its joiners and variation selectors. Between emoji these characters hide nothing. */
+const EMOJI_SEQUENCE = /\p{Extended_Pictographic}(?:\uFE0F|\u200D(?=\p{Extended_Pictographic})|[\u{1F3FB}-\u{1F3FF}]|\p{Extended_Pictographic})*/uy;
 
 const codeOf = (character: string): string => `⟨U+${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}⟩`;
 
-/** `pictures`: emoji are shown as they are. A call to approve has none that count as harmless. */
-export function parts(text: string, { pictures = false } = {}): Part[] {
-  if (!SUSPECT.test(text)) return text === "" ? [] : [{ text, code: null }];
-  const found: Part[] = [];
-  let plain = "";
-  for (let at = 0; at < text.length; ) {
-    PICTURES.lastIndex = at;
-    const picture = pictures ? PICTURES.exec(text)?.[0] : undefined;
-    const character = picture ?? String.fromCodePoint(text.codePointAt(at)!);
-    const isWhole = picture !== undefined || KEPT.has(character) || !HIDDEN.test(character);
-    if (isWhole) plain += character;
+/** Split a text into normal pieces and hidden characters. `keepEmoji` keeps emoji sequences whole; the arguments of a call must be split without it. */
+export function splitHidden(text: string, { keepEmoji = false } = {}): Part[] {
+  if (!ANY_HIDDEN.test(text)) return text === "" ? [] : [{ text, code: null }];
+  const parts: Part[] = [];
+  let pending = "";
+  for (let index = 0; index < text.length; ) {
+    EMOJI_SEQUENCE.lastIndex = index;
+    const emoji = keepEmoji ? EMOJI_SEQUENCE.exec(text)?.[0] : undefined;
+    const character = emoji ?? String.fromCodePoint(text.codePointAt(index)!);
+    const isShown = emoji !== undefined || SHOWN_WHITESPACE.has(character) || !HIDDEN_CHARACTER.test(character);
+    if (isShown) pending += character;
     else {
-      if (plain) found.push({ text: plain, code: null });
-      found.push({ text: character, code: codeOf(character) });
-      plain = "";
+      if (pending) parts.push({ text: pending, code: null });
+      parts.push({ text: character, code: codeOf(character) });
+      pending = "";
     }
-    at += character.length;
+    index += character.length;
   }
-  if (plain) found.push({ text: plain, code: null });
-  return found;
+  if (pending) parts.push({ text: pending, code: null });
+  return parts;
 }
 
-/** For places that show plain text alone, such as a notification. */
-export const visible = (text: string): string => parts(text).map((part) => part.code ?? part.text).join("");
+/** Return the text with code points for hidden characters, for places that show plain text, such as a notification. */
+export const revealHidden = (text: string): string => splitHidden(text).map((part) => part.code ?? part.text).join("");

@@ -1,81 +1,83 @@
-/** Live: the one line of this page, and hooks that select from what it brought. */
+/** Live: the page's WebSocket connection, its store, and the messages that the person sends. */
 import { useStore } from "zustand";
 import { ApiError, api, onSignedOut, unwrap } from "@/api/client";
 import { queryClient } from "@/api/queries";
-import { type Draft, Live, type LiveState, type Unsent } from "@/live/store";
-import { staleness } from "@/live/stale";
-import { Line, type SocketLike } from "@/live/socket";
+import { type Draft, LiveStore, type LiveState, type UnsentMessage } from "@/live/store";
+import { batchedInvalidation } from "@/live/invalidation";
+import { ReconnectingSocket, type SocketLike } from "@/live/socket";
 import type { Event } from "@/live/log";
-import { fresh } from "@/lib/ids";
+import { randomId } from "@/lib/randomId";
 
-const markStale = staleness(queryClient);
+const invalidateFor = batchedInvalidation(queryClient);
 const listeners = new Set<(events: Event[]) => void>();
-/** Hear of every new event; returns how to stop. */
-export function onNews(hear: (events: Event[]) => void): () => void {
-  listeners.add(hear);
-  return () => void listeners.delete(hear);
+/** Call the listener with every batch of new events. Return a function that removes it. */
+export function onNewEvents(listener: (events: Event[]) => void): () => void {
+  listeners.add(listener);
+  return () => void listeners.delete(listener);
 }
 
-export const live = new Live({
-  events: (team, after, limit) =>
+export const live = new LiveStore({
+  fetchEvents: (team, after, limit) =>
     unwrap(api.GET("/api/teams/{team}/events", { params: { path: { team }, query: { after, limit } } })) as Promise<Event[]>,
   onEvents: (events) => {
-    markStale(events);
-    for (const hear of listeners) hear(events);
+    invalidateFor(events);
+    for (const listener of listeners) listener(events);
   },
-  onStale: () => void queryClient.invalidateQueries(),
-  // A hidden page is drawn seldom; what it hears must not pile up for it.
-  schedule: (flush) => (document.hidden ? setTimeout(flush, 250) : requestAnimationFrame(flush)),
+  onReload: () => void queryClient.invalidateQueries(),
+  // Browsers do not run animation frames in a hidden page. A timer keeps its frames from piling up.
+  scheduleFlush: (flush) => (document.hidden ? setTimeout(flush, 250) : requestAnimationFrame(flush)),
 });
 
 async function isSignedIn(): Promise<boolean> {
   try {
     return (await fetch("/api/teams?limit=1")).status !== 401;
   } catch {
+    // The server cannot be reached: that says nothing about the session, so keep retrying.
     return true;
   }
 }
 
-export const line = new Line({
+export const socket = new ReconnectingSocket({
   open: () => new WebSocket(`${location.origin.replace(/^http/, "ws")}/api/events`) as unknown as SocketLike,
   cursors: () => live.store.getState().cursors,
   onFrame: (frame) => {
     live.receive(frame);
-    if (frame.op === "hello") sendQueued();
+    if (frame.op === "hello") resendQueued();
   },
-  onPhase: (phase, retryAt) => live.phase(phase, retryAt),
+  onStateChange: (state, retryAt) => live.setConnection(state, retryAt),
   isSignedIn,
 });
 
 export function startLive(): void {
   onSignedOut(() => {
-    line.stop();
-    live.phase("signed-out", null);
+    socket.stop();
+    live.setConnection("signed-out", null);
   });
-  addEventListener("online", () => line.wake());
-  document.addEventListener("visibilitychange", () => document.hidden || line.wake());
-  line.start();
+  // A sleeping laptop misses its timers: try again as soon as the network or the person is back.
+  addEventListener("online", () => socket.reconnectNow());
+  document.addEventListener("visibilitychange", () => document.hidden || socket.reconnectNow());
+  socket.start();
 }
 
 export function useLive<T>(select: (state: LiveState) => T): T {
   return useStore(live.store, select);
 }
 
-/** Say something; it shows at once, and goes out again with the same name when the line is back. */
-export function say(agentId: string, text: string, mode: Unsent["mode"], attachments: Unsent["attachments"] = []): void {
-  const unsent: Unsent = { clientId: fresh(), agentId, text, mode, attachments, at: new Date().toISOString(), state: "sending", reason: "" };
-  live.say(unsent);
-  void send(unsent);
+/** Send a message. It is shown at once; after a lost connection it is sent again with the same client id, so that it arrives once. */
+export function sendMessage(agentId: string, text: string, mode: UnsentMessage["mode"], attachments: UnsentMessage["attachments"] = []): void {
+  const unsent: UnsentMessage = { clientId: randomId(), agentId, text, mode, attachments, at: new Date().toISOString(), state: "sending", reason: "" };
+  live.putUnsent(unsent);
+  void postUnsent(unsent);
 }
 
-export function sayAgain(unsent: Unsent): void {
-  live.said(unsent.clientId, { state: "sending", reason: "" });
-  void send(unsent);
+export function resendMessage(unsent: UnsentMessage): void {
+  live.updateUnsent(unsent.clientId, { state: "sending", reason: "" });
+  void postUnsent(unsent);
 }
 
-export const takeBack = (unsent: Unsent): void => live.said(unsent.clientId);
+export const discardUnsent = (unsent: UnsentMessage): void => live.removeUnsent(unsent.clientId);
 
-async function send(unsent: Unsent): Promise<void> {
+async function postUnsent(unsent: UnsentMessage): Promise<void> {
   try {
     const message = await unwrap(
       api.POST("/api/agents/{agent}/send", {
@@ -83,22 +85,23 @@ async function send(unsent: Unsent): Promise<void> {
         body: { message: unsent.text, mode: unsent.mode, client_id: unsent.clientId, attachments: unsent.attachments },
       }),
     );
+    // Put the message into the cache before the unsent one is removed: otherwise it would disappear until the next fetch.
     const key = ["conversation", unsent.agentId];
-    queryClient.setQueryData<unknown>(key, (known: { said: { id: string }[] } | undefined) =>
-      known && !known.said.some((one) => one.id === message.id) ? { ...known, said: [...known.said, message] } : known,
+    queryClient.setQueryData<unknown>(key, (known: { messages: { id: string }[] } | undefined) =>
+      known && !known.messages.some((one) => one.id === message.id) ? { ...known, messages: [...known.messages, message] } : known,
     );
-    live.said(unsent.clientId);
+    live.removeUnsent(unsent.clientId);
   } catch (error) {
     const isOffline = error instanceof ApiError && (error.isOffline || error.status === 503);
-    live.said(unsent.clientId, {
+    live.updateUnsent(unsent.clientId, {
       state: isOffline ? "queued" : "refused",
-      reason: error instanceof Error ? error.message : "The server refused it.",
+      reason: error instanceof Error ? error.message : "The server refused the message.",
     });
   }
 }
 
-function sendQueued(): void {
-  for (const unsent of live.store.getState().unsent) if (unsent.state === "queued") sayAgain(unsent);
+function resendQueued(): void {
+  for (const unsent of live.store.getState().unsent) if (unsent.state === "queued") resendMessage(unsent);
 }
 
-export type { Draft, Unsent };
+export type { Draft, UnsentMessage };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { append, emptyLog, type Event, type Log, prepend, type ToolsRow } from "@/live/log";
+import { append, emptyLog, type Event, type TeamLog, prepend, type ToolsRow } from "@/live/log";
 
 const ADA = "agent_ada";
 const BOB = "agent_bob";
@@ -28,26 +28,26 @@ function story(): Event[] {
   ];
 }
 
-const all = (events: Event[]): Log => append(emptyLog(), events).log;
-const shape = (log: Log, agent: string) => log.threads[agent]!.map((row) => (row.kind === "system" ? `system ${row.words}` : row.kind === "message" ? `message ${row.id}` : row.kind));
+const all = (events: Event[]): TeamLog => append(emptyLog(), events).log;
+const shape = (log: TeamLog, agent: string) => log.rowsByAgent[agent]!.map((row) => (row.kind === "system" ? `system ${row.text}` : row.kind === "message" ? `message ${row.id}` : row.kind));
 
 describe("a log", () => {
-  it("becomes what each member's thread shows", () => {
+  it("becomes the rows of each member's conversation", () => {
     const log = all(story());
-    expect(shape(log, BOB)).toEqual(["system Took on {node}", "said", "tools", "message q1", "message m1", "system Finished {node}"]);
+    expect(shape(log, BOB)).toEqual(["system Took on {node}", "text", "tools", "message q1", "message m1", "system Finished {node}"]);
     expect(shape(log, ADA)).toEqual(["system Bob joined", "message q1", "message m1"]);
     expect(log.answers.q1).toMatchObject({ text: "This one", decision: null });
   });
 
-  it("joins calls with their answers, also when ids come again", () => {
-    const tools = all(story()).threads[BOB]!.find((row): row is ToolsRow => row.kind === "tools")!;
+  it("joins calls with their results, also when call ids repeat", () => {
+    const tools = all(story()).rowsByAgent[BOB]!.find((row): row is ToolsRow => row.kind === "tools")!;
     expect(tools.calls.map((call) => [call.name, call.failed, call.text])).toEqual([
       ["bash", false, "a b"],
       ["read_file", true, "no such file"],
     ]);
   });
 
-  it("tells whether a call runs or waits", () => {
+  it("knows whether a call runs or waits", () => {
     const told = story();
     const waits = (until: number) => all(told.slice(0, until)).nodes.n1!.isWaiting;
     const at = told.findIndex((one) => one.type === "node.waiting");
@@ -56,29 +56,29 @@ describe("a log", () => {
     expect(all([...told, back]).nodes.n1!.isWaiting).toBe(false);
   });
 
-  it("leaves alone what a batch does not touch, so that nobody looks at it again", () => {
+  it("keeps the identity of parts that a batch does not change", () => {
     const before = all(story());
     const after = append(before, [event("turn.added", { node_id: "n1", thread_id: "t1", agent_id: BOB, seq: 9, text: "On.", calls: [], tokens: 1, usd: 0 })]).log;
-    expect(after.threads[BOB]).not.toBe(before.threads[BOB]);
-    for (const part of ["nodes", "people", "answers"] as const) expect(after[part]).toBe(before[part]);
-    expect(after.threads[ADA]).toBe(before.threads[ADA]);
+    expect(after.rowsByAgent[BOB]).not.toBe(before.rowsByAgent[BOB]);
+    for (const part of ["nodes", "memberNames", "answers"] as const) expect(after[part]).toBe(before[part]);
+    expect(after.rowsByAgent[ADA]).toBe(before.rowsByAgent[ADA]);
   });
 
-  it("knows that a call is over when its worker goes on, though nobody says so", () => {
+  it("ends a call without a result at its agent's next turn", () => {
     const wait = (reason: string) => event("node.waiting", { node_id: "n1", on: ["stage:s1"], reason });
     const calls = (id: string) => [{ id, name: "start_stage", arguments: { name: "a" } }];
     const turn = (id: string, at: number) => event("turn.added", { node_id: "n1", thread_id: "t1", agent_id: BOB, seq: at, text: "", calls: calls(id), tokens: 1, usd: 0 });
     const begun = story().slice(0, 6);
     seq = 6;
     const log = all([...begun, turn("c1", 1), wait("stage a"), turn("c2", 2), wait("stage a")]);
-    const rows = log.threads[BOB]!;
+    const rows = log.rowsByAgent[BOB]!;
     expect(shape(log, BOB)).toEqual(["system Took on {node}", "tools", "system {node} waits", "tools"]);
     expect(rows.filter((row) => row.kind === "tools").map((row) => row.calls.map((call) => call.endedAt !== null))).toEqual([[true], [false]]);
     const ended = append(log, [event("node.completed", { node_id: "n1", reason: "finished", result: "", doubts: null })]).log;
-    expect(ended.threads[BOB]!.filter((row) => row.kind === "tools").every((row) => row.calls.every((call) => call.endedAt !== null))).toBe(true);
+    expect(ended.rowsByAgent[BOB]!.filter((row) => row.kind === "tools").every((row) => row.calls.every((call) => call.endedAt !== null))).toBe(true);
   });
 
-  it("is the same however the events are cut into batches", () => {
+  it("does not depend on how events are split into batches", () => {
     const events = story();
     const whole = all(events);
     for (let cut = 0; cut <= events.length; cut++) {
@@ -87,20 +87,20 @@ describe("a log", () => {
     }
   });
 
-  it("takes nothing twice", () => {
+  it("applies no event twice", () => {
     const log = all(story());
     const again = append(log, story());
     expect(again.log).toBe(log);
-    expect(again.gap).toBe(false);
+    expect(again.hasGap).toBe(false);
   });
 
-  it("stops at a gap and says so", () => {
+  it("stops at a gap and reports it", () => {
     const events = story();
-    const { log, gap } = append(all(events.slice(0, 5)), events.slice(7));
-    expect([log.last, gap]).toEqual([5, true]);
+    const { log, hasGap } = append(all(events.slice(0, 5)), events.slice(7));
+    expect([log.last, hasGap]).toEqual([5, true]);
   });
 
-  it("never changes what it was before", () => {
+  it("does not mutate the previous log", () => {
     const events = story();
     const before = append(emptyLog(), events.slice(0, 7)).log;
     const kept = structuredClone(before);
@@ -108,14 +108,14 @@ describe("a log", () => {
     expect(before).toEqual(kept);
   });
 
-  it("reads older pages in front of what is there", () => {
+  it("puts older pages before the loaded events", () => {
     const events = story();
     const late = append({ ...emptyLog(8), coordinator: ADA }, events.slice(8)).log;
     expect(late.first).toBe(9);
     expect(prepend(late, events.slice(0, 8))).toEqual(all(events));
   });
 
-  it("hides what an agent says to itself when it looks back", () => {
+  it("hides the reflection lane", () => {
     const log = all([
       ...story(),
       event("node.created", { node_id: "n2", title: "Look back", parent_id: null, creator_id: "system", lane: "reflection", needs: [] }),
@@ -123,10 +123,10 @@ describe("a log", () => {
       event("turn.added", { node_id: "n2", thread_id: "t2", agent_id: BOB, seq: 1, text: "Hm.", calls: [], tokens: 1, usd: 0 }),
       event("node.completed", { node_id: "n2", reason: "finished", result: "", doubts: null }),
     ]);
-    expect(log.threads[BOB]).toEqual(all(story()).threads[BOB]);
+    expect(log.rowsByAgent[BOB]).toEqual(all(story()).rowsByAgent[BOB]);
   });
 
-  it("takes ten thousand events in batches without copying everything each time", () => {
+  it("applies ten thousand events in batches", () => {
     seq = 0;
     const events = [
       event("agent.hired", { agent_id: ADA, name: "coordinator", role: "coordinator", model: "m", kind: "llm", created_for: null }),
@@ -134,6 +134,6 @@ describe("a log", () => {
     ];
     let log = emptyLog();
     for (let at = 0; at < events.length; at += 50) log = append(log, events.slice(at, at + 50)).log;
-    expect(log.threads[ADA]).toHaveLength(10_000);
+    expect(log.rowsByAgent[ADA]).toHaveLength(10_000);
   });
 });

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { backoff, Line, type Phase, type SocketLike } from "@/live/socket";
+import { backoffMs, ReconnectingSocket, type ConnectionState, type SocketLike } from "@/live/socket";
 
 class FakeSocket implements SocketLike {
   onopen: ((event: unknown) => void) | null = null;
@@ -13,16 +13,16 @@ class FakeSocket implements SocketLike {
   close() {
     this.isClosed = true;
   }
-  greet() {
+  sendHello() {
     this.onopen?.({});
     this.onmessage?.({ data: JSON.stringify({ op: "hello", epoch: "e", build: "1", heads: {} }) });
   }
 }
 
-function world(isSignedIn = true) {
+function openConnection(isSignedIn = true) {
   const sockets: FakeSocket[] = [];
-  const phases: Phase[] = [];
-  const line = new Line({
+  const states: ConnectionState[] = [];
+  const connection = new ReconnectingSocket({
     open: () => {
       const socket = new FakeSocket();
       sockets.push(socket);
@@ -30,58 +30,58 @@ function world(isSignedIn = true) {
     },
     cursors: () => ({ t: 41 }),
     onFrame: () => {},
-    onPhase: (phase) => phases.push(phase),
+    onStateChange: (state) => states.push(state),
     isSignedIn: async () => isSignedIn,
     random: () => 0.5,
   });
-  line.start();
-  return { line, sockets, phases };
+  connection.start();
+  return { connection, sockets, states };
 }
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-describe("the line", () => {
-  it("says where it got to", () => {
-    const { sockets, phases } = world();
-    sockets[0]!.greet();
+describe("the reconnecting socket", () => {
+  it("sends its cursors", () => {
+    const { sockets, states } = openConnection();
+    sockets[0]!.sendHello();
     expect(JSON.parse(sockets[0]!.sent[0]!)).toEqual({ op: "subscribe", cursors: { t: 41 } });
-    expect(phases).toEqual(["connecting", "live"]);
+    expect(states).toEqual(["connecting", "live"]);
   });
 
-  it("waits longer each time, and never longer than five seconds and a third", () => {
-    expect([0, 1, 2, 3, 4, 9].map((tries) => backoff(tries, () => 0.5))).toEqual([500, 1000, 2000, 4000, 5000, 5000]);
-    expect(backoff(9, () => 1)).toBeCloseTo(6500);
-    expect(backoff(0, () => 0)).toBeCloseTo(350);
+  it("doubles the delay up to five seconds, with jitter", () => {
+    expect([0, 1, 2, 3, 4, 9].map((attempts) => backoffMs(attempts, () => 0.5))).toEqual([500, 1000, 2000, 4000, 5000, 5000]);
+    expect(backoffMs(9, () => 1)).toBeCloseTo(6500);
+    expect(backoffMs(0, () => 0)).toBeCloseTo(350);
   });
 
-  it("comes back by itself", async () => {
-    const { sockets, phases } = world();
-    sockets[0]!.greet();
+  it("reconnects by itself", async () => {
+    const { sockets, states } = openConnection();
+    sockets[0]!.sendHello();
     sockets[0]!.onclose?.({ code: 1006 });
     await vi.advanceTimersByTimeAsync(499);
     expect(sockets).toHaveLength(1);
     await vi.advanceTimersByTimeAsync(2);
-    sockets[1]!.greet();
-    expect(phases.at(-1)).toBe("live");
+    sockets[1]!.sendHello();
+    expect(states.at(-1)).toBe("live");
   });
 
-  it("tries at once when it is woken, and opens no second line beside a living one", async () => {
-    const { line, sockets } = world();
-    sockets[0]!.greet();
-    line.wake();
+  it("reconnects at once when asked, but opens no second socket", async () => {
+    const { connection, sockets } = openConnection();
+    sockets[0]!.sendHello();
+    connection.reconnectNow();
     expect(sockets).toHaveLength(1);
     sockets[0]!.onclose?.({ code: 1006 });
     await vi.advanceTimersByTimeAsync(1);
-    line.wake();
+    connection.reconnectNow();
     expect(sockets).toHaveLength(2);
     await vi.advanceTimersByTimeAsync(10_000);
     expect(sockets).toHaveLength(2);
   });
 
-  it("takes a silent line for dead", async () => {
-    const { sockets } = world();
-    sockets[0]!.greet();
+  it("gives up a silent connection", async () => {
+    const { sockets } = openConnection();
+    sockets[0]!.sendHello();
     await vi.advanceTimersByTimeAsync(39_000);
     sockets[0]!.onmessage?.({ data: '{"op":"ping"}' });
     await vi.advanceTimersByTimeAsync(39_000);
@@ -91,18 +91,18 @@ describe("the line", () => {
     expect(sockets).toHaveLength(2);
   });
 
-  it("does not knock again when it is not let in", async () => {
-    const { sockets, phases } = world(false);
+  it("does not retry without a valid session", async () => {
+    const { sockets, states } = openConnection(false);
     sockets[0]!.onclose?.({ code: 1006 });
     await vi.advanceTimersByTimeAsync(60_000);
-    expect([sockets.length, phases.at(-1)]).toEqual([1, "signed-out"]);
+    expect([sockets.length, states.at(-1)]).toEqual([1, "signed-out"]);
   });
 
-  it("stops when its pass is taken back", async () => {
-    const { sockets, phases } = world();
-    sockets[0]!.greet();
+  it("stops when its session is revoked", async () => {
+    const { sockets, states } = openConnection();
+    sockets[0]!.sendHello();
     sockets[0]!.onclose?.({ code: 4401 });
     await vi.advanceTimersByTimeAsync(60_000);
-    expect([sockets.length, phases.at(-1)]).toEqual([1, "signed-out"]);
+    expect([sockets.length, states.at(-1)]).toEqual([1, "signed-out"]);
   });
 });

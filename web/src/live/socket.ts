@@ -1,7 +1,7 @@
-/** Socket: one line to the server that comes back by itself, sooner when there is reason to hope. */
+/** Socket: a WebSocket that reconnects by itself, with backoff, and resumes after the last received event. */
 import type { Frame } from "@/live/log";
 
-export type Phase = "connecting" | "live" | "lost" | "signed-out";
+export type ConnectionState = "connecting" | "live" | "lost" | "signed-out";
 
 export interface SocketLike {
   onopen: ((event: unknown) => void) | null;
@@ -11,91 +11,95 @@ export interface SocketLike {
   close(): void;
 }
 
-export interface LineOptions {
+export interface SocketOptions {
   open: () => SocketLike;
-  /** How far the client has got in each team. */
+  /** The number of the last received event, by team. It is read at each connect, so that the server resumes there. */
   cursors: () => Record<string, number>;
   onFrame: (frame: Frame) => void;
-  onPhase: (phase: Phase, retryAt: number | null) => void;
-  /** Whether the server still knows us; asked when a line ended before it began. */
+  onStateChange: (state: ConnectionState, retryAt: number | null) => void;
+  /** Whether the session is still valid. Browsers do not report the HTTP status of a refused WebSocket, so this is asked when one closes before its hello. */
   isSignedIn: () => Promise<boolean>;
   random?: () => number;
 }
 
-const FIRST_MS = 500;
-const MOST_MS = 5_000;
-const QUIET_MS = 40_000;
-const UNAUTHORIZED = 4401;
+const FIRST_RETRY_MS = 500;
+const MAX_RETRY_MS = 5_000;
+/** The server pings every 15 seconds: after this time without a frame the connection is dead. */
+const SILENCE_LIMIT_MS = 40_000;
+/** The server's close code for a revoked or expired session. */
+const CLOSE_UNAUTHORIZED = 4401;
 
-/** How long to wait before the next try: doubling, a third to either side, at most five seconds. */
-export function backoff(tries: number, random: () => number = Math.random): number {
-  return Math.min(MOST_MS, FIRST_MS * 2 ** tries) * (0.7 + 0.6 * random());
+/** Return the delay before the next attempt: doubling up to five seconds, with 30 % jitter, so that many pages do not reconnect at once. */
+export function backoffMs(attempts: number, random: () => number = Math.random): number {
+  return Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** attempts) * (0.7 + 0.6 * random());
 }
 
-export class Line {
+/** One WebSocket at a time, with reconnects. The options hold all side effects, so that unit tests can replace them. */
+export class ReconnectingSocket {
   private socket: SocketLike | null = null;
-  private tries = 0;
-  private retry: ReturnType<typeof setTimeout> | undefined;
-  private quiet: ReturnType<typeof setTimeout> | undefined;
-  private ended = false;
+  private attempts = 0;
+  private retryTimer: ReturnType<typeof setTimeout> | undefined;
+  private silenceTimer: ReturnType<typeof setTimeout> | undefined;
+  private isStopped = false;
 
-  constructor(private readonly options: LineOptions) {}
+  constructor(private readonly options: SocketOptions) {}
 
   start(): void {
-    this.ended = false;
+    this.isStopped = false;
     this.connect();
   }
 
   stop(): void {
-    this.ended = true;
-    clearTimeout(this.retry);
-    this.drop();
+    this.isStopped = true;
+    clearTimeout(this.retryTimer);
+    this.closeSocket();
   }
 
-  /** Try now instead of later: the browser is online again, or the person is looking. */
-  wake(): void {
-    if (this.ended || this.socket !== null) return;
-    this.tries = 0;
+  /** Connect now instead of after the delay: the browser is online again, or the person returned to the page. */
+  reconnectNow(): void {
+    if (this.isStopped || this.socket !== null) return;
+    this.attempts = 0;
     this.connect();
   }
 
   private connect(): void {
-    clearTimeout(this.retry);
-    if (this.tries === 0) this.options.onPhase("connecting", null);
+    clearTimeout(this.retryTimer);
+    if (this.attempts === 0) this.options.onStateChange("connecting", null);
     const socket = this.options.open();
     this.socket = socket;
-    let greeted = false;
-    this.listen();
+    let hasHello = false;
+    this.restartSilenceTimer();
     socket.onopen = () => socket.send(JSON.stringify({ op: "subscribe", cursors: this.options.cursors() }));
     socket.onmessage = (event) => {
+      // A late frame of a socket that was given up must not reach the store: the new socket's frames would be out of order.
       if (this.socket !== socket) return;
-      this.listen();
+      this.restartSilenceTimer();
       const frame = JSON.parse(String(event.data)) as Frame;
       if (frame.op === "hello") {
-        greeted = true;
-        this.tries = 0;
-        this.options.onPhase("live", null);
+        hasHello = true;
+        this.attempts = 0;
+        this.options.onStateChange("live", null);
       }
       this.options.onFrame(frame);
     };
     socket.onclose = (event) => {
       if (this.socket !== socket) return;
-      this.drop();
-      void this.lost(event.code, greeted);
+      this.closeSocket();
+      void this.scheduleRetry(event.code, hasHello);
     };
   }
 
-  /** A line that says nothing for longer than its pings are apart is dead, whatever it looks like. */
-  private listen(): void {
-    clearTimeout(this.quiet);
-    this.quiet = setTimeout(() => {
-      this.drop();
-      void this.lost(0, true);
-    }, QUIET_MS);
+  /** Give up a connection without frames. A half-open TCP connection is not closed by the browser for minutes. */
+  private restartSilenceTimer(): void {
+    clearTimeout(this.silenceTimer);
+    this.silenceTimer = setTimeout(() => {
+      this.closeSocket();
+      void this.scheduleRetry(0, true);
+    }, SILENCE_LIMIT_MS);
   }
 
-  private drop(): void {
-    clearTimeout(this.quiet);
+  private closeSocket(): void {
+    clearTimeout(this.silenceTimer);
     const socket = this.socket;
     this.socket = null;
     if (socket === null) return;
@@ -103,14 +107,14 @@ export class Line {
     socket.close();
   }
 
-  private async lost(code: number, greeted: boolean): Promise<void> {
-    if (code === UNAUTHORIZED || (!greeted && !(await this.options.isSignedIn()))) {
-      this.options.onPhase("signed-out", null);
+  private async scheduleRetry(code: number, hasHello: boolean): Promise<void> {
+    if (code === CLOSE_UNAUTHORIZED || (!hasHello && !(await this.options.isSignedIn()))) {
+      this.options.onStateChange("signed-out", null);
       return;
     }
-    if (this.ended || this.socket !== null) return;
-    const wait = backoff(this.tries++, this.options.random);
-    this.options.onPhase("lost", Date.now() + wait);
-    this.retry = setTimeout(() => this.connect(), wait);
+    if (this.isStopped || this.socket !== null) return;
+    const delayMs = backoffMs(this.attempts++, this.options.random);
+    this.options.onStateChange("lost", Date.now() + delayMs);
+    this.retryTimer = setTimeout(() => this.connect(), delayMs);
   }
 }

@@ -1,15 +1,17 @@
 /**
- * Store: everything that came over the line, for screens to select from.
+ * Store: the state that the server sends over the WebSocket, for components to select from.
  *
- * Frames are kept until the next picture is drawn and then taken together. A team's log is loaded when
- * somebody looks at it; until then only its number is known, so that a reconnect misses nothing.
+ * Frames are collected and applied together once per animation frame. A team's event log is loaded when a page
+ * shows the team. For all other teams only the cursor is kept (the number of the last received event), so that
+ * the server can send the missing events after a reconnect.
  */
 import { createStore, type StoreApi } from "zustand/vanilla";
-import { append, emptyLog, type Event, type Frame, type Lane, type Log, prepend } from "@/live/log";
-import type { Phase } from "@/live/socket";
+import { append, emptyLog, type Event, type Frame, type Lane, type TeamLog, prepend } from "@/live/log";
+import type { ConnectionState } from "@/live/socket";
 
-export const PAGE = 500;
+export const EVENTS_PER_PAGE = 500;
 
+/** The text of a reply or a turn while the model writes it. */
 export interface Draft {
   teamId: string;
   agentId: string;
@@ -19,58 +21,62 @@ export interface Draft {
   text: string;
 }
 
-/** Something the person said that the server has not confirmed. */
-export interface Unsent {
+/** A message of the person that the server has not confirmed. */
+export interface UnsentMessage {
   clientId: string;
   agentId: string;
   text: string;
   at: string;
   mode: "send" | "nudge";
   state: "sending" | "queued" | "refused";
-  /** Why it was refused. */
+  /** Why the server refused it. */
   reason: string;
   attachments: { name: string; media_type: string; data: string }[];
 }
 
 export interface LiveState {
-  phase: Phase;
+  connection: ConnectionState;
   retryAt: number | null;
-  /** Since when the line is lost; blips stay silent. */
+  /** When the connection was lost; null while it is there. */
   lostAt: number | null;
+  /** The id of the server's database; null before the first hello. */
   epoch: string | null;
   build: string | null;
-  /** The server runs another version than this page came from. */
+  /** Whether the server now runs another version than the one this page was loaded from. */
   isOutdated: boolean;
+  /** The number of the last received event, by team: the server resumes after it. */
   cursors: Record<string, number>;
-  logs: Record<string, Log>;
+  logs: Record<string, TeamLog>;
   drafts: Record<string, Draft>;
-  unsent: Unsent[];
+  unsent: UnsentMessage[];
 }
 
 export interface LiveOptions {
-  events: (team: string, after: number, limit: number) => Promise<Event[]>;
-  /** What is new, once per picture; also for teams whose log nobody looks at. */
+  fetchEvents: (team: string, after: number, limit: number) => Promise<Event[]>;
+  /** Called once per animation frame with the new events of all teams, also of those without a loaded log. */
   onEvents?: (events: Event[]) => void;
-  /** Everything shown has to be loaded anew: after a reconnect, or when too much was missed. */
-  onStale?: (team: string | null) => void;
-  /** Calls back when the next picture is drawn. */
-  schedule?: (flush: () => void) => void;
+  /** All cached data may be out of date: after a reconnect (null), or when the server no longer has a team's missed events. */
+  onReload?: (team: string | null) => void;
+  /** Calls `flush` before the next frame is painted. */
+  scheduleFlush?: (flush: () => void) => void;
   now?: () => number;
 }
 
-const DRAFT_ENDS = new Set(["turn.added", "node.completed", "node.failed", "node.cancelled", "node.waiting"]);
+const EVENTS_ENDING_DRAFT = new Set(["turn.added", "node.completed", "node.failed", "node.cancelled", "node.waiting"]);
 
-export class Live {
+/** Applies the server's frames to a zustand store. It has no dependency on React or the DOM, so that unit tests can run it. */
+export class LiveStore {
   readonly store: StoreApi<LiveState>;
-  private queue: Frame[] = [];
+  private frames: Frame[] = [];
   private isScheduled = false;
-  /** Events told while their team's log is being loaded. */
-  private held: Record<string, Event[]> = {};
+  /** Events that arrived while their team's log was being loaded. */
+  private buffered: Record<string, Event[]> = {};
+  /** The running load of each team's log. */
   private loading: Record<string, Promise<void>> = {};
 
   constructor(private readonly options: LiveOptions) {
     this.store = createStore<LiveState>(() => ({
-      phase: "connecting",
+      connection: "connecting",
       retryAt: null,
       lostAt: null,
       epoch: null,
@@ -87,41 +93,41 @@ export class Live {
     return this.store.getState();
   }
 
-  phase(phase: Phase, retryAt: number | null): void {
+  setConnection(connection: ConnectionState, retryAt: number | null): void {
     const now = (this.options.now ?? Date.now)();
-    const lostAt = phase === "live" || phase === "signed-out" ? null : (this.state.lostAt ?? now);
-    this.store.setState({ phase, retryAt, lostAt });
+    const lostAt = connection === "live" || connection === "signed-out" ? null : (this.state.lostAt ?? now);
+    this.store.setState({ connection, retryAt, lostAt });
   }
 
   receive(frame: Frame): void {
-    this.queue.push(frame);
+    this.frames.push(frame);
     if (this.isScheduled) return;
     this.isScheduled = true;
-    (this.options.schedule ?? ((flush) => setTimeout(flush, 0)))(() => this.flush());
+    (this.options.scheduleFlush ?? ((flush) => setTimeout(flush, 0)))(() => this.flush());
   }
 
   flush(): void {
     this.isScheduled = false;
-    const frames = this.queue;
-    this.queue = [];
+    const frames = this.frames;
+    this.frames = [];
     const events: Event[] = [];
     const drafts = { ...this.state.drafts };
-    let touched = false;
+    let haveDraftsChanged = false;
     for (const frame of frames) {
       switch (frame.op) {
         case "hello":
-          this.greet(frame);
+          this.applyHello(frame);
           for (const thread of Object.keys(drafts)) delete drafts[thread];
-          touched = true;
+          haveDraftsChanged = true;
           break;
         case "event":
           events.push(frame.event as Event);
-          touched = endDrafts(drafts, frame.event as Event) || touched;
+          haveDraftsChanged = endDrafts(drafts, frame.event as Event) || haveDraftsChanged;
           break;
         case "delta":
         case "draft":
-          write(drafts, frame);
-          touched = true;
+          applyDraftFrame(drafts, frame);
+          haveDraftsChanged = true;
           break;
         case "resync":
           this.resync(frame.team_id, frame.head);
@@ -130,133 +136,140 @@ export class Live {
           break;
       }
     }
-    if (touched) this.store.setState({ drafts });
-    if (events.length > 0) this.take(events);
+    if (haveDraftsChanged) this.store.setState({ drafts });
+    if (events.length > 0) this.applyEvents(events);
   }
 
-  private greet(hello: Extract<Frame, { op: "hello" }>): void {
+  private applyHello(hello: Extract<Frame, { op: "hello" }>): void {
     const { epoch, build, cursors } = this.state;
-    const isOther = epoch !== null && epoch !== hello.epoch;
-    const isBehind = Object.entries(cursors).some(([team, seq]) => (hello.heads[team] ?? 0) < seq);
-    const wasHere = epoch !== null;
-    if (isOther || isBehind) this.store.setState({ logs: {}, cursors: { ...hello.heads } });
+    // A cursor is valid for one database only. If the server has another one, or restored an older backup (it is behind
+    // our cursor), drop everything: resuming would silently skip events.
+    const isOtherDatabase = epoch !== null && epoch !== hello.epoch;
+    const isServerBehind = Object.entries(cursors).some(([team, seq]) => (hello.heads[team] ?? 0) < seq);
+    const isReconnect = epoch !== null;
+    if (isOtherDatabase || isServerBehind) this.store.setState({ logs: {}, cursors: { ...hello.heads } });
+    // Keep our own cursors: the server sends the events between them and its heads right after the hello.
     else this.store.setState({ cursors: { ...hello.heads, ...cursors } });
     this.store.setState({ epoch: hello.epoch, build: hello.build, isOutdated: this.state.isOutdated || (build !== null && build !== hello.build) });
-    if (wasHere) this.options.onStale?.(null);
+    if (isReconnect) this.options.onReload?.(null);
   }
 
+  /** The server cannot send the missed events: forget the log and continue at the head. */
   private resync(team: string, head: number): void {
     const { [team]: _, ...logs } = this.state.logs;
     this.store.setState({ logs, cursors: { ...this.state.cursors, [team]: head } });
-    this.options.onStale?.(team);
+    this.options.onReload?.(team);
   }
 
-  private take(events: Event[]): void {
+  private applyEvents(events: Event[]): void {
     const cursors = { ...this.state.cursors };
     const logs = { ...this.state.logs };
     const byTeam = new Map<string, Event[]>();
-    const news: Event[] = [];
+    const newEvents: Event[] = [];
     for (const event of events) {
       const known = cursors[event.team_id];
+      // After a reconnect the server may send events again.
       if (known !== undefined && event.seq <= known) continue;
       cursors[event.team_id] = event.seq;
-      news.push(event);
+      newEvents.push(event);
       byTeam.set(event.team_id, [...(byTeam.get(event.team_id) ?? []), event]);
     }
-    const gaps: string[] = [];
-    for (const [team, fresh] of byTeam) {
+    const teamsWithGaps: string[] = [];
+    for (const [team, teamEvents] of byTeam) {
       if (team in this.loading) {
-        this.held[team] = [...(this.held[team] ?? []), ...fresh];
+        this.buffered[team] = [...(this.buffered[team] ?? []), ...teamEvents];
       } else if (logs[team] !== undefined) {
-        const { log, gap } = append(logs[team], fresh);
+        const { log, hasGap } = append(logs[team], teamEvents);
         logs[team] = log;
-        if (gap) {
-          this.held[team] = [...(this.held[team] ?? []), ...fresh];
-          gaps.push(team);
+        if (hasGap) {
+          this.buffered[team] = [...(this.buffered[team] ?? []), ...teamEvents];
+          teamsWithGaps.push(team);
         }
       }
     }
     this.store.setState({ cursors, logs });
-    for (const team of gaps) void this.once(team, () => this.backfill(team));
-    if (news.length > 0) this.options.onEvents?.(news);
+    for (const team of teamsWithGaps) void this.singleFlight(team, () => this.backfill(team));
+    if (newEvents.length > 0) this.options.onEvents?.(newEvents);
   }
 
-  /** See to it that the newest page of a team's log is loaded. */
-  look(team: string, coordinator: string | null): Promise<void> {
+  /** Load the newest page of a team's log, unless the log is loaded. */
+  loadNewest(team: string, coordinator: string | null): Promise<void> {
     if (this.state.logs[team] !== undefined && !(team in this.loading)) return Promise.resolve();
-    return this.once(team, async () => {
+    return this.singleFlight(team, async () => {
       const head = this.state.cursors[team] ?? 0;
-      const start = Math.max(0, head - PAGE);
-      const page = await this.options.events(team, start, PAGE);
-      const begun = { ...emptyLog(start), coordinator };
-      this.keep(team, append(begun, page).log);
+      const start = Math.max(0, head - EVENTS_PER_PAGE);
+      const page = await this.options.fetchEvents(team, start, EVENTS_PER_PAGE);
+      const started = { ...emptyLog(start), coordinator };
+      this.setLog(team, append(started, page).log);
       await this.backfill(team);
     });
   }
 
-  /** One more page of what happened before. */
-  older(team: string): Promise<void> {
+  /** Load one more page of older events. */
+  loadOlder(team: string): Promise<void> {
     const first = this.state.logs[team]?.first ?? 0;
     if (first <= 1) return Promise.resolve();
-    return this.once(team, async () => {
-      const start = Math.max(0, first - 1 - PAGE);
-      const page = await this.options.events(team, start, first - 1 - start);
+    return this.singleFlight(team, async () => {
+      const start = Math.max(0, first - 1 - EVENTS_PER_PAGE);
+      const page = await this.options.fetchEvents(team, start, first - 1 - start);
       const log = this.state.logs[team];
-      if (log !== undefined) this.keep(team, prepend(log, page));
+      if (log !== undefined) this.setLog(team, prepend(log, page));
       await this.backfill(team);
     });
   }
 
-  /** Fetch what is missing after the last event of a log, up to what was told meanwhile. */
+  /** Fetch the events between the end of the log and the buffered ones, then append the buffered ones. */
   private async backfill(team: string): Promise<void> {
     for (;;) {
       const log = this.state.logs[team];
       if (log === undefined) return;
-      const held = this.held[team] ?? [];
-      const joined = append(log, held);
-      if (!joined.gap) {
-        delete this.held[team];
-        return this.keep(team, joined.log);
+      const buffered = this.buffered[team] ?? [];
+      const appended = append(log, buffered);
+      if (!appended.hasGap) {
+        delete this.buffered[team];
+        return this.setLog(team, appended.log);
       }
-      const page = await this.options.events(team, joined.log.last, PAGE);
-      this.keep(team, append(joined.log, page).log);
+      const page = await this.options.fetchEvents(team, appended.log.last, EVENTS_PER_PAGE);
+      this.setLog(team, append(appended.log, page).log);
+      // The server has no events there: give up, or this loop would not end.
       if (page.length === 0) {
-        delete this.held[team];
+        delete this.buffered[team];
         return;
       }
     }
   }
 
-  private keep(team: string, log: Log): void {
+  private setLog(team: string, log: TeamLog): void {
     this.store.setState({ logs: { ...this.state.logs, [team]: log } });
   }
 
-  private once(team: string, act: () => Promise<void>): Promise<void> {
-    const running = this.loading[team];
-    if (running !== undefined) return running;
-    const begun = act().finally(() => {
+  /** Run one load per team at a time. A call while one is running gets the running one. */
+  private singleFlight(team: string, task: () => Promise<void>): Promise<void> {
+    const inFlight = this.loading[team];
+    if (inFlight !== undefined) return inFlight;
+    const started = task().finally(() => {
       delete this.loading[team];
     });
-    this.loading[team] = begun;
-    return begun;
+    this.loading[team] = started;
+    return started;
   }
 
-  say(unsent: Unsent): void {
+  putUnsent(unsent: UnsentMessage): void {
     this.store.setState({ unsent: [...this.state.unsent.filter((one) => one.clientId !== unsent.clientId), unsent] });
   }
 
-  said(clientId: string, change?: Partial<Unsent>): void {
-    const rest = this.state.unsent;
-    this.store.setState({
-      unsent: change
-        ? rest.map((one) => (one.clientId === clientId ? { ...one, ...change } : one))
-        : rest.filter((one) => one.clientId !== clientId),
-    });
+  updateUnsent(clientId: string, change: Partial<UnsentMessage>): void {
+    this.store.setState({ unsent: this.state.unsent.map((one) => (one.clientId === clientId ? { ...one, ...change } : one)) });
+  }
+
+  removeUnsent(clientId: string): void {
+    this.store.setState({ unsent: this.state.unsent.filter((one) => one.clientId !== clientId) });
   }
 }
 
-function write(drafts: Record<string, Draft>, frame: Extract<Frame, { op: "delta" | "draft" }>): void {
+function applyDraftFrame(drafts: Record<string, Draft>, frame: Extract<Frame, { op: "delta" | "draft" }>): void {
   const known = drafts[frame.thread_id];
+  // A delta replaces the text from its offset on: a repeated delta changes nothing.
   const before = frame.op === "delta" && known ? known.text.slice(0, frame.offset) : "";
   drafts[frame.thread_id] = {
     teamId: frame.team_id,
@@ -269,7 +282,7 @@ function write(drafts: Record<string, Draft>, frame: Extract<Frame, { op: "delta
 }
 
 function endDrafts(drafts: Record<string, Draft>, event: Event): boolean {
-  if (!DRAFT_ENDS.has(event.type)) return false;
+  if (!EVENTS_ENDING_DRAFT.has(event.type)) return false;
   const node = (event.data as { node_id?: string }).node_id;
   const ended = Object.values(drafts).filter((draft) => draft.nodeId === node);
   for (const draft of ended) delete drafts[draft.threadId];

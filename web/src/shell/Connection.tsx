@@ -1,27 +1,28 @@
-/** Connection: says when the line is lost and when it is tried again; a blip stays silent. */
+/** Connection: the connection status in the sidebar, and a banner while the connection is lost. Short interruptions are not shown. */
 import { RefreshCw, Wifi, WifiOff } from "lucide-react";
 import { useEffect, useState } from "react";
-import { line, useLive } from "@/live";
+import { socket, useLive } from "@/live";
 import { Button } from "@/ui";
 
-const BLIP_MS = 1_500;
+/** An interruption shorter than this is not shown. */
+const GRACE_MS = 1_500;
 
-function useNow(active: boolean, every = 500): number {
+function useNow(active: boolean, intervalMs = 500): number {
   const [now, setNow] = useState(Date.now);
   useEffect(() => {
     if (!active) return;
     setNow(Date.now());
-    const timer = setInterval(() => setNow(Date.now()), every);
+    const timer = setInterval(() => setNow(Date.now()), intervalMs);
     return () => clearInterval(timer);
-  }, [active, every]);
+  }, [active, intervalMs]);
   return now;
 }
 
-export function ConnectionLine() {
-  const phase = useLive((state) => state.phase);
+export function ConnectionStatus() {
+  const connection = useLive((state) => state.connection);
   const lostAt = useLive((state) => state.lostAt);
   const now = useNow(lostAt !== null);
-  if (phase === "live" || (lostAt !== null && now - lostAt < BLIP_MS)) {
+  if (connection === "live" || (lostAt !== null && now - lostAt < GRACE_MS)) {
     return (
       <span className="flex items-center gap-1.5 text-xs text-done">
         <Wifi className="size-3.5" aria-hidden /> Live
@@ -38,19 +39,19 @@ export function ConnectionLine() {
 export function ConnectionBanner() {
   const lostAt = useLive((state) => state.lostAt);
   const retryAt = useLive((state) => state.retryAt);
-  const queued = useLive((state) => state.unsent.filter((one) => one.state === "queued").length);
+  const queuedCount = useLive((state) => state.unsent.filter((one) => one.state === "queued").length);
   const isOutdated = useLive((state) => state.isOutdated);
   const now = useNow(lostAt !== null);
-  if (lostAt !== null && now - lostAt >= BLIP_MS) {
+  if (lostAt !== null && now - lostAt >= GRACE_MS) {
     const seconds = retryAt === null ? 0 : Math.max(0, Math.ceil((retryAt - now) / 1000));
     return (
       <div role="status" className="flex min-h-10 flex-wrap items-center gap-3 border-b border-wait-line bg-wait-bg px-4 py-1 text-sm text-wait">
         <WifiOff className="size-4 shrink-0" aria-hidden />
         <span className="flex-1">
           The server does not answer. {seconds > 0 ? `Next try in ${seconds} s.` : "Trying now…"} Your teams' work is safe
-          {queued > 0 ? `; ${queued === 1 ? "one message goes" : `${queued} messages go`} out when it is back` : ""}.
+          {queuedCount > 0 ? `; ${queuedCount === 1 ? "one message goes" : `${queuedCount} messages go`} out when it is back` : ""}.
         </span>
-        <Button size="sm" onClick={() => line.wake()}>
+        <Button size="sm" onClick={() => socket.reconnectNow()}>
           Try now
         </Button>
       </div>

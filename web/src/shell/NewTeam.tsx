@@ -1,11 +1,11 @@
-/** NewTeam: a goal and, for those who want, the rest. Templates show what goals look like. */
+/** NewTeam: the dialog that creates a team from a goal. Templates show what good goals look like. */
 import { useNavigate } from "@tanstack/react-router";
 import { ChevronRight, Code2, FileSearch, Newspaper, Scale } from "lucide-react";
 import { type FormEvent, useId, useRef, useState } from "react";
-import { api, explain, unwrap } from "@/api/client";
-import { keys, queryClient } from "@/api/queries";
+import { api, errorMessage, unwrap } from "@/api/client";
+import { queryKeys, queryClient } from "@/api/queries";
 import { cx } from "@/lib/cx";
-import { fresh } from "@/lib/ids";
+import { randomId } from "@/lib/randomId";
 import { Button, Dialog, Input, Pills, Textarea } from "@/ui";
 import { useShell } from "@/shell/state";
 
@@ -17,7 +17,7 @@ const TEMPLATES = [
 ] as const;
 
 export default function NewTeam() {
-  const open = useShell((state) => state.open);
+  const setOpen = useShell((state) => state.setOpen);
   const navigate = useNavigate();
   const [goal, setGoal] = useState("");
   const [name, setName] = useState("");
@@ -25,32 +25,34 @@ export default function NewTeam() {
   const [model, setModel] = useState("");
   const [usd, setUsd] = useState("");
   const [workers, setWorkers] = useState("");
-  const [more, setMore] = useState(false);
-  const [trouble, setTrouble] = useState("");
+  const [isExpanded, setIsExpanded] = useState(false);
+  const [problem, setProblem] = useState("");
   const [isSending, setIsSending] = useState(false);
-  const once = useRef(fresh());
+  // A request that is sent twice with the same key creates one team. After an error the next try is a new request.
+  const idempotencyKey = useRef(randomId());
   const id = useId();
-  const box = useRef<HTMLTextAreaElement>(null);
+  const goalInput = useRef<HTMLTextAreaElement>(null);
 
-  const take = (template: (typeof TEMPLATES)[number]) => {
+  const applyTemplate = (template: (typeof TEMPLATES)[number]) => {
     setGoal(template.goal);
     setMode(template.mode);
+    // Select the first placeholder. The text field has the new text only after the next render.
     requestAnimationFrame(() => {
-      const area = box.current;
+      const input = goalInput.current;
       const start = template.goal.indexOf("[");
-      area?.focus();
-      area?.setSelectionRange(start, template.goal.indexOf("]") + 1);
+      input?.focus();
+      input?.setSelectionRange(start, template.goal.indexOf("]") + 1);
     });
   };
-  const found = async (event: FormEvent) => {
+  const createTeam = async (event: FormEvent) => {
     event.preventDefault();
-    if (!goal.trim()) return setTrouble("Write a goal: what should the team do?");
+    if (!goal.trim()) return setProblem("Write a goal: what should the team do?");
     setIsSending(true);
-    setTrouble("");
+    setProblem("");
     try {
       const team = await unwrap(
         api.POST("/api/teams", {
-          params: { header: { "idempotency-key": once.current } },
+          params: { header: { "idempotency-key": idempotencyKey.current } },
           body: {
             goal: goal.trim(),
             name: name.trim(),
@@ -64,29 +66,29 @@ export default function NewTeam() {
           },
         }),
       );
-      await queryClient.invalidateQueries({ queryKey: keys.teams });
-      open("newTeam", false);
+      await queryClient.invalidateQueries({ queryKey: queryKeys.teams });
+      setOpen("newTeam", false);
       if (team.coordinator_id) void navigate({ to: "/t/$team/a/$agent", params: { team: team.id, agent: team.coordinator_id } });
     } catch (error) {
-      once.current = fresh();
-      setTrouble(explain(error));
+      idempotencyKey.current = randomId();
+      setProblem(errorMessage(error));
     } finally {
       setIsSending(false);
     }
   };
   return (
-    <Dialog open onOpenChange={(now) => open("newTeam", now)} title="New team" description="A coordinator takes the goal, plans it and hires the teammates it needs.">
-      <form onSubmit={(event) => void found(event)} className="flex flex-col gap-4">
+    <Dialog open onOpenChange={(isOpen) => setOpen("newTeam", isOpen)} title="New team" description="A coordinator takes the goal, plans it and hires the teammates it needs.">
+      <form onSubmit={(event) => void createTeam(event)} className="flex flex-col gap-4">
         <div className="grid grid-cols-4 gap-2 max-sm:grid-cols-2">
           {TEMPLATES.map((template) => (
-            <button key={template.name} type="button" onClick={() => take(template)} className="flex flex-col items-start gap-1 rounded-md border border-line-2 p-2.5 text-sm font-medium hover:bg-hover">
+            <button key={template.name} type="button" onClick={() => applyTemplate(template)} className="flex flex-col items-start gap-1 rounded-md border border-line-2 p-2.5 text-sm font-medium hover:bg-hover">
               <template.icon className="size-4 text-ink-3" aria-hidden /> {template.name}
             </button>
           ))}
         </div>
         <label htmlFor={`${id}g`} className="flex flex-col gap-1 text-sm font-medium">
           Goal
-          <Textarea ref={box} id={`${id}g`} autoFocus rows={5} value={goal} onChange={(event) => setGoal(event.target.value)} placeholder="What should be done, for whom, and how will you know it is good?" className="font-normal" />
+          <Textarea ref={goalInput} id={`${id}g`} autoFocus rows={5} value={goal} onChange={(event) => setGoal(event.target.value)} placeholder="What should be done, for whom, and how will you know it is good?" className="font-normal" />
         </label>
         <div className="flex flex-wrap items-center justify-between gap-2">
           <Pills
@@ -95,14 +97,14 @@ export default function NewTeam() {
             onChange={setMode}
             options={[
               ["finite", "Ends with a result"],
-              ["infinite", "Works without an end"],
+              ["infinite", "Runs until you stop it"],
             ]}
           />
-          <button type="button" aria-expanded={more} onClick={() => setMore(!more)} className="flex h-8 items-center gap-1 text-sm text-ink-2">
-            <ChevronRight className={cx("size-4 transition-transform", more && "rotate-90")} aria-hidden /> More
+          <button type="button" aria-expanded={isExpanded} onClick={() => setIsExpanded(!isExpanded)} className="flex h-8 items-center gap-1 text-sm text-ink-2">
+            <ChevronRight className={cx("size-4 transition-transform", isExpanded && "rotate-90")} aria-hidden /> More
           </button>
         </div>
-        {more && (
+        {isExpanded && (
           <div className="grid grid-cols-2 gap-3 text-sm font-medium max-sm:grid-cols-1">
             <label className="flex flex-col gap-1">
               Name
@@ -110,7 +112,7 @@ export default function NewTeam() {
             </label>
             <label className="flex flex-col gap-1">
               Model
-              <Input value={model} onChange={(event) => setModel(event.target.value)} placeholder="The server's" className="font-normal" />
+              <Input value={model} onChange={(event) => setModel(event.target.value)} placeholder="The server's default" className="font-normal" />
             </label>
             <label className="flex flex-col gap-1">
               Budget in US dollars
@@ -122,14 +124,14 @@ export default function NewTeam() {
             </label>
           </div>
         )}
-        {trouble && (
+        {problem && (
           <p role="alert" className="text-sm text-fail">
-            {trouble}
+            {problem}
           </p>
         )}
         <div className="flex justify-end gap-2">
-          <Button onClick={() => open("newTeam", false)}>Not now</Button>
-          <Button look="ink" type="submit" disabled={isSending}>
+          <Button onClick={() => setOpen("newTeam", false)}>Not now</Button>
+          <Button variant="primary" type="submit" disabled={isSending}>
             {isSending ? "Creating the team…" : "Get to work"}
           </Button>
         </div>

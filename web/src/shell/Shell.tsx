@@ -1,43 +1,45 @@
-/** Shell: the frame around every screen. */
+/** Shell: the frame around every screen: sidebar, banner, dialogs, shortcuts and toasts. */
 import { Outlet, useLocation } from "@tanstack/react-router";
 import { lazy, Suspense, useEffect } from "react";
 import { Toaster } from "sonner";
 import { useLive } from "@/live";
-import { keep } from "@/lib/kept";
+import { writeStored } from "@/lib/storage";
 import { Sheet } from "@/ui";
-import { Attention } from "@/shell/Attention";
+import { Notifications } from "@/shell/Notifications";
 import { ConnectionBanner } from "@/shell/Connection";
-import { SignIn } from "@/shell/pages";
+import { SignIn } from "@/shell/statusPages";
 import { Shortcuts } from "@/shell/Shortcuts";
 import { Sidebar } from "@/shell/Sidebar";
 import { useShell } from "@/shell/state";
 
-const Palette = lazy(() => import("@/shell/Palette"));
+const CommandPalette = lazy(() => import("@/shell/CommandPalette"));
 const NewTeam = lazy(() => import("@/shell/NewTeam"));
-const KeysSheet = lazy(() => import("@/shell/KeysSheet"));
+const ShortcutsDialog = lazy(() => import("@/shell/ShortcutsDialog"));
 
 export function Shell() {
-  const phase = useLive((state) => state.phase);
-  const { palette, newTeam, keysSheet, rail, railHidden, open } = useShell();
+  const connection = useLive((state) => state.connection);
+  const { palette, newTeam, shortcutsDialog, sidebarDrawer, sidebarHidden, setOpen } = useShell();
   const { pathname, href } = useLocation();
   useEffect(() => {
-    open("rail", false);
-    open("panelSheet", false);
-    if (pathname !== "/" && pathname !== "/settings") keep("last-place", href);
-  }, [pathname, href, open]);
+    // Navigation closes the drawers that cover the page on narrow screens.
+    setOpen("sidebarDrawer", false);
+    setOpen("detailsSheet", false);
+    if (pathname !== "/" && pathname !== "/settings") writeStored("last-place", href);
+  }, [pathname, href, setOpen]);
 
-  if (phase === "signed-out") return <SignIn />;
+  if (connection === "signed-out") return <SignIn />;
   return (
     <div className="flex h-full">
+      {/* The first focusable element: people who use the keyboard can skip the sidebar. */}
       <a href="#main" className="sr-only focus:not-sr-only focus:absolute focus:z-50 focus:bg-ink focus:px-3 focus:py-2 focus:text-paper">
         Skip to the content
       </a>
-      {!railHidden && (
+      {!sidebarHidden && (
         <div className="hidden w-[264px] shrink-0 border-r border-line md:flex">
           <Sidebar />
         </div>
       )}
-      <Sheet open={rail} onOpenChange={(now) => open("rail", now)} side="left" title="Teams">
+      <Sheet open={sidebarDrawer} onOpenChange={(now) => setOpen("sidebarDrawer", now)} side="left" title="Teams">
         <Sidebar />
       </Sheet>
       <main id="main" tabIndex={-1} className="flex min-w-0 flex-1 flex-col outline-none">
@@ -45,12 +47,12 @@ export function Shell() {
         <Outlet />
       </main>
       <Shortcuts />
-      <Attention />
+      <Notifications />
       <Toaster position="top-right" offset={{ top: 60, right: 16 }} mobileOffset={{ top: 60, right: 12, left: 12 }} className="font-sans!" visibleToasts={3} toastOptions={{ unstyled: true }} />
       <Suspense fallback={null}>
-        {palette && <Palette />}
+        {palette && <CommandPalette />}
         {newTeam && <NewTeam />}
-        {keysSheet && <KeysSheet />}
+        {shortcutsDialog && <ShortcutsDialog />}
       </Suspense>
     </div>
   );

@@ -1,11 +1,11 @@
-/** Shortcuts: single keys outside text fields. */
+/** Shortcuts: the keyboard shortcuts. Single keys work outside text fields and dialogs only. */
 import { useNavigate, useRouterState } from "@tanstack/react-router";
 import { useEffect, useRef } from "react";
 import type { Agent, Team } from "@/api/client";
-import { inboxQuery, keys, queryClient } from "@/api/queries";
-import { needsYou } from "@/shell/needs";
+import { inboxQuery, queryKeys, queryClient } from "@/api/queries";
+import { unansweredItems } from "@/shell/unanswered";
 import { useShell } from "@/shell/state";
-import { useComposer } from "@/thread/compose";
+import { useComposer } from "@/conversation/composerState";
 import { SCREENS } from "@/views";
 
 const isField = (target: EventTarget | null): boolean => target instanceof HTMLElement && target.closest("input, textarea, select, [contenteditable=true]") !== null;
@@ -14,20 +14,20 @@ const isModal = (): boolean => document.querySelector("[role=dialog], [role=menu
 export function Shortcuts() {
   const navigate = useNavigate();
   const pathname = useRouterState({ select: (state) => state.location.pathname });
-  const afterG = useRef(0);
+  const gPressedAt = useRef(0);
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
-      const { open, set, singleKeys, railHidden, panel } = useShell.getState();
+      const { setOpen, update, singleKeys, sidebarHidden, detailsPanel } = useShell.getState();
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
         event.preventDefault();
-        return open("palette", !useShell.getState().palette);
+        return setOpen("palette", !useShell.getState().palette);
       }
       if (event.altKey && (event.key === "ArrowUp" || event.key === "ArrowDown")) {
         event.preventDefault();
-        return step(event.key === "ArrowUp" ? -1 : 1);
+        return stepMember(event.key === "ArrowUp" ? -1 : 1);
       }
       if (event.ctrlKey || event.metaKey || event.altKey || !singleKeys || isField(event.target) || isModal()) return;
-      if (act(event.key, { open, set, railHidden, panel })) event.preventDefault();
+      if (runShortcut(event.key, { setOpen, update, sidebarHidden, detailsPanel })) event.preventDefault();
     };
     const go = (to: string | null | undefined) => {
       if (!to) return false;
@@ -35,14 +35,15 @@ export function Shortcuts() {
       return true;
     };
     const team = /^\/t\/([^/]+)/.exec(pathname)?.[1] ?? newestTeam()?.id;
-    const step = (by: number) => {
+    /** Open the previous or next member in the order of the sidebar, which is the order that the person sees. */
+    const stepMember = (offset: number) => {
       const links = [...document.querySelectorAll<HTMLAnchorElement>('nav a[href*="/a/"]')];
-      const now = links.findIndex((link) => link.getAttribute("aria-current") === "page");
-      links[(now + by + links.length) % links.length]?.click();
+      const current = links.findIndex((link) => link.getAttribute("aria-current") === "page");
+      links[(current + offset + links.length) % links.length]?.click();
     };
-    const act = (key: string, shell: Pick<ReturnType<typeof useShell.getState>, "open" | "set" | "railHidden" | "panel">): boolean => {
-      if (afterG.current > Date.now() - 1200) {
-        afterG.current = 0;
+    const runShortcut = (key: string, shell: Pick<ReturnType<typeof useShell.getState>, "setOpen" | "update" | "sidebarHidden" | "detailsPanel">): boolean => {
+      if (gPressedAt.current > Date.now() - 1200) {
+        gPressedAt.current = 0;
         if (key === "i") return go("/inbox");
         if (key === "c") return go(team && `/t/${team}`);
         const screen = SCREENS.find((one) => one.key === key);
@@ -50,33 +51,34 @@ export function Shortcuts() {
       }
       switch (key) {
         case "g":
-          afterG.current = Date.now();
+          gPressedAt.current = Date.now();
           return true;
         case "c":
-          shell.open("newTeam", true);
+          shell.setOpen("newTeam", true);
           return true;
         case "?":
-          shell.open("keysSheet", true);
+          shell.setOpen("shortcutsDialog", true);
           return true;
         case "[":
-          shell.set({ railHidden: !shell.railHidden });
+          shell.update({ sidebarHidden: !shell.sidebarHidden });
           return true;
         case "]":
-          shell.set({ panel: !shell.panel });
+          shell.update({ detailsPanel: !shell.detailsPanel });
           return true;
         case "r":
-          useComposer.setState({ focus: useComposer.getState().focus + 1 });
+          useComposer.setState({ focusRequests: useComposer.getState().focusRequests + 1 });
           return true;
+        // These keys click the visible buttons, so that a key and its button always do the same.
         case "/":
-          return press("#find") || (shell.open("palette", true), true);
+          return clickLast("#find") || (shell.setOpen("palette", true), true);
         case "v":
-          return press("#tools");
+          return clickLast("#tools");
         case "Escape":
-          return press("#to-end");
+          return clickLast("#to-end");
         case "a":
           return go(nextQuestion(pathname));
         default:
-          return /^[1-9]$/.test(key) && press(`[data-question] [data-option="${key}"]`, isInSight);
+          return /^[1-9]$/.test(key) && clickLast(`[data-question] [data-option="${key}"]`, isOnScreen);
       }
     };
     addEventListener("keydown", onKey);
@@ -85,27 +87,28 @@ export function Shortcuts() {
   return null;
 }
 
-/** Whether a person can see it: rows a little outside of a thread are drawn too. */
-function isInSight(element: HTMLElement): boolean {
+/** Whether the element is visible. The virtualizer also renders rows outside the visible part; a key must not answer a question that the person does not see. */
+function isOnScreen(element: HTMLElement): boolean {
   const { left, top, right, bottom } = element.getBoundingClientRect();
   const at = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
   return at !== null && element.contains(at);
 }
 
-/** Press what is on screen; with several, the last: threads grow downwards. */
-function press(selector: string, counts: (element: HTMLElement) => boolean = () => true): boolean {
-  const found = [...document.querySelectorAll<HTMLElement>(selector)].filter(counts).at(-1);
+/** Click the last eligible element, which is the newest: conversations grow downwards. Return whether there was one. */
+function clickLast(selector: string, isEligible: (element: HTMLElement) => boolean = () => true): boolean {
+  const found = [...document.querySelectorAll<HTMLElement>(selector)].filter(isEligible).at(-1);
   found?.click();
   return found !== undefined;
 }
 
-const newestTeam = (): Team | undefined => queryClient.getQueryData<Team[]>(keys.teams)?.at(-1);
+const newestTeam = (): Team | undefined => queryClient.getQueryData<Team[]>(queryKeys.teams)?.at(-1);
 
+/** Return the URL of the open question after the one on the current page, or null if there is none. */
 function nextQuestion(pathname: string): string | null {
-  const items = needsYou(queryClient.getQueryData(inboxQuery.queryKey)?.items);
-  const now = items.findIndex((item) => pathname.includes(item.message.id) || pathname.includes(item.message.sender));
-  const next = items[(now + 1) % Math.max(1, items.length)];
+  const items = unansweredItems(queryClient.getQueryData(inboxQuery.queryKey)?.items);
+  const current = items.findIndex((item) => pathname.includes(item.message.id) || pathname.includes(item.message.sender));
+  const next = items[(current + 1) % Math.max(1, items.length)];
   if (!next) return null;
-  const agents = queryClient.getQueryData<Agent[]>(keys.agents(next.message.team_id));
+  const agents = queryClient.getQueryData<Agent[]>(queryKeys.agents(next.message.team_id));
   return agents?.some((one) => one.id === next.message.sender) ? `/t/${next.message.team_id}/a/${next.message.sender}?at=${next.message.id}` : `/inbox/${next.message.id}`;
 }

@@ -1,36 +1,37 @@
-/** State of the shell: what is open, and what this browser prefers. */
+/** State of the shell: which dialogs and panels are open, and this browser's preferences, which are kept in localStorage. */
 import { create } from "zustand";
-import { keep, recall } from "@/lib/kept";
+import { writeStored, readStored } from "@/lib/storage";
 
 export type Theme = "light" | "dark" | "system";
 
 interface ShellState {
   palette: boolean;
   newTeam: boolean;
-  keysSheet: boolean;
-  rail: boolean;
-  panel: boolean;
-  panelSheet: boolean;
-  railHidden: boolean;
+  shortcutsDialog: boolean;
+  sidebarDrawer: boolean;
+  detailsPanel: boolean;
+  detailsSheet: boolean;
+  sidebarHidden: boolean;
   theme: Theme;
   singleKeys: boolean;
-  notify: boolean;
-  toolDetail: boolean;
-  folded: Record<string, boolean>;
-  open: (what: "palette" | "newTeam" | "keysSheet" | "rail" | "panelSheet", open: boolean) => void;
-  set: (change: Partial<ShellState>) => void;
-  fold: (team: string, folded: boolean) => void;
+  notifications: boolean;
+  collapsed: Record<string, boolean>;
+  setOpen: (name: "palette" | "newTeam" | "shortcutsDialog" | "sidebarDrawer" | "detailsSheet", isOpen: boolean) => void;
+  update: (change: Partial<ShellState>) => void;
+  collapse: (team: string, collapsed: boolean) => void;
 }
 
-function parsed<T>(key: string, otherwise: T): T {
+/** Return a stored JSON value, or the fallback if it is missing or not valid JSON. */
+function readJson<T>(key: string, fallback: T): T {
   try {
-    const kept = recall(key);
-    return kept === null ? otherwise : (JSON.parse(kept) as T);
+    const stored = readStored(key);
+    return stored === null ? fallback : (JSON.parse(stored) as T);
   } catch {
-    return otherwise;
+    return fallback;
   }
 }
 
+/** Set the theme of the page. `public/theme.js` does the same before the first paint. */
 export function applyTheme(theme: Theme): void {
   const dark = theme === "dark" || (theme === "system" && matchMedia("(prefers-color-scheme: dark)").matches);
   document.documentElement.dataset.theme = dark ? "dark" : "light";
@@ -39,30 +40,29 @@ export function applyTheme(theme: Theme): void {
 export const useShell = create<ShellState>((set, get) => ({
   palette: false,
   newTeam: false,
-  keysSheet: false,
-  rail: false,
-  panelSheet: false,
-  panel: parsed("panel", true),
-  railHidden: false,
-  theme: (recall("theme") as Theme | null) ?? "system",
-  singleKeys: parsed("single-keys", true),
-  notify: parsed("notify", false),
-  toolDetail: false,
-  folded: parsed("folded", {}),
-  open: (what, open) => set({ [what]: open }),
-  set: (change) => {
+  shortcutsDialog: false,
+  sidebarDrawer: false,
+  detailsSheet: false,
+  detailsPanel: readJson("panel", true),
+  sidebarHidden: false,
+  theme: (readStored("theme") as Theme | null) ?? "system",
+  singleKeys: readJson("single-keys", true),
+  notifications: readJson("notify", false),
+  collapsed: readJson("folded", {}),
+  setOpen: (name, isOpen) => set({ [name]: isOpen }),
+  update: (change) => {
     set(change);
     if (change.theme !== undefined) {
-      keep("theme", change.theme === "system" ? null : change.theme);
+      writeStored("theme", change.theme === "system" ? null : change.theme);
       applyTheme(change.theme);
     }
-    if (change.panel !== undefined) keep("panel", JSON.stringify(change.panel));
-    if (change.singleKeys !== undefined) keep("single-keys", JSON.stringify(change.singleKeys));
-    if (change.notify !== undefined) keep("notify", JSON.stringify(change.notify));
+    if (change.detailsPanel !== undefined) writeStored("panel", JSON.stringify(change.detailsPanel));
+    if (change.singleKeys !== undefined) writeStored("single-keys", JSON.stringify(change.singleKeys));
+    if (change.notifications !== undefined) writeStored("notify", JSON.stringify(change.notifications));
   },
-  fold: (team, folded) => {
-    const all = { ...get().folded, [team]: folded };
-    keep("folded", JSON.stringify(all));
-    set({ folded: all });
+  collapse: (team, collapsed) => {
+    const collapsedTeams = { ...get().collapsed, [team]: collapsed };
+    writeStored("folded", JSON.stringify(collapsedTeams));
+    set({ collapsed: collapsedTeams });
   },
 }));

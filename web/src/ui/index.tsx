@@ -1,47 +1,47 @@
-/** ui: the small parts every screen is made of. Colour means state; everything else is ink. */
+/** ui: the basic components that all screens share. Only a state has a colour; everything else is black, white or grey. */
 import { cva, type VariantProps } from "class-variance-authority";
 import { Dialog as RadixDialog, DropdownMenu, Tooltip } from "radix-ui";
 import { X } from "lucide-react";
 import type { ButtonHTMLAttributes, ComponentProps, ReactNode } from "react";
 import { cx } from "@/lib/cx";
 
-const button = cva(
+const buttonStyle = cva(
   "inline-flex shrink-0 items-center justify-center gap-1.5 rounded-sm font-medium whitespace-nowrap select-none transition-colors disabled:opacity-50 pointer-coarse:min-h-10",
   {
     variants: {
-      look: {
-        ink: "bg-ink text-paper hover:bg-ink-2 disabled:hover:bg-ink",
-        line: "border border-line-2 bg-surface hover:bg-hover",
-        plain: "text-ink-2 hover:bg-hover hover:text-ink",
-        fail: "border border-fail/40 bg-surface text-fail hover:bg-fail-bg",
+      variant: {
+        primary: "bg-ink text-paper hover:bg-ink-2 disabled:hover:bg-ink",
+        outline: "border border-line-2 bg-surface hover:bg-hover",
+        ghost: "text-ink-2 hover:bg-hover hover:text-ink",
+        danger: "border border-fail/40 bg-surface text-fail hover:bg-fail-bg",
       },
       size: { sm: "h-7 px-2.5 text-xs", md: "h-8 px-3 text-sm", lg: "h-10 px-4 text-base", icon: "size-8 pointer-coarse:min-w-10" },
     },
-    defaultVariants: { look: "line", size: "md" },
+    defaultVariants: { variant: "outline", size: "md" },
   },
 );
 
-type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement> & VariantProps<typeof button>;
-export function Button({ look, size, className, type = "button", ...rest }: ButtonProps) {
-  return <button type={type} className={cx(button({ look, size }), className)} {...rest} />;
+type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement> & VariantProps<typeof buttonStyle>;
+export function Button({ variant, size, className, type = "button", ...rest }: ButtonProps) {
+  return <button type={type} className={cx(buttonStyle({ variant, size }), className)} {...rest} />;
 }
 
-/** A button that shows a picture; `label` is what it is called, and its hint. */
-export function IconButton({ label, keys, className, look = "plain", ...rest }: ButtonProps & { label: string; keys?: string }) {
+/** A button that shows only an icon. `label` is its accessible name and the text of its tooltip. */
+export function IconButton({ label, keys, className, variant = "ghost", ...rest }: ButtonProps & { label: string; keys?: string }) {
   return (
-    <Tip says={label} keys={keys}>
-      <Button look={look} size="icon" aria-label={label} className={className} {...rest} />
+    <Tip text={label} keys={keys}>
+      <Button variant={variant} size="icon" aria-label={label} className={className} {...rest} />
     </Tip>
   );
 }
 
-export function Tip({ says, keys, children }: { says: string; keys?: string; children: ReactNode }) {
+export function Tip({ text, keys, children }: { text: string; keys?: string; children: ReactNode }) {
   return (
     <Tooltip.Root>
       <Tooltip.Trigger asChild>{children}</Tooltip.Trigger>
       <Tooltip.Portal>
         <Tooltip.Content sideOffset={6} className="z-50 flex items-center gap-2 rounded-sm bg-ink px-2 py-1 text-xs text-paper shadow-high animate-pop">
-          {says}
+          {text}
           {keys && <Kbd className="border-paper/30 text-paper">{keys}</Kbd>}
         </Tooltip.Content>
       </Tooltip.Portal>
@@ -57,8 +57,8 @@ export function Kbd({ children, className }: { children: ReactNode; className?: 
   );
 }
 
-export type State = "idle" | "queued" | "working" | "waiting" | "waiting_for_you" | "left" | "failed";
-export const STATE_WORDS: Record<State, string> = {
+export type AgentStatus = "idle" | "queued" | "working" | "waiting" | "waiting_for_you" | "left" | "failed";
+export const STATUS_LABELS: Record<AgentStatus, string> = {
   idle: "Idle",
   queued: "Queued",
   working: "Working",
@@ -68,9 +68,9 @@ export const STATE_WORDS: Record<State, string> = {
   failed: "Failed",
 };
 
-/** What somebody is doing, by shape as well as colour. */
-export function Dot({ state, className }: { state: State; className?: string }) {
-  const shape: Record<State, string> = {
+/** An agent's status as a dot. Each status has its own shape, so that people who do not see the colour can tell them apart. */
+export function StatusDot({ status, className }: { status: AgentStatus; className?: string }) {
+  const shape: Record<AgentStatus, string> = {
     idle: "rounded-full bg-done-dot",
     queued: "rounded-full border-2 border-work-dot",
     working: "rounded-full bg-work-dot pulse",
@@ -79,11 +79,11 @@ export function Dot({ state, className }: { state: State; className?: string }) 
     left: "rounded-full border-[1.5px] border-retired",
     failed: "rounded-full bg-fail-dot",
   };
-  return <span role="img" aria-label={STATE_WORDS[state]} className={cx("inline-block size-2 shrink-0", shape[state], className)} />;
+  return <span role="img" aria-label={STATUS_LABELS[status]} className={cx("inline-block size-2 shrink-0", shape[status], className)} />;
 }
 
 export type Tone = "plain" | "work" | "done" | "wait" | "fail";
-const TONES: Record<Tone, string> = {
+const CHIP_TONES: Record<Tone, string> = {
   plain: "bg-sunken text-ink-2",
   work: "bg-work-bg text-work",
   done: "bg-done-bg text-done",
@@ -91,28 +91,28 @@ const TONES: Record<Tone, string> = {
   fail: "bg-fail-bg text-fail",
 };
 export function Chip({ tone = "plain", className, children }: { tone?: Tone; className?: string; children: ReactNode }) {
-  return <span className={cx("inline-flex items-center gap-1.5 rounded-sm px-2 py-0.5 text-xs font-medium whitespace-nowrap", TONES[tone], className)}>{children}</span>;
+  return <span className={cx("inline-flex items-center gap-1.5 rounded-sm px-2 py-0.5 text-xs font-medium whitespace-nowrap", CHIP_TONES[tone], className)}>{children}</span>;
 }
 
-export function Badge({ n, needs = false, label }: { n: number; needs?: boolean; label: string }) {
+export function Badge({ n, isUrgent = false, label }: { n: number; isUrgent?: boolean; label: string }) {
   if (n === 0) return null;
   return (
     <span
       aria-label={label}
       role="img"
-      className={cx("tabular inline-flex h-[18px] min-w-[18px] items-center justify-center rounded-full px-1 text-2xs font-semibold", needs ? "bg-badge text-badge-ink" : "bg-ink text-paper")}
+      className={cx("tabular inline-flex h-[18px] min-w-[18px] items-center justify-center rounded-full px-1 text-2xs font-semibold", isUrgent ? "bg-badge text-badge-ink" : "bg-ink text-paper")}
     >
       {n > 99 ? "99+" : n}
     </span>
   );
 }
 
-/** Hues a golden angle apart, in the order people joined: neighbours never look alike. */
+/** A member's avatar. `order` is the member's place in the order of joining; each next hue is a golden angle (137.5°) further, so that neighbours differ. */
 export function Avatar({ name, order, isCoordinator = false, className }: { name: string; order: number; isCoordinator?: boolean; className?: string }) {
   if (isCoordinator) {
     return (
       <span aria-hidden className={cx("flex size-8 shrink-0 items-center justify-center rounded-md bg-ink text-paper", className)}>
-        <Mark className="size-5" />
+        <Logo className="size-5" />
       </span>
     );
   }
@@ -131,7 +131,7 @@ export function Avatar({ name, order, isCoordinator = false, className }: { name
   );
 }
 
-export function Mark({ className }: { className?: string }) {
+export function Logo({ className }: { className?: string }) {
   return (
     <svg viewBox="0 0 20 20" className={className} fill="none" stroke="currentColor" strokeWidth="1.5" aria-hidden>
       <path d="M10 6.5V10M10 10l-3.6 3.3M10 10l3.6 3.3" />
@@ -143,16 +143,16 @@ export function Mark({ className }: { className?: string }) {
 }
 
 export function Meter({ value, max, tone = "plain", label }: { value: number; max: number; tone?: Tone; label: string }) {
-  const part = max > 0 ? Math.min(1, value / max) : 0;
+  const fraction = max > 0 ? Math.min(1, value / max) : 0;
   const fill: Record<Tone, string> = { plain: "bg-ink-2", work: "bg-work-dot", done: "bg-done-dot", wait: "bg-wait-dot", fail: "bg-fail-dot" };
   return (
-    <div role="meter" aria-label={label} aria-valuenow={Math.round(part * 100)} aria-valuemin={0} aria-valuemax={100} className="h-1.5 overflow-hidden rounded-full bg-line">
-      <div className={cx("h-full rounded-full", fill[tone])} style={{ width: `${part * 100}%` }} />
+    <div role="meter" aria-label={label} aria-valuenow={Math.round(fraction * 100)} aria-valuemin={0} aria-valuemax={100} className="h-1.5 overflow-hidden rounded-full bg-line">
+      <div className={cx("h-full rounded-full", fill[tone])} style={{ width: `${fraction * 100}%` }} />
     </div>
   );
 }
 
-/** Nothing here yet: what will be, and the one thing to do about it. */
+/** The placeholder of an empty list or page: what will appear here, and at most one action. */
 export function EmptyState({ icon, title, children, action, isPage = false }: { icon?: ReactNode; title: string; children?: ReactNode; action?: ReactNode; isPage?: boolean }) {
   const Title = isPage ? "h1" : "h2";
   return (
@@ -165,18 +165,18 @@ export function EmptyState({ icon, title, children, action, isPage = false }: { 
   );
 }
 
-/** Something is on its way; says what. */
-export function Loading({ what, className }: { what: string; className?: string }) {
+/** A loading indicator. `label` says what is being loaded. */
+export function Loading({ label, className }: { label: string; className?: string }) {
   return (
     <div role="status" className={cx("flex items-center gap-2 p-6 text-sm text-ink-3", className)}>
       <span className="size-2 rounded-full bg-work-dot pulse" aria-hidden />
-      {what}…
+      {label}…
     </div>
   );
 }
 
-/** What went wrong and what to do. */
-export function Trouble({ title, detail, onRetry }: { title: string; detail: string; onRetry?: () => void }) {
+/** An error: what failed, why, and a button to try again. */
+export function ErrorPanel({ title, detail, onRetry }: { title: string; detail: string; onRetry?: () => void }) {
   return (
     <div role="alert" className="m-6 max-w-[60ch] rounded-md border border-fail/30 bg-fail-bg p-4 text-sm">
       <p className="font-semibold text-fail">{title}</p>
@@ -190,6 +190,7 @@ export function Trouble({ title, detail, onRetry }: { title: string; detail: str
   );
 }
 
+/** A modal dialog. Radix traps the focus in it and returns the focus to the trigger when it closes. */
 export function Dialog({ open, onOpenChange, title, description, children, className }: { open: boolean; onOpenChange: (open: boolean) => void; title: string; description?: string; children: ReactNode; className?: string }) {
   return (
     <RadixDialog.Root open={open} onOpenChange={onOpenChange}>
@@ -205,7 +206,7 @@ export function Dialog({ open, onOpenChange, title, description, children, class
               {description && <p className="text-sm text-ink-2">{description}</p>}
             </div>
             <RadixDialog.Close asChild>
-              <Button look="plain" size="icon" aria-label="Close" className="-mt-1 -mr-2">
+              <Button variant="ghost" size="icon" aria-label="Close" className="-mt-1 -mr-2">
                 <X className="size-4" />
               </Button>
             </RadixDialog.Close>
@@ -217,7 +218,7 @@ export function Dialog({ open, onOpenChange, title, description, children, class
   );
 }
 
-/** A panel from one side, for narrow screens and details. */
+/** A modal panel that slides in from one side: the sidebar and the details on narrow screens. */
 export function Sheet({ open, onOpenChange, side, title, children, className }: { open: boolean; onOpenChange: (open: boolean) => void; side: "left" | "right"; title: string; children: ReactNode; className?: string }) {
   return (
     <RadixDialog.Root open={open} onOpenChange={onOpenChange}>
@@ -225,7 +226,7 @@ export function Sheet({ open, onOpenChange, side, title, children, className }: 
         <RadixDialog.Overlay className="fixed inset-0 z-40 bg-black/40" />
         <RadixDialog.Content
           aria-describedby={undefined}
-          // Into the panel, not onto its first button: on touch its hint would open over it.
+          // Focus the panel itself. Radix would focus the first button, and on touch screens that opens the button's tooltip over the panel.
           onOpenAutoFocus={(event) => {
             event.preventDefault();
             (event.currentTarget as HTMLElement).focus();
@@ -262,17 +263,17 @@ export function MenuItem({ className, ...rest }: ComponentProps<typeof DropdownM
   );
 }
 
-export const MenuLine = () => <DropdownMenu.Separator className="my-1 h-px bg-line" />;
+export const MenuSeparator = () => <DropdownMenu.Separator className="my-1 h-px bg-line" />;
 
-const field = "w-full rounded-sm border border-control bg-surface px-3 text-sm";
-export const Input = ({ className, ...rest }: ComponentProps<"input">) => <input className={cx(field, "h-9 pointer-coarse:h-10", className)} {...rest} />;
-export const Textarea = ({ className, ...rest }: ComponentProps<"textarea">) => <textarea className={cx(field, "py-2 leading-5", className)} {...rest} />;
+const inputStyle = "w-full rounded-sm border border-control bg-surface px-3 text-sm";
+export const Input = ({ className, ...rest }: ComponentProps<"input">) => <input className={cx(inputStyle, "h-9 pointer-coarse:h-10", className)} {...rest} />;
+export const Textarea = ({ className, ...rest }: ComponentProps<"textarea">) => <textarea className={cx(inputStyle, "py-2 leading-5", className)} {...rest} />;
 
-/** A choice of a few, one at a time. */
+/** A group of toggle buttons of which one is pressed. */
 export function Pills<T extends string>({ value, onChange, options, label }: { value: T; onChange: (value: T) => void; options: readonly (readonly [T, string])[]; label: string }) {
   return (
     <div role="group" aria-label={label} className="scroll flex gap-1">
-      {options.map(([name, words]) => (
+      {options.map(([name, text]) => (
         <button
           key={name}
           type="button"
@@ -280,14 +281,14 @@ export function Pills<T extends string>({ value, onChange, options, label }: { v
           onClick={() => onChange(name)}
           className={cx("h-7 rounded-full px-3 text-xs font-medium whitespace-nowrap pointer-coarse:h-10", value === name ? "bg-ink text-paper" : "text-ink-2 hover:bg-hover")}
         >
-          {words}
+          {text}
         </button>
       ))}
     </div>
   );
 }
 
-/** The bar on top of a screen: what it is, and what can be done with it. */
+/** The bar at the top of a screen: its title and its actions. */
 export function Header({ lead, title, subtitle, children }: { lead?: ReactNode; title: ReactNode; subtitle?: ReactNode; children?: ReactNode }) {
   return (
     <header className="flex h-[52px] shrink-0 items-center gap-3 border-b border-line px-4 max-md:px-2">

@@ -1,10 +1,10 @@
 /**
- * Views: the registry of a team's screens. An entry in SCREENS makes the route, the sidebar link, the palette entry and the key.
+ * Views: the registry of a team's screens. An entry in SCREENS creates the route, the sidebar link, the palette entry and the shortcut.
  *
  * To add a screen, change two files; a third if it needs a new query:
  * 1. `views/hello/Hello.tsx`: `export default function Hello({ team }: ScreenProps) { … }`
  * 2. here: `{ path: "hello", label: "Hello", icon: Smile, load: () => import("./hello/Hello"), isListed: true, key: "l" }`
- * 3. `api/queries.ts`: the query. (Events refresh the keys that `live/stale.ts` lists.)
+ * 3. `api/queries.ts`: the query. (Events invalidate the keys that `live/invalidation.ts` lists.)
  */
 import { AlarmClock, Brain, Coins, Folder, type LucideIcon, ScrollText, Workflow } from "lucide-react";
 import type { ComponentType } from "react";
@@ -12,19 +12,19 @@ import type { Team } from "@/api/client";
 
 export interface ScreenProps {
   team: Team;
-  /** The rest of the address after the screen's path: a file's path, a thread's id. */
+  /** The part of the URL after the screen's path: a file's path, a thread's id. */
   rest: string;
 }
 
 export interface Screen {
-  /** /t/{team}/{path}, and everything below it. */
+  /** The URL segment: the screen is at /t/{team}/{path} and everything below it. */
   path: string;
   label: string;
   icon: LucideIcon;
   load: () => Promise<{ default: ComponentType<ScreenProps> }>;
-  /** Whether the sidebar and the palette list it; links lead to the others. */
+  /** Whether the sidebar and the palette list the screen. Other screens are reached by links. */
   isListed: boolean;
-  /** The second key after `g`. */
+  /** The shortcut: this key after `g`. */
   key?: string;
 }
 
@@ -39,7 +39,7 @@ export const SCREENS: Screen[] = [
 
 export const screen = (path: string): Screen | undefined => SCREENS.find((one) => one.path === path);
 
-/** The address of a screen; null if there is no such screen. */
+/** Return the URL of a screen, or null if there is no such screen. */
 export function screenHref(team: string, path: string, rest = "", search = ""): string | null {
   if (!screen(path)) return null;
   const below = rest ? `/${rest.split("/").map(encodeURIComponent).join("/")}` : "";

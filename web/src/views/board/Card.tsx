@@ -1,35 +1,37 @@
-/** One task as a card, and the lane it stands in. */
+/** Card: one task on the board, and the background of a lane. */
 import type { Node, NodeProps } from "@xyflow/react";
 import { RotateCw } from "lucide-react";
 import { createContext, memo, useContext } from "react";
 import type { WorkNode } from "@/api/client";
 import { cx } from "@/lib/cx";
-import { capital, money, plural } from "@/lib/format";
-import { useNow } from "@/views/parts/time";
-import { elapsed, LOOKS, type Standing, StandingChip } from "@/views/parts/work";
+import { capitalize, money, plural } from "@/lib/format";
+import { useNow } from "@/views/shared/RelativeTime";
+import { elapsed, STATUS_STYLES, type DisplayStatus, StatusChip } from "@/views/shared/taskStatus";
 import { Avatar } from "@/ui";
 import type { Lane } from "@/views/board/layout";
 
-export interface Shown {
+export interface CardData {
   node: WorkNode;
-  standing: Standing;
-  /** How many of the things it needs are not done. */
-  open: number;
+  displayStatus: DisplayStatus;
+  /** How many of its dependencies are not completed. */
+  openDependencies: number;
+  /** The assignee's place in the order of joining; it decides the avatar's hue. */
   order: number;
   isCoordinator: boolean;
-  isFresh: boolean;
+  /** Added after the board was opened: the card appears with an animation. */
+  isNew: boolean;
 }
-export type CardNode = Node<{ shown: Shown; onOpen: (id: string) => void }, "card">;
+export type CardNode = Node<{ card: CardData; onOpen: (id: string) => void }, "card">;
 export type LaneNode = Node<{ lane: Lane; done: number }, "lane">;
 
-/** Whether cards are so small that only a few words on them can be read. */
-export const Far = createContext(false);
-/** So much of a title fits a card from afar, whatever its letters. */
-const FAR_TITLE = 26;
-/** From afar a card is a sign and words alone: whatever clips or scales, as pictures do, is weighed anew whenever the view moves. */
-const SIGNS: Record<Standing, string> = { pending: "◌", assigned: "○", running: "◐", waiting: "◔", asks: "◆", completed: "✓", failed: "✕", cancelled: "⊘" };
+/** Whether the view is zoomed out so far that a card shows only its title, in large letters. */
+export const ZoomedOut = createContext(false);
+/** This many characters of a title fit a card at the large font size. */
+const SHORT_TITLE_CHARACTERS = 26;
+/** Status signs of zoomed-out cards. They are text, not icons: clipped or scaled elements cost time in every frame while the view moves. */
+const STATUS_SYMBOLS: Record<DisplayStatus, string> = { pending: "◌", assigned: "○", running: "◐", waiting: "◔", asks: "◆", completed: "✓", failed: "✕", cancelled: "⊘" };
 
-const BORDERS: Record<Standing, string> = {
+const CARD_STYLES: Record<DisplayStatus, string> = {
   pending: "border-dashed border-line-2 bg-canvas",
   assigned: "border-line-2 bg-surface",
   running: "border-line-2 bg-surface",
@@ -39,7 +41,7 @@ const BORDERS: Record<Standing, string> = {
   failed: "border-fail/40 bg-surface",
   cancelled: "border-dashed border-line bg-canvas",
 };
-const FAR: Record<Standing, string> = {
+const ZOOMED_OUT_STYLES: Record<DisplayStatus, string> = {
   pending: "border-dashed border-line-2 bg-canvas",
   assigned: "border-line-2 bg-surface",
   running: "border-work-dot bg-work-bg",
@@ -50,8 +52,8 @@ const FAR: Record<Standing, string> = {
   cancelled: "border-dashed border-line bg-canvas",
 };
 
-/** Where lines begin and end: the picture measures them, and without them it draws no line. */
-const ENDS = (
+/** The end points of edges. React Flow looks for these elements by class and draws no edge without them. */
+const EDGE_HANDLES = (
   <>
     <span className="target absolute top-1/2 left-0" data-handlepos="left" />
     <span className="source absolute top-1/2 right-0" data-handlepos="right" />
@@ -59,60 +61,60 @@ const ENDS = (
 );
 
 export const Card = memo(function Card({ data, selected }: NodeProps<CardNode>) {
-  const far = useContext(Far);
-  const { node, standing, open, order, isCoordinator, isFresh } = data.shown;
+  const isZoomedOut = useContext(ZoomedOut);
+  const { node, displayStatus, openDependencies, order, isCoordinator, isNew } = data.card;
   return (
     <>
-      {ENDS}
+      {EDGE_HANDLES}
       <button
         type="button"
         data-card={node.id}
         onClick={() => data.onOpen(node.id)}
         aria-pressed={selected}
-        aria-label={far ? `${node.title}, ${LOOKS[standing].words}` : undefined}
+        aria-label={isZoomedOut ? `${node.title}, ${STATUS_STYLES[displayStatus].label}` : undefined}
         className={cx(
           "nopan pointer-events-auto flex size-full rounded-md border px-3 py-2.5 text-left shadow-low outline-offset-2 hover:shadow-high",
-          far ? FAR[standing] : BORDERS[standing],
-          far ? "items-center gap-3" : "flex-col",
+          isZoomedOut ? ZOOMED_OUT_STYLES[displayStatus] : CARD_STYLES[displayStatus],
+          isZoomedOut ? "items-center gap-3" : "flex-col",
           selected && "ring-2 ring-ink",
-          isFresh && "animate-pop",
+          isNew && "animate-pop",
         )}
       >
-        {far ? (
+        {isZoomedOut ? (
           <>
             <span aria-hidden className="w-9 shrink-0 text-center text-[36px] leading-9 text-ink-2">
-              {SIGNS[standing]}
+              {STATUS_SYMBOLS[displayStatus]}
             </span>
-            <span className="min-w-0 text-xl font-semibold break-words">{node.title.length > FAR_TITLE ? `${node.title.slice(0, FAR_TITLE - 1)}…` : node.title}</span>
+            <span className="min-w-0 text-xl font-semibold break-words">{node.title.length > SHORT_TITLE_CHARACTERS ? `${node.title.slice(0, SHORT_TITLE_CHARACTERS - 1)}…` : node.title}</span>
           </>
         ) : (
-          <Near node={node} standing={standing} open={open} order={order} isCoordinator={isCoordinator} />
+          <CardBody node={node} displayStatus={displayStatus} openDependencies={openDependencies} order={order} isCoordinator={isCoordinator} />
         )}
       </button>
     </>
   );
 });
 
-function Near({ node, standing, open, order, isCoordinator }: Omit<Shown, "isFresh">) {
+function CardBody({ node, displayStatus, openDependencies, order, isCoordinator }: Omit<CardData, "isNew">) {
   return (
     <>
       <span className="flex items-center justify-between gap-2">
-        <StandingChip standing={standing} />
-        <Took node={node} />
+        <StatusChip status={displayStatus} />
+        <ElapsedTime node={node} />
       </span>
-      <span className={cx("mt-1.5 line-clamp-1 text-sm font-medium", standing === "cancelled" && "text-ink-3 line-through")} title={node.title}>
+      <span className={cx("mt-1.5 line-clamp-1 text-sm font-medium", displayStatus === "cancelled" && "text-ink-3 line-through")} title={node.title}>
         {node.title}
       </span>
       <span className="mt-auto flex items-center gap-2 text-xs text-ink-2">
         {node.assignee_id ? (
           <>
             <Avatar name={node.assignee ?? "?"} order={order} isCoordinator={isCoordinator} className="size-[18px] rounded-full text-[9px]" />
-            <span className="truncate">{capital(node.assignee ?? "")}</span>
+            <span className="truncate">{capitalize(node.assignee ?? "")}</span>
           </>
         ) : (
-          <span className="text-ink-3">{standing !== "pending" ? "Nobody" : open > 0 ? `Waits for ${open}` : "Nobody yet"}</span>
+          <span className="text-ink-3">{displayStatus !== "pending" ? "Nobody" : openDependencies > 0 ? `Waits for ${openDependencies}` : "Nobody yet"}</span>
         )}
-        {node.assignee_id && open > 0 && standing === "pending" && <span className="text-ink-3">· waits for {open}</span>}
+        {node.assignee_id && openDependencies > 0 && displayStatus === "pending" && <span className="text-ink-3">· waits for {openDependencies}</span>}
         {node.attempt > 1 && (
           <span className="flex items-center gap-0.5 text-ink-3" title={`${node.attempt} attempts`}>
             <RotateCw className="size-3" aria-hidden /> {node.attempt}
@@ -124,22 +126,22 @@ function Near({ node, standing, open, order, isCoordinator }: Omit<Shown, "isFre
   );
 }
 
-function Took({ node }: { node: WorkNode }) {
-  const runs = node.status === "running" || node.status === "waiting";
-  const now = useNow(1000, runs);
+function ElapsedTime({ node }: { node: WorkNode }) {
+  const isTicking = node.status === "running" || node.status === "waiting";
+  const now = useNow(1000, isTicking);
   return <span className="tabular text-xs text-ink-3">{elapsed(node, now)}</span>;
 }
 
-export const LaneBack = memo(function LaneBack({ data }: NodeProps<LaneNode>) {
+export const LaneBackground = memo(function LaneBackground({ data }: NodeProps<LaneNode>) {
   const { lane, done } = data;
-  const far = useContext(Far);
+  const isZoomedOut = useContext(ZoomedOut);
   return (
     <div className={cx("size-full rounded-lg px-[18px] pt-3.5", lane.kind === "stage" ? "bg-lane" : "bg-lane-2")}>
-      <div className={cx("flex items-baseline gap-2 text-sm", far && "text-[30px] leading-[30px]")}>
-        <span className="truncate font-semibold">{capital(lane.title)}</span>
-        {lane.number > 0 && <span className={cx("shrink-0 text-ink-3", !far && "text-xs")}>Stage {lane.number}</span>}
-        <span className={cx("tabular ml-auto shrink-0 text-ink-2", !far && "text-xs")}>
-          {done}/{lane.pieces.length}
+      <div className={cx("flex items-baseline gap-2 text-sm", isZoomedOut && "text-[30px] leading-[30px]")}>
+        <span className="truncate font-semibold">{capitalize(lane.title)}</span>
+        {lane.number > 0 && <span className={cx("shrink-0 text-ink-3", !isZoomedOut && "text-xs")}>Stage {lane.number}</span>}
+        <span className={cx("tabular ml-auto shrink-0 text-ink-2", !isZoomedOut && "text-xs")}>
+          {done}/{lane.nodeIds.length}
         </span>
       </div>
     </div>

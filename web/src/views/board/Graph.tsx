@@ -1,4 +1,4 @@
-/** The board as a picture: lanes of cards, and lines for what needs what. The view moves only when the person moves it. */
+/** Graph: the board as lanes of cards, with edges for dependencies. Only the person moves the view. */
 import "@xyflow/react/dist/base.css";
 import "@/views/board/graph.css";
 import { type Edge as FlowEdge, Position, ReactFlow, ReactFlowProvider, useReactFlow, useStore } from "@xyflow/react";
@@ -7,29 +7,29 @@ import { type KeyboardEvent, useCallback, useDeferredValue, useEffect, useMemo, 
 import { cx } from "@/lib/cx";
 import { plural } from "@/lib/format";
 import { Button, IconButton } from "@/ui";
-import { Card, type CardNode, Far, LaneBack, type LaneNode, type Shown } from "@/views/board/Card";
-import { CARD, type Layout } from "@/views/board/layout";
-import { Overview } from "@/views/board/Overview";
-import { isOver } from "@/views/parts/work";
+import { Card, type CardNode, ZoomedOut, LaneBackground, type LaneNode, type CardData } from "@/views/board/Card";
+import { CARD, type BoardLayout } from "@/views/board/layout";
+import { Minimap } from "@/views/board/Minimap";
+import { isFinished } from "@/views/shared/taskStatus";
 
-const TYPES = { card: Card, lane: LaneBack };
-/** From here on, only what is in view is drawn. */
-const MANY = 120;
-/** So many lines say nothing; beyond this, those of the card that is picked are drawn. */
-const MANY_LINES = 200;
-/** Smaller than this nothing can be read, so a board is not shown smaller at first. */
-const LEAST_ZOOM = 0.3;
-/** Below this, cards show a few words in large letters. */
-const FAR_ZOOM = 0.45;
-const isFar = (state: { transform: [number, number, number] }): boolean => state.transform[2] < FAR_ZOOM;
+const NODE_TYPES = { card: Card, lane: LaneBackground };
+/** With more cards than this, only the visible ones are rendered. */
+const MANY_CARDS = 120;
+/** With more edges than this, only the edges of the selected card are drawn. */
+const MANY_EDGES = 200;
+/** The smallest zoom at which a board opens: cards cannot be read below it. */
+const MIN_INITIAL_ZOOM = 0.3;
+/** Below this zoom, cards show only their title, in large letters. */
+const DETAIL_ZOOM = 0.45;
+const isBelowDetailZoom = (state: { transform: [number, number, number] }): boolean => state.transform[2] < DETAIL_ZOOM;
 const HANDLES = [
   { type: "target" as const, position: Position.Left, x: 0, y: CARD.height / 2, width: 1, height: 1 },
   { type: "source" as const, position: Position.Right, x: CARD.width, y: CARD.height / 2, width: 1, height: 1 },
 ];
 
 interface Props {
-  plan: Layout;
-  shown: Map<string, Shown>;
+  layout: BoardLayout;
+  cards: Map<string, CardData>;
   selected: string | undefined;
   onOpen: (id: string) => void;
 }
@@ -37,35 +37,35 @@ interface Props {
 export default function Graph(props: Props) {
   return (
     <ReactFlowProvider>
-      <Picture {...props} />
+      <GraphView {...props} />
     </ReactFlowProvider>
   );
 }
 
-function Picture({ plan, shown, selected, onOpen }: Props) {
+function GraphView({ layout, cards, selected, onOpen }: Props) {
   const flow = useReactFlow();
-  // Drawing all cards the other way may take longer than a picture; zooming goes on meanwhile.
-  const far = useDeferredValue(useStore(isFar));
+  // Rendering all cards in the other form may take longer than a frame. Deferred, it does not interrupt the zoom.
+  const isZoomedOut = useDeferredValue(useStore(isBelowDetailZoom));
   const frame = useRef<HTMLDivElement>(null);
-  const kept = useRef(new Map<string, CardNode>());
+  const previousNodes = useRef(new Map<string, CardNode>());
 
-  const cards = useMemo(() => {
+  const cardNodes = useMemo(() => {
     const next = new Map<string, CardNode>();
-    for (const [id, place] of plan.at) {
-      const one = shown.get(id);
-      if (!one) continue;
-      const old = kept.current.get(id);
+    for (const [id, position] of layout.positions) {
+      const card = cards.get(id);
+      if (!card) continue;
+      const old = previousNodes.current.get(id);
       const isSelected = id === selected;
-      // What did not change keeps its identity, so that it is not drawn again.
-      if (old && old.data.shown === one && old.selected === isSelected && old.position.x === place.x && old.position.y === place.y && old.data.onOpen === onOpen) next.set(id, old);
+      // A card that did not change keeps its identity, so that React Flow does not render it again.
+      if (old && old.data.card === card && old.selected === isSelected && old.position.x === position.x && old.position.y === position.y && old.data.onOpen === onOpen) next.set(id, old);
       else {
         next.set(id, {
           id,
           type: "card",
-          position: place,
-          // A transform for each card would make each a layer to be weighed against the others in every picture.
-          style: { transform: "none", zIndex: "auto", left: place.x, top: place.y },
-          data: { shown: one, onOpen },
+          position,
+          // React Flow positions nodes with `transform`, which makes each card a compositing layer and slows every frame. `left` and `top` do not.
+          style: { transform: "none", zIndex: "auto", left: position.x, top: position.y },
+          data: { card, onOpen },
           selected: isSelected,
           width: CARD.width,
           height: CARD.height,
@@ -75,20 +75,20 @@ function Picture({ plan, shown, selected, onOpen }: Props) {
         });
       }
     }
-    kept.current = next;
+    previousNodes.current = next;
     return [...next.values()];
-  }, [plan, shown, selected, onOpen]);
+  }, [layout, cards, selected, onOpen]);
 
   const lanes = useMemo(
     () =>
-      plan.lanes.map(
+      layout.lanes.map(
         (lane): LaneNode => ({
           id: `lane:${lane.id}`,
           type: "lane",
           position: { x: lane.x, y: 0 },
-          // Below the lines, which would end at its edge otherwise.
+          // Lanes lie below the edges; otherwise a lane would cover the edges that cross it.
           style: { transform: "none", zIndex: -1, left: lane.x, top: 0 },
-          data: { lane, done: lane.pieces.filter((id) => shown.get(id)?.standing === "completed").length },
+          data: { lane, done: lane.nodeIds.filter((id) => cards.get(id)?.displayStatus === "completed").length },
           width: lane.width,
           height: lane.height,
           measured: { width: lane.width, height: lane.height },
@@ -97,108 +97,110 @@ function Picture({ plan, shown, selected, onOpen }: Props) {
           focusable: false,
         }),
       ),
-    [plan, shown],
+    [layout, cards],
   );
 
-  const hasManyLines = plan.edges.length > MANY_LINES;
+  const hasManyEdges = layout.edges.length > MANY_EDGES;
   const edges = useMemo(
     () =>
-      plan.edges.filter((edge) => !hasManyLines || selected === edge.source || selected === edge.target).map((edge): FlowEdge => {
-        const isDone = shown.get(edge.source)?.standing === "completed";
-        const isNear = selected === edge.source || selected === edge.target;
+      layout.edges.filter((edge) => !hasManyEdges || selected === edge.source || selected === edge.target).map((edge): FlowEdge => {
+        const isDone = cards.get(edge.source)?.displayStatus === "completed";
+        const isSelectedEdge = selected === edge.source || selected === edge.target;
         return {
           id: edge.id,
           source: edge.source,
           target: edge.target,
           focusable: false,
           selectable: false,
-          zIndex: isNear ? 1 : 0,
+          zIndex: isSelectedEdge ? 1 : 0,
           style: {
-            stroke: isNear ? "var(--ink-2)" : edge.kind === "needs" && isDone ? "var(--done-dot)" : "var(--edge)",
-            strokeWidth: isNear ? 2 : 1.5,
+            stroke: isSelectedEdge ? "var(--ink-2)" : edge.kind === "needs" && isDone ? "var(--done-dot)" : "var(--edge)",
+            strokeWidth: isSelectedEdge ? 2 : 1.5,
             strokeDasharray: edge.kind === "spawned" ? "4 4" : undefined,
           },
         };
       }),
-    [plan, shown, selected, hasManyLines],
+    [layout, cards, selected, hasManyEdges],
   );
 
-  // New work outside the view is said, not shown by moving the view.
+  // New cards outside the visible part are announced by a button. The view does not move by itself.
   const seen = useRef<Set<string> | null>(null);
-  const [beyond, setBeyond] = useState<string[]>([]);
+  const [outsideView, setOutsideView] = useState<string[]>([]);
   useEffect(() => {
-    const ids = [...plan.at.keys()];
+    const ids = [...layout.positions.keys()];
     if (seen.current === null) {
       seen.current = new Set(ids);
       return;
     }
-    const fresh = ids.filter((id) => !seen.current!.has(id));
-    for (const id of fresh) seen.current.add(id);
-    if (fresh.length > 0) setBeyond((before) => [...before, ...fresh].filter((id) => !isInView(id)));
-  }, [plan]); // eslint-disable-line
+    const newIds = ids.filter((id) => !seen.current!.has(id));
+    for (const id of newIds) seen.current.add(id);
+    if (newIds.length > 0) setOutsideView((before) => [...before, ...newIds].filter((id) => !isInView(id)));
+  }, [layout]); // eslint-disable-line
 
   function isInView(id: string): boolean {
-    const place = plan.at.get(id);
+    const position = layout.positions.get(id);
     const box = frame.current?.getBoundingClientRect();
-    if (!place || !box) return true;
+    if (!position || !box) return true;
     const { x, y, zoom } = flow.getViewport();
-    const left = place.x * zoom + x;
-    const top = place.y * zoom + y;
+    const left = position.x * zoom + x;
+    const top = position.y * zoom + y;
     return left > -CARD.width * zoom * 0.5 && top > -CARD.height * zoom * 0.5 && left < box.width - 20 && top < box.height - 20;
   }
 
-  const show = useCallback(
+  const centerOn = useCallback(
     (id: string) => {
-      const place = plan.at.get(id);
-      if (place) void flow.setCenter(place.x + CARD.width / 2, place.y + CARD.height / 2, { zoom: Math.max(0.8, flow.getZoom()), duration: 160 });
+      const position = layout.positions.get(id);
+      if (position) void flow.setCenter(position.x + CARD.width / 2, position.y + CARD.height / 2, { zoom: Math.max(0.8, flow.getZoom()), duration: 160 });
     },
-    [flow, plan],
+    [flow, layout],
   );
 
-  /** A board too large to be seen whole is opened where the work is. */
-  function begin() {
-    const last = plan.lanes.at(-1);
+  /** Open a board that does not fit the window at the first lane with unfinished tasks. */
+  function setInitialView() {
+    const last = layout.lanes.at(-1);
     const width = frame.current?.clientWidth ?? 0;
-    if (!last || (last.x + last.width) * LEAST_ZOOM < width) return;
-    const lane = plan.lanes.find((one) => one.kind !== "goals" && one.pieces.some((id) => !isOver(shown.get(id)?.node.status ?? "completed"))) ?? plan.lanes[0]!;
-    void flow.setViewport({ x: 24 - lane.x * LEAST_ZOOM, y: 32, zoom: LEAST_ZOOM });
+    if (!last || (last.x + last.width) * MIN_INITIAL_ZOOM < width) return;
+    const lane = layout.lanes.find((candidate) => candidate.kind !== "goals" && candidate.nodeIds.some((id) => !isFinished(cards.get(id)?.node.status ?? "completed"))) ?? layout.lanes[0]!;
+    void flow.setViewport({ x: 24 - lane.x * MIN_INITIAL_ZOOM, y: 32, zoom: MIN_INITIAL_ZOOM });
   }
 
-  /** Arrow keys go from card to card, by where they stand. */
+  /** Arrow keys move the focus to the nearest card in their direction. */
   function onKeyDown(event: KeyboardEvent) {
     const step = { ArrowDown: [0, 1], ArrowUp: [0, -1], ArrowRight: [1, 0], ArrowLeft: [-1, 0] }[event.key];
     const id = (event.target as HTMLElement).dataset.card;
     if (!step || !id) return;
     event.preventDefault();
-    const next = neighbour(plan, id, step as [number, number]);
+    const next = nextCard(layout, id, step as [number, number]);
     if (!next) return;
-    if (!isInView(next)) show(next);
+    if (!isInView(next)) centerOn(next);
+    // One frame to move the view, one to render the card: with many cards, an invisible card has no element yet.
     requestAnimationFrame(() => requestAnimationFrame(() => frame.current?.querySelector<HTMLElement>(`[data-card="${CSS.escape(next)}"]`)?.focus({ preventScroll: true })));
   }
 
-  // The picture is one layer that is only moved. It keeps the sharpness it was drawn with, so it is drawn again after zooming.
-  const drawnAt = useRef(1);
-  function sharpen() {
+  // `will-change: transform` keeps the graph as one layer, rastered at the zoom at which it was painted. After a zoom it is
+  // blurred, so the property is removed for two frames: the browser then paints the layer at the new zoom.
+  const drawnZoom = useRef(1);
+  function redrawSharp() {
     const { zoom } = flow.getViewport();
     const layer = frame.current?.querySelector<HTMLElement>(".react-flow__viewport");
-    if (!layer || zoom === drawnAt.current) return;
-    drawnAt.current = zoom;
+    if (!layer || zoom === drawnZoom.current) return;
+    drawnZoom.current = zoom;
     layer.style.willChange = "auto";
     requestAnimationFrame(() => requestAnimationFrame(() => (layer.style.willChange = "")));
   }
 
-  const nodes = useMemo(() => [...lanes, ...cards], [lanes, cards]);
-  const isMany = cards.length > MANY;
+  const nodes = useMemo(() => [...lanes, ...cardNodes], [lanes, cardNodes]);
+  const hasManyCards = cardNodes.length > MANY_CARDS;
   return (
-    <div ref={frame} className={cx("relative size-full", isMany && "many")} onKeyDown={onKeyDown}>
-      <Far value={far}>
+    <div ref={frame} className={cx("relative size-full", hasManyCards && "many")} onKeyDown={onKeyDown}>
+      <ZoomedOut value={isZoomedOut}>
         <ReactFlow
           nodes={nodes}
           edges={edges}
-          nodeTypes={TYPES}
+          nodeTypes={NODE_TYPES}
           fitView
-          fitViewOptions={{ padding: 0.08, maxZoom: 1, minZoom: LEAST_ZOOM }}
-          onInit={begin}
+          fitViewOptions={{ padding: 0.08, maxZoom: 1, minZoom: MIN_INITIAL_ZOOM }}
+          onInit={setInitialView}
           minZoom={0.08}
           maxZoom={1.6}
           nodesDraggable={false}
@@ -207,17 +209,17 @@ function Picture({ plan, shown, selected, onOpen }: Props) {
           edgesFocusable={false}
           elementsSelectable={false}
           disableKeyboardA11y
-          onlyRenderVisibleElements={isMany}
+          onlyRenderVisibleElements={hasManyCards}
           panOnScroll
           zoomOnDoubleClick={false}
           onMoveEnd={() => {
-            sharpen();
-            setBeyond((before) => (before.length > 0 ? before.filter((id) => !isInView(id)) : before));
+            redrawSharp();
+            setOutsideView((before) => (before.length > 0 ? before.filter((id) => !isInView(id)) : before));
           }}
           aria-label="Board"
         />
-      </Far>
-      {isMany && <Overview plan={plan} shown={shown} />}
+      </ZoomedOut>
+      {hasManyCards && <Minimap layout={layout} cards={cards} />}
       <div className="absolute bottom-3 left-3 flex flex-col rounded-sm border border-line bg-surface shadow-low">
         <IconButton label="Zoom in" onClick={() => void flow.zoomIn({ duration: 160 })}>
           <Plus className="size-4" />
@@ -229,37 +231,38 @@ function Picture({ plan, shown, selected, onOpen }: Props) {
           <Maximize className="size-4" />
         </IconButton>
       </div>
-      {hasManyLines && !selected && (
-        <p className="pointer-events-none absolute bottom-3 left-14 rounded-sm bg-canvas/90 px-2 py-1 text-xs text-ink-3">Pick a card to see what it needs and what needs it.</p>
+      {hasManyEdges && !selected && (
+        <p className="pointer-events-none absolute bottom-3 left-14 rounded-sm bg-canvas/90 px-2 py-1 text-xs text-ink-3">Select a card to see its dependencies.</p>
       )}
-      {beyond.length > 0 && (
+      {outsideView.length > 0 && (
         <Button
-          look="ink"
+          variant="primary"
           size="sm"
           className="absolute top-3 right-3 rounded-full shadow-high"
           onClick={() => {
-            show(beyond[0]!);
-            setBeyond([]);
+            centerOn(outsideView[0]!);
+            setOutsideView([]);
           }}
         >
-          {plural(beyond.length, "new piece", "new pieces")} of work <ArrowRight className="size-3.5" />
+          {plural(outsideView.length, "new task")} <ArrowRight className="size-3.5" />
         </Button>
       )}
     </div>
   );
 }
 
-function neighbour(plan: Layout, id: string, [dx, dy]: [number, number]): string | null {
-  const from = plan.at.get(id);
+/** Return the nearest card in a direction. A distance to the side counts twice. */
+function nextCard(layout: BoardLayout, id: string, [dx, dy]: [number, number]): string | null {
+  const from = layout.positions.get(id);
   if (!from) return null;
   let best: string | null = null;
-  let least = Infinity;
-  for (const [other, place] of plan.at) {
-    const ahead = (place.x - from.x) * dx + (place.y - from.y) * dy;
-    const aside = Math.abs((place.x - from.x) * dy) + Math.abs((place.y - from.y) * dx);
-    if (other === id || ahead <= 0 || (dx === 0 && aside > 0)) continue;
-    const far = ahead + 2 * aside;
-    if (far < least) [best, least] = [other, far];
+  let bestDistance = Infinity;
+  for (const [other, position] of layout.positions) {
+    const ahead = (position.x - from.x) * dx + (position.y - from.y) * dy;
+    const sideways = Math.abs((position.x - from.x) * dy) + Math.abs((position.y - from.y) * dx);
+    if (other === id || ahead <= 0 || (dx === 0 && sideways > 0)) continue;
+    const distance = ahead + 2 * sideways;
+    if (distance < bestDistance) [best, bestDistance] = [other, distance];
   }
   return best;
 }

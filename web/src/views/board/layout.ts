@@ -1,17 +1,17 @@
 /**
- * Layout: where each task stands on the board.
+ * Layout: the position of each task on the board.
  *
- * A lane for each stage, one for goals, and lanes for tasks outside any stage, always to the right of what
- * they need. Lanes come in the order they were opened and a card never changes its place in its lane: what is
- * new is put at the end. So the board grows and what somebody looks at stays where it is.
+ * Each stage has a lane, the goals have one, and tasks outside any stage stand in task lanes to the right of
+ * their dependencies. Lanes keep the order in which they were created, and a card keeps its place in its lane:
+ * new cards are added at the end. So the board grows without moving the cards that a person looks at.
  */
-export interface Piece {
+export interface LayoutNode {
   id: string;
   parent_id: string | null;
   depends_on: readonly string[];
   stage_id: string | null;
 }
-export interface Step {
+export interface LayoutStage {
   id: string;
   name: string;
 }
@@ -20,12 +20,12 @@ export interface Lane {
   id: string;
   title: string;
   kind: "goals" | "stage" | "tasks";
-  /** Which stage it is, from 1; 0 for others. */
+  /** The stage's number, from 1; 0 for a lane that is not a stage. */
   number: number;
   x: number;
   width: number;
   height: number;
-  pieces: string[];
+  nodeIds: string[];
 }
 export interface Edge {
   id: string;
@@ -33,81 +33,82 @@ export interface Edge {
   target: string;
   kind: "needs" | "spawned";
 }
-export interface Layout {
+export interface BoardLayout {
   lanes: Lane[];
-  at: Map<string, { x: number; y: number }>;
+  positions: Map<string, { x: number; y: number }>;
   edges: Edge[];
-  /** What the next layout keeps: the order in each lane. */
+  /** The node ids of each lane in order. The next layout takes it as `previousOrder`. */
   order: Map<string, string[]>;
 }
 
 export const CARD = { width: 232, height: 110 };
 export const GAP = { x: 20, y: 16, lane: 88 };
 export const PAD = { top: 54, side: 18, bottom: 22 };
-/** Cards above each other before a lane gets another column; twice as many where there are very many. */
-export const ROWS = 12;
-const VERY_MANY = 3 * ROWS;
+/** The number of cards in a column of a lane. A lane with more than `LONG_LANE` cards has columns of twice this length. */
+export const ROWS_PER_COLUMN = 12;
+const LONG_LANE = 3 * ROWS_PER_COLUMN;
 
 const GOALS = "goals";
 
-export function layout(pieces: readonly Piece[], steps: readonly Step[], before?: ReadonlyMap<string, readonly string[]>): Layout {
-  const known = new Map(pieces.map((piece) => [piece.id, piece]));
-  const needs = (piece: Piece): string[] => piece.depends_on.filter((id) => known.has(id));
-  const names = new Map(steps.map((step, index) => [step.id, { name: step.name, number: index + 1 }]));
+/** Return the positions of all nodes. `previousOrder` is the `order` of the previous layout of the same board. */
+export function layoutBoard(nodes: readonly LayoutNode[], stages: readonly LayoutStage[], previousOrder?: ReadonlyMap<string, readonly string[]>): BoardLayout {
+  const nodeById = new Map(nodes.map((node) => [node.id, node]));
+  const needs = (node: LayoutNode): string[] => node.depends_on.filter((id) => nodeById.has(id));
+  const stageById = new Map(stages.map((stage, index) => [stage.id, { name: stage.name, number: index + 1 }]));
 
-  // 1. Which lane, in the order things were made; lanes are only ever added at the end.
+  // 1. Assign each node to a lane, oldest node first. New lanes are added at the end.
   const laneOf = new Map<string, string>();
-  const column = new Map<string, number>();
-  const members = new Map<string, Piece[]>();
+  const laneIndex = new Map<string, number>();
+  const members = new Map<string, LayoutNode[]>();
   const open = (lane: string): void => {
-    if (!column.has(lane)) {
-      column.set(lane, column.size);
+    if (!laneIndex.has(lane)) {
+      laneIndex.set(lane, laneIndex.size);
       members.set(lane, []);
     }
   };
-  for (const lane of before?.keys() ?? []) open(lane);
-  for (const piece of sorted(pieces)) {
-    const lane = choose(piece);
+  for (const lane of previousOrder?.keys() ?? []) open(lane);
+  for (const node of sortById(nodes)) {
+    const lane = chooseLane(node);
     open(lane);
-    laneOf.set(piece.id, lane);
-    members.get(lane)!.push(piece);
+    laneOf.set(node.id, lane);
+    members.get(lane)!.push(node);
   }
 
-  function choose(piece: Piece): string {
-    if (piece.stage_id) return piece.stage_id;
-    const parent = piece.parent_id ? known.get(piece.parent_id) : undefined;
-    const needed = Math.max(-1, ...needs(piece).map((id) => column.get(laneOf.get(id) ?? "") ?? -1));
-    if (!parent) return needed < 0 ? GOALS : tasksAfter(needed);
-    const above = laneOf.get(parent.id);
-    if (above === undefined) return GOALS;
-    if (above !== GOALS) {
-      // What a worker split off stands with the work it came from, unless it has to wait for something further on.
-      return needed <= column.get(above)! ? above : tasksAfter(needed);
+  function chooseLane(node: LayoutNode): string {
+    if (node.stage_id) return node.stage_id;
+    const parent = node.parent_id ? nodeById.get(node.parent_id) : undefined;
+    const rightmostNeed = Math.max(-1, ...needs(node).map((id) => laneIndex.get(laneOf.get(id) ?? "") ?? -1));
+    if (!parent) return rightmostNeed < 0 ? GOALS : taskLaneAfter(rightmostNeed);
+    const parentLane = laneOf.get(parent.id);
+    if (parentLane === undefined) return GOALS;
+    if (parentLane !== GOALS) {
+      // A subtask stands in its parent's lane, unless it depends on a node in a lane further right.
+      return rightmostNeed <= laneIndex.get(parentLane)! ? parentLane : taskLaneAfter(rightmostNeed);
     }
-    return tasksAfter(Math.max(needed, column.get(GOALS)!));
+    return taskLaneAfter(Math.max(rightmostNeed, laneIndex.get(GOALS)!));
   }
 
-  function tasksAfter(place: number): string {
-    for (const [lane, at] of column) if (at > place && lane.startsWith("tasks:")) return lane;
-    return `tasks:${column.size}`;
+  function taskLaneAfter(index: number): string {
+    for (const [lane, at] of laneIndex) if (at > index && lane.startsWith("tasks:")) return lane;
+    return `tasks:${laneIndex.size}`;
   }
 
-  // 2. The order in each lane: what was there stays; what is new goes below, near what it needs.
+  // 2. Order the nodes of each lane: known nodes keep their place, new ones follow, near their dependencies.
   const order = new Map<string, string[]>();
   const rowOf = new Map<string, number>();
-  for (const lane of column.keys()) {
-    const here = members.get(lane)!;
-    const ids = new Set(here.map((piece) => piece.id));
-    const kept = (before?.get(lane) ?? []).filter((id) => ids.has(id));
-    const old = new Set(kept);
-    const fresh = arrange(here.filter((piece) => !old.has(piece.id)), rowOf, needs);
-    const all = [...kept, ...fresh];
+  for (const lane of laneIndex.keys()) {
+    const laneNodes = members.get(lane)!;
+    const ids = new Set(laneNodes.map((node) => node.id));
+    const kept = (previousOrder?.get(lane) ?? []).filter((id) => ids.has(id));
+    const keptIds = new Set(kept);
+    const added = orderNewNodes(laneNodes.filter((node) => !keptIds.has(node.id)), rowOf, needs);
+    const all = [...kept, ...added];
     order.set(lane, all);
     all.forEach((id, row) => rowOf.set(id, row));
   }
 
-  // 3. Places.
-  const at = new Map<string, { x: number; y: number }>();
+  // 3. Compute the positions.
+  const positions = new Map<string, { x: number; y: number }>();
   const lanes: Lane[] = [];
   let x = 0;
   for (const [lane, ids] of order) {
@@ -115,91 +116,92 @@ export function layout(pieces: readonly Piece[], steps: readonly Step[], before?
     const columns = columnsOf(lane, ids);
     columns.forEach((stack, col) =>
       stack.forEach((id, row) =>
-        at.set(id, { x: x + PAD.side + col * (CARD.width + GAP.x), y: PAD.top + row * (CARD.height + GAP.y) }),
+        positions.set(id, { x: x + PAD.side + col * (CARD.width + GAP.x), y: PAD.top + row * (CARD.height + GAP.y) }),
       ),
     );
     const rows = Math.max(...columns.map((stack) => stack.length));
     const width = 2 * PAD.side + columns.length * CARD.width + (columns.length - 1) * GAP.x;
-    const named = names.get(lane);
+    const stage = stageById.get(lane);
     lanes.push({
       id: lane,
-      kind: lane === GOALS ? "goals" : named || !lane.startsWith("tasks:") ? "stage" : "tasks",
-      title: lane === GOALS ? "Goals" : (named?.name ?? (lane.startsWith("tasks:") ? (lanes.some((other) => other.kind === "tasks") ? "Then" : "Tasks") : "Stage")),
-      number: named?.number ?? 0,
+      kind: lane === GOALS ? "goals" : stage || !lane.startsWith("tasks:") ? "stage" : "tasks",
+      title: lane === GOALS ? "Goals" : (stage?.name ?? (lane.startsWith("tasks:") ? (lanes.some((other) => other.kind === "tasks") ? "Next tasks" : "Tasks") : "Stage")),
+      number: stage?.number ?? 0,
       x,
       width,
       height: PAD.top + rows * (CARD.height + GAP.y) - GAP.y + PAD.bottom,
-      pieces: ids,
+      nodeIds: ids,
     });
     x += width + GAP.lane;
   }
 
-  /** Within a stage, what needs something of the same stage stands to the right of it; long stacks are broken. */
+  /** Split a lane into columns: a node stands to the right of its dependencies in the same lane, and long columns are broken. */
   function columnsOf(lane: string, ids: string[]): string[][] {
     const depth = new Map<string, number>();
-    const depthOf = (id: string, trail: Set<string>): number => {
-      const found = depth.get(id);
-      if (found !== undefined) return found;
-      if (trail.has(id)) return 0;
-      trail.add(id);
-      const inside = needs(known.get(id)!).filter((other) => laneOf.get(other) === lane);
-      const deep = inside.length === 0 ? 0 : 1 + Math.max(...inside.map((other) => depthOf(other, trail)));
-      trail.delete(id);
-      depth.set(id, deep);
-      return deep;
+    const depthOf = (id: string, path: Set<string>): number => {
+      const knownDepth = depth.get(id);
+      if (knownDepth !== undefined) return knownDepth;
+      // Stop at a node that is already on the path: a cycle in the data must not hang the page.
+      if (path.has(id)) return 0;
+      path.add(id);
+      const laneNeeds = needs(nodeById.get(id)!).filter((other) => laneOf.get(other) === lane);
+      const nodeDepth = laneNeeds.length === 0 ? 0 : 1 + Math.max(...laneNeeds.map((other) => depthOf(other, path)));
+      path.delete(id);
+      depth.set(id, nodeDepth);
+      return nodeDepth;
     };
     const byDepth: string[][] = [];
     for (const id of ids) (byDepth[depthOf(id, new Set())] ??= []).push(id);
     return byDepth.filter(Boolean).flatMap((stack) => {
       const parts: string[][] = [];
-      const rows = ids.length > VERY_MANY ? 2 * ROWS : ROWS;
+      const rows = ids.length > LONG_LANE ? 2 * ROWS_PER_COLUMN : ROWS_PER_COLUMN;
       for (let from = 0; from < stack.length; from += rows) parts.push(stack.slice(from, from + rows));
       return parts;
     });
   }
 
   const edges: Edge[] = [];
-  for (const piece of pieces) {
-    for (const id of needs(piece)) edges.push({ id: `${id}>${piece.id}`, source: id, target: piece.id, kind: "needs" });
-    const parent = piece.parent_id;
-    // That tasks and stages come from a goal is what their lanes say; lines for it would only hide the others.
-    if (parent && known.has(parent) && laneOf.get(parent) !== GOALS) {
-      edges.push({ id: `${parent}:${piece.id}`, source: parent, target: piece.id, kind: "spawned" });
+  for (const node of nodes) {
+    for (const id of needs(node)) edges.push({ id: `${id}>${node.id}`, source: id, target: node.id, kind: "needs" });
+    const parent = node.parent_id;
+    // No edges from goals: every task comes from a goal, and those edges would hide the dependencies.
+    if (parent && nodeById.has(parent) && laneOf.get(parent) !== GOALS) {
+      edges.push({ id: `${parent}:${node.id}`, source: parent, target: node.id, kind: "spawned" });
     }
   }
-  return { lanes, at, edges, order };
+  return { lanes, positions, edges, order };
 }
 
-/** In the order they were made, but never before a parent or something needed. Ids sort by time. */
-function sorted(pieces: readonly Piece[]): Piece[] {
-  return [...pieces].sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0));
+/** Return the nodes by creation time. Ids sort by time, so a node comes after its parent and its dependencies. */
+function sortById(nodes: readonly LayoutNode[]): LayoutNode[] {
+  return [...nodes].sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0));
 }
 
-/** By the mean place of what each needs; children follow their parent. */
-function arrange(fresh: Piece[], rowOf: ReadonlyMap<string, number>, needs: (piece: Piece) => string[]): string[] {
-  const here = new Set(fresh.map((piece) => piece.id));
+/** Return the ids of new nodes by the mean row of their dependencies. Children follow their parent. */
+function orderNewNodes(newNodes: LayoutNode[], rowOf: ReadonlyMap<string, number>, needs: (node: LayoutNode) => string[]): string[] {
+  const newIds = new Set(newNodes.map((node) => node.id));
   const weight = new Map<string, number>();
-  fresh.forEach((piece, index) => {
-    const rows = needs(piece).map((id) => rowOf.get(id)).filter((row) => row !== undefined);
-    weight.set(piece.id, rows.length > 0 ? rows.reduce((sum, row) => sum + row, 0) / rows.length : index);
+  newNodes.forEach((node, index) => {
+    const rows = needs(node).map((id) => rowOf.get(id)).filter((row) => row !== undefined);
+    weight.set(node.id, rows.length > 0 ? rows.reduce((sum, row) => sum + row, 0) / rows.length : index);
   });
-  const children = new Map<string | null, Piece[]>();
-  for (const piece of fresh) {
-    const above = piece.parent_id && here.has(piece.parent_id) ? piece.parent_id : null;
-    children.set(above, [...(children.get(above) ?? []), piece]);
+  const children = new Map<string | null, LayoutNode[]>();
+  for (const node of newNodes) {
+    const parent = node.parent_id && newIds.has(node.parent_id) ? node.parent_id : null;
+    children.set(parent, [...(children.get(parent) ?? []), node]);
   }
-  const found: string[] = [];
+  const ordered: string[] = [];
   const seen = new Set<string>();
-  const put = (above: string | null): void => {
-    const group = (children.get(above) ?? []).slice().sort((a, b) => weight.get(a.id)! - weight.get(b.id)!);
-    for (const piece of group) {
-      if (seen.has(piece.id)) continue;
-      seen.add(piece.id);
-      found.push(piece.id);
-      put(piece.id);
+  const visit = (parent: string | null): void => {
+    const group = (children.get(parent) ?? []).slice().sort((a, b) => weight.get(a.id)! - weight.get(b.id)!);
+    for (const node of group) {
+      if (seen.has(node.id)) continue;
+      seen.add(node.id);
+      ordered.push(node.id);
+      visit(node.id);
     }
   };
-  put(null);
-  for (const piece of fresh) if (!seen.has(piece.id)) found.push(piece.id);
-  return found;
+  visit(null);
+  for (const node of newNodes) if (!seen.has(node.id)) ordered.push(node.id);
+  return ordered;
 }

@@ -1,52 +1,54 @@
-/** The board, live: what events tell is shown at once; the whole is read again when that settles. */
+/** useBoard: a team's nodes, kept current. An event changes the cached nodes at once; a short time later the board is fetched again. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect } from "react";
 import { api, unwrap, type WorkNode } from "@/api/client";
-import { onNews } from "@/live";
-import { patched } from "@/views/board/patch";
+import { onNewEvents } from "@/live";
+import { applyEvents } from "@/views/board/applyEvents";
 
-const PAGE = 500;
-/** Beyond this a board is no picture any more. */
-export const MOST = 3000;
-const REST_MS = 700;
+const NODES_PER_PAGE = 500;
+/** A board with more nodes than this is truncated: nobody can read such a graph. */
+export const MAX_NODES = 3000;
+const REFETCH_DELAY_MS = 700;
 
-async function read(team: string): Promise<WorkNode[]> {
-  const found: WorkNode[] = [];
+async function fetchBoard(team: string): Promise<WorkNode[]> {
+  const nodes: WorkNode[] = [];
   for (;;) {
     const page: WorkNode[] = await unwrap(
-      api.GET("/api/teams/{team}/board", { params: { path: { team }, query: { after: found.at(-1)?.id ?? "", limit: PAGE } } }),
+      api.GET("/api/teams/{team}/board", { params: { path: { team }, query: { after: nodes.at(-1)?.id ?? "", limit: NODES_PER_PAGE } } }),
     );
-    found.push(...page);
-    if (page.length < PAGE || found.length >= MOST) return found;
+    nodes.push(...page);
+    if (page.length < NODES_PER_PAGE || nodes.length >= MAX_NODES) return nodes;
   }
 }
 
-const COUNTS = /^(node\.(?!output)|stage\.|turn\.added)/;
+/** Events that change a card. `node.output` is the output of a program and changes none. */
+const BOARD_EVENTS = /^(node\.(?!output)|stage\.|turn\.added)/;
 
 export function useBoard(team: string) {
   const client = useQueryClient();
-  const query = useQuery({ queryKey: ["whole-board", team], queryFn: () => read(team) });
+  const query = useQuery({ queryKey: ["whole-board", team], queryFn: () => fetchBoard(team) });
   const { refetch } = query;
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined;
-    let isReading = false;
-    let again = false;
-    // A reading is never broken off by the next event: a busy team would keep its board waiting for ever.
+    let isFetching = false;
+    let isRefetchDue = false;
+    // An event never cancels a running fetch. If it did, the board of a busy team would never finish loading.
     const refresh = async () => {
       timer = undefined;
-      isReading = true;
-      const begun = Date.now();
+      isFetching = true;
+      const startedAt = Date.now();
       await refetch({ cancelRefetch: false });
-      isReading = false;
-      if (again) timer = setTimeout(() => void refresh(), Math.max(REST_MS, 2 * (Date.now() - begun)));
-      again = false;
+      isFetching = false;
+      if (isRefetchDue) timer = setTimeout(() => void refresh(), Math.max(REFETCH_DELAY_MS, 2 * (Date.now() - startedAt)));
+      isRefetchDue = false;
     };
-    const stop = onNews((events) => {
-      const mine = events.filter((event) => event.team_id === team && COUNTS.test(event.type));
-      if (mine.length === 0) return;
-      client.setQueryData<WorkNode[]>(["whole-board", team], (now) => now && patched(now, mine));
-      if (isReading) again = true;
-      else timer ??= setTimeout(() => void refresh(), REST_MS);
+    const stop = onNewEvents((events) => {
+      const boardEvents = events.filter((event) => event.team_id === team && BOARD_EVENTS.test(event.type));
+      if (boardEvents.length === 0) return;
+      // Show the change at once. The fetch below replaces the cached nodes with the server's.
+      client.setQueryData<WorkNode[]>(["whole-board", team], (nodes) => nodes && applyEvents(nodes, boardEvents));
+      if (isFetching) isRefetchDue = true;
+      else timer ??= setTimeout(() => void refresh(), REFETCH_DELAY_MS);
     });
     return () => {
       stop();

@@ -1,56 +1,56 @@
-/** Files: what a team has in its folder, as a tree with a preview. */
+/** Files: the team's folder as a tree with a preview. */
 import { useQueries, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { ChevronLeft, ChevronRight, Copy, Download, File, FileText, Folder, FolderOpen, Image, Table2 } from "lucide-react";
 import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
-import { ApiError, explain } from "@/api/client";
+import { ApiError, errorMessage } from "@/api/client";
 import { boardQuery } from "@/api/queries";
 import { copyText } from "@/lib/clipboard";
 import { cx } from "@/lib/cx";
-import { fullTime, size, when } from "@/lib/format";
-import { RailButton } from "@/shell/Home";
-import { EmptyState, Header, IconButton, Loading, Trouble } from "@/ui";
+import { fullTime, fileSize, shortTime } from "@/lib/format";
+import { SidebarButton } from "@/shell/SidebarButton";
+import { EmptyState, Header, IconButton, Loading, ErrorPanel } from "@/ui";
 import { screenHref, type ScreenProps } from "@/views";
-import { useNarrow } from "@/views/parts/narrow";
-import { tell } from "@/views/parts/toast";
-import { kindOf, Preview } from "@/views/files/Preview";
-import { type Opened, openQuery, rawHref } from "@/views/files/open";
-import { above, type Entry, move, nameOf, parentOf, type TreeRow, treeRows } from "@/views/files/tree";
+import { useNarrow } from "@/views/shared/useNarrow";
+import { showToast } from "@/views/shared/toast";
+import { previewKind, Preview } from "@/views/files/Preview";
+import { type FileContent, fileQuery, rawHref } from "@/views/files/fileQuery";
+import { ancestors, type Entry, moveByKey, baseName, parentFolder, type TreeRow, treeRows } from "@/views/files/tree";
 
-/** Folders whose names say nothing: what people call them stands beside. */
-type Names = ReadonlyMap<string, string>;
+/** Titles to show instead of folder names: a task's folder is named by its id, so the task's title is shown. */
+type FolderTitles = ReadonlyMap<string, string>;
 
 export default function Files({ team, rest }: ScreenProps) {
   const path = rest.replace(/\/+$/, "");
   const isPhone = useNarrow(768);
-  const opened = useQuery(openQuery(team.id, path));
+  const file = useQuery(fileQuery(team.id, path));
   const board = useQuery(boardQuery(team.id));
-  const names = useMemo<Names>(() => new Map((board.data ?? []).map((node) => [`nodes/${node.id}`, node.title])), [board.data]);
-  const isFile = path !== "" && opened.data?.path === path && opened.data.kind !== "folder";
+  const titles = useMemo<FolderTitles>(() => new Map((board.data ?? []).map((node) => [`nodes/${node.id}`, node.title])), [board.data]);
+  const isFile = path !== "" && file.data?.path === path && file.data.kind !== "folder";
   const showsTree = !isPhone || !isFile;
   return (
     <>
-      <Header lead={<RailButton />} title="Files" subtitle={team.name} />
+      <Header lead={<SidebarButton />} title="Files" subtitle={team.name} />
       <div className="flex min-h-0 flex-1">
         {showsTree && (
           <nav aria-label="Files of the team" className={cx("scroll shrink-0 py-2", isPhone ? "w-full" : "w-[300px] border-r border-line bg-rail")}>
-            <Tree team={team.id} path={path} names={names} />
+            <Tree team={team.id} path={path} titles={titles} />
           </nav>
         )}
         {(!isPhone || isFile) && (
           <section aria-label="Preview" className="flex min-w-0 flex-1 flex-col">
-            <Bar team={team.id} path={path} opened={opened.data} names={names} isPhone={isPhone} />
+            <PathBar team={team.id} path={path} file={file.data} titles={titles} isPhone={isPhone} />
             <div className="scroll min-h-0 flex-1" tabIndex={-1}>
               {path === "" ? (
-                <Welcome />
-              ) : opened.isPending ? (
-                <Loading what="Opening the file" />
-              ) : opened.isError ? (
-                <Trouble title={`${nameOf(path)} could not be opened`} detail={missing(opened.error)} onRetry={() => void opened.refetch()} />
-              ) : opened.data.kind === "folder" ? (
-                <FolderList team={team.id} entries={opened.data.entries} names={names} />
+                <NoFileSelected />
+              ) : file.isPending ? (
+                <Loading label="Opening the file" />
+              ) : file.isError ? (
+                <ErrorPanel title={`${baseName(path)} could not be opened`} detail={openErrorText(file.error)} onRetry={() => void file.refetch()} />
+              ) : file.data.kind === "folder" ? (
+                <FolderList team={team.id} entries={file.data.entries} titles={titles} />
               ) : (
-                <Preview opened={opened.data} href={rawHref(team.id, path)} />
+                <Preview file={file.data} href={rawHref(team.id, path)} />
               )}
             </div>
           </section>
@@ -60,54 +60,54 @@ export default function Files({ team, rest }: ScreenProps) {
   );
 }
 
-/** The server tells agents which tool to use; people look at the tree. */
-const missing = (error: Error): string =>
-  error instanceof ApiError && error.status === 404 ? "This file does not exist: it may have been moved or renamed, or is not written yet. Look for it in the tree." : explain(error);
+/** The server's 404 text tells agents which tool to use; people need another hint. */
+const openErrorText = (error: Error): string =>
+  error instanceof ApiError && error.status === 404 ? "This file does not exist: it may have been moved or renamed, or is not written yet. Look for it in the tree." : errorMessage(error);
 
-function Welcome() {
+function NoFileSelected() {
   return (
-    <EmptyState icon={<FileText />} title="Pick a file to read it">
+    <EmptyState icon={<FileText />} title="Select a file to read it">
       <p>
-        <code>memory</code> is what the team noted, <code>agents</code> is what each of them keeps, and <code>nodes</code> has a folder for every piece
-        of work: what was asked, its scratch files and what it published.
+        <code>memory</code> holds the team's notes, <code>agents</code> each agent's own files, and <code>nodes</code> one folder for each task: the
+        request, its scratch files and its published result.
       </p>
     </EmptyState>
   );
 }
 
-function Bar({ team, path, opened, names, isPhone }: { team: string; path: string; opened: Opened | undefined; names: Names; isPhone: boolean }) {
+function PathBar({ team, path, file, titles, isPhone }: { team: string; path: string; file: FileContent | undefined; titles: FolderTitles; isPhone: boolean }) {
   if (path === "") return null;
-  const folders = above(path);
-  const isFile = opened !== undefined && opened.kind !== "folder";
+  const folders = ancestors(path);
+  const isFile = file !== undefined && file.kind !== "folder";
   return (
     <div className="flex h-11 shrink-0 items-center gap-1 border-b border-line pr-2 pl-4 max-md:pl-1">
       {isPhone && (
-        <Link to={screenHref(team, "files", parentOf(path)) as "/"} aria-label="Back to the files" className="flex size-10 items-center justify-center">
+        <Link to={screenHref(team, "files", parentFolder(path)) as "/"} aria-label="Back to the files" className="flex size-10 items-center justify-center">
           <ChevronLeft className="size-4" />
         </Link>
       )}
-      <ol aria-label="Where it is" className="flex min-w-0 flex-1 items-center gap-1 text-sm">
+      <ol aria-label="Path" className="flex min-w-0 flex-1 items-center gap-1 text-sm">
         {folders.map((folder) => (
           <li key={folder} className="flex min-w-0 shrink items-center gap-1 max-md:hidden">
             <Link to={screenHref(team, "files", folder) as "/"} title={folder} className="truncate text-ink-2 hover:underline">
-              {names.get(folder) ?? nameOf(folder)}
+              {titles.get(folder) ?? baseName(folder)}
             </Link>
             <ChevronRight className="size-3.5 shrink-0 text-ink-3" aria-hidden />
           </li>
         ))}
         <li aria-current="page" className="min-w-0 shrink-0 truncate font-medium max-md:shrink" title={path}>
-          {names.get(path) ?? nameOf(path)}
+          {titles.get(path) ?? baseName(path)}
         </li>
       </ol>
       {isFile && (
         <>
-          {"bytes" in opened && <span className="tabular mr-1 text-xs text-ink-3 max-md:hidden">{size(opened.bytes)}</span>}
-          {opened.kind === "text" && (
-            <IconButton label="Copy the text" onClick={() => void copyText(opened.text).then(() => tell("The text is copied."))}>
+          {"bytes" in file && <span className="tabular mr-1 text-xs text-ink-3 max-md:hidden">{fileSize(file.bytes)}</span>}
+          {file.kind === "text" && (
+            <IconButton label="Copy the text" onClick={() => void copyText(file.text).then(() => showToast("The text is copied."))}>
               <Copy className="size-4" />
             </IconButton>
           )}
-          <a href={rawHref(team, path)} download={nameOf(path)} aria-label="Download" title="Download" className="flex size-8 items-center justify-center rounded-sm text-ink-2 hover:bg-hover pointer-coarse:size-10">
+          <a href={rawHref(team, path)} download={baseName(path)} aria-label="Download" title="Download" className="flex size-8 items-center justify-center rounded-sm text-ink-2 hover:bg-hover pointer-coarse:size-10">
             <Download className="size-4" />
           </a>
         </>
@@ -116,24 +116,24 @@ function Bar({ team, path, opened, names, isPhone }: { team: string; path: strin
   );
 }
 
-function Tree({ team, path, names }: { team: string; path: string; names: Names }) {
+function Tree({ team, path, titles }: { team: string; path: string; titles: FolderTitles }) {
   const navigate = useNavigate();
-  const [open, setOpen] = useState<ReadonlySet<string>>(() => new Set([...above(path), path]));
-  // Wherever one comes from, the way to what is shown stands open.
-  useEffect(() => setOpen((now) => new Set([...now, ...above(path)])), [path]);
-  const wanted = useMemo(() => ["", ...[...open].filter((folder) => folder !== "")], [open]);
+  const [open, setOpen] = useState<ReadonlySet<string>>(() => new Set([...ancestors(path), path]));
+  // Expand the folders above the shown file, also when a link from another screen led to it.
+  useEffect(() => setOpen((now) => new Set([...now, ...ancestors(path)])), [path]);
+  const folders = useMemo(() => ["", ...[...open].filter((folder) => folder !== "")], [open]);
   const loaded = useQueries({
-    queries: wanted.map((folder) => openQuery(team, folder)),
+    queries: folders.map((folder) => fileQuery(team, folder)),
     combine: (all) => ({ all, first: all[0]! }),
   });
   const listings = new Map<string, Entry[]>();
-  loaded.all.forEach((one, at) => {
-    if (one.data?.kind === "folder") listings.set(wanted[at]!, one.data.entries);
+  loaded.all.forEach((one, index) => {
+    if (one.data?.kind === "folder") listings.set(folders[index]!, one.data.entries);
   });
   const rows = treeRows(listings, open);
-  const [at, setAt] = useState<string | null>(null);
+  const [focusedPath, setFocusedPath] = useState<string | null>(null);
   const tree = useRef<HTMLUListElement>(null);
-  const current = rows.findIndex((row) => row.entry.path === (at ?? path));
+  const current = rows.findIndex((row) => row.entry.path === (focusedPath ?? path));
   const tabStop = Math.max(0, current);
 
   function toggle(folder: string) {
@@ -144,7 +144,7 @@ function Tree({ team, path, names }: { team: string; path: string; names: Names 
     });
   }
   function activate(row: TreeRow) {
-    setAt(row.entry.path);
+    setFocusedPath(row.entry.path);
     if (row.isFolder) toggle(row.entry.path);
     else void navigate({ to: screenHref(team, "files", row.entry.path) as "/" });
   }
@@ -155,42 +155,42 @@ function Tree({ team, path, names }: { team: string; path: string; names: Names 
       event.preventDefault();
       return activate(row);
     }
-    const done = move(rows, tabStop, event.key);
-    if (!done) return;
+    const move = moveByKey(rows, tabStop, event.key);
+    if (!move) return;
     event.preventDefault();
     event.stopPropagation();
-    if ("toggle" in done) return toggle(done.toggle);
-    setAt(rows[done.to]!.entry.path);
-    tree.current?.querySelectorAll<HTMLElement>("[role=treeitem]")[done.to]?.focus();
+    if ("toggle" in move) return toggle(move.toggle);
+    setFocusedPath(rows[move.to]!.entry.path);
+    tree.current?.querySelectorAll<HTMLElement>("[role=treeitem]")[move.to]?.focus();
   }
 
-  if (loaded.first.isPending) return <Loading what="Reading the folder" />;
-  if (loaded.first.isError) return <Trouble title="The files could not be listed" detail={explain(loaded.first.error)} onRetry={() => void loaded.first.refetch()} />;
+  if (loaded.first.isPending) return <Loading label="Reading the folder" />;
+  if (loaded.first.isError) return <ErrorPanel title="The files could not be listed" detail={errorMessage(loaded.first.error)} onRetry={() => void loaded.first.refetch()} />;
   if (rows.length === 0) return <EmptyState icon={<Folder />} title="No files yet">Files that the team writes and publishes appear here.</EmptyState>;
   return (
     <ul ref={tree} role="tree" aria-label="Files" onKeyDown={onKeyDown} className="px-2">
-      {rows.map((row, place) => {
+      {rows.map((row, index) => {
         const isCurrent = row.entry.path === path;
-        const said = names.get(row.entry.path);
+        const title = titles.get(row.entry.path);
         return (
           <li
             key={row.entry.path}
             role="treeitem"
             aria-level={row.depth + 1}
-            aria-posinset={row.place}
-            aria-setsize={row.of}
+            aria-posinset={row.position}
+            aria-setsize={row.setSize}
             aria-expanded={row.isFolder ? row.isOpen : undefined}
             aria-selected={isCurrent}
-            tabIndex={place === tabStop ? 0 : -1}
+            tabIndex={index === tabStop ? 0 : -1}
             onClick={() => activate(row)}
-            onFocus={() => setAt(row.entry.path)}
-            title={said ? row.entry.path : undefined}
+            onFocus={() => setFocusedPath(row.entry.path)}
+            title={title ? row.entry.path : undefined}
             style={{ paddingLeft: 8 + row.depth * 16 }}
             className={cx("flex h-7 cursor-pointer items-center gap-1.5 rounded-sm pr-2 text-sm outline-offset-[-2px] pointer-coarse:h-11", isCurrent ? "bg-press font-medium" : "hover:bg-hover")}
           >
             <ChevronRight className={cx("size-3.5 shrink-0 text-ink-3", row.isOpen && "rotate-90", !row.isFolder && "invisible")} aria-hidden />
             <EntryIcon entry={row.entry} isOpen={row.isOpen} />
-            <span className="min-w-0 flex-1 truncate">{said ?? row.name}</span>
+            <span className="min-w-0 flex-1 truncate">{title ?? row.name}</span>
           </li>
         );
       })}
@@ -199,15 +199,15 @@ function Tree({ team, path, names }: { team: string; path: string; names: Names 
 }
 
 function EntryIcon({ entry, isOpen = false }: { entry: Entry; isOpen?: boolean }) {
-  const look = "size-4 shrink-0 text-ink-3";
-  if (entry.kind === "folder") return isOpen ? <FolderOpen className={look} aria-hidden /> : <Folder className={look} aria-hidden />;
-  if (/\.(png|jpe?g|gif|webp|svg)$/i.test(entry.path)) return <Image className={look} aria-hidden />;
-  const kind = kindOf(entry.path);
+  const iconStyle = "size-4 shrink-0 text-ink-3";
+  if (entry.kind === "folder") return isOpen ? <FolderOpen className={iconStyle} aria-hidden /> : <Folder className={iconStyle} aria-hidden />;
+  if (/\.(png|jpe?g|gif|webp|svg)$/i.test(entry.path)) return <Image className={iconStyle} aria-hidden />;
+  const kind = previewKind(entry.path);
   const Icon = kind === "csv" ? Table2 : kind === "markdown" ? FileText : File;
-  return <Icon className={look} aria-hidden />;
+  return <Icon className={iconStyle} aria-hidden />;
 }
 
-function FolderList({ team, entries, names }: { team: string; entries: Entry[]; names: Names }) {
+function FolderList({ team, entries, titles }: { team: string; entries: Entry[]; titles: FolderTitles }) {
   const rows = treeRows(new Map([["", entries]]), new Set());
   if (rows.length === 0) return <EmptyState icon={<Folder />} title="This folder is empty" />;
   return (
@@ -216,10 +216,10 @@ function FolderList({ team, entries, names }: { team: string; entries: Entry[]; 
         <li key={entry.path}>
           <Link to={screenHref(team, "files", entry.path) as "/"} className="flex min-h-9 items-center gap-2.5 rounded-sm px-2.5 text-sm hover:bg-hover pointer-coarse:min-h-11">
             <EntryIcon entry={entry} />
-            <span className="min-w-0 flex-1 truncate">{names.get(entry.path) ?? name}</span>
-            {entry.kind === "file" && <span className="tabular text-xs text-ink-3">{size(entry.size)}</span>}
+            <span className="min-w-0 flex-1 truncate">{titles.get(entry.path) ?? name}</span>
+            {entry.kind === "file" && <span className="tabular text-xs text-ink-3">{fileSize(entry.size)}</span>}
             <time dateTime={entry.modified} title={fullTime(entry.modified)} className="tabular w-16 text-right text-xs text-ink-3 max-md:hidden">
-              {when(entry.modified)}
+              {shortTime(entry.modified)}
             </time>
           </Link>
         </li>

@@ -16,14 +16,14 @@ describe("csv", () => {
     expect(parseCsv("a\tb\tc").rows).toEqual([["a", "b", "c"]]);
     expect(parseCsv("one column").rows).toEqual([["one column"]]);
   });
-  it("stops at a limit and says that there is more", () => {
+  it("stops at a limit and reports that there is more", () => {
     expect(parseCsv("a\nb\nc\n", ",", 2)).toEqual({ rows: [["a"], ["b"]], hasMore: true });
     expect(parseCsv("a\nb\n", ",", 2).hasMore).toBe(false);
   });
-  it("survives a quote that never ends", () => {
+  it("reads a quote without an end", () => {
     expect(parseCsv('a,"b\nc').rows).toEqual([["a", "b\nc"]]);
   });
-  it("knows numbers", () => {
+  it("recognizes columns of numbers", () => {
     const rows = [["1,200", "x"], ["$3.50", "2"], ["", "3"]];
     expect(isNumeric(rows, 0)).toBe(true);
     expect(isNumeric(rows, 1)).toBe(false);

@@ -1,18 +1,18 @@
 /** CSV: the rows of a CSV file, as papaparse reads them. */
 import Papa from "papaparse";
 
-/** Return at most `most` rows. Without a separator, papaparse guesses it from the first rows. */
-export function parseCsv(text: string, separator?: string, most = Infinity): { rows: string[][]; hasMore: boolean } {
-  // papaparse expects one kind of line end in a file; files that several programs appended to have more.
+/** Return at most `limit` rows. Without a separator, papaparse guesses it from the first rows. */
+export function parseCsv(text: string, separator?: string, limit = Infinity): { rows: string[][]; hasMore: boolean } {
+  // papaparse expects one kind of line ending per file. Files that several programs append to may have more.
   const source = text.replace(/^\ufeff/, "").replace(/\r\n?/g, "\n");
   const { data, meta } = Papa.parse<string[]>(source, {
     delimiter: separator ?? "",
     delimitersToGuess: [",", ";", "\t", "|"],
     newline: "\n",
-    preview: most === Infinity ? 0 : most + 1,
+    preview: limit === Infinity ? 0 : limit + 1,
     skipEmptyLines: true,
   });
-  return { rows: data.slice(0, most), hasMore: data.length > most || meta.truncated };
+  return { rows: data.slice(0, limit), hasMore: data.length > limit || meta.truncated };
 }
 
 /** Whether all cells of a column are numbers, so that the column is aligned to the right. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { above, type Entry, move, treeRows } from "@/views/files/tree";
+import { ancestors, type Entry, moveByKey, treeRows } from "@/views/files/tree";
 
 const file = (path: string, kind = "file"): Entry => ({ path, kind, size: 1, modified: "2026-01-01T00:00:00Z" });
 const listings = new Map([
@@ -8,30 +8,30 @@ const listings = new Map([
 ]);
 
 describe("tree", () => {
-  it("puts folders first and counts as people do", () => {
+  it("sorts folders first and numbers by value", () => {
     expect(treeRows(listings, new Set()).map((row) => row.name)).toEqual(["memory", "nodes", "a2.md", "a10.md", "b.md"]);
   });
-  it("opens what is open, and waits for what is not loaded", () => {
+  it("shows the entries of open folders that are loaded", () => {
     const rows = treeRows(listings, new Set(["nodes", "nodes/n1"]));
     expect(rows.map((row) => [row.name, row.depth])).toEqual([["memory", 0], ["nodes", 0], ["n1", 1], ["readme", 1], ["a2.md", 0], ["a10.md", 0], ["b.md", 0]]);
-    expect(rows[2]).toMatchObject({ place: 1, of: 2, isOpen: true });
+    expect(rows[2]).toMatchObject({ position: 1, setSize: 2, isOpen: true });
   });
-  it("knows what is above", () => {
-    expect(above("nodes/n1/published/x.md")).toEqual(["nodes", "nodes/n1", "nodes/n1/published"]);
-    expect(above("GOAL.md")).toEqual([]);
+  it("returns the folders above a path", () => {
+    expect(ancestors("nodes/n1/published/x.md")).toEqual(["nodes", "nodes/n1", "nodes/n1/published"]);
+    expect(ancestors("GOAL.md")).toEqual([]);
   });
-  it("moves as a tree does", () => {
+  it("moves by the keys of the ARIA tree pattern", () => {
     const shut = treeRows(listings, new Set());
     const open = treeRows(listings, new Set(["nodes"]));
-    expect(move(shut, 0, "ArrowDown")).toEqual({ to: 1 });
-    expect(move(shut, 0, "ArrowUp")).toBeNull();
-    expect(move(shut, 1, "ArrowRight")).toEqual({ toggle: "nodes" });
-    expect(move(open, 1, "ArrowRight")).toEqual({ to: 2 });
-    expect(move(open, 3, "ArrowLeft")).toEqual({ to: 1 });
-    expect(move(open, 1, "ArrowLeft")).toEqual({ toggle: "nodes" });
-    expect(move(shut, 2, "a")).toEqual({ to: 3 });
-    expect(move(shut, 3, "a")).toEqual({ to: 2 });
-    expect(move(shut, 4, "End")).toEqual({ to: 4 });
-    expect(move([], 0, "End")).toBeNull();
+    expect(moveByKey(shut, 0, "ArrowDown")).toEqual({ to: 1 });
+    expect(moveByKey(shut, 0, "ArrowUp")).toBeNull();
+    expect(moveByKey(shut, 1, "ArrowRight")).toEqual({ toggle: "nodes" });
+    expect(moveByKey(open, 1, "ArrowRight")).toEqual({ to: 2 });
+    expect(moveByKey(open, 3, "ArrowLeft")).toEqual({ to: 1 });
+    expect(moveByKey(open, 1, "ArrowLeft")).toEqual({ toggle: "nodes" });
+    expect(moveByKey(shut, 2, "a")).toEqual({ to: 3 });
+    expect(moveByKey(shut, 3, "a")).toEqual({ to: 2 });
+    expect(moveByKey(shut, 4, "End")).toEqual({ to: 4 });
+    expect(moveByKey([], 0, "End")).toBeNull();
   });
 });

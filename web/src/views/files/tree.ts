@@ -1,4 +1,4 @@
-/** Tree: the rows a folder tree shows, from the listings that are loaded and the folders that are open. */
+/** Tree: the visible rows of a folder tree, and how the keyboard moves in it. */
 import type { Schemas } from "@/api/client";
 
 export type Entry = Schemas["FileView"];
@@ -8,44 +8,45 @@ export interface TreeRow {
   depth: number;
   isFolder: boolean;
   isOpen: boolean;
-  /** Its place among its siblings, from 1, and how many they are. */
-  place: number;
-  of: number;
+  /** The position among the siblings, from 1, and the number of siblings: for `aria-posinset` and `aria-setsize`. */
+  position: number;
+  setSize: number;
 }
 
-export const nameOf = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
-export const parentOf = (path: string): string => (path.includes("/") ? path.slice(0, path.lastIndexOf("/")) : "");
+export const baseName = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
+export const parentFolder = (path: string): string => (path.includes("/") ? path.slice(0, path.lastIndexOf("/")) : "");
 
-/** Every folder above a path, the outermost first. */
-export function above(path: string): string[] {
+/** Return the folders above a path, outermost first. */
+export function ancestors(path: string): string[] {
   const parts = path.split("/").filter(Boolean);
-  return parts.slice(0, -1).map((_, at) => parts.slice(0, at + 1).join("/"));
+  return parts.slice(0, -1).map((_, index) => parts.slice(0, index + 1).join("/"));
 }
 
-const order = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
+const collator = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
 const byName = (a: Entry, b: Entry): number =>
-  Number(b.kind === "folder") - Number(a.kind === "folder") || order.compare(nameOf(a.path), nameOf(b.path));
+  Number(b.kind === "folder") - Number(a.kind === "folder") || collator.compare(baseName(a.path), baseName(b.path));
 
+/** Return the visible rows: the loaded entries of `folder`, with those of open folders below them. Folders come first. */
 export function treeRows(listings: ReadonlyMap<string, readonly Entry[]>, open: ReadonlySet<string>, folder = "", depth = 0): TreeRow[] {
   const entries = [...(listings.get(folder) ?? [])].sort(byName);
-  return entries.flatMap((entry, at) => {
+  return entries.flatMap((entry, index) => {
     const isFolder = entry.kind === "folder";
     const isOpen = isFolder && open.has(entry.path);
-    const row: TreeRow = { entry, name: nameOf(entry.path), depth, isFolder, isOpen, place: at + 1, of: entries.length };
+    const row: TreeRow = { entry, name: baseName(entry.path), depth, isFolder, isOpen, position: index + 1, setSize: entries.length };
     return isOpen ? [row, ...treeRows(listings, open, entry.path, depth + 1)] : [row];
   });
 }
 
-/** What a key does in a tree: the row to go to, or the folder to open or close. */
-export type Move = { to: number } | { toggle: string } | null;
-export function move(rows: readonly TreeRow[], at: number, key: string): Move {
-  const row = rows[at];
+/** The effect of a key: the row to focus, or the folder to open or close. The keys follow the ARIA tree pattern. */
+export type TreeMove = { to: number } | { toggle: string } | null;
+export function moveByKey(rows: readonly TreeRow[], index: number, key: string): TreeMove {
+  const row = rows[index];
   if (!row) return null;
   switch (key) {
     case "ArrowDown":
-      return at + 1 < rows.length ? { to: at + 1 } : null;
+      return index + 1 < rows.length ? { to: index + 1 } : null;
     case "ArrowUp":
-      return at > 0 ? { to: at - 1 } : null;
+      return index > 0 ? { to: index - 1 } : null;
     case "Home":
       return { to: 0 };
     case "End":
@@ -53,17 +54,17 @@ export function move(rows: readonly TreeRow[], at: number, key: string): Move {
     case "ArrowRight":
       if (!row.isFolder) return null;
       if (!row.isOpen) return { toggle: row.entry.path };
-      return rows[at + 1]?.depth === row.depth + 1 ? { to: at + 1 } : null;
+      return rows[index + 1]?.depth === row.depth + 1 ? { to: index + 1 } : null;
     case "ArrowLeft": {
       if (row.isOpen) return { toggle: row.entry.path };
-      const up = rows.findLastIndex((other, place) => place < at && other.depth === row.depth - 1);
-      return up >= 0 ? { to: up } : null;
+      const parent = rows.findLastIndex((other, otherIndex) => otherIndex < index && other.depth === row.depth - 1);
+      return parent >= 0 ? { to: parent } : null;
     }
     default: {
       if (key.length !== 1 || key === " ") return null;
-      const wanted = key.toLowerCase();
-      const turned = [...rows.keys()].map((step) => (at + 1 + step) % rows.length);
-      const found = turned.find((place) => rows[place]!.name.toLowerCase().startsWith(wanted));
+      const prefix = key.toLowerCase();
+      const fromNextRow = [...rows.keys()].map((step) => (index + 1 + step) % rows.length);
+      const found = fromNextRow.find((candidate) => rows[candidate]!.name.toLowerCase().startsWith(prefix));
       return found === undefined ? null : { to: found };
     }
   }

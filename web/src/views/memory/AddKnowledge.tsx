@@ -1,27 +1,27 @@
-/** Tell an agent something about yourself, or teach it something for its work. */
+/** AddKnowledge: the dialog that gives an agent a memory about the person, or an insight for its work. */
 import { useMutation } from "@tanstack/react-query";
 import { type FormEvent, useId, useState } from "react";
-import { type Agent, api, explain, type Schemas, unwrap } from "@/api/client";
-import { capital } from "@/lib/format";
+import { type Agent, api, errorMessage, type Schemas, unwrap } from "@/api/client";
+import { capitalize } from "@/lib/format";
 import { Button, Dialog, Pills, Textarea } from "@/ui";
-import { refresh } from "@/views/memory/parts";
-import { tell } from "@/views/parts/toast";
+import { invalidateKnowledge } from "@/views/memory/knowledge";
+import { showToast } from "@/views/shared/toast";
 
 type InsightType = Schemas["NewInsight"]["type"];
 const TYPES: [InsightType, string][] = [["fact", "Fact"], ["technique", "Technique"], ["pattern", "Pattern"], ["lesson", "Lesson"]];
 const HINTS: Record<InsightType, string> = {
-  fact: "Something that is so: “Our invoices are due after 14 days.”",
+  fact: "Something that is true: “Our invoices are due after 14 days.”",
   technique: "A way to do something: “Check prices on the vendor's page before a marketplace.”",
   pattern: "What tends to happen: “Reports from the lab arrive late in the month.”",
   lesson: "What to do differently: “Ask before changing a published table.”",
 };
 
-export function AddKnowledge({ kind, people, who, onClose }: { kind: "insight" | "memory"; people: Agent[]; who: string; onClose: () => void }) {
-  const [agent, setAgent] = useState(people.some((one) => one.id === who) ? who : (people[0]?.id ?? ""));
+export function AddKnowledge({ kind, members, agentFilter, onClose }: { kind: "insight" | "memory"; members: Agent[]; agentFilter: string; onClose: () => void }) {
+  const [agent, setAgent] = useState(members.some((one) => one.id === agentFilter) ? agentFilter : (members[0]?.id ?? ""));
   const [type, setType] = useState<InsightType>("fact");
   const [content, setContent] = useState("");
   const id = useId();
-  const name = capital(people.find((one) => one.id === agent)?.name ?? "the agent");
+  const name = capitalize(members.find((one) => one.id === agent)?.name ?? "the agent");
   const add = useMutation({
     mutationFn: async (): Promise<void> => {
       const path = { agent };
@@ -29,8 +29,8 @@ export function AddKnowledge({ kind, people, who, onClose }: { kind: "insight" |
       else await unwrap(api.POST("/api/agents/{agent}/memories", { params: { path }, body: { content: content.trim() } }));
     },
     onSuccess: () => {
-      refresh();
-      tell(`${name} knows it now.`);
+      invalidateKnowledge();
+      showToast(`${name} knows it now.`);
       onClose();
     },
   });
@@ -48,12 +48,12 @@ export function AddKnowledge({ kind, people, who, onClose }: { kind: "insight" |
       <form onSubmit={submit} className="space-y-4">
         <div>
           <label htmlFor={`${id}a`} className="mb-1 block text-sm font-medium">
-            Whom
+            Agent
           </label>
           <select id={`${id}a`} value={agent} onChange={(event) => setAgent(event.target.value)} className="h-9 w-full rounded-sm border border-control bg-surface px-2 text-sm pointer-coarse:h-11">
-            {people.map((one) => (
+            {members.map((one) => (
               <option key={one.id} value={one.id}>
-                {capital(one.name)}
+                {capitalize(one.name)}
               </option>
             ))}
           </select>
@@ -61,7 +61,7 @@ export function AddKnowledge({ kind, people, who, onClose }: { kind: "insight" |
         {kind === "insight" && <Pills label="What kind" value={type} onChange={setType} options={TYPES} />}
         <div>
           <label htmlFor={`${id}c`} className="mb-1 block text-sm font-medium">
-            What
+            Text
           </label>
           <Textarea id={`${id}c`} aria-describedby={`${id}h`} rows={4} autoFocus value={content} onChange={(event) => setContent(event.target.value)} />
           <p id={`${id}h`} className="mt-1 text-xs text-ink-3">
@@ -70,12 +70,12 @@ export function AddKnowledge({ kind, people, who, onClose }: { kind: "insight" |
         </div>
         {add.isError && (
           <p role="alert" className="rounded-sm bg-fail-bg px-3 py-2 text-sm text-fail">
-            {explain(add.error)}
+            {errorMessage(add.error)}
           </p>
         )}
         <div className="flex justify-end gap-2">
           <Button onClick={onClose}>Not now</Button>
-          <Button type="submit" look="ink" disabled={!content.trim() || add.isPending}>
+          <Button type="submit" variant="primary" disabled={!content.trim() || add.isPending}>
             {add.isPending ? "Telling…" : kind === "insight" ? "Teach" : "Tell"}
           </Button>
         </div>

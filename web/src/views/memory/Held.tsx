@@ -1,22 +1,22 @@
-/** Held: what was learned from words nobody vouches for. It counts only if the person says so. */
+/** Held: knowledge from sources that nobody on the team vouches for. It is in no prompt until the person confirms it. */
 import { useMutation, type UseQueryResult } from "@tanstack/react-query";
 import { Check, ShieldQuestion, X } from "lucide-react";
-import { type Agent, api, explain, type Schemas, type Team, unwrap } from "@/api/client";
-import { capital, fullTime, when } from "@/lib/format";
-import { Button, Chip, EmptyState, Loading, Trouble } from "@/ui";
-import { Words } from "@/thread/Literal";
-import { refresh, Source } from "@/views/memory/parts";
-import { tell, tellTrouble } from "@/views/parts/toast";
+import { type Agent, api, errorMessage, type Schemas, type Team, unwrap } from "@/api/client";
+import { capitalize, fullTime, shortTime } from "@/lib/format";
+import { Button, Chip, EmptyState, Loading, ErrorPanel } from "@/ui";
+import { QuestionText } from "@/conversation/Literal";
+import { invalidateKnowledge, SourceLink } from "@/views/memory/knowledge";
+import { showToast, showError } from "@/views/shared/toast";
 
 type HeldItem = Schemas["HeldView"];
 
-export function Held({ team, people, query }: { team: Team; people: Agent[]; query: UseQueryResult<HeldItem[]> }) {
+export function Held({ team, members, query }: { team: Team; members: Agent[]; query: UseQueryResult<HeldItem[]> }) {
   return (
     <div className="scroll min-h-0 flex-1" tabIndex={-1}>
       {query.isPending ? (
-        <Loading what="Looking what waits for your word" />
+        <Loading label="Loading the items to confirm" />
       ) : query.isError && !query.data ? (
-        <Trouble title="This could not be loaded" detail={explain(query.error)} onRetry={() => void query.refetch()} />
+        <ErrorPanel title="The items to confirm could not be loaded" detail={errorMessage(query.error)} onRetry={() => void query.refetch()} />
       ) : !query.data || query.data.length === 0 ? (
         <EmptyState icon={<ShieldQuestion />} title="Nothing to confirm">
           What agents learn from web pages, mails and files of strangers is held here first. It is in nobody's mind until you confirm it.
@@ -26,7 +26,7 @@ export function Held({ team, people, query }: { team: Team; people: Agent[]; que
           <p className="mb-2 text-sm text-ink-2">These come from words nobody on the team vouches for. Until you confirm them, no agent works with them.</p>
           <ul className="divide-y divide-line">
             {query.data.map((item) => (
-              <Item key={item.id} item={item} team={team} agent={people.find((agent) => agent.id === item.agent_id)} />
+              <Item key={item.id} item={item} team={team} agent={members.find((agent) => agent.id === item.agent_id)} />
             ))}
           </ul>
         </div>
@@ -44,25 +44,25 @@ function Item({ item, team, agent }: { item: HeldItem; team: Team; agent: Agent 
       return isTrue;
     },
     onSuccess: (isTrue) => {
-      refresh();
-      tell(isTrue ? "It counts from now on." : "It will never count.");
+      invalidateKnowledge();
+      showToast(isTrue ? "It counts from now on." : "It will never count.");
     },
-    onError: (error) => tellTrouble("That did not work", error),
+    onError: (error) => showError("Your decision could not be saved", error),
   });
   return (
     <li className="py-3.5">
-      <Words text={item.text} className="text-sm" />
+      <QuestionText text={item.text} className="text-sm" />
       <p className="mt-1.5 flex flex-wrap items-center gap-x-2.5 gap-y-1 text-xs text-ink-3">
-        <Chip tone="wait">{capital(item.kind)}</Chip>
-        {agent && <span>{capital(agent.name)}</span>}
+        <Chip tone="wait">{capitalize(item.kind)}</Chip>
+        {agent && <span>{capitalize(agent.name)}</span>}
         <time dateTime={item.created_at} title={fullTime(item.created_at)}>
-          {when(item.created_at)}
+          {shortTime(item.created_at)}
         </time>
         {item.source && (
           <span className="flex flex-wrap gap-x-1">
             from
             {item.source.split(", ").map((id) => (
-              <Source key={id} team={team.id} id={id} />
+              <SourceLink key={id} team={team.id} id={id} />
             ))}
           </span>
         )}
@@ -71,7 +71,7 @@ function Item({ item, team, agent }: { item: HeldItem; team: Team; agent: Agent 
         <Button size="sm" disabled={decide.isPending} onClick={() => decide.mutate(true)}>
           <Check className="size-3.5" /> Confirm
         </Button>
-        <Button size="sm" look="plain" disabled={decide.isPending} onClick={() => decide.mutate(false)}>
+        <Button size="sm" variant="ghost" disabled={decide.isPending} onClick={() => decide.mutate(false)}>
           <X className="size-3.5" /> Reject
         </Button>
       </div>

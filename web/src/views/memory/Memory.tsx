@@ -1,37 +1,37 @@
-/** Memory: what a team keeps: its notes, what each agent learned for its work, and what it knows of you. */
+/** Memory: a team's notes, its agents' insights and memories, items to confirm, and the history of changes. */
 import { useQuery } from "@tanstack/react-query";
 import { Plus } from "lucide-react";
 import { useState } from "react";
 import { api, unwrap } from "@/api/client";
-import { agentsQuery, keys } from "@/api/queries";
-import { capital } from "@/lib/format";
-import { RailButton } from "@/shell/Home";
+import { agentsQuery, queryKeys } from "@/api/queries";
+import { capitalize } from "@/lib/format";
+import { SidebarButton } from "@/shell/SidebarButton";
 import { Button, Header, Pills } from "@/ui";
 import type { ScreenProps } from "@/views";
-import { usePlace } from "@/views/parts/place";
+import { useSearchParams } from "@/views/shared/useSearchParams";
 import { AddKnowledge } from "@/views/memory/AddKnowledge";
 import { Changes } from "@/views/memory/Changes";
 import { Held } from "@/views/memory/Held";
-import { Insights, Memories } from "@/views/memory/Known";
+import { Insights, Memories } from "@/views/memory/KnowledgeLists";
 import { Notes } from "@/views/memory/Notes";
 
 type Tab = "notes" | "insights" | "memories" | "held" | "changes";
 
 export default function Memory({ team, rest }: ScreenProps) {
-  const [place, go] = usePlace();
-  const tab = (rest ? "notes" : (place.tab ?? "notes")) as Tab;
+  const [params, setParams] = useSearchParams();
+  const tab = (rest ? "notes" : (params.tab ?? "notes")) as Tab;
   const agents = useQuery(agentsQuery(team.id));
-  const held = useQuery({ queryKey: keys.held(team.id), queryFn: () => unwrap(api.GET("/api/teams/{team}/held", { params: { path: { team: team.id } } })) });
-  const [adds, setAdds] = useState(false);
-  const people = agents.data ?? [];
+  const held = useQuery({ queryKey: queryKeys.held(team.id), queryFn: () => unwrap(api.GET("/api/teams/{team}/held", { params: { path: { team: team.id } } })) });
+  const [isAdding, setIsAdding] = useState(false);
+  const members = agents.data ?? [];
   const waiting = held.data?.length ?? 0;
-  const who = place.agent ?? "";
-  const isOfAgents = tab === "insights" || tab === "memories" || tab === "changes";
+  const agentFilter = params.agent ?? "";
+  const hasAgentFilter = tab === "insights" || tab === "memories" || tab === "changes";
   return (
     <>
-      <Header lead={<RailButton />} title="Memory" subtitle={team.name}>
+      <Header lead={<SidebarButton />} title="Memory" subtitle={team.name}>
         {(tab === "insights" || tab === "memories") && (
-          <Button look="ink" onClick={() => setAdds(true)} disabled={people.length === 0}>
+          <Button variant="primary" onClick={() => setIsAdding(true)} disabled={members.length === 0}>
             <Plus className="size-4" /> {tab === "insights" ? "Teach something" : "Tell something"}
           </Button>
         )}
@@ -40,7 +40,7 @@ export default function Memory({ team, rest }: ScreenProps) {
         <Pills
           label="What kind"
           value={tab}
-          onChange={(now) => (rest ? go({ tab: now }) : go({ tab: now === "notes" ? undefined : now }))}
+          onChange={(now) => (rest ? setParams({ tab: now }) : setParams({ tab: now === "notes" ? undefined : now }))}
           options={[
             ["notes", "Notes"],
             ["insights", "Insights"],
@@ -49,23 +49,23 @@ export default function Memory({ team, rest }: ScreenProps) {
             ["changes", "Changes"],
           ]}
         />
-        {isOfAgents && (
-          <select aria-label="Whose" value={who} onChange={(event) => go({ agent: event.target.value || undefined }, true)} className="ml-auto h-8 rounded-sm border border-control bg-surface px-2 text-sm max-md:ml-0 max-md:w-full pointer-coarse:h-11">
+        {hasAgentFilter && (
+          <select aria-label="Whose" value={agentFilter} onChange={(event) => setParams({ agent: event.target.value || undefined }, true)} className="ml-auto h-8 rounded-sm border border-control bg-surface px-2 text-sm max-md:ml-0 max-md:w-full pointer-coarse:h-11">
             <option value="">Everyone's</option>
-            {people.map((agent) => (
+            {members.map((agent) => (
               <option key={agent.id} value={agent.id}>
-                {capital(agent.name)}
+                {capitalize(agent.name)}
               </option>
             ))}
           </select>
         )}
       </div>
       {tab === "notes" && <Notes team={team} path={rest} />}
-      {tab === "insights" && <Insights team={team} people={people} who={who} />}
-      {tab === "memories" && <Memories team={team} people={people} who={who} />}
-      {tab === "held" && <Held team={team} people={people} query={held} />}
-      {tab === "changes" && <Changes people={people} who={who} held={held.data ?? []} />}
-      {adds && <AddKnowledge kind={tab === "memories" ? "memory" : "insight"} people={people.filter((agent) => agent.retired_at === null)} who={who} onClose={() => setAdds(false)} />}
+      {tab === "insights" && <Insights team={team} members={members} agentFilter={agentFilter} />}
+      {tab === "memories" && <Memories team={team} members={members} agentFilter={agentFilter} />}
+      {tab === "held" && <Held team={team} members={members} query={held} />}
+      {tab === "changes" && <Changes members={members} agentFilter={agentFilter} held={held.data ?? []} />}
+      {isAdding && <AddKnowledge kind={tab === "memories" ? "memory" : "insight"} members={members.filter((agent) => agent.retired_at === null)} agentFilter={agentFilter} onClose={() => setIsAdding(false)} />}
     </>
   );
 }

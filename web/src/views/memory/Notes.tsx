@@ -1,21 +1,21 @@
-/** Notes: files the team and its members write for their later selves. */
+/** Notes: the files that the team and its agents write and read again before they work. */
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { BookOpen, ChevronLeft, FolderOpen, Search } from "lucide-react";
 import { useMemo, useState } from "react";
-import { explain, type Team } from "@/api/client";
-import { keys, queryClient } from "@/api/queries";
+import { errorMessage, type Team } from "@/api/client";
+import { queryKeys, queryClient } from "@/api/queries";
 import { cx } from "@/lib/cx";
-import { capital, fullTime, when } from "@/lib/format";
-import { EmptyState, Input, Loading, Trouble } from "@/ui";
+import { capitalize, fullTime, shortTime } from "@/lib/format";
+import { EmptyState, Input, Loading, ErrorPanel } from "@/ui";
 import { screenHref } from "@/views";
-import { openQuery, rawHref } from "@/views/files/open";
+import { fileQuery, rawHref } from "@/views/files/fileQuery";
 import { Preview } from "@/views/files/Preview";
-import { type Entry, nameOf } from "@/views/files/tree";
-import { useNarrow } from "@/views/parts/narrow";
+import { type Entry, baseName } from "@/views/files/tree";
+import { useNarrow } from "@/views/shared/useNarrow";
 
 const TEAM_FILES = ["SOUL.md", "GOAL.md", "PLAN.md", "MEMORY.md"];
-const SAID: Record<string, string> = {
+const FILE_TITLES: Record<string, string> = {
   "SOUL.md": "Who the team is",
   "GOAL.md": "Its goal",
   "PLAN.md": "Its plan",
@@ -23,30 +23,31 @@ const SAID: Record<string, string> = {
   "IDENTITY.md": "Who it is",
   "NOTEBOOK.md": "Its notebook",
 };
-const MOST_FOLDERS = 80;
+const MAX_FOLDERS = 80;
 
 interface Group {
   title: string;
   files: Entry[];
 }
 
-async function walk(team: string): Promise<Group[]> {
-  const listed = async (path: string): Promise<Entry[]> => {
-    const opened = await queryClient.fetchQuery({ ...openQuery(team, path), staleTime: 1000 });
-    return opened.kind === "folder" ? opened.entries : [];
+/** Return the team's notes in groups. It walks the folders level by level, up to `MAX_FOLDERS`. */
+async function listNotes(team: string): Promise<Group[]> {
+  const listFolder = async (path: string): Promise<Entry[]> => {
+    const file = await queryClient.fetchQuery({ ...fileQuery(team, path), staleTime: 1000 });
+    return file.kind === "folder" ? file.entries : [];
   };
-  const root = await listed("");
+  const root = await listFolder("");
   const groups: Group[] = [{ title: "The team", files: TEAM_FILES.flatMap((name) => root.filter((entry) => entry.path === name)) }];
   let level = ["memory", "agents"].filter((name) => root.some((entry) => entry.path === name && entry.kind === "folder"));
-  const found: { folder: string; entries: Entry[] }[] = [];
-  while (level.length > 0 && found.length < MOST_FOLDERS) {
-    const read = await Promise.all(level.slice(0, MOST_FOLDERS - found.length).map(async (folder) => ({ folder, entries: await listed(folder) })));
-    found.push(...read);
-    level = read.flatMap(({ entries }) => entries.filter((entry) => entry.kind === "folder").map((entry) => entry.path));
+  const folders: { folder: string; entries: Entry[] }[] = [];
+  while (level.length > 0 && folders.length < MAX_FOLDERS) {
+    const batch = await Promise.all(level.slice(0, MAX_FOLDERS - folders.length).map(async (folder) => ({ folder, entries: await listFolder(folder) })));
+    folders.push(...batch);
+    level = batch.flatMap(({ entries }) => entries.filter((entry) => entry.kind === "folder").map((entry) => entry.path));
   }
-  // What the team shares stands before what each keeps.
-  found.sort((a, b) => (isShared(b) ? 1 : 0) - (isShared(a) ? 1 : 0) || (a.folder < b.folder ? -1 : 1));
-  for (const { folder, entries } of found) {
+  // The team's notes come before those of single agents.
+  folders.sort((a, b) => (isShared(b) ? 1 : 0) - (isShared(a) ? 1 : 0) || (a.folder < b.folder ? -1 : 1));
+  for (const { folder, entries } of folders) {
     const files = entries.filter((entry) => entry.kind === "file").sort((a, b) => (a.modified < b.modified ? 1 : -1));
     groups.push({ title: titleOf(folder), files });
   }
@@ -58,18 +59,18 @@ const isShared = ({ folder }: { folder: string }): boolean => folder.startsWith(
 function titleOf(folder: string): string {
   if (folder === "memory") return "Notes";
   const [top, ...below] = folder.split("/");
-  return `${capital(below[0] ?? "")}${below.length > 1 ? ` / ${below.slice(1).join(" / ")}` : ""}${top === "agents" ? "'s own" : ""}`;
+  return `${capitalize(below[0] ?? "")}${below.length > 1 ? ` / ${below.slice(1).join(" / ")}` : ""}${top === "agents" ? "'s files" : ""}`;
 }
 
 export function Notes({ team, path }: { team: Team; path: string }) {
   const isPhone = useNarrow(768);
   const [text, setText] = useState("");
-  const notes = useQuery({ queryKey: keys.memory(team.id), queryFn: () => walk(team.id) });
-  const opened = useQuery({ ...openQuery(team.id, path), enabled: path !== "" });
+  const notes = useQuery({ queryKey: queryKeys.memory(team.id), queryFn: () => listNotes(team.id) });
+  const file = useQuery({ ...fileQuery(team.id, path), enabled: path !== "" });
   const groups = useMemo(() => {
-    const wanted = text.trim().toLowerCase();
+    const needle = text.trim().toLowerCase();
     return (notes.data ?? [])
-      .map((group) => ({ ...group, files: group.files.filter((file) => !wanted || `${group.title} ${file.path} ${SAID[nameOf(file.path)] ?? ""}`.toLowerCase().includes(wanted)) }))
+      .map((group) => ({ ...group, files: group.files.filter((file) => !needle || `${group.title} ${file.path} ${FILE_TITLES[baseName(file.path)] ?? ""}`.toLowerCase().includes(needle)) }))
       .filter((group) => group.files.length > 0);
   }, [notes.data, text]);
   return (
@@ -82,9 +83,9 @@ export function Notes({ team, path }: { team: Team; path: string }) {
           </div>
           <div className="scroll min-h-0 flex-1 px-2 pb-3">
             {notes.isPending ? (
-              <Loading what="Loading the notes" />
+              <Loading label="Loading the notes" />
             ) : notes.isError ? (
-              <Trouble title="The notes could not be listed" detail={explain(notes.error)} onRetry={() => void notes.refetch()} />
+              <ErrorPanel title="The notes could not be listed" detail={errorMessage(notes.error)} onRetry={() => void notes.refetch()} />
             ) : groups.length === 0 ? (
               <EmptyState title={text ? "No note matches" : "No notes yet"}>{text ? "" : "Notes that agents write appear here."}</EmptyState>
             ) : (
@@ -100,9 +101,9 @@ export function Notes({ team, path }: { team: Team; path: string }) {
                           title={file.path}
                           className={cx("flex min-h-8 items-center gap-2 rounded-sm px-2 text-sm pointer-coarse:min-h-11", file.path === path ? "bg-press font-medium" : "hover:bg-hover")}
                         >
-                          <span className="min-w-0 flex-1 truncate">{SAID[nameOf(file.path)] ?? nameOf(file.path).replace(/\.md$/, "")}</span>
+                          <span className="min-w-0 flex-1 truncate">{FILE_TITLES[baseName(file.path)] ?? baseName(file.path).replace(/\.md$/, "")}</span>
                           <time dateTime={file.modified} title={fullTime(file.modified)} className="tabular text-xs text-ink-3">
-                            {when(file.modified)}
+                            {shortTime(file.modified)}
                           </time>
                         </Link>
                       </li>
@@ -125,24 +126,24 @@ export function Notes({ team, path }: { team: Team; path: string }) {
               )}
               <span className="min-w-0 flex-1 truncate text-ink-2">{path}</span>
               <Link to={screenHref(team.id, "files", path) as "/"} className="flex min-h-6 items-center gap-1 text-xs text-ink-2 hover:underline">
-                <FolderOpen className="size-3.5" aria-hidden /> In the files
+                <FolderOpen className="size-3.5" aria-hidden /> Show in files
               </Link>
             </div>
           )}
           <div className="scroll min-h-0 flex-1" tabIndex={-1}>
             {!path ? (
               <EmptyState icon={<BookOpen />} title="What the team remembers">
-                Notes are plain files: the team's soul, goal and plan, what it noted on the way, and each member's notebook. Agents read them before they
-                work. Pick one to read it.
+                Notes are plain files: the team's soul, goal and plan, its notes, and each agent's notebook. Agents read them before they
+                work. Select one to read it.
               </EmptyState>
-            ) : opened.isPending ? (
-              <Loading what="Opening the note" />
-            ) : opened.isError ? (
-              <Trouble title="The note could not be opened" detail={explain(opened.error)} onRetry={() => void opened.refetch()} />
-            ) : opened.data.kind === "folder" ? (
-              <EmptyState title="This is a folder">Pick a note from the list.</EmptyState>
+            ) : file.isPending ? (
+              <Loading label="Opening the note" />
+            ) : file.isError ? (
+              <ErrorPanel title="The note could not be opened" detail={errorMessage(file.error)} onRetry={() => void file.refetch()} />
+            ) : file.data.kind === "folder" ? (
+              <EmptyState title="This is a folder">Select a note in the list.</EmptyState>
             ) : (
-              <Preview opened={opened.data} href={rawHref(team.id, path)} />
+              <Preview file={file.data} href={rawHref(team.id, path)} />
             )}
           </div>
         </section>

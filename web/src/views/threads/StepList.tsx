@@ -1,17 +1,17 @@
-/** Steps of a thread, as rows: only those in sight are drawn, and what was unfolded stays so. */
+/** StepList: a virtualized list of a thread's steps. Expanded steps stay expanded while they are scrolled away. */
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { Bot, ChevronRight, CircleAlert, MessageSquare, Settings2, Wrench } from "lucide-react";
 import { createContext, memo, type ReactNode, type Ref, useCallback, useContext, useImperativeHandle, useRef, useState } from "react";
 import { cx } from "@/lib/cx";
-import { count, duration, fullTime, money, secondOf } from "@/lib/format";
-import { Literal } from "@/thread/Literal";
-import { Markdown } from "@/thread/Markdown";
-import type { ModelStep, Step, ToolStep, WordStep } from "@/views/threads/steps";
+import { compactNumber, duration, fullTime, money, clockTimeWithSeconds } from "@/lib/format";
+import { Literal } from "@/conversation/Literal";
+import { Markdown } from "@/conversation/Markdown";
+import type { ModelStep, Step, ToolStep, TextStep } from "@/views/threads/steps";
 
-/** Keys of what is unfolded; a row that comes back into sight looks as it was left. */
-const Unfolded = createContext(new Set<string>());
-function useUnfolded(key: string): [boolean, (open: boolean) => void] {
-  const all = useContext(Unfolded);
+/** Keys of the expanded steps. They are kept outside the rows because the virtualizer unmounts rows that scroll away. */
+const ExpandedKeys = createContext(new Set<string>());
+function useExpanded(key: string): [boolean, (open: boolean) => void] {
+  const all = useContext(ExpandedKeys);
   const [isOpen, setOpen] = useState(all.has(key));
   return [
     isOpen,
@@ -23,20 +23,21 @@ function useUnfolded(key: string): [boolean, (open: boolean) => void] {
   ];
 }
 
-export interface Reveals {
-  /** Bring a step, or a call of one, into sight, unfolded. */
+export interface StepListHandle {
+  /** Scroll to a step or to one of its tool calls, and expand it. */
   reveal: (key: string) => void;
 }
 
-export function StepList({ all, now, handle, children }: { all: Step[]; now: number; handle: Ref<Reveals>; children: ReactNode }) {
-  const frame = useRef<HTMLDivElement>(null);
-  const [unfolded] = useState(() => new Set<string>());
-  const keyOf = useCallback((at: number) => all[at]!.key, [all]);
-  const list = useVirtualizer({
+export function StepList({ all, now, handle, children }: { all: Step[]; now: number; handle: Ref<StepListHandle>; children: ReactNode }) {
+  const scroller = useRef<HTMLDivElement>(null);
+  const [expandedKeys] = useState(() => new Set<string>());
+  // The virtualizer computes the positions of all rows again when this function changes, so it must be stable.
+  const stepKey = useCallback((at: number) => all[at]!.key, [all]);
+  const virtualizer = useVirtualizer({
     count: all.length,
-    getScrollElement: () => frame.current,
-    estimateSize: (at) => (all[at]!.kind === "words" ? 76 : 92),
-    getItemKey: keyOf,
+    getScrollElement: () => scroller.current,
+    estimateSize: (at) => (all[at]!.kind === "text" ? 76 : 92),
+    getItemKey: stepKey,
     overscan: 6,
     paddingEnd: 16,
     directDomUpdates: true,
@@ -46,12 +47,12 @@ export function StepList({ all, now, handle, children }: { all: Step[]; now: num
     reveal: (key) => {
       const at = all.findIndex((step) => step.key === key || (step.kind === "model" && step.calls.some((call) => call.key === key)));
       if (at < 0) return;
-      unfolded.add(key);
-      list.scrollToIndex(at, { align: "center" });
-      // It is drawn in the next picture, and measured in the one after.
+      expandedKeys.add(key);
+      virtualizer.scrollToIndex(at, { align: "center" });
+      // The virtualizer renders the row in the next frame and measures it in the frame after. Only then can the row be focused.
       requestAnimationFrame(() =>
         requestAnimationFrame(() => {
-          const found = frame.current?.querySelector<HTMLElement>(`[data-step="${CSS.escape(key)}"]`);
+          const found = scroller.current?.querySelector<HTMLElement>(`[data-step="${CSS.escape(key)}"]`);
           if (found instanceof HTMLDetailsElement) found.open = true;
           (found?.querySelector<HTMLElement>("summary") ?? found)?.focus({ preventScroll: true });
         }),
@@ -59,93 +60,93 @@ export function StepList({ all, now, handle, children }: { all: Step[]; now: num
     },
   }));
   return (
-    <Unfolded value={unfolded}>
-      <div ref={frame} id="steps" className="scroll min-h-0 bg-canvas flex-1 [overflow-anchor:none]" tabIndex={0} role="region" aria-label="Steps">
-        <ol ref={list.containerRef} className="relative">
-          {list.getVirtualItems().map((place) => {
-            const step = all[place.index]!;
+    <ExpandedKeys value={expandedKeys}>
+      <div ref={scroller} id="steps" className="scroll min-h-0 bg-canvas flex-1 [overflow-anchor:none]" tabIndex={0} role="region" aria-label="Steps">
+        <ol ref={virtualizer.containerRef} className="relative">
+          {virtualizer.getVirtualItems().map((virtualItem) => {
+            const step = all[virtualItem.index]!;
             return (
-              <li key={place.key} ref={list.measureElement} data-index={place.index} aria-setsize={all.length} aria-posinset={place.index + 1} className="absolute inset-x-4 top-0 max-md:inset-x-3">
-                {step.kind === "words" ? <Words step={step} /> : <ModelCall step={step} now={isOpenStep(step) ? now : 0} />}
+              <li key={virtualItem.key} ref={virtualizer.measureElement} data-index={virtualItem.index} aria-setsize={all.length} aria-posinset={virtualItem.index + 1} className="absolute inset-x-4 top-0 max-md:inset-x-3">
+                {step.kind === "text" ? <TextStepItem step={step} /> : <ModelStepItem step={step} now={hasOpenCall(step) ? now : 0} />}
               </li>
             );
           })}
         </ol>
         {children}
       </div>
-    </Unfolded>
+    </ExpandedKeys>
   );
 }
 
-/** Whether a call of it has no answer yet: then its time goes on. */
-const isOpenStep = (step: ModelStep): boolean => step.calls.some((call) => call.endedAt === null);
+/** Whether a call of the step has no result yet. Its duration then grows with the clock. */
+const hasOpenCall = (step: ModelStep): boolean => step.calls.some((call) => call.endedAt === null);
 
-const LONG = 420;
-const Words = memo(function Words({ step }: { step: WordStep }) {
+const LONG_CHARACTERS = 420;
+const TextStepItem = memo(function TextStepItem({ step }: { step: TextStep }) {
   const title = { system: "System prompt", user: "Message to the agent", tool: "Tool result" }[step.role];
   const Icon = step.role === "system" ? Settings2 : MessageSquare;
-  const isLong = step.text.length > LONG || step.role === "system";
+  const isLong = step.text.length > LONG_CHARACTERS || step.role === "system";
   return (
-    <Entry icon={<Icon />} title={title} at={step.at}>
+    <StepFrame icon={<Icon />} title={title} at={step.at}>
       {isLong ? (
-        <Fold id={step.key} label={`${count(step.text.length)} characters`} first={step.role === "system" ? "" : step.text.slice(0, 200)}>
-          <Plain text={step.text} />
-        </Fold>
+        <Collapsible id={step.key} label={`${compactNumber(step.text.length)} characters`} preview={step.role === "system" ? "" : step.text.slice(0, 200)}>
+          <PlainText text={step.text} />
+        </Collapsible>
       ) : (
-        <Plain text={step.text} />
+        <PlainText text={step.text} />
       )}
-    </Entry>
+    </StepFrame>
   );
 });
 
-const ModelCall = memo(function ModelCall({ step, now }: { step: ModelStep; now: number }) {
-  const facts = [step.model, step.endedAt > step.startedAt && duration(step.endedAt - step.startedAt), step.inputTokens + step.outputTokens > 0 && `${count(step.inputTokens)} in, ${count(step.outputTokens)} out`, step.usd !== null && money(step.usd)].filter(Boolean);
+const ModelStepItem = memo(function ModelStepItem({ step, now }: { step: ModelStep; now: number }) {
+  const facts = [step.model, step.endedAt > step.startedAt && duration(step.endedAt - step.startedAt), step.inputTokens + step.outputTokens > 0 && `${compactNumber(step.inputTokens)} in, ${compactNumber(step.outputTokens)} out`, step.usd !== null && money(step.usd)].filter(Boolean);
   return (
     <div data-step={step.key} tabIndex={-1} className="outline-none">
-      <Entry icon={<Bot />} title="Model" at={step.endedAt} facts={facts.join(" · ")}>
+      <StepFrame icon={<Bot />} title="Model" at={step.endedAt} facts={facts.join(" · ")}>
         {step.text.trim() && <Markdown text={step.text} />}
         {step.calls.length > 0 && (
           <div className="mt-1.5 space-y-1">
             {step.calls.map((call) => (
-              <Tool key={call.key} call={call} now={now} />
+              <ToolCallItem key={call.key} call={call} now={now} />
             ))}
           </div>
         )}
-        {!step.text.trim() && step.calls.length === 0 && <p className="text-ink-3">Said nothing.</p>}
-      </Entry>
+        {!step.text.trim() && step.calls.length === 0 && <p className="text-ink-3">No text.</p>}
+      </StepFrame>
     </div>
   );
 });
 
-function Tool({ call, now }: { call: ToolStep; now: number }) {
-  const [isOpen, setOpen] = useUnfolded(call.key);
-  const short = Object.values(call.arguments).find((value) => typeof value === "string" && value !== "") as string | undefined;
-  const took = (call.endedAt ?? now) - call.startedAt;
+function ToolCallItem({ call, now }: { call: ToolStep; now: number }) {
+  const [isOpen, setOpen] = useExpanded(call.key);
+  const mainArgument = Object.values(call.arguments).find((value) => typeof value === "string" && value !== "") as string | undefined;
+  const elapsedMs = (call.endedAt ?? now) - call.startedAt;
   return (
     <details data-step={call.key} open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)} className="rounded-md border border-line bg-surface">
       <summary className="flex min-h-8 list-none items-center gap-2 rounded-md px-2.5 text-sm hover:bg-hover pointer-coarse:min-h-11">
         <ChevronRight className={cx("size-3.5 shrink-0 text-ink-3", isOpen && "rotate-90")} aria-hidden />
         <Wrench className="size-3.5 shrink-0 text-ink-3" aria-hidden />
         <span className="shrink-0 font-mono text-xs font-medium">{call.name}</span>
-        <span className="min-w-0 flex-1 truncate text-xs text-ink-3">{short}</span>
+        <span className="min-w-0 flex-1 truncate text-xs text-ink-3">{mainArgument}</span>
         {call.failed && (
           <span className="flex items-center gap-1 text-xs font-medium text-fail">
             <CircleAlert className="size-3.5" aria-hidden /> Failed
           </span>
         )}
-        <span className="tabular shrink-0 text-xs text-ink-3">{call.endedAt === null ? "no answer yet" : duration(took)}</span>
+        <span className="tabular shrink-0 text-xs text-ink-3">{call.endedAt === null ? "no result yet" : duration(elapsedMs)}</span>
       </summary>
       {isOpen && (
         <div className="space-y-2 border-t border-line p-2.5">
-          <Block title="Arguments" text={JSON.stringify(call.arguments, null, 2)} />
-          {call.endedAt !== null && <Block title={call.failed ? "Failed" : "Result"} text={call.text || "Nothing."} />}
+          <LabelledText title="Arguments" text={JSON.stringify(call.arguments, null, 2)} />
+          {call.endedAt !== null && <LabelledText title={call.failed ? "Failed" : "Result"} text={call.text || "No output."} />}
         </div>
       )}
     </details>
   );
 }
 
-function Block({ title, text }: { title: string; text: string }) {
+function LabelledText({ title, text }: { title: string; text: string }) {
   return (
     <div>
       <p className="text-xs text-ink-3">{title}</p>
@@ -156,13 +157,13 @@ function Block({ title, text }: { title: string; text: string }) {
   );
 }
 
-const Plain = ({ text }: { text: string }) => <p className="break-words whitespace-pre-wrap text-ink-2">{text}</p>;
+const PlainText = ({ text }: { text: string }) => <p className="break-words whitespace-pre-wrap text-ink-2">{text}</p>;
 
-function Fold({ id, label, first, children }: { id: string; label: string; first: string; children: ReactNode }) {
-  const [isOpen, setOpen] = useUnfolded(id);
+function Collapsible({ id, label, preview, children }: { id: string; label: string; preview: string; children: ReactNode }) {
+  const [isOpen, setOpen] = useExpanded(id);
   return (
     <>
-      {!isOpen && first && <Plain text={`${first}…`} />}
+      {!isOpen && preview && <PlainText text={`${preview}…`} />}
       <button type="button" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)} className="min-h-6 text-xs text-ink-2 underline decoration-line-2 underline-offset-2 hover:decoration-ink pointer-coarse:min-h-10">
         {isOpen ? "Show less" : `Show all (${label})`}
       </button>
@@ -171,7 +172,7 @@ function Fold({ id, label, first, children }: { id: string; label: string; first
   );
 }
 
-function Entry({ icon, title, at, facts, children }: { icon: ReactNode; title: string; at: number; facts?: string; children: ReactNode }) {
+function StepFrame({ icon, title, at, facts, children }: { icon: ReactNode; title: string; at: number; facts?: string; children: ReactNode }) {
   const moment = new Date(at).toISOString();
   return (
     <div className="flex gap-3 py-2.5">
@@ -183,7 +184,7 @@ function Entry({ icon, title, at, facts, children }: { icon: ReactNode; title: s
           <span className="font-medium">{title}</span>
           <span className="tabular text-xs text-ink-3">{facts}</span>
           <time dateTime={moment} title={fullTime(moment)} className="tabular ml-auto text-xs text-ink-3">
-            {secondOf(moment)}
+            {clockTimeWithSeconds(moment)}
           </time>
         </p>
         {children}

@@ -1,28 +1,28 @@
-/** Threads: behind the curtain. Every call to a model and every tool, one after the other. */
+/** Threads: every model call and tool call of each agent, in order. */
 import { useQueries, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { ChevronLeft, ScrollText } from "lucide-react";
 import { useMemo, useRef, useState } from "react";
-import { type Agent, api, explain, type Schemas, unwrap } from "@/api/client";
-import { agentsQuery, boardQuery, keys, queryClient } from "@/api/queries";
+import { type Agent, api, errorMessage, type Schemas, unwrap } from "@/api/client";
+import { agentsQuery, boardQuery, queryKeys, queryClient } from "@/api/queries";
 import { cx } from "@/lib/cx";
-import { capital, duration, fullTime, money, plural, when } from "@/lib/format";
+import { capitalize, duration, fullTime, money, plural, shortTime } from "@/lib/format";
 import { useLive } from "@/live";
-import { RailButton } from "@/shell/Home";
-import { Avatar, Button, Chip, EmptyState, Header, Loading, Pills, Trouble } from "@/ui";
+import { SidebarButton } from "@/shell/SidebarButton";
+import { Avatar, Button, Chip, EmptyState, Header, Loading, Pills, ErrorPanel } from "@/ui";
 import { screenHref, type ScreenProps } from "@/views";
-import { useNarrow } from "@/views/parts/narrow";
-import { usePlace } from "@/views/parts/place";
-import { useNow } from "@/views/parts/time";
-import { LANES } from "@/views/parts/work";
-import { type Reveals, StepList } from "@/views/threads/StepList";
-import { type Bar, bars, type ModelStep, type Step, steps, type Turn } from "@/views/threads/steps";
+import { useNarrow } from "@/views/shared/useNarrow";
+import { useSearchParams } from "@/views/shared/useSearchParams";
+import { useNow } from "@/views/shared/RelativeTime";
+import { LANE_LABELS } from "@/views/shared/taskStatus";
+import { type StepListHandle, StepList } from "@/views/threads/StepList";
+import { type Bar, timelineBars, type ModelStep, type Step, toSteps, type Turn } from "@/views/threads/steps";
 
 type Thread = Schemas["ThreadView"];
-const PAGE = 500;
+const TURNS_PER_PAGE = 500;
 
-/** All threads of an agent; the API gives them oldest first, by pages. */
-async function threadsOf(agent: string): Promise<Thread[]> {
+/** Fetch all threads of an agent, oldest first, page by page. */
+async function fetchThreads(agent: string): Promise<Thread[]> {
   const found: Thread[] = [];
   for (;;) {
     const page: Thread[] = await unwrap(api.GET("/api/agents/{agent}/threads", { params: { path: { agent }, query: { after: found.at(-1)?.id ?? "", limit: 500 } } }));
@@ -31,13 +31,13 @@ async function threadsOf(agent: string): Promise<Thread[]> {
   }
 }
 
-/** A turn never changes: what is known stays, and only what follows is read. */
-async function turnsOf(thread: string): Promise<Turn[]> {
-  const found = [...(queryClient.getQueryData<Turn[]>(keys.thread(thread)) ?? [])];
+/** Return all turns of a thread. A turn never changes, so only turns after the cached ones are fetched. */
+async function fetchTurns(thread: string): Promise<Turn[]> {
+  const found = [...(queryClient.getQueryData<Turn[]>(queryKeys.thread(thread)) ?? [])];
   for (;;) {
-    const page: Turn[] = await unwrap(api.GET("/api/threads/{thread}", { params: { path: { thread }, query: { after: found.at(-1)?.seq ?? 0, limit: PAGE } } }));
+    const page: Turn[] = await unwrap(api.GET("/api/threads/{thread}", { params: { path: { thread }, query: { after: found.at(-1)?.seq ?? 0, limit: TURNS_PER_PAGE } } }));
     found.push(...page);
-    // Some entries are the journal's own and left out, so a page may be short and not the last.
+    // The server leaves out internal journal entries, so a short page is not always the last one. An empty page is.
     if (page.length === 0) return found;
   }
 }
@@ -47,57 +47,57 @@ export default function Threads({ team, rest }: ScreenProps) {
   const isPhone = useNarrow(900);
   const agents = useQuery(agentsQuery(team.id));
   const board = useQuery(boardQuery(team.id));
-  const [place, go] = usePlace();
-  const people = agents.data ?? [];
+  const [params, setParams] = useSearchParams();
+  const members = agents.data ?? [];
   const all = useQueries({
-    queries: people.map((agent) => ({ queryKey: keys.threads(agent.id), queryFn: () => threadsOf(agent.id) })),
+    queries: members.map((agent) => ({ queryKey: queryKeys.threads(agent.id), queryFn: () => fetchThreads(agent.id) })),
     combine: (found) => ({ threads: found.flatMap((one) => one.data ?? []), isPending: found.some((one) => one.isPending), error: found.find((one) => one.error)?.error ?? null }),
   });
   const titles = useMemo(() => new Map((board.data ?? []).map((node) => [node.id, node.title])), [board.data]);
-  const byId = new Map(people.map((agent, at) => [agent.id, { agent, at }]));
-  const who = place.agent ?? "";
-  const kind = (place.kind ?? "all") as "all" | Thread["kind"];
+  const byId = new Map(members.map((agent, at) => [agent.id, { agent, at }]));
+  const agentFilter = params.agent ?? "";
+  const kind = (params.kind ?? "all") as "all" | Thread["kind"];
   const shown = all.threads
-    .filter((thread) => (!who || thread.agent_id === who) && (kind === "all" || thread.kind === kind))
+    .filter((thread) => (!agentFilter || thread.agent_id === agentFilter) && (kind === "all" || thread.kind === kind))
     .sort((a, b) => (a.id < b.id ? 1 : -1));
   const current = all.threads.find((thread) => thread.id === id);
-  const titleOf = (thread: Thread): string => titles.get(thread.node_id ?? "") ?? LANES[thread.kind];
-  const [most, setMost] = useState(100);
+  const titleOf = (thread: Thread): string => titles.get(thread.node_id ?? "") ?? LANE_LABELS[thread.kind];
+  const [limit, setLimit] = useState(100);
 
   return (
     <>
-      <Header lead={<RailButton />} title="Threads" subtitle={`${team.name} · what agents were told, said and did, word for word`} />
+      <Header lead={<SidebarButton />} title="Threads" subtitle={`${team.name} · every prompt, answer and tool call of the agents`} />
       <div className="flex min-h-0 flex-1">
         {(!isPhone || !id) && (
           <nav aria-label="Threads" className={cx("flex shrink-0 flex-col", isPhone ? "w-full" : "w-[320px] border-r border-line bg-rail")}>
             <div className="shrink-0 space-y-2 border-b border-line p-3">
               <select
                 aria-label="Whose threads"
-                value={who}
-                onChange={(event) => go({ agent: event.target.value || undefined }, true)}
+                value={agentFilter}
+                onChange={(event) => setParams({ agent: event.target.value || undefined }, true)}
                 className="h-8 w-full rounded-sm border border-control bg-surface px-2 text-sm pointer-coarse:h-11"
               >
                 <option value="">Everyone's</option>
-                {people.map((agent) => (
+                {members.map((agent) => (
                   <option key={agent.id} value={agent.id}>
-                    {capital(agent.name)}
+                    {capitalize(agent.name)}
                   </option>
                 ))}
               </select>
-              <Pills label="Which threads" value={kind} onChange={(now) => go({ kind: now === "all" ? undefined : now }, true)} options={[["all", "All"], ["work", "Work"], ["reply", "Replies"], ["reflection", "Reflection"]]} />
+              <Pills label="Which threads" value={kind} onChange={(now) => setParams({ kind: now === "all" ? undefined : now }, true)} options={[["all", "All"], ["work", "Work"], ["reply", "Replies"], ["reflection", "Reflection"]]} />
             </div>
             <div className="scroll min-h-0 flex-1 p-2">
               {agents.isPending || (all.isPending && all.threads.length === 0) ? (
-                <Loading what="Loading threads" />
+                <Loading label="Loading threads" />
               ) : all.error && all.threads.length === 0 ? (
-                <Trouble title="The threads could not be listed" detail={explain(all.error)} />
+                <ErrorPanel title="The threads could not be listed" detail={errorMessage(all.error)} />
               ) : shown.length === 0 ? (
                 <EmptyState icon={<ScrollText />} title="No threads here yet">
                   A thread is created when an agent starts a task, answers you, or reflects on its work.
                 </EmptyState>
               ) : (
                 <ul>
-                  {shown.slice(0, most).map((thread) => {
+                  {shown.slice(0, limit).map((thread) => {
                     const one = byId.get(thread.agent_id);
                     return (
                       <li key={thread.id}>
@@ -111,12 +111,12 @@ export default function Threads({ team, rest }: ScreenProps) {
                           <span className="min-w-0 flex-1">
                             <span className="block truncate text-sm">{titleOf(thread)}</span>
                             <span className="block truncate text-xs text-ink-3">
-                              {capital(one?.agent.name ?? "")} · {LANES[thread.kind]}
+                              {capitalize(one?.agent.name ?? "")} · {LANE_LABELS[thread.kind]}
                               {thread.closed_at === null && " · open"}
                             </span>
                           </span>
                           <time dateTime={thread.created_at} title={fullTime(thread.created_at)} className="tabular text-xs text-ink-3">
-                            {when(thread.created_at)}
+                            {shortTime(thread.created_at)}
                           </time>
                         </Link>
                       </li>
@@ -124,9 +124,9 @@ export default function Threads({ team, rest }: ScreenProps) {
                   })}
                 </ul>
               )}
-              {shown.length > most && (
-                <Button look="plain" className="w-full" onClick={() => setMost(most * 3)}>
-                  {shown.length - most} older
+              {shown.length > limit && (
+                <Button variant="ghost" className="w-full" onClick={() => setLimit(limit * 3)}>
+                  {shown.length - limit} older
                 </Button>
               )}
             </div>
@@ -138,7 +138,7 @@ export default function Threads({ team, rest }: ScreenProps) {
               <ThreadPage key={id} id={id} thread={current} title={current ? titleOf(current) : "Thread"} agent={byId.get(current?.agent_id ?? "")?.agent} team={team.id} isPhone={isPhone} />
             ) : (
               <EmptyState icon={<ScrollText />} title="Select a thread to see every step">
-                You see what the model was told, what it said, which tools it called with what, how long each step took and what it cost.
+                You see each prompt, each answer of the model, each tool call with its arguments and result, and the time and cost of every step.
               </EmptyState>
             )}
           </section>
@@ -149,16 +149,16 @@ export default function Threads({ team, rest }: ScreenProps) {
 }
 
 function ThreadPage({ id, thread, title, agent, team, isPhone }: { id: string; thread: Thread | undefined; title: string; agent: Agent | undefined; team: string; isPhone: boolean }) {
-  const query = useQuery({ queryKey: keys.thread(id), queryFn: () => turnsOf(id), structuralSharing: false });
+  const query = useQuery({ queryKey: queryKeys.thread(id), queryFn: () => fetchTurns(id), structuralSharing: false });
   const draft = useLive((state) => state.drafts[id]);
-  const all = useMemo(() => steps(query.data ?? []), [query.data]);
+  const all = useMemo(() => toSteps(query.data ?? []), [query.data]);
   const isOpen = thread?.closed_at === null;
   const now = useNow(1000, isOpen && all.some((step) => step.kind === "model" && step.calls.some((call) => call.endedAt === null)));
   const models = all.filter((step): step is ModelStep => step.kind === "model");
   const calls = models.flatMap((step) => step.calls);
   const usd = models.reduce((sum, step) => sum + (step.usd ?? 0), 0);
   const boardHref = screenHref(team, "board");
-  const list = useRef<Reveals>(null);
+  const list = useRef<StepListHandle>(null);
   return (
     <>
       <div className="flex min-h-[52px] shrink-0 flex-wrap items-center gap-x-3 gap-y-1 border-b border-line px-4 py-2 max-md:px-1">
@@ -170,7 +170,7 @@ function ThreadPage({ id, thread, title, agent, team, isPhone }: { id: string; t
         <div className="min-w-0 flex-1">
           <h2 className="truncate text-sm font-semibold">{title}</h2>
           <p className="tabular truncate text-xs text-ink-3">
-            {[agent && capital(agent.name), plural(models.length, "model call"), plural(calls.length, "tool call"), usd > 0 && money(usd), thread && when(thread.created_at)].filter(Boolean).join(" · ")}
+            {[agent && capitalize(agent.name), plural(models.length, "model call"), plural(calls.length, "tool call"), usd > 0 && money(usd), thread && shortTime(thread.created_at)].filter(Boolean).join(" · ")}
           </p>
         </div>
         {isOpen && <Chip tone="work">Open</Chip>}
@@ -181,9 +181,9 @@ function ThreadPage({ id, thread, title, agent, team, isPhone }: { id: string; t
         )}
       </div>
       {query.isPending ? (
-        <Loading what="Loading the thread" />
+        <Loading label="Loading the thread" />
       ) : query.isError && !query.data ? (
-        <Trouble title="The thread could not be loaded" detail={explain(query.error)} onRetry={() => void query.refetch()} />
+        <ErrorPanel title="The thread could not be loaded" detail={errorMessage(query.error)} onRetry={() => void query.refetch()} />
       ) : all.length === 0 ? (
         <EmptyState icon={<ScrollText />} title="No steps yet">
           Its first step appears here as soon as it is recorded.
@@ -205,55 +205,55 @@ function ThreadPage({ id, thread, title, agent, team, isPhone }: { id: string; t
   );
 }
 
-const BARS_AT_MOST = 400;
+const MAX_BARS = 400;
 function Timeline({ all, now, onPick }: { all: Step[]; now: number; onPick: (key: string) => void }) {
-  const { bars: drawn, busyMs, pausedMs } = useMemo(() => bars(all, now), [all, now]);
-  const some = drawn.slice(-BARS_AT_MOST);
+  const { bars: drawn, busyMs, pausedMs } = useMemo(() => timelineBars(all, now), [all, now]);
+  const shownBars = drawn.slice(-MAX_BARS);
   if (drawn.length === 0) return null;
   return (
-    <figure className="shrink-0 border-b border-line bg-canvas px-4 py-2.5 max-md:px-3" aria-label="Time line">
-      <Track name="Model" of={some.filter((bar) => bar.kind === "model")} onPick={onPick} />
-      <Track name="Tools" of={some.filter((bar) => bar.kind === "tool")} onPick={onPick} />
+    <figure className="shrink-0 border-b border-line bg-canvas px-4 py-2.5 max-md:px-3" aria-label="Timeline">
+      <Track name="Model" bars={shownBars.filter((bar) => bar.kind === "model")} onPick={onPick} />
+      <Track name="Tools" bars={shownBars.filter((bar) => bar.kind === "tool")} onPick={onPick} />
       <figcaption className="tabular mt-0.5 pl-[52px] text-xs text-ink-3">
         {duration(busyMs)} at work{pausedMs > 0 && `, pauses of ${duration(pausedMs)} left out`}
-        {drawn.length > some.length && ` · the last ${some.length} of ${drawn.length} steps`}
+        {drawn.length > shownBars.length && ` · the last ${shownBars.length} of ${drawn.length} steps`}
       </figcaption>
     </figure>
   );
 }
 
-const WIDE = 1000;
-/** One drawing for many bars: as elements of their own they cost every picture of the page several milliseconds. */
-function Track({ name, of, onPick }: { name: string; of: Bar[]; onPick: (key: string) => void }) {
-  const looks = [
-    ["text-fail-dot", of.filter((bar) => bar.failed)],
-    ["text-work-dot animate-pulse", of.filter((bar) => !bar.failed && bar.isOpen)],
-    [name === "Model" ? "text-ink-2" : "text-work-dot", of.filter((bar) => !bar.failed && !bar.isOpen)],
+const VIEWBOX_WIDTH = 1000;
+/** One row of the timeline, as three SVG paths. One element for each bar would cost several milliseconds in every frame. */
+function Track({ name, bars, onPick }: { name: string; bars: Bar[]; onPick: (key: string) => void }) {
+  const barGroups = [
+    ["text-fail-dot", bars.filter((bar) => bar.failed)],
+    ["text-work-dot animate-pulse", bars.filter((bar) => !bar.failed && bar.isOpen)],
+    [name === "Model" ? "text-ink-2" : "text-work-dot", bars.filter((bar) => !bar.failed && !bar.isOpen)],
   ] as const;
-  const under = (event: React.MouseEvent<SVGSVGElement>): Bar | undefined => {
+  const barAt = (event: React.MouseEvent<SVGSVGElement>): Bar | undefined => {
     const { left, width } = event.currentTarget.getBoundingClientRect();
     const at = (event.clientX - left) / Math.max(width, 1);
-    const far = (bar: Bar) => Math.max(bar.from - at, at - bar.to, 0) * width;
-    return of.filter((bar) => far(bar) < 6).toSorted((a, b) => far(a) - far(b))[0];
+    const distancePx = (bar: Bar) => Math.max(bar.from - at, at - bar.to, 0) * width;
+    return bars.filter((bar) => distancePx(bar) < 6).toSorted((a, b) => distancePx(a) - distancePx(b))[0];
   };
-  const tell = (event: React.MouseEvent<SVGSVGElement>) => {
-    const bar = under(event);
+  const updateTooltip = (event: React.MouseEvent<SVGSVGElement>) => {
+    const bar = barAt(event);
     event.currentTarget.parentElement!.title = bar ? `${bar.label} · ${duration(bar.ms)}${bar.failed ? " · failed" : ""}` : "";
     event.currentTarget.style.cursor = bar ? "pointer" : "";
   };
-  const pick = (event: React.MouseEvent<SVGSVGElement>) => {
-    const bar = under(event);
+  const pickBar = (event: React.MouseEvent<SVGSVGElement>) => {
+    const bar = barAt(event);
     if (bar) onPick(bar.key);
   };
   return (
     <div className="flex items-center gap-2" aria-hidden>
       <span className="w-11 shrink-0 text-xs text-ink-3">{name}</span>
       <div className="h-6 min-w-0 flex-1">
-        <svg className="size-full" viewBox={`0 0 ${WIDE} 24`} preserveAspectRatio="none" onMouseMove={tell} onClick={pick}>
-          <path d={`M0 12H${WIDE}`} className="stroke-line" vectorEffect="non-scaling-stroke" />
-          {looks.map(([look, bars]) => (
-            // The stroke keeps its width however long the line of time is, so the shortest step is still seen.
-            <path key={look} d={bars.map(outline).join("")} className={cx("fill-current stroke-current", look)} strokeWidth={3} strokeLinejoin="round" vectorEffect="non-scaling-stroke" />
+        <svg className="size-full" viewBox={`0 0 ${VIEWBOX_WIDTH} 24`} preserveAspectRatio="none" onMouseMove={updateTooltip} onClick={pickBar}>
+          <path d={`M0 12H${VIEWBOX_WIDTH}`} className="stroke-line" vectorEffect="non-scaling-stroke" />
+          {barGroups.map(([style, group]) => (
+            // The SVG is stretched to the width of the page, the stroke is not: so even the shortest step is visible.
+            <path key={style} d={group.map(barPath).join("")} className={cx("fill-current stroke-current", style)} strokeWidth={3} strokeLinejoin="round" vectorEffect="non-scaling-stroke" />
           ))}
         </svg>
       </div>
@@ -261,4 +261,4 @@ function Track({ name, of, onPick }: { name: string; of: Bar[]; onPick: (key: st
   );
 }
 
-const outline = (bar: Bar): string => `M${(bar.from * WIDE).toFixed(2)} 6V18H${(bar.to * WIDE).toFixed(2)}V6Z`;
+const barPath = (bar: Bar): string => `M${(bar.from * VIEWBOX_WIDTH).toFixed(2)} 6V18H${(bar.to * VIEWBOX_WIDTH).toFixed(2)}V6Z`;

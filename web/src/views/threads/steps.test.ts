@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { bars, LONGEST_PAUSE_MS, steps, type Turn } from "@/views/threads/steps";
+import { timelineBars, MAX_DRAWN_PAUSE_MS, toSteps, type Turn } from "@/views/threads/steps";
 
 const turn = (seq: number, role: string, second: number, more: Partial<Turn> = {}): Turn => ({
   seq, role, text: `${role} ${seq}`, at: new Date(second * 1000).toISOString(), ref: null, calls: [], failed: false, model: null, input_tokens: 0, output_tokens: 0, usd: null, ...more,
@@ -16,32 +16,32 @@ describe("steps", () => {
     turn(6, "assistant", 10),
   ];
 
-  it("joins calls and their answers", () => {
-    const found = steps(thread);
-    expect(found.map((step) => step.kind)).toEqual(["words", "words", "model", "model"]);
+  it("joins calls and their results", () => {
+    const found = toSteps(thread);
+    expect(found.map((step) => step.kind)).toEqual(["text", "text", "model", "model"]);
     expect(found[2]).toMatchObject({ startedAt: 0, endedAt: 4000, calls: [{ name: "web_search", endedAt: 6000 }, { name: "bash", failed: true, endedAt: 9000 }] });
     expect(found[3]).toMatchObject({ startedAt: 9000, endedAt: 10_000 });
   });
 
-  it("keeps what has no answer open, and answers nobody asked for", () => {
-    const found = steps([turn(1, "assistant", 0, { calls: [call("a", "x")] }), turn(2, "tool", 1, { ref: "other" })]);
+  it("keeps calls without a result open, and shows results without a call", () => {
+    const found = toSteps([turn(1, "assistant", 0, { calls: [call("a", "x")] }), turn(2, "tool", 1, { ref: "other" })]);
     expect(found[0]).toMatchObject({ calls: [{ endedAt: null }] });
-    expect(found[1]).toMatchObject({ kind: "words", role: "tool" });
-    expect(bars(found, 3000).bars[1]).toMatchObject({ isOpen: true, ms: 3000 });
+    expect(found[1]).toMatchObject({ kind: "text", role: "tool" });
+    expect(timelineBars(found, 3000).bars[1]).toMatchObject({ isOpen: true, ms: 3000 });
   });
 
-  it("draws on one line of time", () => {
-    const { bars: drawn, pausedMs } = bars(steps(thread), 0);
+  it("puts all bars on one timeline", () => {
+    const { bars: drawn, pausedMs } = timelineBars(toSteps(thread), 0);
     expect(drawn.map(({ label, from, to }) => [label, from, to])).toEqual([["m", 0, 0.4], ["web_search", 0.4, 0.6], ["bash", 0.4, 0.9], ["model", 0.9, 1]]);
     expect(pausedMs).toBe(0);
   });
 
-  it("cuts long pauses short", () => {
-    const night = steps([turn(1, "user", 0), turn(2, "assistant", 5, { calls: [call("q", "ask_human")] }), turn(3, "tool", 40_000, { ref: "q" }), turn(4, "assistant", 40_005)]);
-    const { bars: drawn, pausedMs } = bars(night, 0);
-    expect(pausedMs).toBe(39_995_000 - LONGEST_PAUSE_MS);
+  it("shortens long pauses", () => {
+    const night = toSteps([turn(1, "user", 0), turn(2, "assistant", 5, { calls: [call("q", "ask_human")] }), turn(3, "tool", 40_000, { ref: "q" }), turn(4, "assistant", 40_005)]);
+    const { bars: drawn, pausedMs } = timelineBars(night, 0);
+    expect(pausedMs).toBe(39_995_000 - MAX_DRAWN_PAUSE_MS);
     expect(drawn[0]!.to).toBeCloseTo(5 / 30);
   });
 
-  it("has nothing to draw without steps", () => expect(bars([], 0).bars).toEqual([]));
+  it("has nothing to draw without steps", () => expect(timelineBars([], 0).bars).toEqual([]));
 });

@@ -1,4 +1,4 @@
-/** Steps: the turns of a thread as what happened one after the other, with how long each took. */
+/** Steps: a thread's turns as model calls with their tool calls, with times; and the bars of the timeline. */
 import type { Schemas } from "@/api/client";
 
 export type Turn = Schemas["TurnView"];
@@ -9,7 +9,7 @@ export interface ToolStep {
   name: string;
   arguments: Record<string, unknown>;
   startedAt: number;
-  /** Null while it has not answered. */
+  /** Null until the call has a result. */
   endedAt: number | null;
   failed: boolean;
   text: string;
@@ -27,33 +27,33 @@ export interface ModelStep {
   usd: number | null;
   calls: ToolStep[];
 }
-export interface WordStep {
-  kind: "words";
+export interface TextStep {
+  kind: "text";
   key: string;
   seq: number;
   role: "system" | "user" | "tool";
   at: number;
   text: string;
 }
-export type Step = ModelStep | WordStep;
+export type Step = ModelStep | TextStep;
 
-export function steps(turns: readonly Turn[]): Step[] {
-  const found: Step[] = [];
-  const open = new Map<string, ToolStep>();
-  let before: number | null = null;
+export function toSteps(turns: readonly Turn[]): Step[] {
+  const steps: Step[] = [];
+  const openCalls = new Map<string, ToolStep>();
+  let previousAt: number | null = null;
   for (const turn of turns) {
     const at = Date.parse(turn.at);
     if (turn.role === "assistant") {
       const calls = turn.calls.map(
         (call): ToolStep => ({ kind: "tool", key: `${turn.seq}:${call.id}`, name: call.name, arguments: call.arguments, startedAt: at, endedAt: null, failed: false, text: "" }),
       );
-      turn.calls.forEach((call, place) => open.set(call.id, calls[place]!));
-      found.push({
+      turn.calls.forEach((call, index) => openCalls.set(call.id, calls[index]!));
+      steps.push({
         kind: "model",
         key: String(turn.seq),
         seq: turn.seq,
-        // A model is asked as soon as there is something new to show it.
-        startedAt: before ?? at,
+        // A turn has no start time. The model is called right after the previous turn, so that turn's time is the start.
+        startedAt: previousAt ?? at,
         endedAt: at,
         text: turn.text,
         model: turn.model,
@@ -63,19 +63,19 @@ export function steps(turns: readonly Turn[]): Step[] {
         calls,
       });
     } else {
-      const call = turn.role === "tool" && turn.ref ? open.get(turn.ref) : undefined;
+      const call = turn.role === "tool" && turn.ref ? openCalls.get(turn.ref) : undefined;
       if (call) {
         call.endedAt = at;
         call.failed = turn.failed;
         call.text = turn.text;
-        open.delete(turn.ref!);
+        openCalls.delete(turn.ref!);
       } else {
-        found.push({ kind: "words", key: String(turn.seq), seq: turn.seq, role: turn.role === "system" ? "system" : turn.role === "tool" ? "tool" : "user", at, text: turn.text });
+        steps.push({ kind: "text", key: String(turn.seq), seq: turn.seq, role: turn.role === "system" ? "system" : turn.role === "tool" ? "tool" : "user", at, text: turn.text });
       }
     }
-    before = at;
+    previousAt = at;
   }
-  return found;
+  return steps;
 }
 
 export interface Bar {
@@ -84,19 +84,19 @@ export interface Bar {
   kind: "model" | "tool";
   failed: boolean;
   isOpen: boolean;
-  /** Parts of the whole, 0 to 1. */
+  /** Start and end as fractions of the timeline, 0 to 1. */
   from: number;
   to: number;
   ms: number;
 }
 
-/** Longer pauses are drawn as this: whoever waits a night for an answer should not see nothing else. */
-export const LONGEST_PAUSE_MS = 20_000;
+/** A longer pause is drawn with this length. A night without an answer would otherwise leave no room for the steps. */
+export const MAX_DRAWN_PAUSE_MS = 20_000;
 
-/** The steps on a line of time on which long pauses are cut short. */
-export function bars(all: readonly Step[], now: number): { bars: Bar[]; busyMs: number; pausedMs: number } {
+/** Return the bars of the timeline. Long pauses are shortened; `pausedMs` is the time left out. */
+export function timelineBars(all: readonly Step[], now: number): { bars: Bar[]; busyMs: number; pausedMs: number } {
   const spans = all.flatMap((step): { key: string; label: string; kind: "model" | "tool"; failed: boolean; isOpen: boolean; a: number; b: number }[] =>
-    step.kind === "words"
+    step.kind === "text"
       ? []
       : [
           { key: step.key, label: step.model ?? "model", kind: "model", failed: false, isOpen: false, a: step.startedAt, b: step.endedAt },
@@ -113,21 +113,21 @@ export function bars(all: readonly Step[], now: number): { bars: Bar[]; busyMs: 
   );
   if (spans.length === 0) return { bars: [], busyMs: 0, pausedMs: 0 };
   const edges = [...new Set(spans.flatMap(({ a, b }) => [a, b]))].sort((a, b) => a - b);
-  const place = new Map<number, number>();
-  let drawn = 0;
+  const positions = new Map<number, number>();
+  let totalMs = 0;
   let pausedMs = 0;
-  edges.forEach((edge, at) => {
-    if (at > 0) {
-      const gap = edge - edges[at - 1]!;
-      const shown = Math.min(gap, LONGEST_PAUSE_MS);
-      pausedMs += gap - shown;
-      drawn += shown;
+  edges.forEach((edge, index) => {
+    if (index > 0) {
+      const gapMs = edge - edges[index - 1]!;
+      const drawnMs = Math.min(gapMs, MAX_DRAWN_PAUSE_MS);
+      pausedMs += gapMs - drawnMs;
+      totalMs += drawnMs;
     }
-    place.set(edge, drawn);
+    positions.set(edge, totalMs);
   });
-  const whole = Math.max(drawn, 1);
+  const scale = Math.max(totalMs, 1);
   return {
-    bars: spans.map(({ a, b, ...span }) => ({ ...span, from: place.get(a)! / whole, to: place.get(b)! / whole, ms: b - a })),
+    bars: spans.map(({ a, b, ...span }) => ({ ...span, from: positions.get(a)! / scale, to: positions.get(b)! / scale, ms: b - a })),
     busyMs: spans.reduce((sum, { a, b }) => sum + (b - a), 0),
     pausedMs,
   };

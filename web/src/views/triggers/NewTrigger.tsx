@@ -1,19 +1,19 @@
-/** A new trigger: when, who, and what then. */
+/** NewTrigger: the dialog that creates a trigger, and the secret of a new webhook. */
 import { useMutation } from "@tanstack/react-query";
 import { Copy } from "lucide-react";
 import { type FormEvent, type ReactNode, useId, useState } from "react";
-import { type Agent, api, explain, type Schemas, type Team, unwrap } from "@/api/client";
-import { keys, queryClient } from "@/api/queries";
+import { type Agent, api, errorMessage, type Schemas, type Team, unwrap } from "@/api/client";
+import { queryKeys, queryClient } from "@/api/queries";
 import { copyText } from "@/lib/clipboard";
-import { fresh } from "@/lib/ids";
-import { capital } from "@/lib/format";
+import { randomId } from "@/lib/randomId";
+import { capitalize } from "@/lib/format";
 import { Button, Dialog, Input, Textarea } from "@/ui";
-import { tell } from "@/views/parts/toast";
-import { whenWords } from "@/views/triggers/words";
+import { showToast } from "@/views/shared/toast";
+import { describeTiming } from "@/views/triggers/describe";
 
 type Type = Schemas["NewTrigger"]["type"];
 type Config = Record<string, unknown>;
-const TYPES: [Type, string][] = [
+const TYPE_OPTIONS: [Type, string][] = [
   ["scheduled", "On a schedule"],
   ["delayed", "Once, after a delay"],
   ["at_time", "Once, at a time"],
@@ -22,14 +22,14 @@ const TYPES: [Type, string][] = [
   ["on_event", "When something happens"],
   ["webhook", "When another program calls it (webhook)"],
 ];
-const CRONS: [string, string][] = [
+const CRON_PRESETS: [string, string][] = [
   ["0 9 * * *", "Every day at 09:00"],
   ["0 9 * * 1-5", "On weekdays at 09:00"],
   ["0 9 * * MON", "Every Monday at 09:00"],
   ["0 * * * *", "Every hour"],
   ["", "Something else (cron)"],
 ];
-const EVENTS: [string, string][] = [
+const EVENT_OPTIONS: [string, string][] = [
   ["node.completed", "A task is done"],
   ["node.failed", "A task fails"],
   ["stage.ended", "A stage ends"],
@@ -37,22 +37,22 @@ const EVENTS: [string, string][] = [
   ["memory.written", "An agent writes a note"],
   ["message.sent", "A message is sent"],
 ];
-const UNITS: [string, string][] = [["60", "minutes"], ["3600", "hours"], ["86400", "days"]];
-const here = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
+const UNIT_OPTIONS: [string, string][] = [["60", "minutes"], ["3600", "hours"], ["86400", "days"]];
+const browserZone = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
 
 export function NewTrigger({ team, agents, onClose }: { team: Team; agents: Agent[]; onClose: () => void }) {
   const [type, setType] = useState<Type>("scheduled");
   const [agent, setAgent] = useState("");
   const [task, setTask] = useState("");
-  const [preset, setPreset] = useState(CRONS[0]![0]);
+  const [preset, setPreset] = useState(CRON_PRESETS[0]![0]);
   const [cron, setCron] = useState("0 9 * * *");
-  const [zone, setZone] = useState(here);
+  const [zone, setZone] = useState(browserZone);
   const [amount, setAmount] = useState("30");
   const [unit, setUnit] = useState("60");
   const [at, setAt] = useState("");
-  const [event, setEvent] = useState(EVENTS[0]![0]);
+  const [event, setEvent] = useState(EVENT_OPTIONS[0]![0]);
   const [always, setAlways] = useState(false);
-  const [key] = useState(fresh);
+  const [idempotencyKey] = useState(randomId);
 
   const config = ((): Config => {
     const seconds = Number(amount) * Number(unit);
@@ -77,22 +77,22 @@ export function NewTrigger({ team, agents, onClose }: { team: Team; agents: Agen
     mutationFn: () =>
       unwrap(
         api.POST("/api/teams/{team}/triggers", {
-          params: { path: { team: team.id }, header: { "idempotency-key": `${key}-${JSON.stringify([type, config, task, agent]).length}-${hash(JSON.stringify([type, config, task, agent]))}` } },
+          params: { path: { team: team.id }, header: { "idempotency-key": `${idempotencyKey}-${JSON.stringify([type, config, task, agent]).length}-${hash(JSON.stringify([type, config, task, agent]))}` } },
           body: { type, agent: agent || null, config, action: "wake_agent", payload: task.trim() ? { task: task.trim() } : {} },
         }),
       ),
-    onSuccess: (made) => {
-      void queryClient.invalidateQueries({ queryKey: keys.triggers(team.id) });
-      if (made.secret) return;
-      tell("The trigger was created.");
+    onSuccess: (created) => {
+      void queryClient.invalidateQueries({ queryKey: queryKeys.triggers(team.id) });
+      if (created.secret) return;
+      showToast("The trigger was created.");
       onClose();
     },
   });
-  const made = create.data;
+  const created = create.data;
   const needsTime = type === "delayed" || type === "heartbeat" || type === "on_idle";
   const isReady = (type !== "at_time" || at !== "") && (!needsTime || Number(amount) > 0) && (type !== "scheduled" || (preset || cron).trim() !== "");
 
-  if (made?.secret) return <Secret trigger={made} onClose={onClose} />;
+  if (created?.secret) return <WebhookSecret trigger={created} onClose={onClose} />;
   const submit = (form: FormEvent) => {
     form.preventDefault();
     if (isReady) create.mutate();
@@ -101,13 +101,13 @@ export function NewTrigger({ team, agents, onClose }: { team: Team; agents: Agen
     <Dialog open onOpenChange={(open) => open || onClose()} title="New trigger" description="Starts an agent at a time or after an event.">
       <form onSubmit={submit} className="space-y-4">
         <Field label="When">
-          {(id) => <Choice id={id} value={type} onChange={(now) => setType(now as Type)} options={TYPES} />}
+          {(id) => <Select id={id} value={type} onChange={(now) => setType(now as Type)} options={TYPE_OPTIONS} />}
         </Field>
         {type === "scheduled" && (
           <>
-            <Field label="How often">{(id) => <Choice id={id} value={preset} onChange={setPreset} options={CRONS} />}</Field>
+            <Field label="How often">{(id) => <Select id={id} value={preset} onChange={setPreset} options={CRON_PRESETS} />}</Field>
             {preset === "" && (
-              <Field label="Cron line" hint="Minute, hour, day, month, weekday; 0 9 * * MON is every Monday at nine.">
+              <Field label="Cron expression" hint="Minute, hour, day, month, weekday; 0 9 * * MON is every Monday at nine.">
                 {(id, hint) => <Input id={id} aria-describedby={hint} value={cron} onChange={(change) => setCron(change.target.value)} className="font-mono" spellCheck={false} />}
               </Field>
             )}
@@ -118,7 +118,7 @@ export function NewTrigger({ team, agents, onClose }: { team: Team; agents: Agen
             {(id) => (
               <div className="flex gap-2">
                 <Input id={id} type="number" min="1" step="1" value={amount} onChange={(change) => setAmount(change.target.value)} className="w-28" />
-                <Choice value={unit} onChange={setUnit} options={UNITS} label="Unit" />
+                <Select value={unit} onChange={setUnit} options={UNIT_OPTIONS} label="Unit" />
               </div>
             )}
           </Field>
@@ -130,26 +130,26 @@ export function NewTrigger({ team, agents, onClose }: { team: Team; agents: Agen
           </label>
         )}
         {type === "at_time" && <Field label="At">{(id) => <Input id={id} type="datetime-local" required value={at} onChange={(change) => setAt(change.target.value)} />}</Field>}
-        {type === "on_event" && <Field label="What">{(id) => <Choice id={id} value={event} onChange={setEvent} options={EVENTS} />}</Field>}
+        {type === "on_event" && <Field label="What">{(id) => <Select id={id} value={event} onChange={setEvent} options={EVENT_OPTIONS} />}</Field>}
         {(type === "scheduled" || type === "at_time") && (
           <Field label="Time zone">{(id) => <Input id={id} value={zone} onChange={(change) => setZone(change.target.value)} spellCheck={false} />}</Field>
         )}
         <Field label="Who">
-          {(id) => <Choice id={id} value={agent} onChange={setAgent} options={agents.map((one) => [one.role === "coordinator" ? "" : one.name, capital(one.name)])} />}
+          {(id) => <Select id={id} value={agent} onChange={setAgent} options={agents.map((one) => [one.role === "coordinator" ? "" : one.name, capitalize(one.name)])} />}
         </Field>
         <Field label="What to do" hint="In your own words. If empty, the agent decides what to do.">
           {(id, hint) => <Textarea id={id} aria-describedby={hint} rows={3} value={task} onChange={(change) => setTask(change.target.value)} placeholder="Write the weekly summary and report it to me" />}
         </Field>
-        <p className="rounded-sm bg-sunken px-3 py-2 text-sm text-ink-2">{whenWords({ type, config, zone: type === "scheduled" || type === "at_time" ? zone : undefined })}</p>
+        <p className="rounded-sm bg-sunken px-3 py-2 text-sm text-ink-2">{describeTiming({ type, config, zone: type === "scheduled" || type === "at_time" ? zone : undefined })}</p>
         {create.isError && (
           <p role="alert" className="rounded-sm bg-fail-bg px-3 py-2 text-sm text-fail">
-            {explain(create.error)}
+            {errorMessage(create.error)}
           </p>
         )}
         <div className="flex justify-end gap-2">
           <Button onClick={onClose}>Not now</Button>
-          <Button type="submit" look="ink" disabled={!isReady || create.isPending}>
-            {create.isPending ? "Creating it…" : "Create trigger"}
+          <Button type="submit" variant="primary" disabled={!isReady || create.isPending}>
+            {create.isPending ? "Creating the trigger…" : "Create trigger"}
           </Button>
         </div>
       </form>
@@ -157,18 +157,18 @@ export function NewTrigger({ team, agents, onClose }: { team: Team; agents: Agen
   );
 }
 
-/** Changed words are another request; the same words sent again are not. */
+/** A short hash for the idempotency key: a changed form is a new request, the same form sent again is not. */
 function hash(text: string): string {
   let sum = 5381;
   for (let at = 0; at < text.length; at++) sum = ((sum * 33) ^ text.charCodeAt(at)) >>> 0;
   return sum.toString(36);
 }
 
-function Secret({ trigger, onClose }: { trigger: Schemas["CreatedTriggerView"]; onClose: () => void }) {
+function WebhookSecret({ trigger, onClose }: { trigger: Schemas["CreatedTriggerView"]; onClose: () => void }) {
   const address = `${location.origin}/api/hooks/${trigger.id}`;
   const command = `curl -X POST ${address} -H "X-Agiraph-Secret: ${trigger.secret}" -d "What happened"`;
   return (
-    <Dialog open onOpenChange={(open) => open || onClose()} title="The address is ready" description="Copy the secret now: it cannot be shown again.">
+    <Dialog open onOpenChange={(open) => open || onClose()} title="The webhook is ready" description="Copy the secret now: it cannot be shown again.">
       <div className="space-y-3 text-sm">
         {[
           ["Address", address],
@@ -179,15 +179,15 @@ function Secret({ trigger, onClose }: { trigger: Schemas["CreatedTriggerView"]; 
             <p className="text-xs text-ink-3">{name}</p>
             <div className="flex items-start gap-2">
               <code className="scroll min-w-0 flex-1 rounded-sm bg-sunken px-2 py-1.5 text-xs break-all">{value}</code>
-              <Button size="sm" aria-label={`Copy the ${name?.toLowerCase()}`} onClick={() => void copyText(value ?? "").then(() => tell("Copied."))}>
+              <Button size="sm" aria-label={`Copy the ${name?.toLowerCase()}`} onClick={() => void copyText(value ?? "").then(() => showToast("Copied."))}>
                 <Copy className="size-3.5" />
               </Button>
             </div>
           </div>
         ))}
         <div className="flex justify-end pt-1">
-          <Button look="ink" onClick={onClose}>
-            I have it
+          <Button variant="primary" onClick={onClose}>
+            Done
           </Button>
         </div>
       </div>
@@ -212,12 +212,12 @@ function Field({ label, hint, children }: { label: string; hint?: string; childr
   );
 }
 
-function Choice({ id, value, onChange, options, label }: { id?: string; value: string; onChange: (value: string) => void; options: readonly (readonly [string, string])[]; label?: string }) {
+function Select({ id, value, onChange, options, label }: { id?: string; value: string; onChange: (value: string) => void; options: readonly (readonly [string, string])[]; label?: string }) {
   return (
     <select id={id} aria-label={label} value={value} onChange={(event) => onChange(event.target.value)} className="h-9 w-full rounded-sm border border-control bg-surface px-2 text-sm pointer-coarse:h-11">
-      {options.map(([name, words]) => (
+      {options.map(([name, text]) => (
         <option key={name} value={name}>
-          {words}
+          {text}
         </option>
       ))}
     </select>

@@ -1,0 +1,205 @@
+/** AgentPage: one agent: its conversation, the composer, the details panel and the team menu. */
+import { useQuery } from "@tanstack/react-query";
+import { Columns2, MoreVertical, Pause, Play, Search, Square, Wrench } from "lucide-react";
+import { useEffect, useState } from "react";
+import { toast } from "sonner";
+import { type Agent, ApiError, api, errorMessage, type Team, unwrap } from "@/api/client";
+import { agentsQuery, queryClient, teamsQuery } from "@/api/queries";
+import { useLive } from "@/live";
+import { capitalize, money } from "@/lib/format";
+import { Button, Chip, Dialog, Header, IconButton, Loading, Menu, MenuItem, MenuSeparator, Sheet, STATUS_LABELS, type AgentStatus, type Tone, ErrorPanel } from "@/ui";
+import { SidebarButton } from "@/shell/SidebarButton";
+import { NotFound } from "@/shell/statusPages";
+import { useShell } from "@/shell/state";
+import { Composer } from "@/conversation/Composer";
+import { Details } from "@/conversation/Details";
+import { ConversationSearch } from "@/conversation/ConversationSearch";
+import { ConversationView } from "@/conversation/ConversationView";
+import { screenHref } from "@/views";
+import { useNavigate } from "@tanstack/react-router";
+
+const STATUS_TONES: Record<AgentStatus, Tone> = { idle: "done", queued: "work", working: "work", waiting: "plain", waiting_for_you: "wait", left: "plain", failed: "fail" };
+const STATUS_MARKS: Record<AgentStatus, string> = { idle: "●", queued: "○", working: "●", waiting: "◌", waiting_for_you: "◆", left: "○", failed: "●" };
+
+export function AgentPage({ teamId, agentId, at }: { teamId: string; agentId: string; at?: string }) {
+  const teams = useQuery(teamsQuery);
+  const agents = useQuery(agentsQuery(teamId));
+  // While the server cannot be reached, the cached team and agents stay on screen. Only data that was never loaded is an error.
+  if ((teams.isError && !teams.data) || (agents.isError && !agents.data)) {
+    const error = teams.error ?? agents.error;
+    if (error instanceof ApiError && error.status === 404) return <NotFound />;
+    return <ErrorPanel title="This member could not be loaded" detail={errorMessage(error)} onRetry={() => void queryClient.invalidateQueries()} />;
+  }
+  if (!teams.data || !agents.data) return <Loading label="Loading the member" />;
+  const team = teams.data.find((one) => one.id === teamId);
+  const agent = agents.data.find((one) => one.id === agentId);
+  if (!team || !agent) return <NotFound />;
+  return <AgentView team={team} agent={agent} agents={agents.data} at={at} />;
+}
+
+function AgentView({ team, agent, agents, at }: { team: Team; agent: Agent; agents: Agent[]; at?: string }) {
+  const { detailsPanel, detailsSheet, setOpen, update } = useShell();
+  const [isSearching, setIsSearching] = useState(false);
+  const [foundKey, setFoundKey] = useState<string | undefined>();
+  const isCoordinator = agent.id === team.coordinator_id;
+  const [showTools, setShowTools] = useState(true);
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      // The browser's own search finds only the rendered rows of a virtualized list.
+      if ((event.ctrlKey || event.metaKey) && event.key === "f" && !event.shiftKey) {
+        event.preventDefault();
+        setIsSearching(true);
+      }
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, []);
+  const status = agent.status as AgentStatus;
+  return (
+    <div className="flex min-h-0 flex-1">
+      <div className="flex min-w-0 flex-1 flex-col">
+        <Header
+          lead={<SidebarButton />}
+          title={
+            <span className="flex items-center gap-3">
+              <span className="truncate">{capitalize(agent.name)}</span>
+              <Chip tone={STATUS_TONES[status]} className="shrink-0">
+                <span aria-hidden>{STATUS_MARKS[status]}</span>
+                <span className="max-sm:hidden">{STATUS_LABELS[status]}</span>
+                <span className="sm:hidden">{status === "waiting_for_you" ? "Needs you" : STATUS_LABELS[status]}</span>
+              </Chip>
+            </span>
+          }
+          subtitle={`${team.name} · ${isCoordinator ? "Runs the team" : agent.role}`}
+        >
+          <span className="mr-1 hidden items-center gap-3 text-sm text-ink-2 lg:flex">
+            <span title="The model that answers">{agent.model}</span>
+            {isCoordinator && team.usd > 0 && <span className="tabular" title="What the team has cost">{money(team.usd)}</span>}
+          </span>
+          <IconButton label="Search in this conversation" keys="/" onClick={() => setIsSearching(true)} id="find">
+            <Search className="size-4" />
+          </IconButton>
+          <IconButton label={showTools ? "Hide tool calls" : "Show tool calls"} keys="v" aria-pressed={showTools} onClick={() => setShowTools(!showTools)} id="tools" className="max-sm:hidden">
+            <Wrench className={showTools ? "size-4" : "size-4 opacity-50"} />
+          </IconButton>
+          <IconButton
+            label="Details"
+            keys="]"
+            aria-pressed={detailsPanel}
+            onClick={() => (matchMedia("(min-width: 1180px)").matches ? update({ detailsPanel: !detailsPanel }) : setOpen("detailsSheet", !detailsSheet))}
+          >
+            <Columns2 className="size-4" />
+          </IconButton>
+          <TeamMenu team={team} />
+        </Header>
+        {isSearching && (
+          <ConversationSearch
+            agentId={agent.id}
+            teamId={team.id}
+            onFound={setFoundKey}
+            onClose={() => {
+              setIsSearching(false);
+              setFoundKey(undefined);
+            }}
+          />
+        )}
+        <ConversationView team={team} agent={agent} agents={agents} at={foundKey ?? at} showTools={showTools} expandTools={!isCoordinator} isCoordinator={isCoordinator} />
+        <Composer team={team} agent={agent} isCoordinator={isCoordinator} agents={agents} />
+      </div>
+      {detailsPanel && (
+        <aside aria-label="Details" className="scroll hidden w-[308px] shrink-0 border-l border-line bg-canvas min-[1180px]:block">
+          <Details team={team} agent={agent} agents={agents} isCoordinator={isCoordinator} />
+        </aside>
+      )}
+      <Sheet open={detailsSheet} onOpenChange={(isOpen) => setOpen("detailsSheet", isOpen)} side="right" title="Details" className="scroll bg-canvas">
+        <Details team={team} agent={agent} agents={agents} isCoordinator={isCoordinator} />
+      </Sheet>
+    </div>
+  );
+}
+
+type TeamAction = "pause" | "resume" | "stop";
+
+/** Return a function that pauses, resumes or stops the team and reports the result in a toast. */
+export function useTeamAction(team: Team): (action: TeamAction) => void {
+  return (action) => {
+    const done = { pause: "is paused: everyone stops at their next step", resume: "was resumed", stop: "was stopped" }[action];
+    const request =
+      action === "pause"
+        ? unwrap(api.POST("/api/teams/{team}/pause", { params: { path: { team: team.id } } }))
+        : action === "resume"
+          ? unwrap(api.POST("/api/teams/{team}/resume", { params: { path: { team: team.id } } }))
+          : unwrap(api.POST("/api/teams/{team}/stop", { params: { path: { team: team.id } } }));
+    request.then(
+      () => toast.custom(() => <ToastMessage text={`${team.name} ${done}.`} />),
+      (error: unknown) => toast.custom(() => <ToastMessage text={errorMessage(error)} isError />),
+    );
+  };
+}
+
+/** The content of a toast. */
+export function ToastMessage({ text, isError = false }: { text: string; isError?: boolean }) {
+  return <div className={`w-[340px] max-w-[90vw] rounded-md border bg-surface px-4 py-3 text-sm shadow-high ${isError ? "border-fail/40 text-fail" : "border-line"}`}>{text}</div>;
+}
+
+function TeamMenu({ team }: { team: Team }) {
+  const runAction = useTeamAction(team);
+  const navigate = useNavigate();
+  const [confirming, setConfirming] = useState<"stop" | "archive" | null>(null);
+  const isLive = useLive((state) => state.connection === "live");
+  const archive = () =>
+    unwrap(api.DELETE("/api/teams/{team}", { params: { path: { team: team.id } } })).then(
+      () => void navigate({ to: "/" }),
+      (error: unknown) => void toast.custom(() => <ToastMessage text={errorMessage(error)} isError />),
+    );
+  const costHref = screenHref(team.id, "cost");
+  return (
+    <>
+      <Menu
+        trigger={
+          <Button variant="ghost" size="icon" aria-label="Team actions">
+            <MoreVertical className="size-4" />
+          </Button>
+        }
+      >
+        {team.status === "paused" ? (
+          <MenuItem disabled={!isLive} onSelect={() => runAction("resume")}>
+            <Play /> Resume the team
+          </MenuItem>
+        ) : (
+          <MenuItem disabled={!isLive || team.status !== "active"} onSelect={() => runAction("pause")}>
+            <Pause /> Pause the team
+          </MenuItem>
+        )}
+        <MenuItem disabled={!isLive} onSelect={() => setConfirming("stop")}>
+          <Square /> Stop all work
+        </MenuItem>
+        <MenuSeparator />
+        {costHref && <MenuItem onSelect={() => void navigate({ to: costHref as "/" })}>Cost of the team</MenuItem>}
+        <MenuItem disabled={!isLive} onSelect={() => setConfirming("archive")}>
+          Archive the team
+        </MenuItem>
+      </Menu>
+      <Dialog
+        open={confirming !== null}
+        onOpenChange={() => setConfirming(null)}
+        title={confirming === "stop" ? `Stop ${team.name}?` : `Archive ${team.name}?`}
+        description={confirming === "stop" ? "Unfinished tasks are cancelled and their processes end. Finished work is kept." : "Its work is stopped and it leaves the list. Nothing is deleted."}
+      >
+        <div className="flex justify-end gap-2">
+          <Button onClick={() => setConfirming(null)}>Keep the team</Button>
+          <Button
+            variant="danger"
+            onClick={() => {
+              if (confirming === "stop") runAction("stop");
+              else void archive();
+              setConfirming(null);
+            }}
+          >
+            {confirming === "stop" ? "Stop" : "Archive"}
+          </Button>
+        </div>
+      </Dialog>
+    </>
+  );
+}

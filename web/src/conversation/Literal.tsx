@@ -1,0 +1,86 @@
+/**
+ * Literal: text that a person decides by, exactly as the model wrote it.
+ *
+ * It is rendered as text nodes: no Markdown, no HTML, nothing shortened, and hidden characters are shown as code
+ * points. Otherwise a model could show the person one command and run another.
+ */
+import { memo } from "react";
+import type { Schemas } from "@/api/client";
+import { cx } from "@/lib/cx";
+import { splitHidden } from "@/lib/visible";
+
+/** Text with marked hidden characters. `keepEmoji` leaves emoji sequences whole. */
+export const Literal = memo(function Literal({ text, keepEmoji = false }: { text: string; keepEmoji?: boolean }) {
+  return splitHidden(text, { keepEmoji }).map((part, at) =>
+    part.code === null ? (
+      part.text
+    ) : (
+      <mark key={at} data-code={part.code} title="A hidden character" className="rounded-[3px] bg-fail-bg px-0.5 font-mono text-[0.9em] text-fail">
+        {part.code}
+      </mark>
+    ),
+  );
+});
+
+/** The text of a question. */
+export const QuestionText = ({ text, className }: { text: string; className?: string }) => (
+  // A fixed base direction: right-to-left words in the text cannot change the order of the words around them.
+  <p dir="ltr" data-words className={cx("literal", className)}>
+    <Literal text={text} keepEmoji />
+  </p>
+);
+
+type PendingCall = NonNullable<Schemas["MessageView"]["call"]>;
+
+/** A call that waits for approval: its tool and all arguments, complete. Long arguments scroll. */
+export function ApprovalCall({ call, className }: { call: PendingCall; className?: string }) {
+  return (
+    <dl data-call={call.name} className={cx("mt-2 overflow-hidden rounded-md border border-line-2 bg-surface", className)}>
+      <div className="flex items-baseline gap-2 border-b border-line px-3 py-1.5 text-sm">
+        <dt className="text-ink-2">Tool</dt>
+        <dd data-tool dir="ltr" className="min-w-0 literal font-mono font-semibold">
+          <Literal text={call.name} />
+        </dd>
+      </div>
+      {Object.entries(call.arguments).map(([name, value]) => (
+        <Argument key={name} name={name} value={value} />
+      ))}
+    </dl>
+  );
+}
+
+function Argument({ name, value }: { name: string; value: unknown }) {
+  const text = typeof value === "string" ? value : JSON.stringify(value);
+  const lineCount = text.split("\n").length;
+  return (
+    <div className="border-b border-line px-3 py-1.5 last:border-b-0">
+      <dt className="flex flex-wrap items-baseline justify-between gap-x-3 text-xs text-ink-2">
+        <span dir="ltr" className="literal">
+          <Literal text={name} />
+        </span>
+        {(lineCount > 1 || text.length > LONG_CHARACTERS) && (
+          <span className="tabular text-2xs">
+            {lineCount > 1 && `${lineCount.toLocaleString("en")} lines, `}
+            {[...text].length.toLocaleString("en")} characters
+          </span>
+        )}
+      </dt>
+      <dd>
+        <pre
+          dir="ltr"
+          tabIndex={0}
+          role="group"
+          aria-label={name}
+          data-argument={name}
+          // bidi-override shows the characters in the order in which they are stored, also those of right-to-left scripts.
+          className="scroll max-h-[40vh] font-mono text-xs literal leading-5 [tab-size:4] [unicode-bidi:bidi-override]"
+        >
+          <Literal text={text} />
+        </pre>
+      </dd>
+    </div>
+  );
+}
+
+/** An argument longer than this does not fit the card, so its size is shown. */
+const LONG_CHARACTERS = 400;

@@ -1,0 +1,147 @@
+/**
+ * MarkdownBody: agents' Markdown as React elements.
+ *
+ * The text is untrusted: HTML in it is dropped, images are not loaded (a request would tell another server that the
+ * message was read), and a link opens only after the person has seen its address.
+ */
+import { Check, Copy, ExternalLink, ImageOff } from "lucide-react";
+import { isValidElement, memo, type ReactElement, type ReactNode, useState } from "react";
+import ReactMarkdown, { type Components } from "react-markdown";
+import remarkGfm from "remark-gfm";
+import { copyText } from "@/lib/clipboard";
+import { Button, Dialog } from "@/ui";
+import { highlightCode } from "@/conversation/highlight";
+
+export default memo(function MarkdownBody({ text, breaks }: { text: string; breaks: boolean }) {
+  return (
+    <div className={breaks ? "prose prose-breaks" : "prose"}>
+      {splitBlocks(text).map((block, at) => (
+        <Block key={at} text={block} />
+      ))}
+    </div>
+  );
+});
+
+const MAX_CACHED_BLOCKS = 800;
+const blockCache = new Map<string, ReactElement>();
+
+/** One block of Markdown, cached by its text. While a reply streams in, only its last block is parsed again; a row that scrolls back into view is not parsed at all. */
+const Block = memo(function Block({ text }: { text: string }) {
+  const cached = blockCache.get(text);
+  if (cached) return cached;
+  // ReactMarkdown uses no hooks, so it may be called as a function, and its elements can be cached.
+  const rendered = ReactMarkdown({ children: text, remarkPlugins: PLUGINS, skipHtml: true, components, urlTransform: safeUrl });
+  if (blockCache.size >= MAX_CACHED_BLOCKS) blockCache.delete(blockCache.keys().next().value!);
+  blockCache.set(text, rendered);
+  return rendered;
+});
+const PLUGINS = [remarkGfm];
+
+/** Split Markdown at empty lines into blocks that mean the same alone. Code fences and lists stay whole, and a text with link definitions is one block. */
+export function splitBlocks(text: string): string[] {
+  if (/^\[[^\]]+\]:/m.test(text)) return [text];
+  const blocks: string[] = [];
+  let fence: string | null = null;
+  let current: string[] = [];
+  const lines = text.split("\n");
+  lines.forEach((line, at) => {
+    const fenceMark = /^\s{0,3}(`{3,}|~{3,})/.exec(line)?.[1];
+    if (fenceMark && fence === null) fence = fenceMark;
+    else if (fenceMark && fence !== null && fenceMark.startsWith(fence)) fence = null;
+    const next = lines[at + 1] ?? "";
+    const isBoundary = line.trim() === "" && fence === null && !/^(\s{2,}|\s*([-*+]|\d+[.)])\s)/.test(next);
+    if (isBoundary && current.length > 0) {
+      blocks.push(current.join("\n"));
+      current = [];
+    } else current.push(line);
+  });
+  if (current.length > 0) blocks.push(current.join("\n"));
+  return blocks;
+}
+
+/** Return the URL if its scheme is http, https or mailto, otherwise an empty string: `javascript:` and `data:` URLs could run code. */
+function safeUrl(url: string): string {
+  try {
+    const { protocol } = new URL(url, "https://relative.invalid");
+    return protocol === "http:" || protocol === "https:" || protocol === "mailto:" ? url : "";
+  } catch {
+    return "";
+  }
+}
+
+const components: Components = {
+  a: ({ href, children }) => <ConfirmedLink href={href ?? ""}>{children}</ConfirmedLink>,
+  img: ({ src, alt }) => (
+    <ConfirmedLink href={typeof src === "string" ? src : ""}>
+      <ImageOff className="mr-1 inline size-3.5 align-[-2px]" aria-hidden />
+      Picture{alt ? `: ${alt}` : ""}
+    </ConfirmedLink>
+  ),
+  pre: ({ children }) => <CodeBlock>{children}</CodeBlock>,
+  table: ({ children }) => (
+    <div className="table-frame scroll" tabIndex={0} role="group" aria-label="Table">
+      <table>{children}</table>
+    </div>
+  ),
+  input: ({ checked, type }) => (type === "checkbox" ? <input type="checkbox" checked={checked ?? false} disabled readOnly aria-label={checked ? "Done" : "Open"} /> : null),
+};
+
+/** A link that opens only after a dialog has shown its address. The text of a link may name another address. */
+function ConfirmedLink({ href, children }: { href: string; children: ReactNode }) {
+  const [isConfirming, setIsConfirming] = useState(false);
+  let target: URL | null = null;
+  try {
+    target = new URL(href, location.origin);
+  } catch {
+    target = null;
+  }
+  if (!href || !target || href.startsWith("#")) return <span>{children}</span>;
+  return (
+    <>
+      <button type="button" className="link" onClick={() => setIsConfirming(true)} title={target.href}>
+        {children}
+      </button>
+      {isConfirming && (
+        <Dialog open onOpenChange={setIsConfirming} title={`Open ${target.host || target.protocol}?`} description="An agent wrote this address. Check it before you open it.">
+          <p className="scroll max-h-40 rounded-sm bg-sunken p-3 font-mono text-xs break-all">{target.href}</p>
+          <div className="mt-4 flex justify-end gap-2">
+            <Button onClick={() => void copyText(target.href)}>
+              <Copy className="size-4" /> Copy
+            </Button>
+            <a
+              href={target.href}
+              target="_blank"
+              rel="noopener noreferrer"
+              onClick={() => setIsConfirming(false)}
+              className="inline-flex h-8 items-center gap-1.5 rounded-sm bg-ink px-3 text-sm font-medium text-paper"
+            >
+              <ExternalLink className="size-4" /> Open
+            </a>
+          </div>
+        </Dialog>
+      )}
+    </>
+  );
+}
+
+function CodeBlock({ children }: { children: ReactNode }) {
+  const [copied, setCopied] = useState(false);
+  const inner = isValidElement<{ className?: string; children?: ReactNode }>(children) ? children.props : {};
+  const code = String(inner.children ?? "").replace(/\n$/, "");
+  const language = /language-([\w+#-]+)/.exec(inner.className ?? "")?.[1] ?? "";
+  return (
+    <div className="fence group/code">
+      <button
+        type="button"
+        aria-label={copied ? "Copied" : "Copy code"}
+        onClick={() => void copyText(code).then(() => setCopied(true))}
+        className="absolute top-1.5 right-1.5 flex size-7 items-center justify-center rounded-sm bg-surface text-ink-3 opacity-0 group-hover/code:opacity-100 hover:text-ink focus-visible:opacity-100 pointer-coarse:opacity-100"
+      >
+        {copied ? <Check className="size-3.5" /> : <Copy className="size-3.5" />}
+      </button>
+      <pre className="scroll" tabIndex={0}>
+        <code>{highlightCode(code, language)}</code>
+      </pre>
+    </div>
+  );
+}

@@ -1,0 +1,147 @@
+/** QuestionCard: a question or approval that waits for the person. Conversation and inbox show the same card; toasts show its body and form. */
+import { Check, MessageCircleQuestion, ShieldQuestion, X } from "lucide-react";
+import { type KeyboardEvent, useId, useState } from "react";
+import type { Message } from "@/api/client";
+import type { GivenAnswer } from "@/live/log";
+import { cx } from "@/lib/cx";
+import { fullTime, clockTime } from "@/lib/format";
+import { Button, Input, Kbd } from "@/ui";
+import { useAnswer } from "@/conversation/useAnswer";
+import { ApprovalCall, Literal, QuestionText } from "@/conversation/Literal";
+
+interface Props {
+  id: string;
+  text: string;
+  at: string;
+  kind: "question" | "approval";
+  asker: string;
+  /** The message with its options, call and answer; null until it is loaded. */
+  message: Message | null;
+  answered: GivenAnswer | null;
+  onDone?: () => void;
+}
+
+export function QuestionCard({ id, text, at, kind, asker, message, answered, onDone }: Props) {
+  const isAnswered = answered !== null || (message?.answered_at ?? null) !== null;
+  const Icon = kind === "approval" ? ShieldQuestion : MessageCircleQuestion;
+  if (isAnswered) return <AnsweredCard {...{ text, asker, kind, message, answered }} />;
+  return (
+    // role="group", not a landmark: an agent may ask twice, and landmarks need different names.
+    <div
+      role="group"
+      data-question={id}
+      aria-label={`${asker} asks`}
+      className="max-w-[640px] rounded-lg border border-wait-line bg-wait-bg p-4"
+    >
+      <div className="mb-1.5 flex items-center gap-2 text-sm font-semibold text-wait">
+        <Icon className="size-4 shrink-0" aria-hidden />
+        <span className="flex-1">{kind === "approval" ? `${asker} wants your approval` : `${asker} is waiting for your answer`}</span>
+        <time className="text-xs font-normal text-ink-2" dateTime={at} title={fullTime(at)}>
+          {clockTime(at)}
+        </time>
+      </div>
+      <QuestionBody {...{ text, kind, message }} />
+      {/* No buttons before the complete call is shown: the person must not approve what they cannot see. */}
+      {kind === "approval" && message === null ? (
+        <p className="mt-3 text-sm text-ink-2">Loading the call…</p>
+      ) : (
+        <AnswerForm id={id} kind={kind} options={message?.options ?? []} onDone={onDone} />
+      )}
+    </div>
+  );
+}
+
+/** The question's text, unformatted; for an approval also the complete call. */
+export function QuestionBody({ text, kind, message }: Pick<Props, "text" | "kind" | "message">) {
+  return (
+    <>
+      <QuestionText text={text} />
+      {kind === "approval" && message?.call && <ApprovalCall call={message.call} />}
+    </>
+  );
+}
+
+export function AnswerForm({ id, kind, options, onDone }: { id: string; kind: "question" | "approval"; options: string[]; onDone?: () => void }) {
+  const [typed, setTyped] = useState("");
+  const { isSending, problem, answer } = useAnswer(id);
+  const labelId = useId();
+  const reportDone = (isAccepted: boolean) => isAccepted && onDone?.();
+  const sendAnswer = (text: string) => void answer({ text }).then(reportDone);
+  const decide = (decision: "approve" | "deny") => void answer({ decision, note: typed.trim() }).then(reportDone);
+  const onKey = (event: KeyboardEvent) => {
+    if (event.key === "Enter" && typed.trim() && kind === "question") {
+      event.preventDefault();
+      sendAnswer(typed.trim());
+    }
+  };
+  return (
+    <div className="mt-3">
+      {kind === "question" && options.length > 0 && (
+        <div className="mb-2 flex flex-wrap gap-2">
+          {options.map((option, index) => (
+            <Button key={index} disabled={isSending} data-option={index + 1} onClick={() => sendAnswer(option)} className="h-auto min-h-8 max-w-full py-1 text-left whitespace-pre-wrap">
+              <span dir="ltr" className="literal" data-choice={index + 1}>
+                <Literal text={option} keepEmoji />
+              </span>{" "}
+              {index < 9 && <span className="text-2xs font-normal text-ink-3">{index + 1}</span>}
+            </Button>
+          ))}
+        </div>
+      )}
+      <div className="flex gap-2 max-sm:flex-wrap">
+        <label id={labelId} className="sr-only">
+          {kind === "approval" ? "A note" : "Your answer"}
+        </label>
+        <Input
+          aria-labelledby={labelId}
+          value={typed}
+          onChange={(event) => setTyped(event.target.value)}
+          onKeyDown={onKey}
+          data-answer={id}
+          placeholder={kind === "approval" ? "A note, if you like…" : options.length > 0 ? "Or write an answer…" : "Write an answer…"}
+          className={cx("min-w-0 flex-1", kind === "approval" && "max-sm:basis-full")}
+        />
+        {kind === "question" ? (
+          <Button variant="primary" className="h-9" disabled={isSending || !typed.trim()} onClick={() => sendAnswer(typed.trim())}>
+            {isSending ? "Sending…" : "Answer"}
+          </Button>
+        ) : (
+          <>
+            <Button className="h-9" disabled={isSending} data-option="2" onClick={() => decide("deny")}>
+              <X className="size-4" /> Deny <Kbd>2</Kbd>
+            </Button>
+            <Button variant="primary" className="h-9" disabled={isSending} data-option="1" onClick={() => decide("approve")}>
+              <Check className="size-4" /> Approve <Kbd className="border-paper/40 text-paper">1</Kbd>
+            </Button>
+          </>
+        )}
+      </div>
+      {problem && (
+        <p role="alert" className="mt-2 text-xs text-fail">
+          {problem}
+        </p>
+      )}
+    </div>
+  );
+}
+
+function AnsweredCard({ text, asker, kind, message, answered }: Pick<Props, "text" | "asker" | "kind" | "message" | "answered">) {
+  const decision = answered?.decision ?? message?.decision ?? null;
+  const answerText = answered?.text ?? "";
+  const verb = decision === "approve" ? "You approved" : decision === "deny" ? "You denied" : "You answered";
+  return (
+    <div role="group" aria-label={`${asker} asked`} className="max-w-[640px] rounded-lg border border-line p-4">
+      <p className="mb-1 text-sm font-medium text-ink-2">
+        {asker} {kind === "approval" ? "wanted your approval" : "asked"}
+      </p>
+      <QuestionBody {...{ text, kind, message }} />
+      <p className="mt-2 flex items-start gap-2 border-t border-line pt-2 text-sm">
+        <Check className="mt-0.5 size-4 shrink-0 text-done" aria-hidden />
+        <span>
+          <span className="text-ink-2">{verb}</span>
+          {answerText && `: ${answerText}`}
+        </span>
+      </p>
+    </div>
+  );
+}

@@ -1,0 +1,126 @@
+/**
+ * Items: the list that a conversation shows, in order of time.
+ *
+ * It joins three sources: stored messages (with all details), rows of the live event log (with tool calls and system
+ * lines), and messages that are not sent yet. A message that is in several sources is shown once.
+ */
+import type { Message } from "@/api/client";
+import { dayKey, dayLabel } from "@/lib/format";
+import { HUMAN } from "@/lib/participants";
+import type { MessageRow, Row } from "@/live/log";
+import type { UnsentMessage } from "@/live/store";
+
+export type Item =
+  | { kind: "day"; key: string; label: string }
+  | { kind: "earlier"; key: string }
+  | { kind: "new"; key: string }
+  | { kind: "row"; key: string; row: Row; message: Message | null; isContinued: boolean }
+  | { kind: "unsent"; key: string; unsent: UnsentMessage };
+
+export interface ItemSources {
+  /** Oldest first. */
+  messages: Message[];
+  /** Messages of other conversations that are shown here, by id: questions of workers in the coordinator's conversation. */
+  otherMessages: ReadonlyMap<string, Message>;
+  rows: Row[];
+  unsent: UnsentMessage[];
+  /** Whether older messages or events can be loaded. */
+  hasEarlier: boolean;
+  /** The first message that was unread when the person opened the conversation. */
+  firstUnread: string | null;
+  showTools: boolean;
+}
+
+/** Whether another row shows the message: an answer is shown in the card of its question. */
+const isShownElsewhere = (message: Message): boolean => message.kind === "answer" && message.in_reply_to !== null;
+
+/** Messages of one sender within this time are grouped under one name. */
+const GROUP_WITHIN_MS = 5 * 60_000;
+
+export function buildItems(sources: ItemSources): Item[] {
+  const messageById = new Map(sources.messages.map((message) => [message.id, message]));
+  const deliveredClientIds = new Set(sources.messages.map((message) => message.client_id).filter((id) => id !== null));
+  // The event of a sent message may arrive before the response of its POST. Until then the unsent item and the row have
+  // different ids, so they are matched by their text.
+  const unsentTexts = new Set(sources.unsent.map((one) => one.text.trim()));
+  const idsInLog = new Set<string>();
+  const rows = sources.rows.filter((row) => {
+    if (row.kind !== "message") return sources.showTools || row.kind !== "tools";
+    idsInLog.add(row.id);
+    const isDuplicate = row.sender === HUMAN && !messageById.has(row.id) && unsentTexts.has(row.text.trim());
+    return !isDuplicate && row.messageKind !== "answer";
+  });
+  const olderRows = sources.messages.filter((message) => !idsInLog.has(message.id) && !isShownElsewhere(message)).map(toRow);
+  const items: Item[] = sources.hasEarlier ? [{ kind: "earlier", key: "earlier" }] : [];
+  let midnight = 0;
+  let previous: Row | null = null;
+  for (const row of mergeByTime(olderRows, rows)) {
+    if (Date.parse(row.at) >= midnight) {
+      items.push({ kind: "day", key: `day ${dayKey(row.at)}`, label: dayLabel(row.at) });
+      midnight = new Date(row.at).setHours(24, 0, 0, 0);
+      previous = null;
+    }
+    if (row.kind === "message" && row.id === sources.firstUnread) {
+      items.push({ kind: "new", key: "new" });
+      previous = null;
+    }
+    const message = row.kind === "message" ? (messageById.get(row.id) ?? sources.otherMessages.get(row.id) ?? null) : null;
+    items.push(cachedItem(row, message, continuesGroup(previous, row)));
+    previous = row;
+  }
+  for (const unsent of sources.unsent) {
+    if (!deliveredClientIds.has(unsent.clientId)) items.push({ kind: "unsent", key: unsent.clientId, unsent });
+  }
+  return items;
+}
+
+type RowItem = Extract<Item, { kind: "row" }>;
+const itemCache = new WeakMap<Row, RowItem>();
+
+/** Return the cached item if nothing changed: the memoized row is then not rendered again. */
+function cachedItem(row: Row, message: Message | null, isContinued: boolean): RowItem {
+  const known = itemCache.get(row);
+  if (known && known.message === message && known.isContinued === isContinued) return known;
+  const item: RowItem = { kind: "row", key: row.key, row, message, isContinued };
+  itemCache.set(row, item);
+  return item;
+}
+
+function continuesGroup(previous: Row | null, row: Row): boolean {
+  if (previous?.kind !== "message" || row.kind !== "message") return false;
+  const isSameExchange = previous.sender === row.sender && previous.recipient === row.recipient && isPlainMessage(previous) && isPlainMessage(row);
+  return isSameExchange && Date.parse(row.at) - Date.parse(previous.at) < GROUP_WITHIN_MS;
+}
+
+const isPlainMessage = (row: MessageRow): boolean => row.messageKind === "message" || row.messageKind === "nudge";
+
+const rowCache = new WeakMap<Message, MessageRow>();
+
+function toRow(message: Message): MessageRow {
+  const known = rowCache.get(message);
+  if (known) return known;
+  const row: MessageRow = {
+    kind: "message",
+    key: message.id,
+    seq: 0,
+    at: message.created_at,
+    id: message.id,
+    sender: message.sender,
+    recipient: message.recipient,
+    messageKind: message.kind,
+    text: message.text,
+    nodeId: message.node_id,
+  };
+  rowCache.set(message, row);
+  return row;
+}
+
+/** Merge two lists that are sorted by time. */
+function* mergeByTime(left: Row[], right: Row[]): Generator<Row> {
+  let i = 0;
+  for (const row of right) {
+    while (i < left.length && Date.parse(left[i]!.at) <= Date.parse(row.at)) yield left[i++]!;
+    yield row;
+  }
+  while (i < left.length) yield left[i++]!;
+}

@@ -1,0 +1,353 @@
+/** Rows: the components for each kind of item in a conversation. */
+import { Link } from "@tanstack/react-router";
+import {
+  AlarmClock, Ban, Check, CheckCircle2, ChevronRight, CircleAlert, CirclePlay, Copy, FileText, Flag, Hourglass, Pencil, RotateCcw, StickyNote, Unplug, UserRound, Users, Wrench,
+} from "lucide-react";
+import { createContext, memo, useContext, useState } from "react";
+import type { Message } from "@/api/client";
+import { type Draft, resendMessage, discardUnsent, useLive } from "@/live";
+import type { GivenAnswer, ToolCall, NodeSummary, MessageRow, TextRow, SystemRow, ToolsRow } from "@/live/log";
+import { copyText } from "@/lib/clipboard";
+import { cx } from "@/lib/cx";
+import { duration, fullTime, plural, clockTime } from "@/lib/format";
+import { HUMAN, SYSTEM } from "@/lib/participants";
+import { Avatar, Button } from "@/ui";
+import { useComposer } from "@/conversation/composerState";
+import type { Item } from "@/conversation/items";
+import { Literal } from "@/conversation/Literal";
+import { Markdown } from "@/conversation/Markdown";
+import { QuestionCard } from "@/conversation/QuestionCard";
+import { screenHref } from "@/views";
+
+interface Member {
+  name: string;
+  order: number;
+  isCoordinator: boolean;
+}
+/** What all rows need to know about the team. */
+interface TeamInfo {
+  members: Map<string, Member>;
+  team: string;
+  nodes: Record<string, NodeSummary>;
+  answers: Record<string, GivenAnswer>;
+  expandTools: boolean;
+}
+export const TeamContext = createContext<TeamInfo>({ members: new Map(), team: "", nodes: {}, answers: {}, expandTools: false });
+
+const senderName = (info: TeamInfo, id: string): string => (id === HUMAN ? "You" : id === SYSTEM ? "agiraph" : (info.members.get(id)?.name ?? "A former member"));
+
+interface Props {
+  item: Item;
+  isHighlighted: boolean;
+  onEarlier: () => void;
+  isLoading: boolean;
+  agentId: string;
+}
+
+export const ItemView = memo(function ItemView({ item, isHighlighted, onEarlier, isLoading, agentId }: Props) {
+  switch (item.kind) {
+    case "day":
+      return (
+        <div className="flex items-center gap-4 px-4 py-3 text-xs font-medium text-ink-2">
+          <span className="h-px flex-1 bg-line" />
+          {item.label}
+          <span className="h-px flex-1 bg-line" />
+        </div>
+      );
+    case "new":
+      return (
+        <div className="flex items-center gap-3 px-4 py-1 text-xs font-semibold text-wait">
+          New <span className="h-px flex-1 bg-wait-line" />
+        </div>
+      );
+    case "earlier":
+      return (
+        <div className="flex justify-center py-2">
+          <Button size="sm" onClick={onEarlier} disabled={isLoading}>
+            {isLoading ? "Loading earlier messages…" : "Show earlier messages"}
+          </Button>
+        </div>
+      );
+    case "unsent":
+      return <UnsentItem item={item} />;
+    case "row":
+      switch (item.row.kind) {
+        case "message":
+          return <MessageItem row={item.row} message={item.message} isContinued={item.isContinued} isHighlighted={isHighlighted} agentId={agentId} />;
+        case "tools":
+          return <ToolCalls row={item.row} />;
+        case "text":
+          return <AgentText row={item.row} />;
+        case "system":
+          return <SystemItem row={item.row} isHighlighted={isHighlighted} />;
+      }
+  }
+});
+
+function SenderAvatar({ id }: { id: string }) {
+  const info = useContext(TeamContext);
+  const member = info.members.get(id);
+  if (id === HUMAN) return <span aria-hidden className="flex size-8 shrink-0 items-center justify-center rounded-md border border-line-2 text-ink-2"><UserRound className="size-4" /></span>;
+  return <Avatar name={senderName(info, id)} order={member?.order ?? 9} isCoordinator={member?.isCoordinator ?? id === SYSTEM} />;
+}
+
+const KIND_LABELS: Partial<Record<MessageRow["messageKind"], string>> = { result: "Result", report: "Report", briefing: "Briefing", failure: "Failure", suggestion: "Suggestion", nudge: "Nudge", notice: "Notice" };
+
+function MessageItem({ row, message, isContinued, isHighlighted, agentId }: { row: MessageRow; message: Message | null; isContinued: boolean; isHighlighted: boolean; agentId: string }) {
+  const info = useContext(TeamContext);
+  // The action buttons are rendered when the pointer or the focus reaches the message. Most messages never need them.
+  const [isHovered, setIsHovered] = useState(false);
+  if (row.messageKind === "question" || row.messageKind === "approval") {
+    return (
+      <div className={cx("py-2 pr-4 pl-[60px] max-md:px-3", isHighlighted && "bg-wait-bg")}>
+        <QuestionCard id={row.id} text={row.text} at={row.at} kind={row.messageKind} asker={senderName(info, row.sender)} message={message} answered={info.answers[row.id] ?? null} />
+      </div>
+    );
+  }
+  const isPeer = row.sender !== HUMAN && row.recipient !== HUMAN;
+  const kind = KIND_LABELS[row.messageKind];
+  const title = message?.title ?? (isPeer && kind && row.nodeId ? (info.nodes[row.nodeId]?.title ?? "") : "");
+  return (
+    <article onPointerMove={() => setIsHovered(true)} onPointerDown={() => setIsHovered(true)} onFocus={() => setIsHovered(true)} className={cx("group/message relative flex gap-3 px-4 pr-10 max-md:px-3", isContinued ? "py-0.5" : "pt-2 pb-1", isHighlighted && "bg-wait-bg")}>
+      <div className="w-8 shrink-0">{!isContinued && <SenderAvatar id={row.sender} />}</div>
+      <div className="min-w-0 flex-1">
+        {!isContinued && (
+          <div className="flex items-baseline gap-2 leading-5">
+            <span className="font-semibold">{senderName(info, row.sender)}</span>
+            {isPeer && <span className="text-xs text-ink-3">to {senderName(info, row.recipient)}</span>}
+            {row.sender === HUMAN && row.recipient !== agentId && <span className="text-xs text-ink-3">to {senderName(info, row.recipient)}</span>}
+            {kind && <span className={cx("text-xs", row.messageKind === "failure" ? "font-medium text-fail" : "text-ink-3")}>{kind}</span>}
+            <time className="text-xs text-ink-3" dateTime={row.at} title={fullTime(row.at)}>
+              {clockTime(row.at)}
+            </time>
+          </div>
+        )}
+        {title && kind && <p className="font-medium">{title}</p>}
+        <div className={cx(isPeer && "text-ink-2")}>
+          <Markdown text={isPeer ? resultText(row.text) : row.text} breaks={row.messageKind !== "report" && row.messageKind !== "briefing"} />
+        </div>
+        {message && message.attachments.length > 0 && <Attachments message={message} />}
+      </div>
+      {isHovered && <Actions row={row} agentId={agentId} />}
+    </article>
+  );
+}
+
+/** Return the result inside the frame that the server writes for the agent that reads it, or the whole text. */
+const resultText = (text: string): string => /--- RESULT ---\n([\s\S]*?)\n?--- END OF RESULT ---/.exec(text)?.[1] ?? text;
+
+function Actions({ row, agentId }: { row: MessageRow; agentId: string }) {
+  const [copied, setCopied] = useState(false);
+  const editText = useComposer((state) => state.editText);
+  const isOwn = row.sender === HUMAN;
+  const buttonStyle = "flex size-7 items-center justify-center rounded-sm text-ink-3 hover:bg-hover hover:text-ink";
+  return (
+    <div className="absolute -top-1 right-3 hidden rounded-sm border border-line bg-surface shadow-low group-focus-within/message:flex group-hover/message:flex">
+      <button type="button" className={buttonStyle} aria-label={copied ? "Copied" : "Copy message"} title="Copy" onClick={() => void copyText(row.text).then(() => setCopied(true))}>
+        {copied ? <Check className="size-3.5" /> : <Copy className="size-3.5" />}
+      </button>
+      {isOwn && (
+        <button type="button" className={buttonStyle} aria-label="Edit and send again" title="Edit and send again" onClick={() => editText(agentId, row.text)}>
+          <Pencil className="size-3.5" />
+        </button>
+      )}
+    </div>
+  );
+}
+
+function Attachments({ message }: { message: Message }) {
+  return (
+    <ul className="mt-1 flex flex-wrap gap-2">
+      {message.attachments.map((one, index) => (
+        <li key={index} className="flex items-center gap-2 rounded-sm border border-line bg-surface px-2 py-1 text-xs">
+          <FileText className="size-3.5 text-ink-3" aria-hidden />
+          {/* octet-stream and `download`: the browser saves the file and never renders it. */}
+          <a download={one.name} href={`data:application/octet-stream;base64,${one.data}`} className="hover:underline">
+            {one.name}
+          </a>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function UnsentItem({ item }: { item: Extract<Item, { kind: "unsent" }> }) {
+  const { unsent } = item;
+  const editText = useComposer((state) => state.editText);
+  const isPending = unsent.state !== "refused";
+  return (
+    <article className="flex gap-3 px-4 pt-2 pb-1 max-md:px-3">
+      <SenderAvatar id={HUMAN} />
+      <div className={cx("min-w-0 flex-1", isPending && "opacity-60")}>
+        <div className="flex items-baseline gap-2 leading-5">
+          <span className="font-semibold">You</span>
+          <span className="text-xs text-ink-3">{unsent.state === "sending" ? "Sending…" : unsent.state === "queued" ? "Queued: sent when the connection is back" : ""}</span>
+        </div>
+        <Markdown text={unsent.text} breaks />
+        {unsent.state === "refused" && (
+          <div role="alert" className="mt-1 flex flex-wrap items-center gap-2 text-xs text-fail">
+            <CircleAlert className="size-3.5" aria-hidden /> Not delivered. {unsent.reason}
+            <Button size="sm" onClick={() => resendMessage(unsent)}>
+              <RotateCcw className="size-3.5" /> Try again
+            </Button>
+            <Button
+              size="sm"
+              variant="ghost"
+              onClick={() => {
+                discardUnsent(unsent);
+                editText(unsent.agentId, unsent.text);
+              }}
+            >
+              Edit
+            </Button>
+          </div>
+        )}
+      </div>
+    </article>
+  );
+}
+
+/** The text that a model is writing. Only this component is rendered again for each delta. */
+export function DraftItem({ threadId }: { threadId: string }) {
+  const draft: Draft | undefined = useLive((state) => state.drafts[threadId]);
+  const info = useContext(TeamContext);
+  if (!draft) return null;
+  const isReply = draft.lane === "reply";
+  return (
+    <article className="flex gap-3 px-4 pt-2 pb-1 max-md:px-3" aria-busy>
+      <SenderAvatar id={draft.agentId} />
+      <div className="min-w-0 flex-1">
+        <div className="flex items-baseline gap-2 leading-5">
+          <span className="font-semibold">{senderName(info, draft.agentId)}</span>
+          <span className="flex items-center gap-1.5 text-xs text-work">
+            <span className="pulse size-1.5 rounded-full bg-work-dot" aria-hidden /> {isReply ? "writing" : "thinking aloud"}
+          </span>
+        </div>
+        <div className={cx(!isReply && "text-ink-2")}>
+          <Markdown text={draft.text} breaks />
+        </div>
+      </div>
+    </article>
+  );
+}
+
+function AgentText({ row }: { row: TextRow }) {
+  return (
+    <div className="py-1 pr-10 pl-[60px] text-ink-2 max-md:px-3">
+      <Markdown text={row.text} breaks />
+    </div>
+  );
+}
+
+const ICONS = { assigned: CirclePlay, started: CirclePlay, done: CheckCircle2, failed: CircleAlert, cancelled: Ban, waiting: Hourglass, stage: Flag, person: UserRound, clock: AlarmClock, note: StickyNote, team: Users, model: Unplug };
+const TONE_STYLES = { plain: "text-ink-3", work: "text-work", done: "text-done", wait: "text-wait", fail: "text-fail" };
+
+function SystemItem({ row, isHighlighted }: { row: SystemRow; isHighlighted: boolean }) {
+  const info = useContext(TeamContext);
+  const Icon = ICONS[row.icon];
+  const title = row.nodeId ? info.nodes[row.nodeId]?.title || "its work" : "";
+  const [before, after] = row.text.split("{node}");
+  const boardHref = row.nodeId ? screenHref(info.team, "board", "", `?node=${row.nodeId}`) : null;
+  return (
+    <div className={cx("flex items-start gap-3 py-1 pr-4 pl-4 text-sm text-ink-2 max-md:px-3", isHighlighted && "bg-wait-bg")}>
+      <span className="flex h-5 w-8 shrink-0 items-center justify-center">
+        <Icon className={cx("size-4", TONE_STYLES[row.tone])} aria-hidden />
+      </span>
+      <p className="min-w-0 flex-1">
+        {before}
+        {row.nodeId &&
+          (boardHref ? (
+            <Link to={boardHref as "/"} className="font-medium text-ink hover:underline">
+              {title}
+            </Link>
+          ) : (
+            <span className="font-medium text-ink">{title}</span>
+          ))}
+        {after}
+        {row.detail && <span className="text-ink-3">: {row.detail.length > 240 ? `${row.detail.slice(0, 240)}…` : row.detail}</span>}{" "}
+        <time className="text-xs text-ink-3" dateTime={row.at} title={fullTime(row.at)}>
+          {clockTime(row.at)}
+        </time>
+      </p>
+    </div>
+  );
+}
+
+function toolNames(calls: ToolCall[]): string {
+  const counts = new Map<string, number>();
+  for (const call of calls) counts.set(call.name, (counts.get(call.name) ?? 0) + 1);
+  return [...counts].map(([name, n]) => (n > 1 ? `${name} ×${n}` : name)).join(", ");
+}
+
+function totalDurationMs(calls: ToolCall[]): number | null {
+  const durations = calls.map((call) => (call.endedAt === null ? null : Date.parse(call.endedAt) - Date.parse(call.startedAt)));
+  return durations.includes(null) ? null : durations.reduce<number>((sum, one) => sum + (one ?? 0), 0);
+}
+
+/** Return the label of a call without a result. */
+const openCallLabel = (info: TeamInfo, nodeId: string): string => (info.nodes[nodeId]?.isWaiting ? "waiting" : "running");
+
+function ToolCalls({ row }: { row: ToolsRow }) {
+  const info = useContext(TeamContext);
+  const [isOpen, setIsOpen] = useState<boolean | null>(null);
+  const open = isOpen ?? info.expandTools;
+  const failed = row.calls.filter((call) => call.failed).length;
+  const time = totalDurationMs(row.calls);
+  return (
+    <div className="py-0.5 pr-4 pl-[60px] max-md:px-3">
+      <button type="button" aria-expanded={open} onClick={() => setIsOpen(!open)} className="flex min-h-7 max-w-full items-center gap-2 rounded-sm text-sm text-ink-2 hover:text-ink pointer-coarse:min-h-10">
+        <Wrench className="size-3.5 shrink-0 text-ink-3" aria-hidden />
+        <span className="shrink-0 font-medium">{plural(row.calls.length, "tool call")}</span>
+        <span className="truncate text-xs text-ink-3">{toolNames(row.calls)}</span>
+        {failed > 0 && <span className="shrink-0 text-xs font-medium text-fail">{failed} failed</span>}
+        <span className="tabular shrink-0 text-xs text-ink-3">{time === null ? openCallLabel(info, row.nodeId) : duration(time)}</span>
+        <ChevronRight className={cx("size-3.5 shrink-0 transition-transform", open && "rotate-90")} aria-hidden />
+      </button>
+      {open && (
+        <ul className="ml-1.5 border-l border-line pl-3">
+          {row.calls.map((call, index) => (
+            <ToolCallItem key={index} call={call} nodeId={row.nodeId} />
+          ))}
+        </ul>
+      )}
+    </div>
+  );
+}
+
+/** Return the first line of the argument that says most about a call. */
+function mainArgument(call: ToolCall): string {
+  const names = ["path", "command", "query", "url", "content", "task", "message", "question", "summary", "name"];
+  const found = names.map((name) => call.arguments[name]).find((value) => typeof value === "string");
+  return String(found ?? Object.values(call.arguments)[0] ?? "").split("\n")[0]!;
+}
+
+function ToolCallItem({ call, nodeId }: { call: ToolCall; nodeId: string }) {
+  const info = useContext(TeamContext);
+  const [open, setOpen] = useState(false);
+  const isRunning = call.endedAt === null;
+  const threadHref = screenHref(info.team, "threads", call.threadId);
+  return (
+    <li>
+      <button type="button" aria-expanded={open} onClick={() => setOpen(!open)} className="flex min-h-7 w-full items-center gap-2 rounded-sm px-1 text-left text-xs hover:bg-hover pointer-coarse:min-h-10">
+        {call.failed && <CircleAlert className="size-3.5 shrink-0 text-fail" aria-label="Failed" />}
+        <code className="shrink-0 font-medium">{call.name}</code>
+        <code className="min-w-0 flex-1 truncate text-ink-3">{mainArgument(call)}</code>
+        <span className="tabular shrink-0 text-ink-3">{isRunning ? openCallLabel(info, nodeId) : duration(Date.parse(call.endedAt!) - Date.parse(call.startedAt))}</span>
+        <ChevronRight className={cx("size-3.5 shrink-0 text-ink-3 transition-transform", open && "rotate-90")} aria-hidden />
+      </button>
+      {open && (
+        <div className="mb-2 grid gap-2 pl-1 text-xs">
+          <pre tabIndex={0} aria-label="Arguments" className="scroll max-h-60 rounded-sm bg-sunken p-2.5 whitespace-pre-wrap"><Literal text={JSON.stringify(call.arguments, null, 2)} /></pre>
+          {!isRunning && (
+            <pre tabIndex={0} aria-label="Result" className={cx("scroll max-h-80 rounded-sm p-2.5 whitespace-pre-wrap", call.failed ? "bg-fail-bg" : "bg-sunken")}><Literal text={call.text || "(no output)"} /></pre>
+          )}
+          {threadHref && (
+            <Link to={threadHref as "/"} className="w-fit text-ink-2 underline">
+              Show the full thread
+            </Link>
+          )}
+        </div>
+      )}
+    </li>
+  );
+}

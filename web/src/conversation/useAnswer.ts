@@ -1,0 +1,34 @@
+/** useAnswer: send the person's answer to a question or an approval. The server accepts the first answer only. */
+import { useState } from "react";
+import { ApiError, api, errorMessage, unwrap } from "@/api/client";
+import { queryKeys, queryClient } from "@/api/queries";
+
+export interface AnswerState {
+  isSending: boolean;
+  problem: string;
+  answer: (given: { text: string } | { decision: "approve" | "deny"; note?: string }) => Promise<boolean>;
+}
+
+export function useAnswer(id: string): AnswerState {
+  const [isSending, setIsSending] = useState(false);
+  const [problem, setProblem] = useState("");
+  const answer: AnswerState["answer"] = async (given) => {
+    setIsSending(true);
+    setProblem("");
+    const body = "text" in given ? { text: given.text, note: "" } : { text: "", decision: given.decision, note: given.note ?? "" };
+    try {
+      // A question is answered once, so a request whose response was lost can be sent again without an idempotency key.
+      await unwrap(api.POST("/api/inbox/{item}/answer", { params: { path: { item: id } }, body }));
+      return true;
+    } catch (error) {
+      const isLate = error instanceof ApiError && error.status === 409;
+      setProblem(isLate ? "This question is already answered. The first answer counts." : errorMessage(error));
+      return false;
+    } finally {
+      setIsSending(false);
+      void queryClient.invalidateQueries({ queryKey: queryKeys.inbox });
+      void queryClient.invalidateQueries({ queryKey: ["conversation"] });
+    }
+  };
+  return { isSending, problem, answer };
+}

@@ -1,0 +1,71 @@
+/** Invalidation: the query keys whose data an event changed. Keys are collected for a moment, so that a burst of events causes one fetch. */
+import type { QueryClient } from "@tanstack/react-query";
+import { queryKeys } from "@/api/queries";
+import { HUMAN } from "@/lib/participants";
+import type { Event } from "@/live/log";
+
+type Key = readonly string[];
+
+export function keysToInvalidate(event: Event): Key[] {
+  const team = event.team_id;
+  const data = event.data as Record<string, unknown>;
+  const [subject] = event.type.split(".");
+  switch (subject) {
+    case "team":
+      return [queryKeys.teams, queryKeys.agents(team)];
+    case "agent":
+      return [queryKeys.agents(team), queryKeys.teams];
+    case "node":
+      return event.type === "node.output"
+        ? []
+        : [queryKeys.agents(team), queryKeys.board(team), queryKeys.node(String(data.node_id)), queryKeys.teams, ["files", team]];
+    case "stage":
+      return [queryKeys.stages(team), queryKeys.board(team)];
+    case "thread":
+      return [["threads"], queryKeys.cost(team)];
+    case "turn":
+      return [queryKeys.thread(String(data.thread_id)), queryKeys.cost(team), queryKeys.node(String(data.node_id))];
+    case "tool":
+      return [["thread"], ["files", team], queryKeys.node(String(data.node_id))];
+    case "message":
+    case "question":
+      return [...conversationKeys(data), queryKeys.inbox, queryKeys.agents(team), queryKeys.teams];
+    case "briefing":
+    case "delivery":
+      return [queryKeys.inbox];
+    case "trigger":
+      return [queryKeys.triggers(team)];
+    case "memory":
+      return [["memory", team], ["files", team]];
+    case "insight":
+    case "knowledge":
+      return [["insights"], ["memories"], ["changes"], queryKeys.held(team)];
+    default:
+      return [];
+  }
+}
+
+function conversationKeys(data: Record<string, unknown>): Key[] {
+  const agents = [data.sender, data.recipient].filter((id): id is string => typeof id === "string" && id !== HUMAN);
+  // "message.seen" and "question.answered" name a message, not its sender: invalidate all conversations.
+  return agents.length > 0 ? agents.map(queryKeys.conversation) : [["conversation"]];
+}
+
+const BATCH_MS = 250;
+
+/** Return a function that invalidates the keys of events, `BATCH_MS` after the first of them. */
+export function batchedInvalidation(client: QueryClient): (events: Event[]) => void {
+  const pending = new Map<string, Key>();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  return (events) => {
+    for (const event of events) {
+      for (const key of keysToInvalidate(event)) pending.set(key.join("\n"), key);
+    }
+    timer ??= setTimeout(() => {
+      timer = undefined;
+      const due = [...pending.values()];
+      pending.clear();
+      for (const key of due) void client.invalidateQueries({ queryKey: key });
+    }, BATCH_MS);
+  };
+}

@@ -1,0 +1,138 @@
+/** CommandPalette: jump to any agent, screen or open question, or run a command, by typing a part of its name. */
+import { useQueries, useQuery } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { Command } from "cmdk";
+import { Inbox, Keyboard, Moon, Plus, Settings, Sun } from "lucide-react";
+import type { ReactNode } from "react";
+import { agentsQuery, inboxQuery, teamsQuery } from "@/api/queries";
+import { capitalize } from "@/lib/format";
+import { StatusDot, type AgentStatus } from "@/ui";
+import { unansweredItems } from "@/shell/unanswered";
+import { useShell } from "@/shell/state";
+import { SCREENS } from "@/views";
+
+/** Return how well an entry matches, 0 to 1: its beginning best, then the beginning of a word, then all typed words anywhere in it. */
+export function matchScore(value: string, search: string, keywords: string[] = []): number {
+  const query = search.toLowerCase().trim();
+  const scores = [value, ...keywords].map((text, index) => {
+    const lowered = text.toLowerCase();
+    if (lowered.startsWith(query)) return 1 - index * 0.05;
+    if (lowered.split(/[\s·/_-]+/).some((word) => word.startsWith(query))) return 0.8 - index * 0.05;
+    if (query.split(/\s+/).every((part) => lowered.includes(part))) return 0.5 - index * 0.05;
+    return 0;
+  });
+  return Math.max(...scores);
+}
+
+export default function CommandPalette() {
+  const { setOpen, update } = useShell();
+  const navigate = useNavigate();
+  const teams = useQuery(teamsQuery).data?.filter((team) => team.status !== "archived") ?? [];
+  const members = useQueries({ queries: teams.map((team) => agentsQuery(team.id)) }).flatMap((one) => one.data ?? []);
+  const unanswered = unansweredItems(useQuery(inboxQuery).data?.items);
+  const close = () => setOpen("palette", false);
+  const go = (to: string) => {
+    close();
+    void navigate({ to: to as "/" });
+  };
+  const isDark = document.documentElement.dataset.theme === "dark";
+  return (
+    <Command.Dialog
+      open
+      onOpenChange={(isOpen) => setOpen("palette", isOpen)}
+      label="Jump to"
+      filter={matchScore}
+      overlayClassName="fixed inset-0 z-40 bg-black/40"
+      contentClassName="fixed top-[12vh] left-1/2 z-50 w-[min(600px,calc(100vw-24px))] -translate-x-1/2 overflow-hidden rounded-lg border border-line bg-surface shadow-high"
+    >
+      <Command.Input placeholder="Jump to a member, a board, an answer…" className="h-12 w-full border-b border-line bg-transparent px-4 text-base outline-none" />
+      <Command.List className="scroll max-h-[56vh] p-2">
+        <Command.Empty className="p-6 text-center text-sm text-ink-3">Nothing matches.</Command.Empty>
+        {unanswered.length > 0 && (
+          <Group name="Needs you">
+            {unanswered.map((item) => (
+              <PaletteItem key={item.message.id} value={`${item.message.title || item.message.text.slice(0, 80)} ${item.message.id}`} onSelect={() => go(`/inbox/${item.message.id}`)} icon={<StatusDot status="waiting_for_you" />} detail={capitalize(item.message.sender_name)}>
+                {item.message.title || item.message.text.slice(0, 80)}
+              </PaletteItem>
+            ))}
+          </Group>
+        )}
+        {teams.map((team) => (
+          <Group key={team.id} name={team.name}>
+            {members
+              .filter((agent) => agent.team_id === team.id && agent.retired_at === null)
+              .map((agent) => (
+                <PaletteItem key={agent.id} value={`${agent.name} ${agent.id}`} keywords={[agent.role, team.name]} onSelect={() => go(`/t/${team.id}/a/${agent.id}`)} icon={<StatusDot status={agent.status as AgentStatus} />} detail={agent.role}>
+                  {capitalize(agent.name)}
+                </PaletteItem>
+              ))}
+            {SCREENS.filter((screen) => screen.isListed).map((screen) => (
+              <PaletteItem key={screen.path} value={`${screen.label} ${team.id}`} keywords={[team.name]} onSelect={() => go(`/t/${team.id}/${screen.path}`)} icon={<screen.icon />} detail={team.name}>
+                {screen.label}
+              </PaletteItem>
+            ))}
+          </Group>
+        ))}
+        <Group name="Do">
+          <PaletteItem value="Inbox" onSelect={() => go("/inbox")} icon={<Inbox />}>
+            Inbox
+          </PaletteItem>
+          <PaletteItem
+            value="New team"
+            onSelect={() => {
+              close();
+              setOpen("newTeam", true);
+            }}
+            icon={<Plus />}
+          >
+            New team
+          </PaletteItem>
+          <PaletteItem
+            value={isDark ? "Light theme" : "Dark theme"}
+            onSelect={() => {
+              update({ theme: isDark ? "light" : "dark" });
+              close();
+            }}
+            icon={isDark ? <Sun /> : <Moon />}
+          >
+            {isDark ? "Light theme" : "Dark theme"}
+          </PaletteItem>
+          <PaletteItem
+            value="Keyboard shortcuts"
+            onSelect={() => {
+              close();
+              setOpen("shortcutsDialog", true);
+            }}
+            icon={<Keyboard />}
+          >
+            Keyboard shortcuts
+          </PaletteItem>
+          <PaletteItem value="Settings" onSelect={() => go("/settings")} icon={<Settings />}>
+            Settings
+          </PaletteItem>
+        </Group>
+      </Command.List>
+    </Command.Dialog>
+  );
+}
+
+const Group = ({ name, children }: { name: string; children: ReactNode }) => (
+  <Command.Group heading={name} className="[&_[cmdk-group-heading]]:px-2 [&_[cmdk-group-heading]]:py-1.5 [&_[cmdk-group-heading]]:text-xs [&_[cmdk-group-heading]]:font-semibold [&_[cmdk-group-heading]]:text-ink-3">
+    {children}
+  </Command.Group>
+);
+
+function PaletteItem({ value, keywords, onSelect, icon, detail, children }: { value: string; keywords?: string[]; onSelect: () => void; icon: ReactNode; detail?: string; children: ReactNode }) {
+  return (
+    <Command.Item
+      value={value}
+      keywords={keywords}
+      onSelect={onSelect}
+      className="flex h-9 cursor-pointer items-center gap-3 rounded-sm px-2.5 text-sm data-[selected=true]:bg-hover pointer-coarse:h-11 [&_svg]:size-4 [&_svg]:text-ink-3"
+    >
+      <span className="flex w-4 justify-center">{icon}</span>
+      <span className="min-w-0 flex-1 truncate">{children}</span>
+      {detail && <span className="max-w-[45%] truncate text-xs text-ink-3">{detail}</span>}
+    </Command.Item>
+  );
+}

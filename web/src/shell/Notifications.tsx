@@ -1,0 +1,100 @@
+/** Notifications: a toast for each new question, the number of open questions in the page title, and browser notifications if they are on. */
+import { useQuery } from "@tanstack/react-query";
+import { Link, useLocation, useNavigate } from "@tanstack/react-router";
+import { X } from "lucide-react";
+import { useEffect, useRef } from "react";
+import { toast } from "sonner";
+import type { InboxItem } from "@/api/client";
+import { inboxQuery } from "@/api/queries";
+import { capitalize } from "@/lib/format";
+import { revealHidden } from "@/lib/visible";
+import { unansweredItems } from "@/shell/unanswered";
+import { useShell } from "@/shell/state";
+import { AnswerForm, QuestionBody } from "@/conversation/QuestionCard";
+
+const RENDER_DELAY_MS = 500;
+/** Kinds of messages that are worth a notification. Chat messages are not. */
+const NOTIFIED_KINDS = new Set(["question", "approval", "report", "result", "failure", "briefing"]);
+
+export function Notifications() {
+  const inbox = useQuery(inboxQuery);
+  const notifications = useShell((state) => state.notifications);
+  const navigate = useNavigate();
+  const { pathname } = useLocation();
+  const knownIds = useRef<Set<string> | null>(null);
+  const openToasts = useRef(new Map<string, string | number>());
+  const items = inbox.data?.items;
+
+  const count = unansweredItems(items).length || (inbox.data?.unread ?? 0);
+  useEffect(() => {
+    document.title = count > 0 ? `(${count}) agiraph` : "agiraph";
+  }, [count]);
+
+  useEffect(() => {
+    if (!items) return;
+    const dismiss = () => {
+      const stillOpen = new Set(unansweredItems(items).filter((item) => !isOnScreen(item, pathname)).map((item) => item.message.id));
+      for (const [id, toastId] of openToasts.current) {
+        if (stillOpen.has(id)) continue;
+        toast.dismiss(toastId);
+        openToasts.current.delete(id);
+      }
+    };
+    dismiss();
+    // The page that was just opened may still be rendering the question card that makes the toast unnecessary.
+    const timer = setTimeout(dismiss, RENDER_DELAY_MS);
+    const previousIds = knownIds.current;
+    knownIds.current = new Set(items.map((item) => item.message.id));
+    // Items that existed when the page was opened get no toast; they are in the inbox.
+    for (const item of previousIds === null ? [] : items) {
+      const { message } = item;
+      if (previousIds?.has(message.id) || item.state !== "unread" || !NOTIFIED_KINDS.has(message.kind)) continue;
+      if (item.needs_answer && !isOnScreen(item, pathname)) {
+        // The toast stays until the question is answered or the person closes it.
+        const toastId = toast.custom((id) => <QuestionToast item={item} onClose={() => toast.dismiss(id)} />, { duration: Number.POSITIVE_INFINITY });
+        openToasts.current.set(message.id, toastId);
+      }
+      if (notifications && document.hidden) showNotification(item, () => void navigate({ to: "/inbox/$item", params: { item: message.id } }));
+    }
+    return () => clearTimeout(timer);
+  }, [items, notifications, navigate, pathname]);
+  return null;
+}
+
+/** Whether the current page already shows the question. A toast would show it twice. */
+const isOnScreen = ({ message }: InboxItem, pathname: string): boolean =>
+  pathname.startsWith("/inbox") || pathname.includes(message.sender) || document.querySelector(`[data-question="${message.id}"]`) !== null;
+
+function QuestionToast({ item, onClose }: { item: InboxItem; onClose: () => void }) {
+  const { message } = item;
+  const kind = message.kind === "approval" ? "approval" : "question";
+  return (
+    <div role="group" aria-label={`${message.sender_name} asks`} className="w-[372px] max-w-[calc(100vw-24px)] rounded-lg border border-wait-line bg-surface p-4 shadow-high">
+      <div className="mb-1 flex items-center gap-2">
+        <span aria-hidden className="size-2 shrink-0 rotate-45 rounded-[1px] bg-wait-dot" />
+        <Link to="/t/$team/a/$agent" params={{ team: message.team_id, agent: message.sender }} search={{ at: message.id }} onClick={onClose} className="min-w-0 flex-1 truncate text-sm font-semibold hover:underline">
+          {capitalize(message.sender_name)} {kind === "approval" ? "wants your approval" : "asks"}
+        </Link>
+        <button type="button" aria-label="Later" title="Later; it stays in the inbox" onClick={onClose} className="flex size-7 items-center justify-center rounded-sm text-ink-3 hover:bg-hover">
+          <X className="size-4" />
+        </button>
+      </div>
+      <div tabIndex={0} role="group" aria-label="Question" className="scroll max-h-[45vh] text-sm">
+        <QuestionBody text={message.text} kind={kind} message={message} />
+      </div>
+      <AnswerForm id={message.id} kind={kind} options={message.options} onDone={onClose} />
+    </div>
+  );
+}
+
+function showNotification(item: InboxItem, open: () => void): void {
+  if (!("Notification" in window) || Notification.permission !== "granted") return;
+  const { message } = item;
+  // The text comes from an agent: hidden characters are shown as code points.
+  const notification = new Notification(`${capitalize(message.sender_name)}: ${item.needs_answer ? "needs you" : message.kind}`, { body: revealHidden(message.title || message.text).slice(0, 140), tag: message.id, icon: "/icon.svg" });
+  notification.onclick = () => {
+    window.focus();
+    notification.close();
+    open();
+  };
+}

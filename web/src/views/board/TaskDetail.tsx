@@ -1,0 +1,372 @@
+/** TaskDetail: everything about one task: request, dependencies, result, files, cost and actions. */
+import { useMutation, useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { Ban, ExternalLink, FileText, Link2, RotateCw, ScrollText, X } from "lucide-react";
+import { type ReactNode, useEffect, useRef, useState } from "react";
+import { api, errorMessage, type Schemas, type Team, unwrap } from "@/api/client";
+import { inboxQuery, nodeQuery, queryClient } from "@/api/queries";
+import { copyText } from "@/lib/clipboard";
+import { capitalize, compactNumber, fullTime, money, plural, fileSize } from "@/lib/format";
+import { unansweredItems } from "@/shell/unanswered";
+import { Markdown } from "@/conversation/Markdown";
+import { Button, Chip, IconButton, Loading, ErrorPanel } from "@/ui";
+import { screenHref } from "@/views";
+import type { CardData } from "@/views/board/Card";
+import { useNow } from "@/views/shared/RelativeTime";
+import { showToast, showError } from "@/views/shared/toast";
+import { elapsed, isFinished, STATUS_STYLES, type DisplayStatus, StatusChip, stopReasonText } from "@/views/shared/taskStatus";
+
+type NodeDetail = Schemas["NodeDetail"];
+const UNMET_POLICIES: Record<NodeDetail["if_unmet"], string> = {
+  fail: "If something it needs fails, it fails too.",
+  skip: "If something it needs fails, it is skipped.",
+  go_on: "If something it needs fails, it starts anyway.",
+  ask: "If something it needs fails, its creator is asked.",
+};
+const SOURCES: Record<NodeDetail["source"], string> = { user: "your request", delegation: "delegated by a teammate", trigger: "started by a trigger", self: "started by its agent", system: "agiraph itself" };
+
+interface Props {
+  id: string;
+  team: Team;
+  cards: Map<string, CardData>;
+  stages: Schemas["StageView"][];
+  onOpen: (id: string) => void;
+  onClose: () => void;
+}
+
+export function TaskDetail({ id, team, cards, stages, onOpen, onClose }: Props) {
+  const query = useQuery(nodeQuery(id));
+  const node = query.data;
+  const heading = useRef<HTMLHeadingElement>(null);
+  // Move the focus into the panel, so that a screen reader reads the task that was opened.
+  useEffect(() => heading.current?.focus({ preventScroll: true }), [id]);
+  const title = node?.title ?? cards.get(id)?.node.title ?? "Task";
+  return (
+    <>
+      <div className="flex shrink-0 items-start gap-2 border-b border-line py-3 pr-2 pl-5">
+        <h2 ref={heading} tabIndex={-1} className="min-w-0 flex-1 py-1 text-md leading-5 font-semibold outline-none">
+          {title}
+        </h2>
+        <IconButton label="Copy a link to this task" onClick={() => void copyText(location.href).then(() => showToast("The link is copied."))}>
+          <Link2 className="size-4" />
+        </IconButton>
+        <IconButton label="Close" keys="Esc" onClick={onClose}>
+          <X className="size-4" />
+        </IconButton>
+      </div>
+      <div className="scroll min-h-0 flex-1 px-5 pt-4 pb-8" tabIndex={0} role="region" aria-label="About this task">
+        {query.isPending ? (
+          <Loading label="Loading the task" className="p-0" />
+        ) : !node ? (
+          <ErrorPanel title="This task could not be loaded" detail={errorMessage(query.error)} onRetry={() => void query.refetch()} />
+        ) : (
+          <TaskBody node={node} team={team} cards={cards} stage={stages.find((stage) => stage.id === node.stage_id)} onOpen={onOpen} />
+        )}
+      </div>
+    </>
+  );
+}
+
+function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team: Team; cards: Map<string, CardData>; stage: Schemas["StageView"] | undefined; onOpen: (id: string) => void }) {
+  const inbox = useQuery(inboxQuery);
+  const question = unansweredItems(inbox.data?.items).find((item) => item.message.node_id === node.id);
+  const displayStatus: DisplayStatus = node.status === "waiting" && question ? "asks" : node.status;
+  const now = useNow(1000, !isFinished(node.status));
+  const threadHref = node.thread_id ? screenHref(team.id, "threads", node.thread_id) : null;
+  const costHref = screenHref(team.id, "cost");
+  return (
+    <div className="space-y-5 text-sm">
+      <div className="flex flex-wrap items-center gap-2">
+        <StatusChip status={displayStatus} />
+        {stage && <Chip>{capitalize(stage.name)}</Chip>}
+        {node.doubts && <Chip tone="wait">In doubt</Chip>}
+        {node.stalled_at && !isFinished(node.status) && <Chip tone="wait">No progress for a while</Chip>}
+        <span className="flex-1" />
+        <TaskActions node={node} />
+      </div>
+
+      {question && (
+        <div className="rounded-md border border-wait-line bg-wait-bg p-3">
+          <p className="font-semibold text-wait">{capitalize(question.message.sender_name)} needs an answer</p>
+          <p className="mt-1">{question.message.text}</p>
+          <Link to="/inbox/$item" params={{ item: question.message.id }} className="mt-2 inline-flex h-7 items-center rounded-sm bg-badge px-2.5 text-xs font-medium text-badge-ink pointer-coarse:h-10">
+            Answer
+          </Link>
+        </div>
+      )}
+      {!question && node.waiting_reason && <Note title={node.status === "pending" ? "Why it is not assigned" : "Waits"}>{node.waiting_reason}</Note>}
+      {node.status === "failed" && (
+        <div role="note" className="rounded-md border border-fail/30 bg-fail-bg p-3">
+          <p className="font-semibold text-fail">{stopReasonText(node.stop_reason) || "The task failed"}</p>
+          {node.result && <p className="mt-1 whitespace-pre-wrap text-ink-2">{node.result}</p>}
+        </div>
+      )}
+
+      <dl className="grid grid-cols-[104px_1fr] gap-x-3 gap-y-1.5">
+        <Fact name="Worker">
+          {node.assignee_id ? (
+            <Link to="/t/$team/a/$agent" params={{ team: team.id, agent: node.assignee_id }} className="underline decoration-line-2 underline-offset-2 hover:decoration-ink">
+              {capitalize(node.assignee ?? node.assignee_id)}
+            </Link>
+          ) : (
+            isFinished(node.status) ? "Nobody" : "Nobody yet"
+          )}
+        </Fact>
+        <Fact name="Asked by">
+          {capitalize(node.creator)} <span className="text-ink-3">· {SOURCES[node.source]}</span>
+        </Fact>
+        <Fact name="Time">
+          {node.started_at ? elapsed(node, now) : "Not started"}
+          <span className="text-ink-3"> · created {fullTime(node.created_at)}</span>
+        </Fact>
+        {node.attempt > 0 && <Fact name="Attempts">{node.attempt === 1 ? "Once" : `${node.attempt} times`}</Fact>}
+        <Fact name="Cost">
+          {costHref ? (
+            <Link to={`${costHref}?node=${node.id}` as "/"} className="tabular underline decoration-line-2 underline-offset-2 hover:decoration-ink">
+              {money(node.cost.usd)}
+            </Link>
+          ) : (
+            money(node.cost.usd)
+          )}
+          <span className="tabular text-ink-3">
+            {" "}
+            · {plural(node.cost.calls, "call")} · {compactNumber(node.cost.tokens)} tokens, including subtasks
+          </span>
+        </Fact>
+        <Fact name="Limits">{budgetText(node.budget)}</Fact>
+        {threadHref && (
+          <Fact name="Thread">
+            <Link to={threadHref as "/"} className="inline-flex min-h-6 items-center gap-1 underline decoration-line-2 underline-offset-2 hover:decoration-ink">
+              <ScrollText className="size-3.5" aria-hidden /> All steps
+            </Link>
+          </Fact>
+        )}
+      </dl>
+
+      <Section title="What was asked">
+        <Markdown text={node.task} />
+      </Section>
+      {node.acceptance.length > 0 && (
+        <Section title="Done when">
+          <ul className="list-disc space-y-1 pl-5 marker:text-ink-3">
+            {node.acceptance.map((line, at) => (
+              <li key={at}>{line}</li>
+            ))}
+          </ul>
+        </Section>
+      )}
+      {node.result && node.status !== "failed" && (
+        <Section title="Result">
+          <Markdown text={node.result} />
+          {node.stop_reason && stopReasonText(node.stop_reason) && <p className="mt-1 text-xs text-ink-3">{stopReasonText(node.stop_reason)}</p>}
+        </Section>
+      )}
+      {node.doubts && (
+        <Section title="Not confirmed">
+          <p className="whitespace-pre-wrap">{node.doubts}</p>
+        </Section>
+      )}
+      {node.checkpoint && !isFinished(node.status) && (
+        <Section title="Last checkpoint">
+          <Markdown text={node.checkpoint} />
+        </Section>
+      )}
+      {(node.depends_on.length > 0 || node.children.length > 0 || node.parent_id) && (
+        <Section title="Related tasks">
+          {node.parent_id && <TaskLinks title="Parent task" ids={[node.parent_id]} cards={cards} onOpen={onOpen} />}
+          {node.depends_on.length > 0 && (
+            <>
+              <TaskLinks title="Depends on" ids={node.depends_on} cards={cards} onOpen={onOpen} />
+              <p className="mt-0.5 text-xs text-ink-3">{UNMET_POLICIES[node.if_unmet]}</p>
+            </>
+          )}
+          {node.children.length > 0 && <TaskLinks title="Subtasks" ids={node.children} cards={cards} onOpen={onOpen} />}
+        </Section>
+      )}
+      {Object.keys(node.refs).length > 0 && (
+        <Section title="Inputs">
+          <ul className="space-y-1">
+            {Object.entries(node.refs).map(([name, path]) => (
+              <li key={name} className="flex items-baseline gap-2">
+                <span className="shrink-0 font-medium">{name}</span>
+                <FileLink team={team.id} path={path} />
+              </li>
+            ))}
+          </ul>
+        </Section>
+      )}
+      <Files node={node} team={team} />
+    </div>
+  );
+}
+
+function TaskActions({ node }: { node: NodeDetail }) {
+  const [isConfirming, setIsConfirming] = useState(false);
+  const refresh = () => {
+    void queryClient.invalidateQueries({ queryKey: ["node", node.id] });
+    void queryClient.invalidateQueries({ queryKey: ["whole-board", node.team_id] });
+  };
+  const cancel = useMutation({
+    mutationFn: () => unwrap(api.POST("/api/nodes/{node}/cancel", { params: { path: { node: node.id } } })),
+    onSuccess: () => {
+      setIsConfirming(false);
+      refresh();
+      showToast(node.status === "running" ? "The task stops at its next step." : "The task is cancelled.");
+    },
+    onError: (error) => showError("The task could not be cancelled", error),
+  });
+  const retry = useMutation({
+    mutationFn: () => unwrap(api.POST("/api/nodes/{node}/retry", { params: { path: { node: node.id } } })),
+    onSuccess: () => {
+      refresh();
+      showToast("The task starts again where it stopped.");
+    },
+    onError: (error) => showError("The task could not be started again", error),
+  });
+  if (node.status === "failed") {
+    return (
+      <Button size="sm" disabled={retry.isPending} onClick={() => retry.mutate()}>
+        <RotateCw className="size-3.5" /> Try again
+      </Button>
+    );
+  }
+  if (isFinished(node.status)) return null;
+  if (!isConfirming) {
+    return (
+      <Button size="sm" onClick={() => setIsConfirming(true)}>
+        <Ban className="size-3.5" /> Cancel
+      </Button>
+    );
+  }
+  return (
+    <span className="flex w-full flex-wrap items-center gap-2 rounded-md bg-sunken px-3 py-2">
+      <span className="min-w-0 flex-1">Cancel this task{node.children.length > 0 ? " and its subtasks" : ""}? This cannot be undone.</span>
+      <Button size="sm" variant="danger" autoFocus disabled={cancel.isPending} onClick={() => cancel.mutate()}>
+        Cancel the task
+      </Button>
+      <Button size="sm" variant="ghost" onClick={() => setIsConfirming(false)}>
+        Keep the task
+      </Button>
+    </span>
+  );
+}
+
+function TaskLinks({ title, ids, cards, onOpen }: { title: string; ids: string[]; cards: Map<string, CardData>; onOpen: (id: string) => void }) {
+  const [showAll, setShowAll] = useState(false);
+  const visible = showAll ? ids : ids.slice(0, 8);
+  return (
+    <div className="mt-1.5">
+      <p className="text-xs text-ink-3">{title}</p>
+      <ul>
+        {visible.map((id) => {
+          const card = cards.get(id);
+          const Icon = STATUS_STYLES[card?.displayStatus ?? "pending"].icon;
+          return (
+            <li key={id}>
+              <button type="button" onClick={() => onOpen(id)} className="-mx-1.5 flex min-h-7 w-[calc(100%+12px)] items-center gap-2 rounded-sm px-1.5 text-left hover:bg-hover pointer-coarse:min-h-10">
+                <Icon className="size-3.5 shrink-0 text-ink-3" aria-hidden />
+                <span className="min-w-0 flex-1 truncate">{card?.node.title ?? id}</span>
+                {card && <span className="text-xs text-ink-3">{STATUS_STYLES[card.displayStatus].label}</span>}
+              </button>
+            </li>
+          );
+        })}
+      </ul>
+      {ids.length > visible.length && (
+        <Button size="sm" variant="ghost" onClick={() => setShowAll(true)}>
+          {ids.length - visible.length} more
+        </Button>
+      )}
+    </div>
+  );
+}
+
+function Files({ node, team }: { node: NodeDetail; team: Team }) {
+  const files = node.files.filter((file) => file.kind === "file");
+  const folder = `nodes/${node.id}/`;
+  const groups = [
+    ["Published", files.filter((file) => file.path.startsWith(`${folder}published/`))],
+    ["Scratch", files.filter((file) => !file.path.startsWith(`${folder}published/`))],
+  ] as const;
+  if (files.length === 0) return null;
+  return (
+    <Section title="Files">
+      {groups.map(([title, group]) =>
+        group.length === 0 ? null : (
+          <div key={title} className="mt-1.5">
+            <p className="text-xs text-ink-3">{title}</p>
+            <ul>
+              {group.map((file) => (
+                <li key={file.path} className="flex items-center gap-2">
+                  <FileLink team={team.id} path={file.path} label={file.path.slice(folder.length).replace(/^(published|scratch)\//, "")} />
+                  <span className="tabular ml-auto text-xs text-ink-3">{fileSize(file.size)}</span>
+                </li>
+              ))}
+            </ul>
+          </div>
+        ),
+      )}
+    </Section>
+  );
+}
+
+function FileLink({ team, path, label = path }: { team: string; path: string; label?: string }) {
+  const href = screenHref(team, "files", path);
+  const inner = (
+    <>
+      <FileText className="size-3.5 shrink-0 text-ink-3" aria-hidden />
+      <span className="min-w-0 truncate">{label}</span>
+    </>
+  );
+  if (!href || /^https?:/.test(path)) {
+    return (
+      <span className="flex min-h-7 min-w-0 items-center gap-1.5">
+        {/^https?:/.test(path) ? <ExternalLink className="size-3.5 shrink-0 text-ink-3" aria-hidden /> : null}
+        <span className="min-w-0 truncate">{label}</span>
+      </span>
+    );
+  }
+  return (
+    <Link to={href as "/"} title={path} className="flex min-h-7 min-w-0 items-center gap-1.5 hover:underline pointer-coarse:min-h-10">
+      {inner}
+    </Link>
+  );
+}
+
+function budgetText(budget: Schemas["Budget"]): string {
+  const parts = [
+    budget.turns !== undefined && plural(budget.turns, "turn"),
+    budget.usd != null && money(budget.usd),
+    budget.tokens != null && `${compactNumber(budget.tokens)} tokens`,
+    budget.model_calls != null && plural(budget.model_calls, "model call"),
+    budget.seconds != null && `${Math.round(budget.seconds / 60)} min`,
+  ].filter(Boolean);
+  return parts.join(" · ") || "The limits of its parent task";
+}
+
+function Fact({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <>
+      <dt className="text-ink-3">{name}</dt>
+      <dd className="min-w-0">{children}</dd>
+    </>
+  );
+}
+
+function Section({ title, children }: { title: string; children: ReactNode }) {
+  return (
+    <section>
+      <h3 className="mb-1 text-xs font-semibold text-ink-2">{title}</h3>
+      {children}
+    </section>
+  );
+}
+
+function Note({ title, children }: { title: string; children: ReactNode }) {
+  return (
+    <div className="rounded-md bg-sunken p-3">
+      <p className="text-xs font-semibold text-ink-2">{title}</p>
+      <p className="mt-0.5">{children}</p>
+    </div>
+  );
+}

@@ -1,0 +1,36 @@
+/** applyEvents: update the cached board from live events, until it is fetched again. */
+import type { WorkNode } from "@/api/client";
+import type { Event } from "@/live/log";
+
+/** Return the node with the changes that one event carries. */
+export function applyEvent(node: WorkNode, event: Event): WorkNode {
+  const at = event.at;
+  switch (event.type) {
+    case "node.assigned":
+      return { ...node, status: "assigned", assignee_id: event.data.agent_id, assignee: event.data.agent ?? (node.assignee_id === event.data.agent_id ? node.assignee : null), waiting_reason: null };
+    case "node.started":
+      return { ...node, status: "running", attempt: event.data.attempt, started_at: node.started_at ?? at, waiting_reason: null };
+    case "node.waiting":
+      return { ...node, status: "waiting", waiting_reason: event.data.reason ?? null };
+    case "node.completed":
+    case "node.failed":
+    case "node.cancelled":
+      return { ...node, status: event.type.slice(5) as WorkNode["status"], result: event.data.result ?? null, ended_at: at, waiting_reason: null };
+    case "node.checkpoint":
+      return { ...node, checkpoint: event.data.summary };
+    case "node.stalled":
+      return { ...node, stalled_at: at };
+    default:
+      return node;
+  }
+}
+
+export function applyEvents(nodes: WorkNode[], events: readonly Event[]): WorkNode[] {
+  const eventsByNode = new Map<string, Event[]>();
+  for (const event of events) {
+    const id = (event.data as { node_id?: unknown }).node_id;
+    if (event.type.startsWith("node.") && typeof id === "string") eventsByNode.set(id, [...(eventsByNode.get(id) ?? []), event]);
+  }
+  if (eventsByNode.size === 0) return nodes;
+  return nodes.map((node) => (eventsByNode.get(node.id) ?? []).reduce(applyEvent, node));
+}

@@ -1,0 +1,44 @@
+/** Cost tree: the visible rows of the table of runs and their tasks. */
+import type { Schemas } from "@/api/client";
+
+export type NodeCosts = Schemas["NodeCosts"];
+export type CostSum = Schemas["CostSum"];
+export interface CostRow {
+  node: NodeCosts;
+  depth: number;
+  hasMore: boolean;
+  isOpen: boolean;
+  /** The share of the team's total, 0 to 1. */
+  share: number;
+}
+
+const tokens = (sum: CostSum | undefined): number => (sum ? sum.input_tokens + sum.output_tokens : 0);
+export const tokensOf = tokens;
+
+/** Compare by cost, highest first; costs without a known price by their tokens. */
+export function byCost(a: CostSum | undefined, b: CostSum | undefined): number {
+  return (b?.usd ?? 0) - (a?.usd ?? 0) || tokens(b) - tokens(a);
+}
+
+export function costRows(nodes: readonly NodeCosts[], open: ReadonlySet<string>, total: CostSum, depth = 0): CostRow[] {
+  const share = (sum: CostSum | undefined): number => (total.usd > 0 ? (sum?.usd ?? 0) / total.usd : tokens(total) > 0 ? tokens(sum) / tokens(total) : 0);
+  // Runs are sorted by time, newest first (ids sort by time); the tasks below them by cost.
+  const sorted = depth === 0 ? [...nodes].sort((a, b) => (a.node_id < b.node_id ? 1 : -1)) : [...nodes].sort((a, b) => byCost(a.total, b.total));
+  return sorted.flatMap((node) => {
+    const below = node.below ?? [];
+    const isOpen = open.has(node.node_id);
+    const hasMore = below.length > 0 || (node.lines ?? []).length > 0;
+    const row: CostRow = { node, depth, hasMore, isOpen, share: share(node.total) };
+    return isOpen ? [row, ...costRows(below, open, total, depth + 1)] : [row];
+  });
+}
+
+/** Return the ids from a run down to the node, or an empty list if no run contains it. */
+export function pathTo(nodes: readonly NodeCosts[], nodeId: string): string[] {
+  for (const node of nodes) {
+    if (node.node_id === nodeId) return [nodeId];
+    const below = pathTo(node.below ?? [], nodeId);
+    if (below.length > 0) return [node.node_id, ...below];
+  }
+  return [];
+}

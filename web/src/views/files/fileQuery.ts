@@ -1,0 +1,53 @@
+/** fileQuery: fetch a path of the team's folder as folder, text, image or binary. */
+import { queryOptions } from "@tanstack/react-query";
+import { ApiError, toApiError } from "@/api/client";
+import { queryKeys } from "@/api/queries";
+import type { Entry } from "@/views/files/tree";
+
+/** The server sends at most this much of a file. */
+export const MAX_BYTES = 8 * 2 ** 20;
+
+export type FileContent =
+  | { kind: "folder"; path: string; entries: Entry[] }
+  | { kind: "text"; path: string; text: string; bytes: number; isTruncated: boolean }
+  | { kind: "image"; path: string; url: string }
+  | { kind: "binary"; path: string; bytes: number };
+
+/** Return the URL of a path's raw content. Each segment is encoded, because agents choose the file names. */
+export const rawHref = (team: string, path: string): string =>
+  `/api/teams/${encodeURIComponent(team)}/files${path ? `/${path.split("/").map(encodeURIComponent).join("/")}` : ""}`;
+
+/** Return the bytes as text, or null if they are not text: they contain zero bytes or too many invalid characters. */
+export function decodeText(bytes: Uint8Array): string | null {
+  if (bytes.subarray(0, 8000).includes(0)) return null;
+  // The server may have cut the file inside a multi-byte character.
+  const end = bytes.length === MAX_BYTES ? bytes.length - 4 : bytes.length;
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes.subarray(0, end));
+  } catch {
+    const lossy = new TextDecoder("utf-8").decode(bytes.subarray(0, end));
+    const invalidCount = lossy.split("\ufffd").length - 1;
+    return invalidCount > lossy.length / 50 ? null : lossy;
+  }
+}
+
+async function fetchPath(team: string, path: string): Promise<FileContent> {
+  const url = rawHref(team, path);
+  let response: Response;
+  try {
+    response = await fetch(url);
+  } catch {
+    throw new ApiError(0, "The server cannot be reached", "Is `agiraph up` still running? This page tries again by itself.");
+  }
+  if (!response.ok) throw toApiError(response.status, await response.json().catch(() => null));
+  const type = response.headers.get("content-type") ?? "";
+  if (type.startsWith("application/json")) return { kind: "folder", path, entries: ((await response.json()) as { entries: Entry[] }).entries };
+  // An <img> element loads the image by URL: SVG scripts do not run there. The ETag makes the URL change with the file.
+  if (type.startsWith("image/")) return { kind: "image", path, url: `${url}?v=${encodeURIComponent(response.headers.get("etag") ?? Date.now())}` };
+  const bytes = new Uint8Array(await response.arrayBuffer());
+  const text = decodeText(bytes);
+  if (text === null) return { kind: "binary", path, bytes: bytes.length };
+  return { kind: "text", path, text, bytes: bytes.length, isTruncated: bytes.length === MAX_BYTES };
+}
+
+export const fileQuery = (team: string, path: string) => queryOptions({ queryKey: queryKeys.files(team, path), queryFn: () => fetchPath(team, path) });

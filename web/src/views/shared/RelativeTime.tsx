@@ -1,0 +1,38 @@
+/** RelativeTime: a time as "5 minutes ago", with the exact time in the tooltip. */
+import { useEffect, useState } from "react";
+import { fullTime } from "@/lib/format";
+
+const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [
+  ["day", 86_400_000],
+  ["hour", 3_600_000],
+  ["minute", 60_000],
+];
+const formatter = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "long" });
+
+/** Return a time relative to `now`: "in 5 minutes", "yesterday". */
+export function relativeTime(at: string, now: number): string {
+  const differenceMs = Date.parse(at) - now;
+  for (const [unit, ms] of UNITS) {
+    if (Math.abs(differenceMs) >= ms) return formatter.format(Math.round(differenceMs / ms), unit);
+  }
+  return Math.abs(differenceMs) < 5_000 ? "now" : formatter.format(Math.round(differenceMs / 1000), "second");
+}
+
+/** Return the current time, updated every `intervalMs`. A hidden page does not update. */
+export function useNow(intervalMs = 1000, isRunning = true): number {
+  const [now, setNow] = useState(Date.now);
+  useEffect(() => {
+    if (!isRunning) return;
+    const timer = setInterval(() => document.hidden || setNow(Date.now()), intervalMs);
+    return () => clearInterval(timer);
+  }, [intervalMs, isRunning]);
+  return now;
+}
+
+export function RelativeTime({ at, now, className }: { at: string; now: number; className?: string }) {
+  return (
+    <time dateTime={at} title={fullTime(at)} className={className}>
+      {relativeTime(at, now)}
+    </time>
+  );
+}

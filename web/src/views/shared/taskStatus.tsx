@@ -1,0 +1,66 @@
+/** Task status: its label, icon and tone, which all lists of tasks share. */
+import { Ban, Check, CircleAlert, CircleDashed, CircleDot, Hourglass, LoaderCircle, type LucideIcon, MessageCircleQuestion } from "lucide-react";
+import type { Schemas, WorkNode } from "@/api/client";
+import { cx } from "@/lib/cx";
+import { duration } from "@/lib/format";
+import { Chip, type Tone } from "@/ui";
+
+export type NodeStatus = Schemas["NodeStatus"];
+/** A node's status, with one more value: a waiting node that asked the person something. */
+export type DisplayStatus = NodeStatus | "asks";
+
+interface StatusStyle {
+  label: string;
+  tone: Tone;
+  icon: LucideIcon;
+}
+export const STATUS_STYLES: Record<DisplayStatus, StatusStyle> = {
+  pending: { label: "Pending", tone: "plain", icon: CircleDashed },
+  assigned: { label: "Queued", tone: "plain", icon: CircleDot },
+  running: { label: "Running", tone: "work", icon: LoaderCircle },
+  waiting: { label: "Waiting", tone: "plain", icon: Hourglass },
+  asks: { label: "Waiting for you", tone: "wait", icon: MessageCircleQuestion },
+  completed: { label: "Done", tone: "done", icon: Check },
+  failed: { label: "Failed", tone: "fail", icon: CircleAlert },
+  cancelled: { label: "Cancelled", tone: "plain", icon: Ban },
+};
+
+/** Labels of an agent's three lanes. */
+export const LANE_LABELS: Record<Schemas["ThreadView"]["kind"], string> = { work: "Work", reply: "Reply", reflection: "Reflection" };
+
+const FINISHED = new Set<NodeStatus>(["completed", "failed", "cancelled"]);
+export const isFinished = (status: NodeStatus): boolean => FINISHED.has(status);
+
+export function StatusChip({ status, className }: { status: DisplayStatus; className?: string }) {
+  const { label, tone, icon: Icon } = STATUS_STYLES[status];
+  return (
+    <Chip tone={tone} className={className}>
+      <Icon className={cx("size-3.5", status === "running" && "animate-[spin_2.4s_linear_infinite]")} aria-hidden />
+      {label}
+    </Chip>
+  );
+}
+
+/** Return the duration of a task: until its end, or until now while it is open. */
+export function elapsed(node: Pick<WorkNode, "started_at" | "ended_at">, now: number): string {
+  if (!node.started_at) return "";
+  const end = node.ended_at ? Date.parse(node.ended_at) : now;
+  return duration(Math.max(0, end - Date.parse(node.started_at)));
+}
+
+const STOP_REASONS: Partial<Record<NonNullable<WorkNode["stop_reason"]>, string>> = {
+  answered: "Answered with text",
+  nothing_to_do: "Found nothing to do",
+  turns_spent: "Used up its turns",
+  tokens_spent: "Used up its tokens",
+  money_spent: "Used up its budget",
+  calls_spent: "Used up its model calls",
+  time_spent: "Used up its time",
+  looping: "Repeated itself without progress",
+  silent: "Stopped answering",
+  unmet: "A task it depends on did not succeed",
+  skipped: "Skipped: a task it depends on did not succeed",
+  no_result: "Ended without a result",
+  broken: "Stopped by an error in agiraph itself",
+};
+export const stopReasonText = (reason: WorkNode["stop_reason"]): string => (reason ? (STOP_REASONS[reason] ?? "") : "");

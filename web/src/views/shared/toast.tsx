@@ -1,0 +1,35 @@
+/** Toasts of the team screens: a result with an optional Undo, and an error. */
+import { toast } from "sonner";
+import { errorMessage } from "@/api/client";
+import { Button } from "@/ui";
+
+export function showToast(text: string, undo?: () => void): void {
+  toast.custom((id) => (
+    <div role="status" className="flex items-center gap-3 rounded-md border border-line bg-surface px-4 py-2.5 text-sm shadow-high">
+      <span className="min-w-0 flex-1">{text}</span>
+      {undo && (
+        <Button
+          size="sm"
+          onClick={() => {
+            toast.dismiss(id);
+            undo();
+          }}
+        >
+          Undo
+        </Button>
+      )}
+    </div>
+  ));
+}
+
+export function showError(title: string, error: unknown): void {
+  toast.custom(
+    () => (
+      <div role="alert" className="max-w-[46ch] rounded-md border border-fail/30 bg-fail-bg px-4 py-2.5 text-sm shadow-high">
+        <p className="font-semibold text-fail">{title}</p>
+        <p className="text-ink-2">{errorMessage(error)}</p>
+      </div>
+    ),
+    { duration: 9000 },
+  );
+}
