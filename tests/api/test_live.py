@@ -14,7 +14,7 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
 from agiraph.api.deps import Timeouts
-from agiraph.api.frames import Frame
+from agiraph.api.event_models import Frame
 from agiraph.api.live import MOST_FRAMES, Hub, PartialReply, Subscriber
 from agiraph.domain.events.work import NodeCheckpoint
 from agiraph.domain.ids import AgentId, NodeId, TeamId, ThreadId
