@@ -1100,122 +1100,6 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /**
-         * AgentHired
-         * @description An agent joined the team.
-         */
-        AgentHired: {
-            /** Agent Id */
-            agent_id: string;
-            /** Name */
-            name: string;
-            /** Role */
-            role: string;
-            /** Model */
-            model: string;
-            /**
-             * Kind
-             * @enum {string}
-             */
-            kind: "llm" | "cli";
-            /**
-             * Created For
-             * @description The node the agent was hired for, if it leaves when that node ends.
-             */
-            created_for: string | null;
-        };
-        /**
-         * AgentHiredEvent
-         * @description `agent.hired`: An agent joined the team.
-         */
-        AgentHiredEvent: {
-            /** Team Id */
-            team_id: string;
-            /**
-             * Seq
-             * @description The event's number in its team: without gaps, in commit order.
-             */
-            seq: number;
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            type: "agent.hired";
-            data: components["schemas"]["AgentHired"];
-        };
-        /**
-         * AgentLeft
-         * @description An agent left the team because the node it was hired for ended.
-         */
-        AgentLeft: {
-            /** Agent Id */
-            agent_id: string;
-            /** Name */
-            name: string;
-        };
-        /**
-         * AgentLeftEvent
-         * @description `agent.left`: An agent left the team because the node it was hired for ended.
-         */
-        AgentLeftEvent: {
-            /** Team Id */
-            team_id: string;
-            /**
-             * Seq
-             * @description The event's number in its team: without gaps, in commit order.
-             */
-            seq: number;
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            type: "agent.left";
-            data: components["schemas"]["AgentLeft"];
-        };
-        /**
-         * AgentPromoted
-         * @description An agent hired for one node became a permanent member.
-         */
-        AgentPromoted: {
-            /** Agent Id */
-            agent_id: string;
-            /** Name */
-            name: string;
-        };
-        /**
-         * AgentPromotedEvent
-         * @description `agent.promoted`: An agent hired for one node became a permanent member.
-         */
-        AgentPromotedEvent: {
-            /** Team Id */
-            team_id: string;
-            /**
-             * Seq
-             * @description The event's number in its team: without gaps, in commit order.
-             */
-            seq: number;
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            type: "agent.promoted";
-            data: components["schemas"]["AgentPromoted"];
-        };
         /** AgentView */
         AgentView: {
             /** Id */
@@ -1340,95 +1224,6 @@ export interface components {
             status: number;
         };
         /**
-         * BriefingDecided
-         * @description An agent decided whether to send a briefing.
-         */
-        BriefingDecided: {
-            /** Node Id */
-            node_id: string;
-            /** Agent Id */
-            agent_id: string;
-            /** Sent */
-            sent: boolean;
-            /** Message Id */
-            message_id: string | null;
-            /** Reason */
-            reason: string;
-            /**
-             * Score
-             * @default null
-             */
-            score: number | null;
-            /**
-             * Threshold
-             * @default null
-             */
-            threshold: number | null;
-        };
-        /**
-         * BriefingDecidedEvent
-         * @description `briefing.decided`: An agent decided whether to send a briefing.
-         */
-        BriefingDecidedEvent: {
-            /** Team Id */
-            team_id: string;
-            /**
-             * Seq
-             * @description The event's number in its team: without gaps, in commit order.
-             */
-            seq: number;
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            type: "briefing.decided";
-            data: components["schemas"]["BriefingDecided"];
-        };
-        /**
-         * BriefingRated
-         * @description A person rated a briefing, which moved the threshold for the next ones.
-         */
-        BriefingRated: {
-            /** Message Id */
-            message_id: string;
-            /**
-             * Rating
-             * @enum {string}
-             */
-            rating: "up" | "down";
-            /** Threshold */
-            threshold: number;
-        };
-        /**
-         * BriefingRatedEvent
-         * @description `briefing.rated`: A person rated a briefing, which moved the threshold for the next ones.
-         */
-        BriefingRatedEvent: {
-            /** Team Id */
-            team_id: string;
-            /**
-             * Seq
-             * @description The event's number in its team: without gaps, in commit order.
-             */
-            seq: number;
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            type: "briefing.rated";
-            data: components["schemas"]["BriefingRated"];
-        };
-        /**
          * BroadcastRequest
          * @example {
          *       "message": "We stop at noon."
@@ -1490,57 +1285,6 @@ export interface components {
             model_calls?: number | null;
             /** Seconds */
             seconds?: number | null;
-        };
-        /**
-         * CallLost
-         * @description A crash interrupted a model call; its estimated cost is charged.
-         */
-        CallLost: {
-            /** Node Id */
-            node_id: string;
-            /** Thread Id */
-            thread_id: string;
-        };
-        /**
-         * CallLostEvent
-         * @description `call.lost`: A crash interrupted a model call; its estimated cost is charged.
-         */
-        CallLostEvent: {
-            /** Team Id */
-            team_id: string;
-            /**
-             * Seq
-             * @description The event's number in its team: without gaps, in commit order.
-             */
-            seq: number;
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            type: "call.lost";
-            data: components["schemas"]["CallLost"];
-        };
-        /**
-         * CallPreview
-         * @description A tool call of a reply.
-         */
-        CallPreview: {
-            /** Id */
-            id: string;
-            /** Name */
-            name: string;
-            /**
-             * Arguments
-             * @description Long texts are shortened.
-             */
-            arguments: {
-                [key: string]: unknown;
-            };
         };
         /**
          * Change
@@ -1776,84 +1520,6 @@ export interface components {
             sent_at?: string | null;
         };
         /**
-         * DeliveryFailed
-         * @description A channel did not accept a message after the last try.
-         */
-        DeliveryFailed: {
-            /** Delivery Id */
-            delivery_id: string;
-            /** Message Id */
-            message_id: string;
-            /** Channel */
-            channel: string;
-            /** Tries */
-            tries: number;
-            /** Error */
-            error: string;
-        };
-        /**
-         * DeliveryFailedEvent
-         * @description `delivery.failed`: A channel did not accept a message after the last try.
-         */
-        DeliveryFailedEvent: {
-            /** Team Id */
-            team_id: string;
-            /**
-             * Seq
-             * @description The event's number in its team: without gaps, in commit order.
-             */
-            seq: number;
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            type: "delivery.failed";
-            data: components["schemas"]["DeliveryFailed"];
-        };
-        /**
-         * DeliverySent
-         * @description A channel accepted a message.
-         */
-        DeliverySent: {
-            /** Delivery Id */
-            delivery_id: string;
-            /** Message Id */
-            message_id: string;
-            /** Channel */
-            channel: string;
-            /** Tries */
-            tries: number;
-        };
-        /**
-         * DeliverySentEvent
-         * @description `delivery.sent`: A channel accepted a message.
-         */
-        DeliverySentEvent: {
-            /** Team Id */
-            team_id: string;
-            /**
-             * Seq
-             * @description The event's number in its team: without gaps, in commit order.
-             */
-            seq: number;
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            type: "delivery.sent";
-            data: components["schemas"]["DeliverySent"];
-        };
-        /**
          * EmergencyStopView
          * @description What an emergency stop ended.
          */
@@ -2031,49 +1697,6 @@ export interface components {
             /** Contradicts */
             contradicts?: string | null;
         };
-        /**
-         * InsightLearned
-         * @description An agent learned an insight.
-         */
-        InsightLearned: {
-            /** Id */
-            id: string;
-            /** Agent Id */
-            agent_id: string;
-            /**
-             * Stands
-             * @description The insight that is in force for this content: this one, or one that was known before.
-             */
-            stands: string;
-            /** Change Id */
-            change_id: string;
-            /** Held */
-            held: boolean;
-        };
-        /**
-         * InsightLearnedEvent
-         * @description `insight.learned`: An agent learned an insight.
-         */
-        InsightLearnedEvent: {
-            /** Team Id */
-            team_id: string;
-            /**
-             * Seq
-             * @description The event's number in its team: without gaps, in commit order.
-             */
-            seq: number;
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            type: "insight.learned";
-            data: components["schemas"]["InsightLearned"];
-        };
         /** IssuedToken */
         IssuedToken: {
             /** Id */
@@ -2107,78 +1730,6 @@ export interface components {
              * @description Shown only once; the server stores a hash.
              */
             secret: string;
-        };
-        /**
-         * KnowledgeChanged
-         * @description Known items were changed, removed, merged, or a change was undone.
-         */
-        KnowledgeChanged: {
-            /** Verb */
-            verb: string;
-            /** Change Id */
-            change_id: string;
-            /** Ids */
-            ids: string[];
-        };
-        /**
-         * KnowledgeChangedEvent
-         * @description `knowledge.changed`: Known items were changed, removed, merged, or a change was undone.
-         */
-        KnowledgeChangedEvent: {
-            /** Team Id */
-            team_id: string;
-            /**
-             * Seq
-             * @description The event's number in its team: without gaps, in commit order.
-             */
-            seq: number;
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            type: "knowledge.changed";
-            data: components["schemas"]["KnowledgeChanged"];
-        };
-        /**
-         * KnowledgeHeld
-         * @description Content waits for a person before it is used.
-         */
-        KnowledgeHeld: {
-            /** Id */
-            id: string;
-            /** Agent Id */
-            agent_id: string;
-            /** Path */
-            path: string;
-        };
-        /**
-         * KnowledgeHeldEvent
-         * @description `knowledge.held`: Content waits for a person before it is used.
-         */
-        KnowledgeHeldEvent: {
-            /** Team Id */
-            team_id: string;
-            /**
-             * Seq
-             * @description The event's number in its team: without gaps, in commit order.
-             */
-            seq: number;
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            type: "knowledge.held";
-            data: components["schemas"]["KnowledgeHeld"];
         };
         /** LinkView */
         LinkView: {
@@ -2242,63 +1793,6 @@ export interface components {
             contradicts?: string | null;
         };
         /**
-         * MemoryWritten
-         * @description An agent wrote a memory (with its ids) or a note (with its path).
-         */
-        MemoryWritten: {
-            /** Agent Id */
-            agent_id: string;
-            /**
-             * Id
-             * @default null
-             */
-            id: string | null;
-            /**
-             * Stands
-             * @default null
-             */
-            stands: string | null;
-            /**
-             * Change Id
-             * @default null
-             */
-            change_id: string | null;
-            /**
-             * Held
-             * @default null
-             */
-            held: boolean | null;
-            /**
-             * Path
-             * @default null
-             */
-            path: string | null;
-        };
-        /**
-         * MemoryWrittenEvent
-         * @description `memory.written`: An agent wrote a memory (with its ids) or a note (with its path).
-         */
-        MemoryWrittenEvent: {
-            /** Team Id */
-            team_id: string;
-            /**
-             * Seq
-             * @description The event's number in its team: without gaps, in commit order.
-             */
-            seq: number;
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            type: "memory.written";
-            data: components["schemas"]["MemoryWritten"];
-        };
-        /**
          * MessageRequest
          * @description A message from the person to an agent.
          * @example {
@@ -2322,83 +1816,6 @@ export interface components {
             client_id?: string | null;
             /** Attachments */
             attachments?: components["schemas"]["AttachmentRequest"][];
-        };
-        /**
-         * MessageSeen
-         * @description The recipient received these messages.
-         */
-        MessageSeen: {
-            /** Message Ids */
-            message_ids: string[];
-        };
-        /**
-         * MessageSeenEvent
-         * @description `message.seen`: The recipient received these messages.
-         */
-        MessageSeenEvent: {
-            /** Team Id */
-            team_id: string;
-            /**
-             * Seq
-             * @description The event's number in its team: without gaps, in commit order.
-             */
-            seq: number;
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            type: "message.seen";
-            data: components["schemas"]["MessageSeen"];
-        };
-        /**
-         * MessageSent
-         * @description A message was sent that needs no answer.
-         */
-        MessageSent: {
-            /** Message Id */
-            message_id: string;
-            /**
-             * Kind
-             * @enum {string}
-             */
-            kind: "message" | "question" | "approval" | "answer" | "result" | "failure" | "briefing" | "report" | "notice" | "suggestion" | "nudge";
-            /** Sender */
-            sender: string;
-            /** Recipient */
-            recipient: string;
-            /** Text */
-            text: string;
-            /** Node Id */
-            node_id: string | null;
-        };
-        /**
-         * MessageSentEvent
-         * @description `message.sent`: A message was sent that needs no answer.
-         */
-        MessageSentEvent: {
-            /** Team Id */
-            team_id: string;
-            /**
-             * Seq
-             * @description The event's number in its team: without gaps, in commit order.
-             */
-            seq: number;
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            type: "message.sent";
-            data: components["schemas"]["MessageSent"];
         };
         /** MessageView */
         MessageView: {
@@ -2457,40 +1874,6 @@ export interface components {
             rating: ("up" | "down") | null;
             /** @description For an approval: the tool call to decide on, complete. Show it as plain text. */
             call: components["schemas"]["ToolCallView"] | null;
-        };
-        /**
-         * ModelFailed
-         * @description A model call failed.
-         */
-        ModelFailed: {
-            /** Node Id */
-            node_id: string;
-            /** Reason */
-            reason: string;
-        };
-        /**
-         * ModelFailedEvent
-         * @description `model.failed`: A model call failed.
-         */
-        ModelFailedEvent: {
-            /** Team Id */
-            team_id: string;
-            /**
-             * Seq
-             * @description The event's number in its team: without gaps, in commit order.
-             */
-            seq: number;
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            type: "model.failed";
-            data: components["schemas"]["ModelFailed"];
         };
         /**
          * NewGoal
@@ -2677,6 +2060,1343 @@ export interface components {
             };
         };
         /**
+         * NodeCosts
+         * @description The costs of a node, with the bills of the nodes below it.
+         */
+        NodeCosts: {
+            /** Node Id */
+            node_id: string;
+            /** Title */
+            title: string;
+            /**
+             * Lane
+             * @enum {string}
+             */
+            lane: "work" | "reply" | "reflection";
+            /** Agent Id */
+            agent_id: string | null;
+            /** Agent */
+            agent: string;
+            /** Lines */
+            lines?: components["schemas"]["CostLine"][];
+            /** Below */
+            below?: components["schemas"]["NodeCosts"][];
+            /**
+             * @default {
+             *       "calls": 0,
+             *       "lost": 0,
+             *       "input_tokens": 0,
+             *       "output_tokens": 0,
+             *       "cached_tokens": 0,
+             *       "usd": 0,
+             *       "unpriced": 0
+             *     }
+             */
+            total: components["schemas"]["CostSum"];
+        };
+        /** NodeDetail */
+        NodeDetail: {
+            /** Id */
+            id: string;
+            /** Team Id */
+            team_id: string;
+            /** Title */
+            title: string;
+            /** Task */
+            task: string;
+            status: components["schemas"]["NodeStatus"];
+            /**
+             * Source
+             * @enum {string}
+             */
+            source: "user" | "delegation" | "trigger" | "self" | "system";
+            /**
+             * Lane
+             * @enum {string}
+             */
+            lane: "work" | "reply" | "reflection";
+            /** Creator Id */
+            creator_id: string;
+            /** Creator */
+            creator: string;
+            /** Assignee Id */
+            assignee_id: string | null;
+            /** Assignee */
+            assignee: string | null;
+            /** Parent Id */
+            parent_id: string | null;
+            /** Depends On */
+            depends_on: string[];
+            /** Stage Id */
+            stage_id: string | null;
+            /** Trigger Id */
+            trigger_id: string | null;
+            /** Thread Id */
+            thread_id: string | null;
+            /** Depth */
+            depth: number;
+            /** Attempt */
+            attempt: number;
+            /** Waiting Reason */
+            waiting_reason: string | null;
+            stop_reason: components["schemas"]["StopReason"] | null;
+            /** Checkpoint */
+            checkpoint: string | null;
+            /** Result */
+            result: string | null;
+            /** Doubts */
+            doubts: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Started At */
+            started_at: string | null;
+            /** Ended At */
+            ended_at: string | null;
+            /** Stalled At */
+            stalled_at: string | null;
+            /** @description The cost of this node and all nodes below it. */
+            cost: components["schemas"]["CostView"];
+            /** Refs */
+            refs: {
+                [key: string]: string;
+            };
+            /** Acceptance */
+            acceptance: string[];
+            /**
+             * If Unmet
+             * @enum {string}
+             */
+            if_unmet: "fail" | "skip" | "go_on" | "ask";
+            budget: components["schemas"]["Budget"];
+            /**
+             * Manifest
+             * @description The published files, each with its hash.
+             */
+            manifest: {
+                [key: string]: string;
+            };
+            /** Files */
+            files: components["schemas"]["FileView"][];
+            /** Children */
+            children: string[];
+            /**
+             * Started
+             * @description How many times work on it was started.
+             */
+            started: number;
+        };
+        /**
+         * NodeStatus
+         * @enum {string}
+         */
+        NodeStatus: "pending" | "assigned" | "running" | "waiting" | "completed" | "failed" | "cancelled";
+        /** NodeView */
+        NodeView: {
+            /** Id */
+            id: string;
+            /** Team Id */
+            team_id: string;
+            /** Title */
+            title: string;
+            /** Task */
+            task: string;
+            status: components["schemas"]["NodeStatus"];
+            /**
+             * Source
+             * @enum {string}
+             */
+            source: "user" | "delegation" | "trigger" | "self" | "system";
+            /**
+             * Lane
+             * @enum {string}
+             */
+            lane: "work" | "reply" | "reflection";
+            /** Creator Id */
+            creator_id: string;
+            /** Creator */
+            creator: string;
+            /** Assignee Id */
+            assignee_id: string | null;
+            /** Assignee */
+            assignee: string | null;
+            /** Parent Id */
+            parent_id: string | null;
+            /** Depends On */
+            depends_on: string[];
+            /** Stage Id */
+            stage_id: string | null;
+            /** Trigger Id */
+            trigger_id: string | null;
+            /** Thread Id */
+            thread_id: string | null;
+            /** Depth */
+            depth: number;
+            /** Attempt */
+            attempt: number;
+            /** Waiting Reason */
+            waiting_reason: string | null;
+            stop_reason: components["schemas"]["StopReason"] | null;
+            /** Checkpoint */
+            checkpoint: string | null;
+            /** Result */
+            result: string | null;
+            /** Doubts */
+            doubts: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Started At */
+            started_at: string | null;
+            /** Ended At */
+            ended_at: string | null;
+            /** Stalled At */
+            stalled_at: string | null;
+            /** @description The cost of this node and all nodes below it. */
+            cost: components["schemas"]["CostView"];
+        };
+        /**
+         * NoteDraft
+         * @description A note for a file that waits for a person, since nobody vouches for its words.
+         */
+        NoteDraft: {
+            /** Id */
+            id: string;
+            /** Team Id */
+            team_id: string;
+            /** Agent Id */
+            agent_id: string;
+            /** Path */
+            path: string;
+            /** Content */
+            content: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Author */
+            author: string;
+            /** Source Thread Id */
+            source_thread_id?: string | null;
+            /** Tainted By */
+            tainted_by?: string | null;
+            /**
+             * Status
+             * @default held
+             * @enum {string}
+             */
+            status: "held" | "accepted" | "written" | "removed";
+        };
+        /**
+         * PermissionRule
+         * @description A permission rule. The first rule that matches a tool call decides on it.
+         */
+        PermissionRule: {
+            /**
+             * Tool
+             * @example bash
+             */
+            tool: string;
+            /**
+             * Action
+             * @enum {string}
+             */
+            action: "allow" | "deny" | "ask";
+            /**
+             * Pattern
+             * @default *
+             */
+            pattern: string;
+        };
+        /**
+         * RatingRequest
+         * @example {
+         *       "thumb": "up"
+         *     }
+         */
+        RatingRequest: {
+            /**
+             * Thumb
+             * @enum {string}
+             */
+            thumb: "up" | "down";
+        };
+        /** SearchHitView */
+        SearchHitView: {
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "note" | "page" | "insight" | "report";
+            /**
+             * Ref
+             * @description The source: a path, a URL, or the id of an insight or node.
+             */
+            ref: string;
+            /** Title */
+            title: string;
+            /** Text */
+            text: string;
+            /**
+             * Tainted
+             * @description Nobody on the team vouches for these words.
+             */
+            tainted: boolean;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+        };
+        /**
+         * SearchRequest
+         * @example {
+         *       "query": "earnings"
+         *     }
+         */
+        SearchRequest: {
+            /** Query */
+            query: string;
+            /**
+             * Limit
+             * @default 20
+             */
+            limit: number;
+        };
+        /** StageContract */
+        StageContract: {
+            /**
+             * Turns Per Node
+             * @default 10
+             */
+            turns_per_node: number;
+            /**
+             * Timeout Seconds
+             * @description Paused while a node of the stage waits for a person.
+             * @default 300
+             */
+            timeout_seconds: number;
+            /**
+             * Wants
+             * @default all
+             * @enum {string}
+             */
+            wants: "all" | "majority" | "any";
+        };
+        /** StageView */
+        StageView: {
+            /** Id */
+            id: string;
+            /** Team Id */
+            team_id: string;
+            /** Node Id */
+            node_id: string;
+            /** Name */
+            name: string;
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "running" | "met" | "broken" | "timed_out" | "reconvened";
+            contract: components["schemas"]["StageContract"];
+            /** Nodes */
+            nodes: string[];
+            /** Assessment */
+            assessment: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Ended At */
+            ended_at: string | null;
+        };
+        /**
+         * StopReason
+         * @description Why a node ended, as a value that programs can act on.
+         * @enum {string}
+         */
+        StopReason: "published" | "finished" | "answered" | "nothing_to_do" | "turns_spent" | "tokens_spent" | "money_spent" | "calls_spent" | "time_spent" | "looping" | "silent" | "cancelled" | "unmet" | "skipped" | "no_result" | "broken";
+        /** TeamCosts */
+        TeamCosts: {
+            /** Team Id */
+            team_id: string;
+            total: components["schemas"]["CostSum"];
+            /** By Agent */
+            by_agent: {
+                [key: string]: components["schemas"]["CostSum"];
+            };
+            /** By Purpose */
+            by_purpose: {
+                [key: string]: components["schemas"]["CostSum"];
+            };
+            /** By Model */
+            by_model: {
+                [key: string]: components["schemas"]["CostSum"];
+            };
+            /** Runs */
+            runs: components["schemas"]["NodeCosts"][];
+        };
+        /** TeamView */
+        TeamView: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /** Goal */
+            goal: string;
+            /**
+             * Mode
+             * @enum {string}
+             */
+            mode: "finite" | "infinite";
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "active" | "paused" | "completed" | "stopped" | "archived";
+            /** Coordinator Id */
+            coordinator_id: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Learns */
+            learns: boolean;
+            /** Members */
+            members: number;
+            /**
+             * Working
+             * @description Members that are working now.
+             */
+            working: number;
+            /** Open Questions */
+            open_questions: number;
+            /** Unread */
+            unread: number;
+            /** Usd */
+            usd: number;
+            /**
+             * Head
+             * @description The number of the team's newest event.
+             */
+            head: number;
+        };
+        /** ThreadView */
+        ThreadView: {
+            /** Id */
+            id: string;
+            /** Team Id */
+            team_id: string;
+            /** Agent Id */
+            agent_id: string;
+            /** Node Id */
+            node_id: string | null;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "work" | "reply" | "reflection";
+            /** Parent Id */
+            parent_id: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Closed At */
+            closed_at: string | null;
+        };
+        /** TokenView */
+        TokenView: {
+            /** Id */
+            id: string;
+            /**
+             * Person Id
+             * @description The person in whose name the token acts.
+             */
+            person_id: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "token" | "session" | "link";
+            /** Name */
+            name: string;
+            /**
+             * Scope
+             * @enum {string}
+             */
+            scope: "read" | "talk" | "operate" | "admin";
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Expires At */
+            expires_at: string | null;
+        };
+        /** ToolCallView */
+        ToolCallView: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /** Arguments */
+            arguments: {
+                [key: string]: unknown;
+            };
+        };
+        /**
+         * TriggerChangeRequest
+         * @description Each given field is replaced as a whole; the others stay. The type cannot be changed.
+         * @example {
+         *       "config": {
+         *         "cron": "0 8 * * MON",
+         *         "zone": "Europe/Berlin"
+         *       }
+         *     }
+         */
+        TriggerChangeRequest: {
+            /** Status */
+            status?: ("active" | "paused") | null;
+            /**
+             * Config
+             * @description When it fires, from now on.
+             */
+            config?: {
+                [key: string]: unknown;
+            } | null;
+            /** Action */
+            action?: ("wake_agent" | "run_node" | "send_message" | "run_callback") | null;
+            /** Payload */
+            payload?: {
+                [key: string]: unknown;
+            } | null;
+        };
+        /** TriggerView */
+        TriggerView: {
+            /** Id */
+            id: string;
+            /** Team Id */
+            team_id: string;
+            /** Agent Id */
+            agent_id: string;
+            /**
+             * Type
+             * @enum {string}
+             */
+            type: "scheduled" | "delayed" | "at_time" | "heartbeat" | "on_event" | "on_idle" | "webhook";
+            /**
+             * Action
+             * @enum {string}
+             */
+            action: "wake_agent" | "run_node" | "send_message" | "run_callback";
+            /** Config */
+            config: {
+                [key: string]: unknown;
+            };
+            /** Payload */
+            payload: {
+                [key: string]: unknown;
+            };
+            /** Zone */
+            zone: string;
+            /**
+             * Misfire
+             * @enum {string}
+             */
+            misfire: "once" | "all" | "skip";
+            /**
+             * Overlap
+             * @enum {string}
+             */
+            overlap: "skip" | "queue";
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "active" | "paused" | "expired" | "cancelled";
+            /**
+             * Due At
+             * @description When it fires next; null while its agent works, or if it does not fire by time.
+             */
+            due_at: string | null;
+            /** Is Overdue */
+            is_overdue: boolean;
+            /** Fired At */
+            fired_at: string | null;
+            /** Fired */
+            fired: number;
+            /** Skipped */
+            skipped: number;
+            /**
+             * Gated
+             * @description How many times its condition was not met, so that no agent was woken. These cost nothing.
+             */
+            gated: number;
+            /** Made By */
+            made_by: string;
+            /** Promised To */
+            promised_to: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Ended At */
+            ended_at: string | null;
+            /** Ended */
+            ended: string | null;
+            cost: components["schemas"]["CostView"];
+        };
+        /** TurnView */
+        TurnView: {
+            /** Seq */
+            seq: number;
+            /** Role */
+            role: string;
+            /** Text */
+            text: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Ref */
+            ref: string | null;
+            /** Calls */
+            calls: components["schemas"]["ToolCallView"][];
+            /** Failed */
+            failed: boolean;
+            /** Model */
+            model: string | null;
+            /** Input Tokens */
+            input_tokens: number;
+            /** Output Tokens */
+            output_tokens: number;
+            /** Usd */
+            usd: number | null;
+        };
+        /**
+         * AgentHired
+         * @description An agent joined the team.
+         */
+        AgentHired: {
+            /** Agent Id */
+            agent_id: string;
+            /** Name */
+            name: string;
+            /** Role */
+            role: string;
+            /** Model */
+            model: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "llm" | "cli";
+            /**
+             * Created For
+             * @description The node the agent was hired for, if it leaves when that node ends.
+             */
+            created_for: string | null;
+        };
+        /**
+         * AgentHiredEvent
+         * @description `agent.hired`: An agent joined the team.
+         */
+        AgentHiredEvent: {
+            /** Team Id */
+            team_id: string;
+            /**
+             * Seq
+             * @description The event's number in its team: without gaps, in commit order.
+             */
+            seq: number;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "agent.hired";
+            data: components["schemas"]["AgentHired"];
+        };
+        /**
+         * AgentLeft
+         * @description An agent left the team because the node it was hired for ended.
+         */
+        AgentLeft: {
+            /** Agent Id */
+            agent_id: string;
+            /** Name */
+            name: string;
+        };
+        /**
+         * AgentLeftEvent
+         * @description `agent.left`: An agent left the team because the node it was hired for ended.
+         */
+        AgentLeftEvent: {
+            /** Team Id */
+            team_id: string;
+            /**
+             * Seq
+             * @description The event's number in its team: without gaps, in commit order.
+             */
+            seq: number;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "agent.left";
+            data: components["schemas"]["AgentLeft"];
+        };
+        /**
+         * AgentPromoted
+         * @description An agent hired for one node became a permanent member.
+         */
+        AgentPromoted: {
+            /** Agent Id */
+            agent_id: string;
+            /** Name */
+            name: string;
+        };
+        /**
+         * AgentPromotedEvent
+         * @description `agent.promoted`: An agent hired for one node became a permanent member.
+         */
+        AgentPromotedEvent: {
+            /** Team Id */
+            team_id: string;
+            /**
+             * Seq
+             * @description The event's number in its team: without gaps, in commit order.
+             */
+            seq: number;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "agent.promoted";
+            data: components["schemas"]["AgentPromoted"];
+        };
+        /**
+         * BriefingDecided
+         * @description An agent decided whether to send a briefing.
+         */
+        BriefingDecided: {
+            /** Node Id */
+            node_id: string;
+            /** Agent Id */
+            agent_id: string;
+            /** Sent */
+            sent: boolean;
+            /** Message Id */
+            message_id: string | null;
+            /** Reason */
+            reason: string;
+            /**
+             * Score
+             * @default null
+             */
+            score: number | null;
+            /**
+             * Threshold
+             * @default null
+             */
+            threshold: number | null;
+        };
+        /**
+         * BriefingDecidedEvent
+         * @description `briefing.decided`: An agent decided whether to send a briefing.
+         */
+        BriefingDecidedEvent: {
+            /** Team Id */
+            team_id: string;
+            /**
+             * Seq
+             * @description The event's number in its team: without gaps, in commit order.
+             */
+            seq: number;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "briefing.decided";
+            data: components["schemas"]["BriefingDecided"];
+        };
+        /**
+         * BriefingRated
+         * @description A person rated a briefing, which moved the threshold for the next ones.
+         */
+        BriefingRated: {
+            /** Message Id */
+            message_id: string;
+            /**
+             * Rating
+             * @enum {string}
+             */
+            rating: "up" | "down";
+            /** Threshold */
+            threshold: number;
+        };
+        /**
+         * BriefingRatedEvent
+         * @description `briefing.rated`: A person rated a briefing, which moved the threshold for the next ones.
+         */
+        BriefingRatedEvent: {
+            /** Team Id */
+            team_id: string;
+            /**
+             * Seq
+             * @description The event's number in its team: without gaps, in commit order.
+             */
+            seq: number;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "briefing.rated";
+            data: components["schemas"]["BriefingRated"];
+        };
+        /**
+         * CallLost
+         * @description A crash interrupted a model call; its estimated cost is charged.
+         */
+        CallLost: {
+            /** Node Id */
+            node_id: string;
+            /** Thread Id */
+            thread_id: string;
+        };
+        /**
+         * CallLostEvent
+         * @description `call.lost`: A crash interrupted a model call; its estimated cost is charged.
+         */
+        CallLostEvent: {
+            /** Team Id */
+            team_id: string;
+            /**
+             * Seq
+             * @description The event's number in its team: without gaps, in commit order.
+             */
+            seq: number;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "call.lost";
+            data: components["schemas"]["CallLost"];
+        };
+        /**
+         * CallPreview
+         * @description A tool call of a reply.
+         */
+        CallPreview: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /**
+             * Arguments
+             * @description Long texts are shortened.
+             */
+            arguments: {
+                [key: string]: unknown;
+            };
+        };
+        /**
+         * DeliveryFailed
+         * @description A channel did not accept a message after the last try.
+         */
+        DeliveryFailed: {
+            /** Delivery Id */
+            delivery_id: string;
+            /** Message Id */
+            message_id: string;
+            /** Channel */
+            channel: string;
+            /** Tries */
+            tries: number;
+            /** Error */
+            error: string;
+        };
+        /**
+         * DeliveryFailedEvent
+         * @description `delivery.failed`: A channel did not accept a message after the last try.
+         */
+        DeliveryFailedEvent: {
+            /** Team Id */
+            team_id: string;
+            /**
+             * Seq
+             * @description The event's number in its team: without gaps, in commit order.
+             */
+            seq: number;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "delivery.failed";
+            data: components["schemas"]["DeliveryFailed"];
+        };
+        /**
+         * DeliverySent
+         * @description A channel accepted a message.
+         */
+        DeliverySent: {
+            /** Delivery Id */
+            delivery_id: string;
+            /** Message Id */
+            message_id: string;
+            /** Channel */
+            channel: string;
+            /** Tries */
+            tries: number;
+        };
+        /**
+         * DeliverySentEvent
+         * @description `delivery.sent`: A channel accepted a message.
+         */
+        DeliverySentEvent: {
+            /** Team Id */
+            team_id: string;
+            /**
+             * Seq
+             * @description The event's number in its team: without gaps, in commit order.
+             */
+            seq: number;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "delivery.sent";
+            data: components["schemas"]["DeliverySent"];
+        };
+        /**
+         * DeltaFrame
+         * @description The next characters of a reply that a model is writing. Sent live only, never stored.
+         */
+        DeltaFrame: {
+            /** Team Id */
+            team_id: string;
+            /** Agent Id */
+            agent_id: string;
+            /** Node Id */
+            node_id: string;
+            /** Thread Id */
+            thread_id: string;
+            /**
+             * Lane
+             * @enum {string}
+             */
+            lane: "work" | "reply" | "reflection";
+            /** Text */
+            text: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            op: "delta";
+            /**
+             * Offset
+             * @description How many characters of the reply precede these.
+             */
+            offset: number;
+        };
+        /**
+         * DraftFrame
+         * @description An unfinished reply up to now, sent to a client that has just connected.
+         */
+        DraftFrame: {
+            /** Team Id */
+            team_id: string;
+            /** Agent Id */
+            agent_id: string;
+            /** Node Id */
+            node_id: string;
+            /** Thread Id */
+            thread_id: string;
+            /**
+             * Lane
+             * @enum {string}
+             */
+            lane: "work" | "reply" | "reflection";
+            /** Text */
+            text: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            op: "draft";
+        };
+        /**
+         * EventFrame
+         * @description An event. The events of one team are sent in order and without gaps.
+         */
+        EventFrame: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            op: "event";
+            /** Event */
+            event: components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerChangedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgeHeldEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"];
+        };
+        /**
+         * HelloFrame
+         * @description The first frame of every connection.
+         */
+        HelloFrame: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            op: "hello";
+            /**
+             * Epoch
+             * @description The id of the database. If it differs from the one before, your event numbers are void.
+             */
+            epoch: string;
+            /** Build */
+            build: string;
+            /**
+             * Heads
+             * @description The number of the newest event of each team.
+             */
+            heads: {
+                [key: string]: number;
+            };
+        };
+        /**
+         * InsightLearned
+         * @description An agent learned an insight.
+         */
+        InsightLearned: {
+            /** Id */
+            id: string;
+            /** Agent Id */
+            agent_id: string;
+            /**
+             * Stands
+             * @description The insight that is in force for this content: this one, or one that was known before.
+             */
+            stands: string;
+            /** Change Id */
+            change_id: string;
+            /** Held */
+            held: boolean;
+        };
+        /**
+         * InsightLearnedEvent
+         * @description `insight.learned`: An agent learned an insight.
+         */
+        InsightLearnedEvent: {
+            /** Team Id */
+            team_id: string;
+            /**
+             * Seq
+             * @description The event's number in its team: without gaps, in commit order.
+             */
+            seq: number;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "insight.learned";
+            data: components["schemas"]["InsightLearned"];
+        };
+        /**
+         * KnowledgeChanged
+         * @description Known items were changed, removed, merged, or a change was undone.
+         */
+        KnowledgeChanged: {
+            /** Verb */
+            verb: string;
+            /** Change Id */
+            change_id: string;
+            /** Ids */
+            ids: string[];
+        };
+        /**
+         * KnowledgeChangedEvent
+         * @description `knowledge.changed`: Known items were changed, removed, merged, or a change was undone.
+         */
+        KnowledgeChangedEvent: {
+            /** Team Id */
+            team_id: string;
+            /**
+             * Seq
+             * @description The event's number in its team: without gaps, in commit order.
+             */
+            seq: number;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "knowledge.changed";
+            data: components["schemas"]["KnowledgeChanged"];
+        };
+        /**
+         * KnowledgeHeld
+         * @description Content waits for a person before it is used.
+         */
+        KnowledgeHeld: {
+            /** Id */
+            id: string;
+            /** Agent Id */
+            agent_id: string;
+            /** Path */
+            path: string;
+        };
+        /**
+         * KnowledgeHeldEvent
+         * @description `knowledge.held`: Content waits for a person before it is used.
+         */
+        KnowledgeHeldEvent: {
+            /** Team Id */
+            team_id: string;
+            /**
+             * Seq
+             * @description The event's number in its team: without gaps, in commit order.
+             */
+            seq: number;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "knowledge.held";
+            data: components["schemas"]["KnowledgeHeld"];
+        };
+        /**
+         * MemoryWritten
+         * @description An agent wrote a memory (with its ids) or a note (with its path).
+         */
+        MemoryWritten: {
+            /** Agent Id */
+            agent_id: string;
+            /**
+             * Id
+             * @default null
+             */
+            id: string | null;
+            /**
+             * Stands
+             * @default null
+             */
+            stands: string | null;
+            /**
+             * Change Id
+             * @default null
+             */
+            change_id: string | null;
+            /**
+             * Held
+             * @default null
+             */
+            held: boolean | null;
+            /**
+             * Path
+             * @default null
+             */
+            path: string | null;
+        };
+        /**
+         * MemoryWrittenEvent
+         * @description `memory.written`: An agent wrote a memory (with its ids) or a note (with its path).
+         */
+        MemoryWrittenEvent: {
+            /** Team Id */
+            team_id: string;
+            /**
+             * Seq
+             * @description The event's number in its team: without gaps, in commit order.
+             */
+            seq: number;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "memory.written";
+            data: components["schemas"]["MemoryWritten"];
+        };
+        /**
+         * MessageSeen
+         * @description The recipient received these messages.
+         */
+        MessageSeen: {
+            /** Message Ids */
+            message_ids: string[];
+        };
+        /**
+         * MessageSeenEvent
+         * @description `message.seen`: The recipient received these messages.
+         */
+        MessageSeenEvent: {
+            /** Team Id */
+            team_id: string;
+            /**
+             * Seq
+             * @description The event's number in its team: without gaps, in commit order.
+             */
+            seq: number;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "message.seen";
+            data: components["schemas"]["MessageSeen"];
+        };
+        /**
+         * MessageSent
+         * @description A message was sent that needs no answer.
+         */
+        MessageSent: {
+            /** Message Id */
+            message_id: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "message" | "question" | "approval" | "answer" | "result" | "failure" | "briefing" | "report" | "notice" | "suggestion" | "nudge";
+            /** Sender */
+            sender: string;
+            /** Recipient */
+            recipient: string;
+            /** Text */
+            text: string;
+            /** Node Id */
+            node_id: string | null;
+        };
+        /**
+         * MessageSentEvent
+         * @description `message.sent`: A message was sent that needs no answer.
+         */
+        MessageSentEvent: {
+            /** Team Id */
+            team_id: string;
+            /**
+             * Seq
+             * @description The event's number in its team: without gaps, in commit order.
+             */
+            seq: number;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "message.sent";
+            data: components["schemas"]["MessageSent"];
+        };
+        /**
+         * ModelFailed
+         * @description A model call failed.
+         */
+        ModelFailed: {
+            /** Node Id */
+            node_id: string;
+            /** Reason */
+            reason: string;
+        };
+        /**
+         * ModelFailedEvent
+         * @description `model.failed`: A model call failed.
+         */
+        ModelFailedEvent: {
+            /** Team Id */
+            team_id: string;
+            /**
+             * Seq
+             * @description The event's number in its team: without gaps, in commit order.
+             */
+            seq: number;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "model.failed";
+            data: components["schemas"]["ModelFailed"];
+        };
+        /**
          * NodeAssigned
          * @description A node entered an agent's queue: for the first time, after a wait, or for a retry.
          */
@@ -2841,41 +3561,6 @@ export interface components {
             data: components["schemas"]["NodeCompleted"];
         };
         /**
-         * NodeCosts
-         * @description The costs of a node, with the bills of the nodes below it.
-         */
-        NodeCosts: {
-            /** Node Id */
-            node_id: string;
-            /** Title */
-            title: string;
-            /**
-             * Lane
-             * @enum {string}
-             */
-            lane: "work" | "reply" | "reflection";
-            /** Agent Id */
-            agent_id: string | null;
-            /** Agent */
-            agent: string;
-            /** Lines */
-            lines?: components["schemas"]["CostLine"][];
-            /** Below */
-            below?: components["schemas"]["NodeCosts"][];
-            /**
-             * @default {
-             *       "calls": 0,
-             *       "lost": 0,
-             *       "input_tokens": 0,
-             *       "output_tokens": 0,
-             *       "cached_tokens": 0,
-             *       "usd": 0,
-             *       "unpriced": 0
-             *     }
-             */
-            total: components["schemas"]["CostSum"];
-        };
-        /**
          * NodeCreated
          * @description A node was added to the board.
          */
@@ -2922,100 +3607,6 @@ export interface components {
              */
             type: "node.created";
             data: components["schemas"]["NodeCreated"];
-        };
-        /** NodeDetail */
-        NodeDetail: {
-            /** Id */
-            id: string;
-            /** Team Id */
-            team_id: string;
-            /** Title */
-            title: string;
-            /** Task */
-            task: string;
-            status: components["schemas"]["NodeStatus"];
-            /**
-             * Source
-             * @enum {string}
-             */
-            source: "user" | "delegation" | "trigger" | "self" | "system";
-            /**
-             * Lane
-             * @enum {string}
-             */
-            lane: "work" | "reply" | "reflection";
-            /** Creator Id */
-            creator_id: string;
-            /** Creator */
-            creator: string;
-            /** Assignee Id */
-            assignee_id: string | null;
-            /** Assignee */
-            assignee: string | null;
-            /** Parent Id */
-            parent_id: string | null;
-            /** Depends On */
-            depends_on: string[];
-            /** Stage Id */
-            stage_id: string | null;
-            /** Trigger Id */
-            trigger_id: string | null;
-            /** Thread Id */
-            thread_id: string | null;
-            /** Depth */
-            depth: number;
-            /** Attempt */
-            attempt: number;
-            /** Waiting Reason */
-            waiting_reason: string | null;
-            stop_reason: components["schemas"]["StopReason"] | null;
-            /** Checkpoint */
-            checkpoint: string | null;
-            /** Result */
-            result: string | null;
-            /** Doubts */
-            doubts: string | null;
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /** Started At */
-            started_at: string | null;
-            /** Ended At */
-            ended_at: string | null;
-            /** Stalled At */
-            stalled_at: string | null;
-            /** @description The cost of this node and all nodes below it. */
-            cost: components["schemas"]["CostView"];
-            /** Refs */
-            refs: {
-                [key: string]: string;
-            };
-            /** Acceptance */
-            acceptance: string[];
-            /**
-             * If Unmet
-             * @enum {string}
-             */
-            if_unmet: "fail" | "skip" | "go_on" | "ask";
-            budget: components["schemas"]["Budget"];
-            /**
-             * Manifest
-             * @description The published files, each with its hash.
-             */
-            manifest: {
-                [key: string]: string;
-            };
-            /** Files */
-            files: components["schemas"]["FileView"][];
-            /** Children */
-            children: string[];
-            /**
-             * Started
-             * @description How many times work on it was started.
-             */
-            started: number;
         };
         /**
          * NodeFailed
@@ -3168,77 +3759,6 @@ export interface components {
             data: components["schemas"]["NodeStarted"];
         };
         /**
-         * NodeStatus
-         * @enum {string}
-         */
-        NodeStatus: "pending" | "assigned" | "running" | "waiting" | "completed" | "failed" | "cancelled";
-        /** NodeView */
-        NodeView: {
-            /** Id */
-            id: string;
-            /** Team Id */
-            team_id: string;
-            /** Title */
-            title: string;
-            /** Task */
-            task: string;
-            status: components["schemas"]["NodeStatus"];
-            /**
-             * Source
-             * @enum {string}
-             */
-            source: "user" | "delegation" | "trigger" | "self" | "system";
-            /**
-             * Lane
-             * @enum {string}
-             */
-            lane: "work" | "reply" | "reflection";
-            /** Creator Id */
-            creator_id: string;
-            /** Creator */
-            creator: string;
-            /** Assignee Id */
-            assignee_id: string | null;
-            /** Assignee */
-            assignee: string | null;
-            /** Parent Id */
-            parent_id: string | null;
-            /** Depends On */
-            depends_on: string[];
-            /** Stage Id */
-            stage_id: string | null;
-            /** Trigger Id */
-            trigger_id: string | null;
-            /** Thread Id */
-            thread_id: string | null;
-            /** Depth */
-            depth: number;
-            /** Attempt */
-            attempt: number;
-            /** Waiting Reason */
-            waiting_reason: string | null;
-            stop_reason: components["schemas"]["StopReason"] | null;
-            /** Checkpoint */
-            checkpoint: string | null;
-            /** Result */
-            result: string | null;
-            /** Doubts */
-            doubts: string | null;
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /** Started At */
-            started_at: string | null;
-            /** Ended At */
-            ended_at: string | null;
-            /** Stalled At */
-            stalled_at: string | null;
-            /** @description The cost of this node and all nodes below it. */
-            cost: components["schemas"]["CostView"];
-        };
-        /**
          * NodeWaiting
          * @description A node waits; it costs nothing meanwhile.
          */
@@ -3278,58 +3798,15 @@ export interface components {
             data: components["schemas"]["NodeWaiting"];
         };
         /**
-         * NoteDraft
-         * @description A note for a file that waits for a person, since nobody vouches for its words.
+         * PingFrame
+         * @description A keep-alive without content.
          */
-        NoteDraft: {
-            /** Id */
-            id: string;
-            /** Team Id */
-            team_id: string;
-            /** Agent Id */
-            agent_id: string;
-            /** Path */
-            path: string;
-            /** Content */
-            content: string;
+        PingFrame: {
             /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /** Author */
-            author: string;
-            /** Source Thread Id */
-            source_thread_id?: string | null;
-            /** Tainted By */
-            tainted_by?: string | null;
-            /**
-             * Status
-             * @default held
+             * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
-            status: "held" | "accepted" | "written" | "removed";
-        };
-        /**
-         * PermissionRule
-         * @description A permission rule. The first rule that matches a tool call decides on it.
-         */
-        PermissionRule: {
-            /**
-             * Tool
-             * @example bash
-             */
-            tool: string;
-            /**
-             * Action
-             * @enum {string}
-             */
-            action: "allow" | "deny" | "ask";
-            /**
-             * Pattern
-             * @default *
-             */
-            pattern: string;
+            op: "ping";
         };
         /**
          * QuestionAnswered
@@ -3418,79 +3895,19 @@ export interface components {
             data: components["schemas"]["QuestionAsked"];
         };
         /**
-         * RatingRequest
-         * @example {
-         *       "thumb": "up"
-         *     }
+         * ResyncFrame
+         * @description You missed too many events of this team: reload its data and continue from `head`.
          */
-        RatingRequest: {
+        ResyncFrame: {
             /**
-             * Thumb
+             * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
-            thumb: "up" | "down";
-        };
-        /** SearchHitView */
-        SearchHitView: {
-            /**
-             * Kind
-             * @enum {string}
-             */
-            kind: "note" | "page" | "insight" | "report";
-            /**
-             * Ref
-             * @description The source: a path, a URL, or the id of an insight or node.
-             */
-            ref: string;
-            /** Title */
-            title: string;
-            /** Text */
-            text: string;
-            /**
-             * Tainted
-             * @description Nobody on the team vouches for these words.
-             */
-            tainted: boolean;
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-        };
-        /**
-         * SearchRequest
-         * @example {
-         *       "query": "earnings"
-         *     }
-         */
-        SearchRequest: {
-            /** Query */
-            query: string;
-            /**
-             * Limit
-             * @default 20
-             */
-            limit: number;
-        };
-        /** StageContract */
-        StageContract: {
-            /**
-             * Turns Per Node
-             * @default 10
-             */
-            turns_per_node: number;
-            /**
-             * Timeout Seconds
-             * @description Paused while a node of the stage waits for a person.
-             * @default 300
-             */
-            timeout_seconds: number;
-            /**
-             * Wants
-             * @default all
-             * @enum {string}
-             */
-            wants: "all" | "majority" | "any";
+            op: "resync";
+            /** Team Id */
+            team_id: string;
+            /** Head */
+            head: number;
         };
         /**
          * StageEnded
@@ -3603,40 +4020,6 @@ export interface components {
             type: "stage.started";
             data: components["schemas"]["StageStarted"];
         };
-        /** StageView */
-        StageView: {
-            /** Id */
-            id: string;
-            /** Team Id */
-            team_id: string;
-            /** Node Id */
-            node_id: string;
-            /** Name */
-            name: string;
-            /**
-             * Status
-             * @enum {string}
-             */
-            status: "running" | "met" | "broken" | "timed_out" | "reconvened";
-            contract: components["schemas"]["StageContract"];
-            /** Nodes */
-            nodes: string[];
-            /** Assessment */
-            assessment: string | null;
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /** Ended At */
-            ended_at: string | null;
-        };
-        /**
-         * StopReason
-         * @description Why a node ended, as a value that programs can act on.
-         * @enum {string}
-         */
-        StopReason: "published" | "finished" | "answered" | "nothing_to_do" | "turns_spent" | "tokens_spent" | "money_spent" | "calls_spent" | "time_spent" | "looping" | "silent" | "cancelled" | "unmet" | "skipped" | "no_result" | "broken";
         /**
          * TeamArchived
          * @description A person archived the team; nothing of it is deleted.
@@ -3694,26 +4077,6 @@ export interface components {
              */
             type: "team.completed";
             data: components["schemas"]["TeamCompleted"];
-        };
-        /** TeamCosts */
-        TeamCosts: {
-            /** Team Id */
-            team_id: string;
-            total: components["schemas"]["CostSum"];
-            /** By Agent */
-            by_agent: {
-                [key: string]: components["schemas"]["CostSum"];
-            };
-            /** By Purpose */
-            by_purpose: {
-                [key: string]: components["schemas"]["CostSum"];
-            };
-            /** By Model */
-            by_model: {
-                [key: string]: components["schemas"]["CostSum"];
-            };
-            /** Runs */
-            runs: components["schemas"]["NodeCosts"][];
         };
         /**
          * TeamCreated
@@ -3848,52 +4211,6 @@ export interface components {
             type: "team.stopped";
             data: components["schemas"]["TeamStopped"];
         };
-        /** TeamView */
-        TeamView: {
-            /** Id */
-            id: string;
-            /** Name */
-            name: string;
-            /** Goal */
-            goal: string;
-            /**
-             * Mode
-             * @enum {string}
-             */
-            mode: "finite" | "infinite";
-            /**
-             * Status
-             * @enum {string}
-             */
-            status: "active" | "paused" | "completed" | "stopped" | "archived";
-            /** Coordinator Id */
-            coordinator_id: string | null;
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /** Learns */
-            learns: boolean;
-            /** Members */
-            members: number;
-            /**
-             * Working
-             * @description Members that are working now.
-             */
-            working: number;
-            /** Open Questions */
-            open_questions: number;
-            /** Unread */
-            unread: number;
-            /** Usd */
-            usd: number;
-            /**
-             * Head
-             * @description The number of the team's newest event.
-             */
-            head: number;
-        };
         /**
          * ThreadCompacted
          * @description A summary replaced the older turns in what the model is shown.
@@ -4005,71 +4322,6 @@ export interface components {
             type: "thread.opened";
             data: components["schemas"]["ThreadOpened"];
         };
-        /** ThreadView */
-        ThreadView: {
-            /** Id */
-            id: string;
-            /** Team Id */
-            team_id: string;
-            /** Agent Id */
-            agent_id: string;
-            /** Node Id */
-            node_id: string | null;
-            /**
-             * Kind
-             * @enum {string}
-             */
-            kind: "work" | "reply" | "reflection";
-            /** Parent Id */
-            parent_id: string | null;
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /** Closed At */
-            closed_at: string | null;
-        };
-        /** TokenView */
-        TokenView: {
-            /** Id */
-            id: string;
-            /**
-             * Person Id
-             * @description The person in whose name the token acts.
-             */
-            person_id: string;
-            /**
-             * Kind
-             * @enum {string}
-             */
-            kind: "token" | "session" | "link";
-            /** Name */
-            name: string;
-            /**
-             * Scope
-             * @enum {string}
-             */
-            scope: "read" | "talk" | "operate" | "admin";
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /** Expires At */
-            expires_at: string | null;
-        };
-        /** ToolCallView */
-        ToolCallView: {
-            /** Id */
-            id: string;
-            /** Name */
-            name: string;
-            /** Arguments */
-            arguments: {
-                [key: string]: unknown;
-            };
-        };
         /**
          * ToolResult
          * @description A tool call returned.
@@ -4112,33 +4364,6 @@ export interface components {
              */
             type: "tool.result";
             data: components["schemas"]["ToolResult"];
-        };
-        /**
-         * TriggerChangeRequest
-         * @description Each given field is replaced as a whole; the others stay. The type cannot be changed.
-         * @example {
-         *       "config": {
-         *         "cron": "0 8 * * MON",
-         *         "zone": "Europe/Berlin"
-         *       }
-         *     }
-         */
-        TriggerChangeRequest: {
-            /** Status */
-            status?: ("active" | "paused") | null;
-            /**
-             * Config
-             * @description When it fires, from now on.
-             */
-            config?: {
-                [key: string]: unknown;
-            } | null;
-            /** Action */
-            action?: ("wake_agent" | "run_node" | "send_message" | "run_callback") | null;
-            /** Payload */
-            payload?: {
-                [key: string]: unknown;
-            } | null;
         };
         /**
          * TriggerChanged
@@ -4359,82 +4584,6 @@ export interface components {
             type: "trigger.skipped";
             data: components["schemas"]["TriggerSkipped"];
         };
-        /** TriggerView */
-        TriggerView: {
-            /** Id */
-            id: string;
-            /** Team Id */
-            team_id: string;
-            /** Agent Id */
-            agent_id: string;
-            /**
-             * Type
-             * @enum {string}
-             */
-            type: "scheduled" | "delayed" | "at_time" | "heartbeat" | "on_event" | "on_idle" | "webhook";
-            /**
-             * Action
-             * @enum {string}
-             */
-            action: "wake_agent" | "run_node" | "send_message" | "run_callback";
-            /** Config */
-            config: {
-                [key: string]: unknown;
-            };
-            /** Payload */
-            payload: {
-                [key: string]: unknown;
-            };
-            /** Zone */
-            zone: string;
-            /**
-             * Misfire
-             * @enum {string}
-             */
-            misfire: "once" | "all" | "skip";
-            /**
-             * Overlap
-             * @enum {string}
-             */
-            overlap: "skip" | "queue";
-            /**
-             * Status
-             * @enum {string}
-             */
-            status: "active" | "paused" | "expired" | "cancelled";
-            /**
-             * Due At
-             * @description When it fires next; null while its agent works, or if it does not fire by time.
-             */
-            due_at: string | null;
-            /** Is Overdue */
-            is_overdue: boolean;
-            /** Fired At */
-            fired_at: string | null;
-            /** Fired */
-            fired: number;
-            /** Skipped */
-            skipped: number;
-            /**
-             * Gated
-             * @description How many times its condition was not met, so that no agent was woken. These cost nothing.
-             */
-            gated: number;
-            /** Made By */
-            made_by: string;
-            /** Promised To */
-            promised_to: string | null;
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /** Ended At */
-            ended_at: string | null;
-            /** Ended */
-            ended: string | null;
-            cost: components["schemas"]["CostView"];
-        };
         /**
          * TurnAdded
          * @description A model replied.
@@ -4483,155 +4632,6 @@ export interface components {
              */
             type: "turn.added";
             data: components["schemas"]["TurnAdded"];
-        };
-        /** TurnView */
-        TurnView: {
-            /** Seq */
-            seq: number;
-            /** Role */
-            role: string;
-            /** Text */
-            text: string;
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            /** Ref */
-            ref: string | null;
-            /** Calls */
-            calls: components["schemas"]["ToolCallView"][];
-            /** Failed */
-            failed: boolean;
-            /** Model */
-            model: string | null;
-            /** Input Tokens */
-            input_tokens: number;
-            /** Output Tokens */
-            output_tokens: number;
-            /** Usd */
-            usd: number | null;
-        };
-        /**
-         * DeltaFrame
-         * @description The next characters of a reply that a model is writing. Sent live only, never stored.
-         */
-        DeltaFrame: {
-            /** Team Id */
-            team_id: string;
-            /** Agent Id */
-            agent_id: string;
-            /** Node Id */
-            node_id: string;
-            /** Thread Id */
-            thread_id: string;
-            /**
-             * Lane
-             * @enum {string}
-             */
-            lane: "work" | "reply" | "reflection";
-            /** Text */
-            text: string;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            op: "delta";
-            /**
-             * Offset
-             * @description How many characters of the reply precede these.
-             */
-            offset: number;
-        };
-        /**
-         * DraftFrame
-         * @description An unfinished reply up to now, sent to a client that has just connected.
-         */
-        DraftFrame: {
-            /** Team Id */
-            team_id: string;
-            /** Agent Id */
-            agent_id: string;
-            /** Node Id */
-            node_id: string;
-            /** Thread Id */
-            thread_id: string;
-            /**
-             * Lane
-             * @enum {string}
-             */
-            lane: "work" | "reply" | "reflection";
-            /** Text */
-            text: string;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            op: "draft";
-        };
-        /**
-         * EventFrame
-         * @description An event. The events of one team are sent in order and without gaps.
-         */
-        EventFrame: {
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            op: "event";
-            /** Event */
-            event: components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerChangedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgeHeldEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"];
-        };
-        /**
-         * HelloFrame
-         * @description The first frame of every connection.
-         */
-        HelloFrame: {
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            op: "hello";
-            /**
-             * Epoch
-             * @description The id of the database. If it differs from the one before, your event numbers are void.
-             */
-            epoch: string;
-            /** Build */
-            build: string;
-            /**
-             * Heads
-             * @description The number of the newest event of each team.
-             */
-            heads: {
-                [key: string]: number;
-            };
-        };
-        /**
-         * PingFrame
-         * @description A keep-alive without content.
-         */
-        PingFrame: {
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            op: "ping";
-        };
-        /**
-         * ResyncFrame
-         * @description You missed too many events of this team: reload its data and continue from `head`.
-         */
-        ResyncFrame: {
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            op: "resync";
-            /** Team Id */
-            team_id: string;
-            /** Head */
-            head: number;
         };
         Frame: components["schemas"]["HelloFrame"] | components["schemas"]["EventFrame"] | components["schemas"]["DeltaFrame"] | components["schemas"]["DraftFrame"] | components["schemas"]["ResyncFrame"] | components["schemas"]["PingFrame"];
         Event: components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerChangedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgeHeldEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"];
@@ -9743,7 +9743,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": (components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerChangedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgeHeldEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"])[];
+                    "application/json": components["schemas"]["Event"][];
                 };
             };
             /** @description The request is malformed */
