@@ -113,7 +113,8 @@ def seed(request: pytest.FixtureRequest) -> int:
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Write the kills and seconds of crash tests and long tests, then the seconds of each part."""
     _write_crashes(terminalreporter)
-    parts.write_times(terminalreporter)
+    if not terminalreporter.config.getoption("--long"):  # which has no budget a part
+        parts.write_times(terminalreporter)
 
 
 def _write_crashes(terminalreporter: Any) -> None:

@@ -1,5 +1,6 @@
 """Invalid triggers are refused with advice; a webhook requires its secret."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -67,6 +68,22 @@ async def test_an_invalid_trigger_action_is_refused(
             world, founded, "delayed", {"delay_seconds": 60}, action=action, payload=payload
         )
     assert said in str(refused.value)
+
+
+async def test_equal_deliveries_at_the_same_time_fire_a_webhook_once(world: World) -> None:
+    founded = await found_idle_team(world, DONE)
+    trigger, secret = await world.store.write(
+        definitions.create,
+        agent_id=founded.coordinator.id,
+        type="webhook",
+        config={},
+        payload={"task": "See what they want"},
+    )
+    deliver = (due.receive_request, trigger.id, secret, "{}")
+    firings = await asyncio.gather(*(world.store.write(*deliver, delivery="d1") for _ in range(8)))
+    await world.settle()
+    assert len(set(firings)) == 1
+    assert len(await nodes_of(world, trigger)) == 1
 
 
 async def test_a_webhook_accepts_only_requests_with_its_secret(world: World) -> None:

@@ -129,13 +129,11 @@ def receive_request(
     if len(body) > TEXT_LIMIT:
         raise Refused(f"A webhook takes {TEXT_LIMIT:,} characters; this has {len(body):,}.")
     slot = new_id("hit") if delivery is None else f"hit {delivery[:200]}"
-    # Read before the locks. On PostgreSQL two equal deliveries at once may both find nothing.
-    # The second then waits for the agent's lock, and its insert into `firings` fails on the
-    # key (trigger, slot): its effect is rolled back, and its caller gets an error and, on a
-    # retry, the first one's firing.
+    locked = _lock_active(tx, trigger_id)
+    # Read under the locks: of two equal deliveries at once, the second waits for the first one's
+    # transaction and then finds its firing.
     if before := triggers.firing(tx, trigger_id, slot):
         return before
-    locked = _lock_active(tx, trigger_id)
     if locked is None:
         raise Refused(f"{trigger_id} takes nothing at present: it, or its team, is not active.")
     return registry.kind_of(locked[0]).on_request(tx, locked[0], slot, body)
