@@ -75,7 +75,7 @@ class TokenBucket:
     """When `left` was computed."""
 
     def take(self, now: float, *, rate: float, most: float) -> float:
-        """Take one request; return 0, or the seconds to wait if none is left."""
+        """Use one request of the caller's allowance; return 0, or the seconds until it has one."""
         self.left = min(most, self.left + (now - self.at) * rate)
         self.at = now
         if self.left < 1:

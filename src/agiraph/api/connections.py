@@ -38,7 +38,7 @@ _WHY: dict[Reason, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits for clients."""
+    """How many connections clients may have, and how long and how much each may take."""
 
     connections: int = 4096
     """Open connections; fewer if the limit of open files is lower."""
@@ -180,7 +180,10 @@ class Connections:
                 self._log(reason, "several addresses")
 
     def note(self, reason: Reason, address: str) -> None:
-        """Count a closed connection; log the first immediately and later ones together."""
+        """Count a connection that the server closed for this reason.
+
+        The first of a reason is logged at once; those after it in one line per `LOG_EVERY_S`.
+        """
         self.closed[reason] = self.closed.get(reason, 0) + 1
         self._unlogged[reason] = self._unlogged.get(reason, 0) + 1
         logged_at = self._logged_at.get(reason)
@@ -215,6 +218,9 @@ def raise_file_limit() -> int:
 
 
 def places(limits: Limits) -> int:
-    """Return the most connections. A quarter of the files is left to the database, commands and
-    model connections."""
+    """Return how many client connections may be open at a time.
+
+    Of the files that the process may open, a quarter is left to the database, commands and
+    connections to models.
+    """
     return min(limits.connections, raise_file_limit() * 3 // 4)

@@ -152,7 +152,10 @@ class Steps:
         return Parked(tuple(answer.waiting_on for answer in pending), reason)
 
     async def answer(self, ctx: RunContext, call: ToolCall, *, is_allowed: bool) -> Answer:
-        """Make one call, or refuse it if the reply held too many."""
+        """Make one tool call of a model's reply and return its answer.
+
+        A call that is not allowed, because the reply held too many, is answered with a refusal.
+        """
         if is_allowed:
             return await self.caller.answer(ctx, call)
         text = f"Not made: at most {MAX_CALLS_PER_REPLY} calls a turn. Make it again."

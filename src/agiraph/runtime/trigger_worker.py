@@ -105,7 +105,7 @@ class TriggerWorker:
         self._has_work.set()
 
     def _rescan(self) -> None:
-        """Read the listeners of all teams anew at the next opportunity."""
+        """Have the list of triggers that wait for events read again when the worker next wakes."""
         self._is_stale = True
         self._request_work()
 

@@ -148,7 +148,11 @@ class DumpReader:
         )
 
     def _begin(self, header: dict[str, Any]) -> None:
-        """Start a table. The tables must come in the order in which `dump.write` writes them."""
+        """Check the header of the next table in a dump, and prepare to insert its rows.
+
+        Raises `Refused` if it is not the next table in the order of `dump.write`, or if its columns
+        differ from those of the database.
+        """
         table, names = header.get("table"), header.get("columns")
         if set(header) != {"table", "columns"} or not isinstance(table, str):
             raise self.refusal("a table must begin with its name and its columns")

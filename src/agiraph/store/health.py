@@ -64,7 +64,10 @@ def left_running(tx: Tx) -> list[WorkNode]:
 
 
 def is_orphaned(tx: Tx, node: WorkNode) -> bool:
-    """Return whether the job that owns a node is gone; False on SQLite, which has no jobs."""
+    """Return whether no queued job owns this running node, so that nobody works on it.
+
+    False on SQLite: there the runtime's only process owns its nodes, without a table of jobs.
+    """
     if tx.dialect == "sqlite":
         return False
     # The job's name is the owner of the nodes it claims; `PgQueuerQueue.deliver` gives it.

@@ -224,7 +224,7 @@ def latest(tx: Tx, team_id: TeamId, *, limit: int) -> list[WorkNode]:
 
 
 def ended_lately(tx: Tx, team_id: TeamId, *, limit: int) -> list[WorkNode]:
-    """Return the ended work nodes of a team, last ended first."""
+    """Return the `limit` nodes of the `work` lane that ended last in a team, newest first."""
     where = (
         "team_id = :team_id and lane = 'work' and ended_at is not null"
         " order by ended_at desc, id desc limit :limit"

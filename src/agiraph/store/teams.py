@@ -68,7 +68,10 @@ def hired_since(tx: Tx, team_id: TeamId, moment: datetime) -> int:
 
 
 def names(tx: Tx, team_id: TeamId) -> set[str]:
-    """Return all names ever given on this team, in lower case; none is used twice."""
+    """Return the names of all agents that are or were on this team, in lower case.
+
+    A new agent may have none of them: a name stays with the agent that had it.
+    """
     rows = tx.all("select name from agents where team_id = :team_id", team_id=team_id)
     return {row[0].lower() for row in rows}
 

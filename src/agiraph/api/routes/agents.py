@@ -130,7 +130,7 @@ async def send(
 
 @router.put("/agents/{agent}/read", status_code=204, responses=documented(404))
 async def read_up_to(agent: str, body: MarkReadRequest, api: ApiDep, person: PersonDep) -> Response:
-    """Mark this agent's messages as read up to a position. The position never moves back."""
+    """Mark what you have read of your conversation with this agent. The mark never moves back."""
 
     def read(tx: Tx) -> None:
         found = AGENTS.get(tx, agent)

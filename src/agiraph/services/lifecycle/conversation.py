@@ -129,7 +129,10 @@ def end_reply(
 def start_work(
     tx: Tx, agent: Agent, reply_id: NodeId, task: str, *, tainted_by: str | None = None
 ) -> WorkNode:
-    """Create a node for what a person asked, and mark the messages as seen."""
+    """Create a node for the agent from what a person asked in the messages of this reply.
+
+    The agent has then seen these messages, and the node takes over their attachments.
+    """
     person_id = planning.person_for(tx, nodes.NODES.get(tx, reply_id))
     asked = messages.to_answer(tx, reply_id)
     messages.mark_seen(tx, [message.id for message in asked if message.seen_at is None])
@@ -144,7 +147,6 @@ def start_work(
         assignee_id=agent.id,
         tainted_by=tainted_by,
     )
-    # The new node takes over the attachments of these messages (`executor._load`).
     for message in asked:
         MESSAGES.update(tx, message.id, node_id=node.id)
     return node

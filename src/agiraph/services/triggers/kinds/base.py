@@ -111,7 +111,7 @@ class Kind(ABC, Generic[C]):
         return self.next_due(config, now)
 
     def next_due(self, config: C, after: datetime) -> datetime | None:
-        """Return the due time that follows this moment, if there is one."""
+        """Return when the trigger is due next after `after`; None if never again."""
         return None
 
     def shortest_gap_s(self, config: C, now: datetime) -> float:
