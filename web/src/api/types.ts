@@ -202,7 +202,7 @@ export interface paths {
         get?: never;
         /**
          * Read Up To
-         * @description Mark this agent's messages as read up to a position. The position never moves back.
+         * @description Mark what you have read of your conversation with this agent. The mark never moves back.
          */
         put: operations["read_up_to"];
         post?: never;
