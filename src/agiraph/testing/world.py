@@ -1,6 +1,9 @@
 """World: a whole runtime in a temporary folder, with scripted models and a manual clock."""
 
+import contextlib
+import tempfile
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +29,32 @@ from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import bus
 from agiraph.store import events, messages, nodes, threads
 from agiraph.store.nodes import NODES
+from agiraph.store.sqlite_connection import ready
 from agiraph.store.tx import Aftermath
 from agiraph.testing.clock import ManualClock
 from agiraph.testing.scripted import Line, ScriptedModel
 from agiraph.tools.base import Tool
 from agiraph.web.access import Web
+
+SQLITE = "sqlite:///"
+
+
+@cache
+def _empty_database() -> bytes:
+    """Return a SQLite file with today's schema and no teams."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "agiraph.db")
+        ready(path).close()
+        return path.read_bytes()
+
+
+def _prepare_database(path: Path) -> None:
+    """Create an empty database by copying one: to run all migrations takes longer than most tests.
+
+    A file that is there already is left alone: it is an earlier runtime's, or the test's own.
+    """
+    with contextlib.suppress(FileExistsError), path.open("xb") as file:
+        file.write(_empty_database())
 
 
 class World:
@@ -97,6 +121,8 @@ class World:
     async def start(self) -> None:
         """Start a runtime on this folder, with whatever an earlier one has left there."""
         self.path.mkdir(parents=True, exist_ok=True)
+        if self._url.startswith(SQLITE):
+            _prepare_database(Path(self._url.removeprefix(SQLITE)))
         self.runtime = await Runtime.open(
             self.path,
             database_url=self._url,
