@@ -56,7 +56,7 @@ async def check_rows_and_files(store: Store, home: Path, *, finished: int) -> No
 async def test_a_backup_of_working_teams_is_restored_and_completed_in_another_home(
     tmp_path: Path,
 ) -> None:
-    agiraph, elsewhere = Shell(tmp_path / "home"), Shell(tmp_path / "other")
+    agiraph, elsewhere = [Shell(tmp_path / name, is_forked=False) for name in ("home", "other")]
     file = tmp_path / "backup.tar.gz"
     async with ModelServer(writes_notes) as server:
         async with up(use_model_server(agiraph, server)) as running:
