@@ -44,9 +44,17 @@ def hide() -> None:
         return
     # /proc shows the environment that a process was started with, whatever it does to `os.environ`.
     # So the secrets can only be removed by executing the program again.
-    secret = {name: value for name, value in os.environ.items() if is_secret(name) and value}
+    environment = hand_over(os.environ)
+    if environment is not None:
+        os.execve(sys.executable, [sys.executable, "-m", "agiraph", *sys.argv[1:]], environment)
+
+
+def hand_over(environ: Mapping[str, str]) -> dict[str, str] | None:
+    """Put the secrets of this environment into a pipe; return the environment without them, which
+    names the pipe. Return None if there are no secrets."""
+    secret = {name: value for name, value in environ.items() if is_secret(name) and value}
     if not secret:
-        return
+        return None
     reader, writer = os.pipe()
     # The pipe's buffer (64 KiB on Linux) must hold all of it: the reader starts only after the
     # exec, so a write that does not fit would block for ever.
@@ -54,9 +62,8 @@ def hide() -> None:
     os.close(writer)
     # Python marks descriptors close-on-exec, and the new process needs this one.
     os.set_inheritable(reader, True)
-    environment = {name: value for name, value in os.environ.items() if name not in secret}
-    environment[PIPE_VARIABLE] = str(reader)
-    os.execve(sys.executable, [sys.executable, "-m", "agiraph", *sys.argv[1:]], environment)
+    public = {name: value for name, value in environ.items() if name not in secret}
+    return {**public, PIPE_VARIABLE: str(reader)}
 
 
 def keep(secrets: Mapping[str, str]) -> None:

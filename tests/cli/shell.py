@@ -6,13 +6,16 @@ import os
 import pty
 import re
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.cli.forked import PASSED_ON, ForkedProcess, fork, reading
+
 PROGRAM = Path(sys.executable).with_name("agiraph")
-PASSED_ON = ("PATH", "LANG", "PYTHONPATH", "TMPDIR")
+PIPE_BUFFER_BYTES = 1 << 16
+Running = asyncio.subprocess.Process | ForkedProcess
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -27,7 +30,7 @@ class Ended:
 class Process:
     """A running command and its output so far."""
 
-    process: asyncio.subprocess.Process
+    process: Running
     terminal: int | None = None
     seen: str = ""
     _read: asyncio.StreamReader = field(default_factory=asyncio.StreamReader)
@@ -66,6 +69,8 @@ class Process:
 class Shell:
     home: Path
     environment: dict[str, str] = field(default_factory=dict[str, str])
+    is_forked: bool = True
+    """Whether commands are forked from a process that has imported the program, or executed."""
 
     @property
     def _environment(self) -> dict[str, str]:
@@ -78,43 +83,63 @@ class Shell:
 
     async def piped(self, words: bytes | None, *arguments: str) -> Ended:
         """Run a command to its end, with this input on stdin."""
-        stdin = asyncio.subprocess.DEVNULL if words is None else asyncio.subprocess.PIPE
-        process = await asyncio.create_subprocess_exec(
-            PROGRAM,
-            *arguments,
-            env=self._environment,
-            stdin=stdin,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        out, err = await process.communicate(words)
-        assert process.returncode is not None
-        return Ended(process.returncode, out.decode(), err.decode())
+        reader, writer = os.pipe()
+        with reading(reader) as errors:
+            async with self._started(*arguments, words=words, errors=writer) as process:
+                ended, err = await asyncio.gather(process.ends(), errors.read())
+        return Ended(ended.code, ended.out, err.decode())
 
     @asynccontextmanager
     async def start(
         self, *arguments: str, errors: int = asyncio.subprocess.STDOUT
     ) -> AsyncGenerator[Process]:
         """Start a command whose output is read while it runs; kill it at the end of the block."""
-        process = await asyncio.create_subprocess_exec(
-            PROGRAM,
-            *arguments,
-            env=self._environment,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=errors,
-        )
-        assert process.stdout is not None
-        try:
-            yield Process(process, _read=process.stdout)
-        finally:
-            await _end(process)
+        own = None if errors == asyncio.subprocess.STDOUT else os.dup(errors)
+        async with self._started(*arguments, errors=own) as process:
+            yield process
+
+    @asynccontextmanager
+    async def _started(
+        self, *arguments: str, errors: int | None, words: bytes | None = None
+    ) -> AsyncGenerator[Process]:
+        reader, writer = os.pipe()
+        streams = (_input(words), writer, writer if errors is None else errors)
+        start = fork if self.is_forked else _execute
+        with reading(reader) as output:
+            async with start(
+                PROGRAM, *arguments, environment=self._environment, streams=streams
+            ) as process:
+                yield Process(process, _read=output)
 
     @asynccontextmanager
     async def start_at_terminal(self, *arguments: str) -> AsyncGenerator[Process]:
         """Start a command in a terminal that the test can type into."""
-        async with at_terminal(self._environment, PROGRAM, *arguments) as process:
-            yield process
+        environment = self._environment | {"TERM": "xterm"}
+        if not self.is_forked:
+            async with at_terminal(environment, PROGRAM, *arguments) as process:
+                yield process
+            return
+        ours, theirs = pty.openpty()
+        with reading(ours) as output:
+            async with fork(
+                PROGRAM,
+                *arguments,
+                environment=environment,
+                streams=(theirs,) * 3,
+                has_terminal=True,
+            ) as process:
+                yield Process(process, ours, _read=output)
+
+
+def _input(words: bytes | None) -> int:
+    """Return a descriptor of a pipe with these words, or of /dev/null."""
+    if words is None:
+        return os.open(os.devnull, os.O_RDONLY)
+    assert len(words) <= PIPE_BUFFER_BYTES
+    reader, writer = os.pipe()
+    os.write(writer, words)
+    os.close(writer)
+    return reader
 
 
 @asynccontextmanager
@@ -123,40 +148,29 @@ async def at_terminal(
 ) -> AsyncGenerator[Process]:
     """Run any program in a terminal; kill it at the end of the block."""
     ours, theirs = pty.openpty()
+    # With its terminal it gets SIGINT when the test types Ctrl-C.
+    line = ("setsid", "--ctty", str(program), *arguments)
+    with reading(ours) as output:
+        async with _execute(
+            *line, environment=environment | {"TERM": "xterm"}, streams=(theirs,) * 3
+        ) as process:
+            yield Process(process, ours, _read=output)
+
+
+@asynccontextmanager
+async def _execute(
+    program: Path | str, *arguments: str, environment: dict[str, str], streams: Sequence[int]
+) -> AsyncGenerator[asyncio.subprocess.Process]:
+    """Execute a program with these three streams, which are closed; kill it at the end."""
+    stdin, stdout, stderr = streams
     process = await asyncio.create_subprocess_exec(
-        *("setsid", "--ctty"),  # it gets SIGINT when the test types Ctrl-C
-        program,
-        *arguments,
-        env=environment | {"TERM": "xterm"},
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
+        program, *arguments, env=environment, stdin=stdin, stdout=stdout, stderr=stderr
     )
-    os.close(theirs)
-    reader = asyncio.StreamReader()
-    loop = asyncio.get_running_loop()
-    loop.add_reader(ours, _feed, ours, reader)
+    for descriptor in {*streams}:
+        os.close(descriptor)
     try:
-        yield Process(process, ours, _read=reader)
+        yield process
     finally:
-        loop.remove_reader(ours)
-        await _end(process)
-        os.close(ours)
-
-
-def _feed(terminal: int, reader: asyncio.StreamReader) -> None:
-    try:
-        data = os.read(terminal, 65536)
-    except OSError:  # on Linux, EIO means that the program has closed the terminal
-        data = b""
-    if data:
-        reader.feed_data(data)
-    else:
-        asyncio.get_running_loop().remove_reader(terminal)
-        reader.feed_eof()
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    if process.returncode is None:
-        process.kill()
-        await process.wait()
+        if process.returncode is None:
+            process.kill()
+            await process.wait()

@@ -1,5 +1,6 @@
 """`agiraph backup` and `restore`: a consistent copy of working teams, which continue from it."""
 
+import asyncio
 import io
 import re
 import shutil
@@ -56,7 +57,7 @@ async def check_rows_and_files(store: Store, home: Path, *, finished: int) -> No
 async def test_a_backup_of_working_teams_is_restored_and_completed_in_another_home(
     tmp_path: Path,
 ) -> None:
-    agiraph, elsewhere = Shell(tmp_path / "home"), Shell(tmp_path / "other")
+    agiraph, elsewhere = [Shell(tmp_path / name, is_forked=False) for name in ("home", "other")]
     file = tmp_path / "backup.tar.gz"
     async with ModelServer(writes_notes) as server:
         async with up(use_model_server(agiraph, server)) as running:
@@ -176,12 +177,25 @@ async def test_every_table_is_either_dumped_or_listed_as_left_out(
     assert on_postgres == set(dump.TABLES) | dump.LEFT_OUT
 
 
+@pytest.fixture(scope="module")
+def backed_up(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a home and a backup of it. Tests use a copy."""
+
+    async def back_up(folder: Path) -> None:
+        agiraph = Shell(folder / "home")
+        assert (await agiraph("run", "Show it")).code == 0
+        ended = await agiraph("backup", str(folder / "b.tar.gz"))
+        assert ended.code == 0, ended.err
+
+    folder = tmp_path_factory.mktemp("backed-up")
+    asyncio.run(back_up(folder))
+    return folder
+
+
 @pytest.fixture
-async def saved(tmp_path: Path) -> Path:
-    agiraph = Shell(tmp_path / "home")
-    assert (await agiraph("run", "Show it")).code == 0
-    ended = await agiraph("backup", str(tmp_path / "b.tar.gz"))
-    assert ended.code == 0, ended.err
+def saved(backed_up: Path, tmp_path: Path) -> Path:
+    """The backup, beside its home in `tmp_path`."""
+    shutil.copytree(backed_up, tmp_path, dirs_exist_ok=True)
     return tmp_path / "b.tar.gz"
 
 

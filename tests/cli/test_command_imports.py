@@ -1,5 +1,6 @@
 """Imports of commands: those that only talk to a server import none of its modules."""
 
+import json
 import subprocess
 import sys
 
@@ -19,12 +20,34 @@ CLIENT_COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("module", sorted({*CLIENT_COMMANDS.values(), "tokens"}))
-def test_a_client_command_imports_no_server_module(module: str) -> None:
-    look = f"import sys, agiraph.cli.{module}; print(*sys.modules)"
-    told = subprocess.run([sys.executable, "-c", look], capture_output=True, check=True, text=True)
-    loaded = told.stdout.split()
-    assert f"agiraph.cli.{module}" in loaded
+MODULES = sorted({*CLIENT_COMMANDS.values(), "tokens"})
+LOOK = """
+import importlib, json, os, sys, agiraph.cli.remote
+for module in sys.argv[1:]:
+    if (child := os.fork()) == 0:
+        importlib.import_module(f"agiraph.cli.{module}")
+        print(json.dumps([module, list(sys.modules)]), flush=True)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+"""
+"""Forks for each module, after the import of what they share; that is checked with each of them."""
+
+
+@pytest.fixture(scope="module")
+def loaded() -> dict[str, list[str]]:
+    """The names of all modules that are loaded after the import of each command's module."""
+    line = [sys.executable, "-c", LOOK, *MODULES]
+    told = subprocess.run(line, capture_output=True, check=True, text=True)
+    return dict(json.loads(line) for line in told.stdout.splitlines())
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_client_command_imports_no_server_module(
+    loaded: dict[str, list[str]], module: str
+) -> None:
+    assert f"agiraph.cli.{module}" in loaded[module]
     assert [
-        name for name in loaded if f"{name}.".startswith(tuple(f"{h}." for h in SERVER_MODULES))
+        name
+        for name in loaded[module]
+        if f"{name}.".startswith(tuple(f"{h}." for h in SERVER_MODULES))
     ] == []

@@ -44,7 +44,7 @@ def asked(agiraph: Shell, waiting_home: Path) -> str:
     return team.name
 
 
-async def test_help_says_what_each_command_does(agiraph: Shell) -> None:
+async def test_help_says_what_each_command_does(executed: Shell) -> None:
     said = {
         (): "Give a goal to a team of agents, watch them work, and get the result.",
         ("run",): "Work on a GOAL until it is reached, and show the progress.",
@@ -59,13 +59,13 @@ async def test_help_says_what_each_command_does(agiraph: Shell) -> None:
     for command, words in said.items():
         shown = CliRunner().invoke(commands, [*command, "--help"])
         assert (shown.exit_code, words in shown.output) == (0, True), command
-    asked, listed = await asyncio.gather(agiraph("run", "--help"), agiraph("-h"))
+    asked, listed = await asyncio.gather(executed("run", "--help"), executed("-h"))
 
     assert (asked.code, said[("run",)] in asked.out) == (0, True)
     names = [name for section in SECTIONS.values() for name in section]
     assert set(names) >= {command[0] for command in said if command}
     assert [name for name in names if f"\n  {name} " not in listed.out] == []
-    assert not agiraph.home.exists()
+    assert not executed.home.exists()
 
 
 async def test_without_a_command_the_help_is_shown_with_exit_code_2(agiraph: Shell) -> None:
@@ -81,10 +81,10 @@ async def test_without_a_command_the_help_is_shown_with_exit_code_2(agiraph: She
     assert missing == Ended(2, "", "agiraph: Missing argument 'TEAM'. See: agiraph board --help\n")
 
 
-async def test_commands_on_an_empty_home_say_how_to_begin(agiraph: Shell) -> None:
-    upgraded = await agiraph("db", "upgrade")
+async def test_commands_on_an_empty_home_say_how_to_begin(executed: Shell) -> None:
+    upgraded = await executed("db", "upgrade")
     teams, inbox, json_ = await asyncio.gather(
-        agiraph("teams"), agiraph("inbox"), agiraph("teams", "--json")
+        executed("teams"), executed("inbox"), executed("teams", "--json")
     )
 
     assert teams == Ended(0, 'No teams yet. Create one with: agiraph new "GOAL"\n')

@@ -94,16 +94,16 @@ async def test_a_conversation_through_a_pipe(agiraph: Shell) -> None:
         assert words in piped.out, piped.out
 
 
-async def test_run_uses_the_server_that_runs_on_the_home(agiraph: Shell) -> None:
-    async with up(agiraph) as server:
-        asked = await agiraph("run", "Paint it")
+async def test_run_uses_the_server_that_runs_on_the_home(executed: Shell) -> None:
+    async with up(executed) as server:
+        asked = await executed("run", "Paint it")
         team = team_in(asked.out)
-        [question] = await read_json(agiraph, "inbox", "--open")
-        answered = await agiraph("answer", question["id"], "blue")
-        run = await agiraph("run", "--resume", team)
+        [question] = await read_json(executed, "inbox", "--open")
+        answered = await executed("answer", question["id"], "blue")
+        run = await executed("run", "--resume", team)
         server.signal(signal.SIGTERM)
         assert (await server.ends()).code == 0
-    again = await agiraph("board", team)
+    again = await executed("board", team)
 
     assert asked.code == 1
     assert asked.out.startswith("The agiraph server at http://127.0.0.1:")
@@ -114,8 +114,8 @@ async def test_run_uses_the_server_that_runs_on_the_home(agiraph: Shell) -> None
     assert (again.code, "completed" in again.out) == (0, True)
 
 
-async def test_new_with_wait_answers_a_question_at_the_terminal(agiraph: Shell) -> None:
-    async with up(agiraph), agiraph.start_at_terminal("new", "Paint it", "--wait") as waiting:
+async def test_new_with_wait_answers_a_question_at_the_terminal(executed: Shell) -> None:
+    async with up(executed), executed.start_at_terminal("new", "Paint it", "--wait") as waiting:
         await waiting.says("your answer: ")
         waiting.types(b"red\n")
         ended = await waiting.ends()

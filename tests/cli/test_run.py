@@ -32,8 +32,10 @@ def team_in(text: str) -> str:
     return found[0]
 
 
-async def test_the_demo_model_reaches_any_goal_and_says_that_it_is_scripted(agiraph: Shell) -> None:
-    ended = await agiraph("run", "Show me [bold] :smile: what you can do")
+async def test_the_demo_model_reaches_any_goal_and_says_that_it_is_scripted(
+    executed: Shell,
+) -> None:
+    ended = await executed("run", "Show me [bold] :smile: what you can do")
 
     team = team_in(ended.out)
     first, second, *_ = ended.out.splitlines()
@@ -42,7 +44,7 @@ async def test_the_demo_model_reaches_any_goal_and_says_that_it_is_scripted(agir
     assert first == f"Show me [bold] :smile: what you can do {team}"
     assert second.startswith("A scripted demo answers, not an AI.")
     assert "\nDone. 3 turns · " in ended.out
-    assert Path(path).is_relative_to(agiraph.home / "teams" / team)
+    assert Path(path).is_relative_to(executed.home / "teams" / team)
     assert Path(path).read_text().startswith("# A note from the demo")
 
 
@@ -74,12 +76,12 @@ async def test_a_model_on_a_server_reaches_the_goal(agiraph: Shell) -> None:
     assert server.requests[0].headers["authorization"] == "Bearer sk-canary"
 
 
-async def test_no_api_key_can_be_read_by_a_command(agiraph: Shell) -> None:
+async def test_no_api_key_can_be_read_by_a_command(executed: Shell) -> None:
     look = "env; cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' | sort -u"
     steps = [says(call("bash", command=look)), FINISH]
     key = f"sk-{uuid.uuid4()}"  # unique: processes of other tests have keys of their own
     async with ModelServer(steps) as server:
-        ended = await use_model_server(agiraph, server, key)("run", "Look for keys")
+        ended = await use_model_server(executed, server, key)("run", "Look for keys")
 
     assert ended.code == 0
     assert server.requests[1].headers["authorization"] == f"Bearer {key}"
@@ -212,14 +214,14 @@ async def test_without_a_terminal_a_question_is_answered_later(agiraph: Shell) -
     assert "Painted it blue.\n" in resumed.out
 
 
-async def test_a_question_at_the_terminal_is_answered_at_the_prompt(agiraph: Shell) -> None:
+async def test_a_question_at_the_terminal_is_answered_at_the_prompt(executed: Shell) -> None:
     steps = [
         says(call("ask_human", question="Red or blue?", options=["red", "blue"])),
         FINISH,
     ]
     async with (
         ModelServer(steps) as server,
-        use_model_server(agiraph, server).start_at_terminal("run", "Paint it") as running,
+        use_model_server(executed, server).start_at_terminal("run", "Paint it") as running,
     ):
         await running.says("your answer: ")
         running.types(b"\n")

@@ -127,7 +127,7 @@ async def test_the_commands_of_the_readme_lead_to_a_result(
 ) -> None:
     make, path, *commands = readme_commands()
     assert (make, path) == (["make", "up"], ["export", "PATH=$PWD/.venv/bin:$PATH"])
-    agiraph = Shell(tmp_path / "home", {"AGIRAPH_PORT": "0"})
+    agiraph = Shell(tmp_path / "home", {"AGIRAPH_PORT": "0"}, is_forked=False)
 
     async with ModelServer(play) as model, use_model_server(agiraph, model).start("up") as server:
         await server.says("Token for programs")

@@ -1,0 +1,121 @@
+"""Forker: a process that has imported all of agiraph, and forks for each command of a test.
+
+A command then costs a tenth of the CPU time that Python needs to import the program. It still has a
+process, an environment, standard streams and a terminal of its own.
+"""
+
+import contextlib
+import fcntl
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import selectors
+import socket
+import sys
+import termios
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+LONGEST_REQUEST = 1 << 17
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A command to run. The streams are stdin, stdout and stderr."""
+
+    arguments: list[str]
+    environment: dict[str, str]
+    folder: str
+    has_terminal: bool
+    streams: list[int]
+
+
+def import_program() -> None:
+    import agiraph
+
+    for module in pkgutil.walk_packages(agiraph.__path__, "agiraph."):
+        if not module.name.startswith(("agiraph.testing", "agiraph.__main__")):
+            importlib.import_module(module.name)
+    assert threading.active_count() == 1, "a process with threads cannot be forked safely"
+
+
+def serve(control: socket.socket) -> Request | None:
+    """Fork for each request. Return the request in the new process, None when the test run ends."""
+    running: dict[int, tuple[int, int]] = {}
+    with selectors.DefaultSelector() as selector:
+        selector.register(control, selectors.EVENT_READ)
+        while True:
+            for key, _ in selector.select():
+                if key.fd in running:
+                    selector.unregister(key.fd)
+                    _report_exit(key.fd, *running.pop(key.fd))
+                    continue
+                data, received, _, _ = socket.recv_fds(control, LONGEST_REQUEST, 4)
+                if not data:
+                    return None
+                *streams, report = received
+                if (pid := os.fork()) == 0:
+                    for pidfd, (_, other_report) in running.items():
+                        os.close(pidfd)
+                        os.close(other_report)
+                    os.close(report)
+                    return Request(**json.loads(data), streams=streams)
+                for stream in streams:
+                    os.close(stream)
+                os.write(report, f"{pid}\n".encode())
+                pidfd = os.pidfd_open(pid)
+                running[pidfd] = pid, report
+                selector.register(pidfd, selectors.EVENT_READ)
+
+
+def _report_exit(pidfd: int, pid: int, report: int) -> None:
+    _, status = os.waitpid(pid, 0)
+    with contextlib.suppress(BrokenPipeError):  # the test does not wait for it any more
+        os.write(report, f"{os.waitstatus_to_exitcode(status)}\n".encode())
+    os.close(report)
+    os.close(pidfd)
+
+
+def become(request: Request) -> None:
+    """Give this process what the command would have if it had been executed."""
+    from agiraph.redaction import hand_over
+
+    if request.has_terminal:
+        os.setsid()
+        fcntl.ioctl(request.streams[0], termios.TIOCSCTTY, 0)
+    for number, stream in enumerate(request.streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    sys.stdin = sys.__stdin__ = _text(0, "r")
+    sys.stdout = sys.__stdout__ = _text(1, "w")
+    sys.stderr = sys.__stderr__ = _text(2, "w", buffering=1, errors="backslashreplace")
+    os.chdir(request.folder)
+    os.environ.clear()
+    os.environ.update(hand_over(request.environment) or request.environment)
+    sys.argv = request.arguments
+
+
+def _text(stream: int, mode: str, **options: Any) -> Any:
+    return open(stream, mode, encoding="utf-8", closefd=False, **options)
+
+
+def main() -> None:
+    control = socket.socket(fileno=int(sys.argv[1]))
+    import_program()
+    gc.collect()
+    gc.freeze()  # the collector of a forked process need not copy the pages of these objects
+    control.send(b"ready")
+    request = serve(control)
+    control.close()
+    if request is not None:
+        become(request)
+        from agiraph.__main__ import main as command
+
+        command()
+
+
+if __name__ == "__main__":
+    main()
