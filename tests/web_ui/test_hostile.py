@@ -82,8 +82,9 @@ async def baited(browser: Browser, path: Path) -> AsyncGenerator[Bait]:
             keys=Keys({"openai": Account(key="k", base_url=model.openai_url)}),
         ) as served,
     ):
-        # A tall window, because lists draw only the visible rows.
-        tall: dict[str, Any] = {"viewport": {"width": 1280, "height": 3000}}
+        # A tall window, because lists draw only the visible rows; with few pixels, as none is read.
+        size = {"width": 1280, "height": 3000}
+        tall: dict[str, Any] = {"viewport": size, "device_scale_factor": 0.25}
         context = await browser.new_context(**DESKTOP | STILL | tall)
         session = {"name": "agiraph_session", "value": TOKEN, "url": served.origin}
         await context.add_cookies([session])  # type: ignore[list-item]
