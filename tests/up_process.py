@@ -15,15 +15,12 @@ from tests.cli.shell import Process, Shell
 TOKEN = "a-token-of-32-characters-for-test"
 
 
-class Up:
-    """`agiraph up`, with a client."""
+class Client:
+    """A client that is signed in to a server."""
 
-    def __init__(self, process: Process, http: aiohttp.ClientSession) -> None:
-        self.process = process
+    def __init__(self, origin: str, http: aiohttp.ClientSession) -> None:
+        self.origin = origin
         self.http = http
-        found = re.search(r"is up at (http://\S+)", process.seen)
-        assert found is not None
-        self.origin = found[1]
 
     async def ask(self, method: str, path: str, body: Any = None) -> Any:
         async with self.http.request(method, f"{self.origin}/api{path}", json=body) as response:
@@ -41,6 +38,16 @@ class Up:
                 if frame["op"] == "event" and frame["event"]["type"] == type:
                     return
         raise AssertionError(f"the WebSocket was closed before a {type} event came")
+
+
+class Up(Client):
+    """`agiraph up`, with a client."""
+
+    def __init__(self, process: Process, http: aiohttp.ClientSession) -> None:
+        found = re.search(r"is up at (http://\S+)", process.seen)
+        assert found is not None
+        super().__init__(found[1], http)
+        self.process = process
 
 
 @asynccontextmanager

@@ -79,9 +79,14 @@ def delta_publisher(hub: Hub) -> Callable[[RunContext, str], None]:
 
 @contextlib.asynccontextmanager
 async def serving(
-    path: Path, *, timeouts: Timeouts | None = None, limits: Limits | None = None, **more: Any
+    path: Path,
+    *,
+    timeouts: Timeouts | None = None,
+    limits: Limits | None = None,
+    model: str = "scripted/ada",
+    **more: Any,
 ) -> AsyncGenerator[Served]:
-    """Serve a world in this folder on a free loopback port."""
+    """Serve a world in this folder on a free loopback port; `model` is that of new teams."""
     hub = Hub()
     async with World(path, on_delta=delta_publisher(hub), **more) as world:
         sock = bind("127.0.0.1", 0)
@@ -95,7 +100,7 @@ async def serving(
             access=access,
             hub=hub,
             timeouts=timeouts or Timeouts(),
-            model="scripted/ada",
+            model=model,
             check_model=world.runtime.models.resolve,
         )
         server = Server(build(api), sock, limits=limits)

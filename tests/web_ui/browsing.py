@@ -1,4 +1,4 @@
-"""Browsing: a browser at a real `agiraph up`, and a record of everything that goes wrong in it."""
+"""Browsing: a browser at a server, and a record of everything that goes wrong in it."""
 
 import asyncio
 import os
@@ -7,6 +7,7 @@ import signal
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -20,9 +21,12 @@ from playwright.async_api import (
     WebSocket,
 )
 
+from agiraph.domain.time import SystemClock
+from agiraph.providers.registry import Account, Keys
 from agiraph.testing import ModelServer
+from tests.api.serving import serving
 from tests.cli.shell import Process, Shell
-from tests.up_process import TOKEN, Up, use_model_server
+from tests.up_process import TOKEN, Client, Up, use_model_server
 
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 PHONE: dict[str, Any] = {
@@ -31,6 +35,8 @@ PHONE: dict[str, Any] = {
     "is_mobile": True,
 }
 DESKTOP: dict[str, Any] = {"viewport": {"width": 1440, "height": 900}, "locale": "en-GB"}
+STILL: dict[str, Any] = {"reduced_motion": "reduce"}
+"""Without a graphics processor, a page with one endless animation keeps the machine busy."""
 DEADLINE_MS = 15_000
 """How long a test waits for a page to show something; normally it takes much less."""
 
@@ -79,15 +85,15 @@ class Watch:
 
 @dataclass(slots=True)
 class Desk:
-    """A browser page that is signed in to its own server."""
+    """A browser page that is signed in to a server of its own."""
 
-    shell: Shell
+    home: Path
     model: ModelServer
-    up: Up
+    up: Client
     context: BrowserContext
     page: Page
     watch: Watch
-    _starts: "_Starts"
+    _stack: AsyncExitStack
 
     @property
     def origin(self) -> str:
@@ -100,78 +106,124 @@ class Desk:
     async def open(self, path: str) -> None:
         await self.page.goto(f"{self.origin}{path}")
 
+    async def go(self, path: str) -> None:
+        """Go to another screen as a link in the page would."""
+        await self.page.evaluate("(to) => history.pushState(null, '', to)", path)
+
     async def opens(self, **options: Any) -> Page:
         """Open another page with the same session in a new context, such as a phone."""
         state = await self.context.storage_state()
         browser = self.context.browser
         assert browser is not None
         context = await browser.new_context(storage_state=state, **options)
-        self._starts.stack.push_async_callback(context.close)
+        self._stack.push_async_callback(context.close)
         page = await context.new_page()
         page.set_default_timeout(DEADLINE_MS)
         self.watch.over(page)
         return page
 
+
+@dataclass(slots=True)
+class UpDesk(Desk):
+    """A browser page that is signed in to an `agiraph up` of its own."""
+
+    shell: Shell
+    process: Process
+
     async def kill(self) -> None:
         """Kill the server with SIGKILL."""
         self.watch.is_server_away = True
-        self.up.process.signal(signal.SIGKILL)
-        await self.up.process.ends()
+        self.process.signal(signal.SIGKILL)
+        await self.process.ends()
 
     async def start_again(self) -> None:
         """Start the server again at the same address; the page reconnects by itself."""
-        process = await self._starts.server(self.shell)
-        self.up = Up(process, self.up.http)
+        self.process = await _start_up(self._stack, self.shell)
+        self.up = Up(self.process, self.up.http)
 
     def is_back(self) -> None:
         """Record failed requests as faults again."""
         self.watch.is_server_away = False
 
 
-@dataclass(slots=True)
-class _Starts:
-    stack: AsyncExitStack
+async def _start_up(stack: AsyncExitStack, shell: Shell) -> Process:
+    process = await stack.enter_async_context(shell.start("up"))
+    async with asyncio.timeout(60):
+        await process.says("Token for programs")
+    return process
 
-    async def server(self, shell: Shell) -> Process:
-        process = await self.stack.enter_async_context(shell.start("up"))
-        async with asyncio.timeout(60):
-            await process.says("Token for programs")
-        return process
+
+async def _watched_page(
+    stack: AsyncExitStack, browser: Browser, origin: str, **options: Any
+) -> tuple[BrowserContext, Page, Watch]:
+    """Open a page that is not signed in."""
+    context = await browser.new_context(**DESKTOP | options)
+    stack.push_async_callback(context.close)
+    page = await context.new_page()
+    page.set_default_timeout(DEADLINE_MS)
+    watch = Watch(origin)
+    watch.over(page)
+    return context, page, watch
+
+
+def _client(stack: AsyncExitStack) -> Awaitable[aiohttp.ClientSession]:
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    return stack.enter_async_context(aiohttp.ClientSession(headers=headers))
 
 
 Visit = Callable[..., Awaitable[Desk]]
+VisitUp = Callable[..., Awaitable[UpDesk]]
 
 
 @asynccontextmanager
-async def visiting(browser: Browser, shell: Shell, port: int) -> AsyncGenerator[Visit]:
+async def visiting(browser: Browser, shell: Shell, port: int) -> AsyncGenerator[VisitUp]:
     """`await visit(script)` starts server and model and signs in; faults are raised at the end."""
     watches: list[Watch] = []
     async with AsyncExitStack() as stack:
-        starts = _Starts(stack)
 
         async def visit(
             script: Any, *, path: str = "/", settings: str = "", **options: Any
-        ) -> Desk:
+        ) -> UpDesk:
             shell.home.mkdir()
             (shell.home / "agiraph.toml").write_text(settings)
             model = await stack.enter_async_context(ModelServer(script))
             shell.environment |= {"AGIRAPH_PORT": str(port), "AGIRAPH_TOKEN": TOKEN}
-            process = await starts.server(use_model_server(shell, model))
-            headers = {"Authorization": f"Bearer {TOKEN}"}
-            http = await stack.enter_async_context(aiohttp.ClientSession(headers=headers))
-            up = Up(process, http)
-            context = await browser.new_context(**DESKTOP | options)
-            stack.push_async_callback(context.close)
-            page = await context.new_page()
-            page.set_default_timeout(DEADLINE_MS)
-            watch = Watch(up.origin)
-            watch.over(page)
+            process = await _start_up(stack, use_model_server(shell, model))
+            up = Up(process, await _client(stack))
+            context, page, watch = await _watched_page(stack, browser, up.origin, **options)
             watches.append(watch)
             [link] = re.findall(r"Sign in once: (\S+)", process.seen)
             await page.goto(link)
-            desk = Desk(shell, model, up, context, page, watch, starts)
+            desk = UpDesk(shell.home, model, up, context, page, watch, stack, shell, process)
             if path != "/":
                 await desk.open(path)
+            return desk
+
+        yield visit
+    assert [fault for watch in watches for fault in watch.faults] == []
+
+
+@asynccontextmanager
+async def visiting_world(browser: Browser, home: Path) -> AsyncGenerator[Visit]:
+    """As `visiting`, but the server is a world in this process, which starts much faster."""
+    watches: list[Watch] = []
+    async with AsyncExitStack() as stack:
+
+        async def visit(script: Any, *, path: str = "/", **options: Any) -> Desk:
+            model = await stack.enter_async_context(ModelServer(script))
+            keys = Keys({"openai": Account(key="sk-canary-canary", base_url=model.openai_url)})
+            served = await stack.enter_async_context(
+                serving(home, clock=SystemClock(), keys=keys, model="openai/test")
+            )
+            client = Client(served.origin, await _client(stack))
+            context, page, watch = await _watched_page(
+                stack, browser, served.origin, **STILL | options
+            )
+            watches.append(watch)
+            session = {"name": "agiraph_session", "value": TOKEN, "url": served.origin}
+            await context.add_cookies([session])  # type: ignore[list-item]
+            desk = Desk(home, model, client, context, page, watch, stack)
+            await desk.open(path)
             return desk
 
         yield visit

@@ -102,7 +102,7 @@ Read = Callable[[Page, Desk, dict[str, str]], Awaitable[dict[str, str]]]
 async def in_the_inbox(page: Page, desk: Desk, ids: dict[str, str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, identity in ids.items():
-        await page.goto(f"{desk.origin}/inbox/{identity}")
+        await desk.go(f"/inbox/{identity}")
         card = page.locator(f"[data-question={identity}]")
         found[name] = await command_in(card)
         await expect(card.get_by_role("button", name="Approve")).to_be_visible()
@@ -116,7 +116,7 @@ async def in_the_conversation(page: Page, desk: Desk, ids: dict[str, str]) -> di
     for name, identity in ids.items():
         # Rows outside the viewport are not drawn: open each by its own address.
         at = f"/t/{message['team_id']}/a/{message['sender']}?at={identity}"
-        await page.goto(f"{desk.origin}{at}")
+        await desk.go(at)
         card = page.locator(f"[data-question={identity}]")
         found[name] = await command_in(card)
         await expect(card.get_by_role("button", name="Approve")).to_have_count(1)
@@ -184,7 +184,7 @@ async def test_a_question_and_its_options_are_shown_exactly(visit: Visit) -> Non
         assert choices == [*map(visible_text, OPTIONS[:4]), emoji]
 
     await read(page.get_by_role("group", name="coordinator asks"))
-    await page.goto(f"{desk.origin}/inbox")
+    await desk.go("/inbox")
     await page.get_by_role("region", name="Items").get_by_role("link").first.click()
     await read(page.locator("[data-question]"))
     await page.get_by_role("link", name=re.compile("Reply")).click()

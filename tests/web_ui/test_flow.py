@@ -11,7 +11,7 @@ from agiraph.testing.model_server import Seen, Step
 from tests.runtime.waiting import Gate
 from tests.scenarios import test_chat_flow as talk
 from tests.scenarios.thread_queries import reply_count
-from tests.web_ui.browsing import Visit
+from tests.web_ui.browsing import Visit, VisitUp
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -76,16 +76,16 @@ async def say(page: Page, words: str) -> None:
     await box.press("Enter")
 
 
-async def test_the_sign_in_link_opens_the_welcome_page(visit: Visit) -> None:
-    desk = await visit([says("Nobody asked.")])
+async def test_the_sign_in_link_opens_the_welcome_page(visit_up: VisitUp) -> None:
+    desk = await visit_up([says("Nobody asked.")])
 
     await expect(desk.page.get_by_text("Give a team something to do")).to_be_visible()
     await expect(desk.page.get_by_text("Live")).to_be_visible()
 
 
-async def test_a_person_and_a_team_talk_from_the_goal_to_the_report(visit: Visit) -> None:
+async def test_a_person_and_a_team_talk_from_the_goal_to_the_report(visit_up: VisitUp) -> None:
     cast = CastWithReplies()
-    desk = await visit(cast.play)
+    desk = await visit_up(cast.play)
     page = desk.page
 
     await page.get_by_role("main").get_by_role("button", name="New team").click()
@@ -184,7 +184,7 @@ async def test_a_call_approved_in_the_inbox_is_made_once(visit: Visit) -> None:
     await expect(page.get_by_text("You approved")).to_be_visible()
     await desk.up.wait_for_event(team["id"], "team.completed")
 
-    made = desk.shell.home.glob("teams/*/nodes/*/*/made.txt")
+    made = desk.home.glob("teams/*/nodes/*/*/made.txt")
     assert {file.parent.name: file.read_text() for file in made} == {
         "scratch": "once\n",
         "published": "once\n",

@@ -21,7 +21,7 @@ from agiraph.store.teams import AGENTS
 from agiraph.testing import ModelServer, says
 from tests.api.serving import TOKEN, Served, serving
 from tests.web_ui import hostile
-from tests.web_ui.browsing import DESKTOP, Watch
+from tests.web_ui.browsing import DESKTOP, STILL, Watch
 from tests.web_ui.hostile import FILES, PAYLOADS, REFERENCES, Hostile, line, whole
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(240)]
@@ -50,7 +50,7 @@ class Bait:
     async def open(self, path: str, *, until: str) -> None:
         """Open a screen and wait until it shows a mark."""
         await self.page.evaluate(f"watching.go({path!r})")
-        await self.until(f"watching.report().seen.includes('{until}')")
+        await self.until(f"watching.saw('{until}')")
         await self.note()
 
     async def walk(self, frame: str) -> None:
@@ -82,9 +82,10 @@ async def baited(browser: Browser, path: Path) -> AsyncGenerator[Bait]:
             keys=Keys({"openai": Account(key="k", base_url=model.openai_url)}),
         ) as served,
     ):
-        # A tall window, because lists draw only the visible rows.
-        tall: dict[str, Any] = {"viewport": {"width": 1280, "height": 3000}}
-        context = await browser.new_context(**DESKTOP | tall)
+        # A tall window, because lists draw only the visible rows; with few pixels, as none is read.
+        size = {"width": 1280, "height": 3000}
+        tall: dict[str, Any] = {"viewport": size, "device_scale_factor": 0.25}
+        context = await browser.new_context(**DESKTOP | STILL | tall)
         session = {"name": "agiraph_session", "value": TOKEN, "url": served.origin}
         await context.add_cookies([session])  # type: ignore[list-item]
         await context.add_init_script(path=WATCHING)
@@ -157,7 +158,7 @@ async def check_conversation(bait: Bait) -> None:
     box = bait.page.get_by_role("textbox").last
     await box.fill("Say it all")
     await box.press("Enter")
-    await bait.until(f"watching.report().seen.includes('draft{LAST}')")
+    await bait.until(f"watching.saw('draft{LAST}')")
     await bait.note()
 
 
@@ -215,22 +216,23 @@ async def check_files(bait: Bait) -> None:
         if name == "all.json":
             await bait.page.get_by_role("button", name="Tree", exact=True).click()
             await more.click()
-        await check_raw_file(bait, f"/api/teams/{place.team}/files/{name}")
+    await check_raw_files(bait, [f"/api/teams/{place.team}/files/{name}" for name in FILES])
     await bait.open(f"/t/{place.team}/memory/memory/knowledge/note.md", until="note0")
 
 
-async def check_raw_file(bait: Bait, path: str) -> None:
-    """Open a file of the API directly: it is sandboxed plain text."""
+async def check_raw_files(bait: Bait, paths: list[str]) -> None:
+    """Open files of the API directly: they are sandboxed plain text."""
     page = await bait.context.new_page()
     requested: list[str] = []
     page.on("request", lambda request: requested.append(request.url))
     page.on("dialog", lambda dialog: bait.dialogs.append(dialog.message))
-    answer = await page.goto(f"{bait.served.origin}{path}")
-    assert answer is not None
-    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
-    assert answer.headers["content-security-policy"] == SANDBOXED
-    assert [url for url in requested if not url.startswith(bait.served.origin)] == []
+    for path in paths:
+        answer = await page.goto(f"{bait.served.origin}{path}")
+        assert answer is not None
+        assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+        assert answer.headers["content-security-policy"] == SANDBOXED
     await page.close()
+    assert [url for url in requested if not url.startswith(bait.served.origin)] == []
 
 
 async def check_knowledge_and_triggers(bait: Bait) -> None:
@@ -307,7 +309,7 @@ async def check_toast(bait: Bait) -> None:
     await bait.served.world.store.write(
         hostile.say, agent, whole("news"), kind="question", options=options
     )
-    await bait.until("watching.report().seen.includes('toast7')")
+    await bait.until("watching.saw('toast7')")
     await bait.note()
     assert len(bait.shown("news")) > 150
 

@@ -16,7 +16,7 @@ from agiraph.domain.time import SystemClock
 from agiraph.testing import says
 from tests.api.serving import TOKEN, Served, serving
 from tests.web_ui import seeding
-from tests.web_ui.browsing import DESKTOP, Visit, Watch
+from tests.web_ui.browsing import DESKTOP, STILL, Visit, Watch
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(120)]
 
@@ -51,7 +51,7 @@ COUNT_ADDED = """() => {
 async def signed_in_page(browser: Browser, home: Path) -> AsyncGenerator[tuple[Served, Page]]:
     """Open a signed-in page at a seeded home."""
     async with serving(home, clock=SystemClock()) as served:
-        context = await browser.new_context(**DESKTOP)
+        context = await browser.new_context(**DESKTOP | STILL)
         session = {"name": "agiraph_session", "value": TOKEN, "url": served.origin}
         await context.add_cookies([session])  # type: ignore[list-item]
         page = await context.new_page()

@@ -7,7 +7,7 @@ from agiraph.testing import call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.runtime.waiting import Gate
 from tests.scenarios.thread_queries import agent_name, reply_count, seen_created_nodes
-from tests.web_ui.browsing import Visit
+from tests.web_ui.browsing import Visit, VisitUp
 from tests.web_ui.test_flow import is_reflection, is_reply, say, sidebar, thread
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -74,7 +74,7 @@ async def test_the_board_shows_new_nodes_without_moving(visit: Visit) -> None:
 
 
 async def test_after_a_server_kill_the_page_reconnects_without_lost_or_double_messages(
-    visit: Visit,
+    visit_up: VisitUp,
 ) -> None:
     words = ["First of all", "In the middle", "While it was away"]
     gate = Gate()
@@ -87,7 +87,7 @@ async def test_after_a_server_kill_the_page_reconnects_without_lost_or_double_me
             await gate.wait()
         return says(f"Heard: {heard.lower()}.", call("no_work_needed"))
 
-    desk = await visit(play)
+    desk = await visit_up(play)
     page = desk.page
     team = await desk.found("Listen", start=False, name="ears")
     await desk.open(f"/t/{team['id']}")

@@ -3,6 +3,7 @@
   const ran = [];
   const found = new Set();
   const seen = new Set();
+  let reported = 0;
   window.pwned = (n) => ran.push(n);
   for (const name of ["alert", "confirm", "prompt", "print"]) window[name] = () => ran.push(name);
   // The page itself has some of these elements, but only in its head.
@@ -47,7 +48,13 @@
   const picture = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
 
   window.watching = {
-    report: () => ({ ran, found: [...found], seen: [...seen] }),
+    /** Return what ran, what was found, and the marks shown since the last report. */
+    report() {
+      const news = [...seen].slice(reported);
+      reported = seen.size;
+      return { ran, found: [...found], seen: news };
+    },
+    saw: (mark) => seen.has(mark),
     /** Wait until a condition holds. Playwright's own wait is blocked by the page's policy. */
     async until(holds) {
       for (const end = Date.now() + 15_000; !holds(); await picture()) if (Date.now() > end) throw new Error(`timed out waiting for ${holds}`);
