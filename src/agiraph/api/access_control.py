@@ -139,8 +139,8 @@ class AccessMiddleware:
 
     async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request to the routes. If it may change something, add it to the audit log."""
-        status = 500
         size = 0
+        is_answered = False
 
         # Counted here too, because a chunked body has no Content-Length that `_check_length` could
         # refuse.
@@ -153,11 +153,12 @@ class AccessMiddleware:
             return message
 
         async def send_unless_too_large(message: Message) -> None:
-            nonlocal status
+            nonlocal is_answered
             if size > BODY_LIMIT:
                 return  # the routes saw a cut-off body; the 413 below is the response
             if message["type"] == "http.response.start":
-                status = message["status"]
+                is_answered = True
+                await self._audit(scope, message["status"])
             await send(message)
 
         try:
@@ -165,18 +166,19 @@ class AccessMiddleware:
                 await self._app(scope, receive_limited, send_unless_too_large)
         except Exception:
             # An outer layer of Starlette turns it into the 500: the response starts after this.
-            await self._audit(scope, 500)
+            if not is_answered:
+                await self._audit(scope, 500)
             raise
         if size > BODY_LIMIT:
+            await self._audit(scope, 413)
             await _refuse(scope, receive, send, _too_large())
-            status = 413
-        await self._audit(scope, status)
 
     async def _audit(self, scope: Scope, status: int) -> None:
         """Add a request that may change something to the audit log.
 
-        Written after the response, in a transaction of its own: a crash in between loses the
-        entry, but an audit that cannot be written never undoes what was done.
+        Written before the response starts, so that a caller who has the response finds the entry.
+        It is a transaction of its own: a crash after the change loses the entry, but an audit that
+        cannot be written never undoes what was done.
         """
         caller: Caller | None = scope["state"].get("caller")
         if scope["method"] in _SAFE or caller is None:
