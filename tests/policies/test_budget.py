@@ -45,13 +45,14 @@ async def test_the_last_turn_is_for_landing_and_publishes_the_files_so_far(world
 
     [told] = await world.inbox()
     assert (node.status, node.stop_reason, node.result) == (
-        NodeStatus.FAILED,
+        NodeStatus.PARTIAL,
         StopReason.TURNS_SPENT,
         "Two notes; a third is missing.",
     )
     assert (world.published(node), is_partial(world, node)) == ({"1.md": "x", "2.md": "x"}, True)
     assert (ada.heard, ada.requests[-1].tools) == (LANDING.format("turns_spent"), ())
-    assert (told.kind, told.text) == ("failure", SPENT.format("turns_spent"))
+    so_far = "\n\nWhat there is so far:\nTwo notes; a third is missing."
+    assert (told.kind, told.text) == ("failure", SPENT.format("turns_spent") + so_far)
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

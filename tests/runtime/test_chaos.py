@@ -31,7 +31,14 @@ from tests.time_box import TimeBox
 Fault = Literal["kill", "hang", "restart"]
 FEWEST_RUNS = 2
 """Runs of fifty faults each, however little time there is."""
-ENDS = {"node.completed", "node.failed", "node.cancelled", "node.waiting", "node.assigned"}
+ENDS = {
+    "node.completed",
+    "node.partial",
+    "node.failed",
+    "node.cancelled",
+    "node.waiting",
+    "node.assigned",
+}
 
 
 @dataclass(slots=True)

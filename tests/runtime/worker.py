@@ -148,7 +148,7 @@ async def _report_events(world: World) -> None:
     def notice(aftermath: Aftermath) -> None:
         happened.set()
         for event in aftermath.events:
-            if event.type in ("node.completed", "node.failed", "node.cancelled"):
+            if event.type in ("node.completed", "node.partial", "node.failed", "node.cancelled"):
                 print("ended", event.data["node_id"], flush=True)
 
     world.store.subscribe(notice)

@@ -192,7 +192,7 @@ async def test_when_the_turns_are_used_up_the_findings_so_far_are_reported(world
     )
     await world.settle()
     [node] = await world.board(team.team.id)
-    assert (node.status, node.stop_reason) == (NodeStatus.FAILED, "turns_spent")
+    assert (node.status, node.stop_reason) == (NodeStatus.PARTIAL, "turns_spent")
     [item] = await world.inbox()
     assert (item.kind, item.title) == ("report", "Research: How is bread baked? (incomplete)")
     assert item.text.endswith(REPORT.strip())

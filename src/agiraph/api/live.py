@@ -23,7 +23,9 @@ MOST_SOCKETS = 1000
 MOST_SOCKETS_PER_CALLER = 250
 PAGES_IN_MEMORY = 64
 """History pages in memory at a time; further clients wait."""
-_ENDS_A_REPLY = frozenset({"turn.added", "node.completed", "node.failed", "node.cancelled"})
+_ENDS_A_REPLY = frozenset(
+    {"turn.added", "node.completed", "node.partial", "node.failed", "node.cancelled"}
+)
 
 
 @dataclass(slots=True, kw_only=True)

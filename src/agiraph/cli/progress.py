@@ -174,6 +174,8 @@ class Progress:
                 self.console.print(f"  [dim]│[/] {self._worker(data)}[dim]{text}[/]")
             case "node.checkpoint":
                 self.console.print(f"[cyan]▸[/] {shown(_short(data['summary']))}")
+            case "node.partial":
+                self._show_failure(data["result"].partition("\n")[0])  # what there is comes last
             case "node.failed" if data["result"] != self.failure:
                 self._show_failure(data["result"])
             case _:

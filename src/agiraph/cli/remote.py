@@ -17,8 +17,8 @@ from agiraph.domain.events import Event
 from agiraph.domain.work import Budget, NodeStatus
 
 _MAY_END = frozenset(
-    {"node.waiting", "node.completed", "node.failed", "node.cancelled", "question.asked",
-     "team.stopped", "team.archived"}
+    {"node.waiting", "node.completed", "node.partial", "node.failed", "node.cancelled",
+     "question.asked", "team.stopped", "team.archived"}
 )  # fmt: skip
 """Event types after which the goal may be done, or may wait for an answer."""
 

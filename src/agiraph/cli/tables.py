@@ -17,6 +17,7 @@ _STATUS = {
     "waiting": "yellow",
     "waiting_for_you": "bold yellow",
     "paused": "yellow",
+    "partial": "yellow",
     "failed": "red",
 }
 
@@ -51,7 +52,7 @@ def of_board(work: list[NodeView]) -> Table:
     table = Table(Column("task", no_wrap=True), "title", "agent", "status", "", box=None)
     for node in work:
         note = node.waiting_reason or (node.result or "").partition("\n")[0][:80]
-        if node.status is NodeStatus.FAILED:
+        if node.status in (NodeStatus.PARTIAL, NodeStatus.FAILED):
             note = f"{node.stop_reason}: {note}" if note else str(node.stop_reason)
         table.add_row(
             node.id,

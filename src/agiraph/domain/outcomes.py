@@ -54,11 +54,16 @@ class Parked:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The node ended without reaching its goal; a partial result is kept."""
+    """The node ended without reaching its goal.
+
+    With a reason that `is_cut_off` and something to show (a result, files, a checkpoint) it is
+    stored as partial: whoever returns a limit or a loop as the reason need not decide.
+    """
 
     reason: StopReason
     detail: str
     result: str | None = None
+    """What the agent has so far, in its own words."""
     manifest: dict[str, str] = field(default_factory=dict[str, str])
 
 

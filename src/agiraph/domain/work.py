@@ -52,22 +52,24 @@ class NodeStatus(StrEnum):
     RUNNING = "running"  # leased by a runner
     WAITING = "waiting"  # parked on a person, another node or a time
     COMPLETED = "completed"
+    PARTIAL = "partial"  # a limit or a loop ended it, with something to show
     FAILED = "failed"
     CANCELLED = "cancelled"
 
     @property
     def is_final(self) -> bool:
-        # A failed node has ended, although a retry may assign it once more.
-        return not MOVES[self] or self is NodeStatus.FAILED
+        # These have ended, although a retry or an extension may assign them once more.
+        return not MOVES[self] or self in (NodeStatus.FAILED, NodeStatus.PARTIAL)
 
 
 S = NodeStatus
 MOVES: dict[NodeStatus, frozenset[NodeStatus]] = {
     S.PENDING: frozenset({S.ASSIGNED, S.FAILED, S.CANCELLED}),
     S.ASSIGNED: frozenset({S.PENDING, S.RUNNING, S.CANCELLED}),
-    S.RUNNING: frozenset({S.ASSIGNED, S.WAITING, S.COMPLETED, S.FAILED, S.CANCELLED}),
+    S.RUNNING: frozenset({S.ASSIGNED, S.WAITING, S.COMPLETED, S.PARTIAL, S.FAILED, S.CANCELLED}),
     S.WAITING: frozenset({S.ASSIGNED, S.CANCELLED}),
     S.COMPLETED: frozenset(),
+    S.PARTIAL: frozenset({S.ASSIGNED}),
     S.FAILED: frozenset({S.ASSIGNED}),
     S.CANCELLED: frozenset(),
 }
@@ -93,6 +95,30 @@ class StopReason(StrEnum):
     SKIPPED = "skipped"  # the same, and it may be left out
     NO_RESULT = "no_result"  # a program that ended without a result
     BROKEN = "broken"  # an error in the runtime, logged with its traceback
+
+    @property
+    def is_limit(self) -> bool:
+        """Whether a limit was used up. More of it lets the node go on."""
+        return self in _LIMITS
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether the node was ended before its agent was done: by a limit or a loop.
+
+        Such a node is partial if it has something to show, else failed.
+        """
+        return self.is_limit or self is StopReason.LOOPING
+
+
+_LIMITS = frozenset(
+    {
+        StopReason.TURNS_SPENT,
+        StopReason.TOKENS_SPENT,
+        StopReason.MONEY_SPENT,
+        StopReason.CALLS_SPENT,
+        StopReason.TIME_SPENT,
+    }
+)
 
 
 @value

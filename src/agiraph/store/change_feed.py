@@ -35,7 +35,7 @@ SEND_INTERVAL_S = 0.1
 """How long text is collected before it is sent."""
 MAX_FINISHED = 2000
 """Threads and nodes whose end is remembered."""
-_NODE_ENDED = frozenset({"node.completed", "node.failed", "node.cancelled"})
+_NODE_ENDED = frozenset({"node.completed", "node.partial", "node.failed", "node.cancelled"})
 
 
 class ChangeFeed:

@@ -91,8 +91,8 @@ function TeamDetails({ team, agent, agents }: Props) {
   );
 }
 
-const NODE_TONES: Record<WorkNode["status"], Tone> = { pending: "plain", assigned: "plain", running: "work", waiting: "plain", completed: "done", failed: "fail", cancelled: "plain" };
-const NODE_LABELS: Record<WorkNode["status"], string> = { pending: "Pending", assigned: "Queued", running: "Running", waiting: "Waiting", completed: "Done", failed: "Failed", cancelled: "Cancelled" };
+const NODE_TONES: Record<WorkNode["status"], Tone> = { pending: "plain", assigned: "plain", running: "work", waiting: "plain", completed: "done", partial: "wait", failed: "fail", cancelled: "plain" };
+const NODE_LABELS: Record<WorkNode["status"], string> = { pending: "Pending", assigned: "Queued", running: "Running", waiting: "Waiting", completed: "Done", partial: "Partial", failed: "Failed", cancelled: "Cancelled" };
 
 function NodeItem({ node, team }: { node: WorkNode; team: Team }) {
   const href = screenHref(team.id, "board", "", `?node=${node.id}`);
@@ -171,7 +171,7 @@ function WorkerDetails({ team, agent }: Props) {
                 {compactNumber(node.data.cost.tokens)} tokens · {money(node.data.cost.usd)}
               </span>
             </p>
-            {node.data.status === "failed" && <Retry node={node.data.id} />}
+            {(node.data.status === "failed" || node.data.status === "partial") && <Retry node={node.data.id} />}
           </div>
         )}
         {node.isError && <p className="text-xs text-fail">{errorMessage(node.error)}</p>}

@@ -58,7 +58,7 @@ export type Tone = "plain" | "work" | "done" | "wait" | "fail";
 /** A line about the agent's work or its team. `text` may contain {node}, which stands for the title of `nodeId`. */
 export interface SystemRow extends RowBase {
   kind: "system";
-  icon: "assigned" | "started" | "done" | "failed" | "cancelled" | "waiting" | "stage" | "person" | "clock" | "note" | "team" | "model";
+  icon: "assigned" | "started" | "done" | "partial" | "failed" | "cancelled" | "waiting" | "stage" | "person" | "clock" | "note" | "team" | "model";
   tone: Tone;
   text: string;
   detail: string;
@@ -221,6 +221,9 @@ function applyStatusEvent(log: MutableLog, event: Event): void {
     case "node.completed":
       endOpenCalls(log, event.data.node_id, event.at);
       return addTaskRow(log, event.data.node_id, event, "done", "Finished {node}", "done");
+    case "node.partial":
+      endOpenCalls(log, event.data.node_id, event.at);
+      return addTaskRow(log, event.data.node_id, event, "partial", "{node} was stopped early", "wait", event.data.result ?? "");
     case "node.failed":
       endOpenCalls(log, event.data.node_id, event.at);
       return addTaskRow(log, event.data.node_id, event, "failed", "{node} failed", "fail", event.data.result ?? "");

@@ -62,7 +62,7 @@ export interface LiveOptions {
   now?: () => number;
 }
 
-const EVENTS_ENDING_DRAFT = new Set(["turn.added", "node.completed", "node.failed", "node.cancelled", "node.waiting"]);
+const EVENTS_ENDING_DRAFT = new Set(["turn.added", "node.completed", "node.partial", "node.failed", "node.cancelled", "node.waiting"]);
 
 /** Applies the server's frames to a zustand store. It has no dependency on React or the DOM, so that unit tests can run it. */
 export class LiveStore {

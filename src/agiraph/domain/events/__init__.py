@@ -26,6 +26,7 @@ EventType = Literal[
     "node.started",
     "node.waiting",
     "node.completed",
+    "node.partial",
     "node.failed",
     "node.cancelled",
     "node.checkpoint",

@@ -84,6 +84,19 @@ class NodeCompleted(TeamEvent):
 
 
 @event
+class NodePartial(TeamEvent):
+    """A limit or a loop ended a node, which has something to show. It can be extended."""
+
+    event_type: ClassVar[EventType] = "node.partial"
+
+    node_id: str
+    reason: StopReason | None
+    result: str | None
+    doubts: str | None = None
+    """Acceptance criteria that the result could not be shown to meet."""
+
+
+@event
 class NodeFailed(TeamEvent):
     """A node ended without a usable result."""
 

@@ -12,13 +12,14 @@ from agiraph.store.tx import Tx
 OPEN, LATELY = 50, 10
 """How many open jobs and how many ended jobs are listed."""
 
-State = Literal["running", "waiting", "queued", "done", "failed", "cancelled"]
+State = Literal["running", "waiting", "queued", "done", "partial", "failed", "cancelled"]
 _STATES: dict[NodeStatus, State] = {
     NodeStatus.PENDING: "queued",
     NodeStatus.ASSIGNED: "queued",
     NodeStatus.RUNNING: "running",
     NodeStatus.WAITING: "waiting",
     NodeStatus.COMPLETED: "done",
+    NodeStatus.PARTIAL: "partial",
     NodeStatus.FAILED: "failed",
     NodeStatus.CANCELLED: "cancelled",
 }

@@ -59,9 +59,15 @@ def completion(node: WorkNode, *, worker: str, text: str, longest: int = LONGEST
 
 _ENDINGS = {
     NodeStatus.COMPLETED: "{worker} has finished a task of yours.",
+    NodeStatus.PARTIAL: "{worker} was stopped early. What there is of a task of yours follows.",
     NodeStatus.FAILED: "{worker} could not do a task of yours.",
     NodeStatus.CANCELLED: "A task of yours was cancelled.",
 }
+
+
+def so_far(why: str, result: str | None) -> str:
+    """Return why a node ended early, and what its agent has so far."""
+    return why if result is None else f"{why}\n\nWhat there is so far:\n{result}"
 
 
 def title_of(node: WorkNode) -> str:

@@ -11,6 +11,7 @@ from agiraph.domain.events.work import (
     NodeCancelled,
     NodeCompleted,
     NodeFailed,
+    NodePartial,
     NodeWaiting,
 )
 from agiraph.domain.ids import SYSTEM, NodeId, TeamId
@@ -36,7 +37,7 @@ def end_node(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
     # after it, and finds an idle agent.
     agent = teams.lock(tx, lease.agent_id)
     node = NODES.get(tx, lease.node_id, lock=True)
-    status, text, doubts = _as_stored(outcome)
+    status, text, doubts = _as_stored(node, outcome)
     node = nodes.move(
         tx,
         node,
@@ -49,13 +50,9 @@ def end_node(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
         owner=None,
     )
     _close_thread(tx, node)
-    ended = NodeCompleted if status is NodeStatus.COMPLETED else NodeFailed
-    tx.emit(
-        node.team_id,
-        ended(node_id=node.id, reason=outcome.reason, result=text, doubts=doubts),
-    )
-    # Children of a completed node run on in the background; those of a failed one have no reader.
-    if status is NodeStatus.FAILED:
+    ended = _EVENTS[status](node_id=node.id, reason=outcome.reason, result=text, doubts=doubts)
+    tx.emit(node.team_id, ended)
+    if not _children_run_on(node):
         _cancel_children(tx, node)
     _notify_waiters(tx, node, text)
     _turn_late_mail_into_work(tx, agent)
@@ -67,7 +64,27 @@ def end_node(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
     return node
 
 
-def _as_stored(outcome: Finished | Failed) -> tuple[NodeStatus, str, str | None]:
+_EVENTS = {
+    NodeStatus.COMPLETED: NodeCompleted,
+    NodeStatus.PARTIAL: NodePartial,
+    NodeStatus.FAILED: NodeFailed,
+}
+
+
+def _children_run_on(node: WorkNode) -> bool:
+    """Whether the open children of a node that has ended go on.
+
+    Those of a completed node run on in the background, those of a failed one have no reader. A
+    partial node may be extended and read them. Turns are its own, so its children still have room;
+    every other limit counts for them too, and a node that goes round in circles may have given
+    its children nonsense.
+    """
+    if node.status is NodeStatus.PARTIAL:
+        return node.stop_reason is StopReason.TURNS_SPENT
+    return node.status is NodeStatus.COMPLETED
+
+
+def _as_stored(node: WorkNode, outcome: Finished | Failed) -> tuple[NodeStatus, str, str | None]:
     """Return the final status, and text and doubts cut to the length that a message may have.
 
     A model or a program wrote them. An end must never be refused because of their length.
@@ -76,7 +93,10 @@ def _as_stored(outcome: Finished | Failed) -> tuple[NodeStatus, str, str | None]
         case Finished(result, doubts=doubts):
             cut = None if doubts is None else texts.truncate(doubts, texts.DOUBTS)
             return NodeStatus.COMPLETED, texts.fit_message(result), cut
-        case Failed(detail=detail):
+        case Failed(reason, detail, result, manifest):
+            if reason.is_cut_off and (result or manifest or node.checkpoint):
+                so_far = texts.so_far(detail, result or node.checkpoint)
+                return NodeStatus.PARTIAL, texts.fit_message(so_far), None
             return NodeStatus.FAILED, texts.fit_message(detail), None
 
 

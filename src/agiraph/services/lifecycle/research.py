@@ -127,7 +127,10 @@ def deliver(tx: Tx, node: WorkNode, text: str) -> None:
     report = texts.fit_message(report)
     is_whole = node.status is NodeStatus.COMPLETED
     if not is_whole:
-        title, report = f"{title} (incomplete)", f"{text.strip()}\n\n{report}"
+        # The text of a partial end holds the report already.
+        holds_it = node.status is NodeStatus.PARTIAL
+        title = f"{title} (incomplete)"
+        report = text.strip() if holds_it else f"{text.strip()}\n\n{report}"
     _send_to_inbox(tx, node, kind="report", title=title, text=report)
     strange = node.tainted_by is not None
     passages.put(

@@ -168,19 +168,30 @@ def close_after(tx: Tx, node: WorkNode) -> None:
     """Complete or stop a finite team if the node that has just ended was the last it needed.
 
     Only a root node in the work lane decides: the node of the goal completes the team when it
-    succeeds, and stops it when it fails and no other work is open.
+    succeeds, and stops it when it fails and no other work is open. A partial goal stops it when
+    the last of the tasks that ran on below it has ended; an extension reopens it.
     """
     team = teams.TEAMS.get(tx, node.team_id)
     if team.mode != "finite" or team.status != "active" or node.lane != "work":
         return
     if node.parent_id is not None:
-        return
+        return _stop_after_partial(tx, team.id)
     if not node.is_goal:
         complete_again(tx, team.id)
     elif node.status is NodeStatus.COMPLETED:
         complete(tx, team.id, unless=node.id)
+    elif node.status is NodeStatus.PARTIAL:
+        _stop_after_partial(tx, team.id)
     elif not nodes.any_open_beside(tx, node):
         stop(tx, team.id)
+
+
+def _stop_after_partial(tx: Tx, team_id: TeamId) -> None:
+    """Stop a team whose goal ended as partial, unless it has open work."""
+    goal = nodes.last_goal(tx, team_id)
+    if goal is None or goal.status is not NodeStatus.PARTIAL or nodes.count_open(tx, team_id):
+        return
+    stop(tx, team_id)
 
 
 def complete_again(tx: Tx, team_id: TeamId) -> None:

@@ -11,12 +11,12 @@ import type { CardData } from "@/views/board/Card";
 import type { Lane, BoardLayout } from "@/views/board/layout";
 
 type Filter = "all" | "open" | "you" | "failed" | "done";
-const FILTERS = [["all", "All"], ["open", "Open"], ["you", "Waiting for you"], ["failed", "Failed"], ["done", "Done"]] as const;
+const FILTERS = [["all", "All"], ["open", "Open"], ["you", "Waiting for you"], ["failed", "Failed or partial"], ["done", "Done"]] as const;
 const MATCHES: Record<Filter, (card: CardData) => boolean> = {
   all: () => true,
   open: ({ node }) => !isFinished(node.status),
   you: ({ displayStatus }) => displayStatus === "asks",
-  failed: ({ node }) => node.status === "failed",
+  failed: ({ node }) => node.status === "failed" || node.status === "partial",
   done: ({ node }) => node.status === "completed",
 };
 type Row = { kind: "lane"; lane: Lane; count: number } | { kind: "node"; card: CardData };

@@ -223,7 +223,7 @@ function TaskActions({ node }: { node: NodeDetail }) {
     },
     onError: (error) => showError("The task could not be started again", error),
   });
-  if (node.status === "failed") {
+  if (node.status === "failed" || node.status === "partial") {
     return (
       <Button size="sm" disabled={retry.isPending} onClick={() => retry.mutate()}>
         <RotateCw className="size-3.5" /> Try again

@@ -13,6 +13,7 @@ export function applyEvent(node: WorkNode, event: Event): WorkNode {
     case "node.waiting":
       return { ...node, status: "waiting", waiting_reason: event.data.reason ?? null };
     case "node.completed":
+    case "node.partial":
     case "node.failed":
     case "node.cancelled":
       return { ...node, status: event.type.slice(5) as WorkNode["status"], result: event.data.result ?? null, ended_at: at, waiting_reason: null };

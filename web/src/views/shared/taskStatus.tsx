@@ -1,5 +1,5 @@
 /** Task status: its label, icon and tone, which all lists of tasks share. */
-import { Ban, Check, CircleAlert, CircleDashed, CircleDot, Hourglass, LoaderCircle, type LucideIcon, MessageCircleQuestion } from "lucide-react";
+import { Ban, Check, CircleAlert, CircleDashed, CircleDot, CircleSlash2, Hourglass, LoaderCircle, type LucideIcon, MessageCircleQuestion } from "lucide-react";
 import type { Schemas, WorkNode } from "@/api/client";
 import { cx } from "@/lib/cx";
 import { duration } from "@/lib/format";
@@ -21,6 +21,7 @@ export const STATUS_STYLES: Record<DisplayStatus, StatusStyle> = {
   waiting: { label: "Waiting", tone: "plain", icon: Hourglass },
   asks: { label: "Waiting for you", tone: "wait", icon: MessageCircleQuestion },
   completed: { label: "Done", tone: "done", icon: Check },
+  partial: { label: "Partial", tone: "wait", icon: CircleSlash2 },
   failed: { label: "Failed", tone: "fail", icon: CircleAlert },
   cancelled: { label: "Cancelled", tone: "plain", icon: Ban },
 };
@@ -28,7 +29,7 @@ export const STATUS_STYLES: Record<DisplayStatus, StatusStyle> = {
 /** Labels of an agent's three lanes. */
 export const LANE_LABELS: Record<Schemas["ThreadView"]["kind"], string> = { work: "Work", reply: "Reply", reflection: "Reflection" };
 
-const FINISHED = new Set<NodeStatus>(["completed", "failed", "cancelled"]);
+const FINISHED = new Set<NodeStatus>(["completed", "partial", "failed", "cancelled"]);
 export const isFinished = (status: NodeStatus): boolean => FINISHED.has(status);
 
 export function StatusChip({ status, className }: { status: DisplayStatus; className?: string }) {

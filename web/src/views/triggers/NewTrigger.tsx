@@ -31,6 +31,7 @@ const CRON_PRESETS: [string, string][] = [
 ];
 const EVENT_OPTIONS: [string, string][] = [
   ["node.completed", "A task is done"],
+  ["node.partial", "A limit ends a task early"],
   ["node.failed", "A task fails"],
   ["stage.ended", "A stage ends"],
   ["question.asked", "An agent asks a question"],

@@ -57,6 +57,7 @@ const describeSeconds = (value: unknown): string => {
 
 const EVENT_TEXT: Record<string, string> = {
   "node.completed": "a task is done",
+  "node.partial": "a limit ends a task early",
   "node.failed": "a task fails",
   "node.*": "anything happens to a task",
   "message.sent": "a message is sent",
