@@ -9,6 +9,8 @@ export PATH := $(PATH):$(CURDIR)/.venv/bin
 WORKERS ?= 3
 # How long `make faults` may take; what is random goes on for as long as there is time.
 MINUTES ?= 50
+# Of the random choices in `make test`: a test that is run again makes the same ones.
+SEED := $(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')
 GOAL ?= Show me what you can do
 
 .DEFAULT_GOAL := help
@@ -37,7 +39,7 @@ run: setup ## Run a goal in the terminal: GOAL="…"; without a key the scripted
 test: setup postgres chromium node ## All tests, on SQLite and PostgreSQL, in a browser, with kills; says what took how long
 	@sh tests/timed check 150 $(MAKE) --no-print-directory check
 	@sh tests/timed web 60 $(MAKE) --no-print-directory web-test
-	@sh tests/timed tests 420 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
+	@sh tests/timed tests 420 $(BIN)/python tests/rerun.py -q -n $(WORKERS) --dist worksteal --seed=$(SEED) --hypothesis-seed=$(SEED)
 
 quick: setup ## The tests for every few minutes: on SQLite, without browsers, kills and whole scenarios
 	@sh tests/timed quick 120 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --quick
