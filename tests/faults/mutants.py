@@ -171,7 +171,7 @@ def popped_mail() -> None:
         def pop(tx: Tx) -> list[Any]:
             unseen = messages.unseen(tx, ctx.agent.id)
             messages.mark_seen(tx, [m.id for m in unseen])
-            return [(str(m.id), bus.thread_text(tx, m)) for m in unseen]
+            return [(str(m.id), bus.thread_text(tx, m, ctx.lease.thread_id)) for m in unseen]
 
         popped = await ctx.store.write(pop)
         notes = [journal.SystemNote(ref, text) for ref, text in popped]

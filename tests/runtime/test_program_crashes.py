@@ -19,6 +19,7 @@ from agiraph.services.mail import bus
 from agiraph.store import messages
 from agiraph.store.tx import Tx
 from agiraph.testing import PowerCut, World, call, says
+from tests.fences import opened
 from tests.runtime.programs import (
     MarkedProcesses,
     NamedPipe,
@@ -182,7 +183,7 @@ async def test_a_message_for_the_interrupted_run_does_not_start_the_program_agai
         ]
         heard = [turn.text for turn in await world.turns(node.id)]
         assert [n.id for n in of_program] == [node.id]
-        assert "[Message from coordinator] Hurry up." in heard
+        assert "[Message from coordinator] Hurry up." in [opened(text) for text in heard]
         assert runs(world, node) == 1
 
 

@@ -66,7 +66,7 @@ async def test_extracts_insights_after_clearing_queue(world: World) -> None:
 
     assert model.questions() == ["harvest", "briefing"]  # once, when nothing was left to do
     told = model.asked[0][1][-1].text
-    assert told.index("WORK 1: First (completed)") < told.index("WORK 2: Second (completed)")
+    assert told.index("Work 1: First (completed)") < told.index("Work 2: Second (completed)")
     source = (await world.thread(first.id)).id
     assert await world.store.read(insights) == [
         ("technique", "Check filings first", source, "active")
@@ -183,7 +183,9 @@ async def test_a_long_thread_is_shortened_for_reflection(world: World) -> None:
     thread = await world.store.read(THREADS.get, await do_task(world, founded, "Toil " * 5000))
     assert thread.reflection_id is not None
     ended = await world.store.read(_closed_work, thread.reflection_id)
-    whole, short = record(ended, 1_000_000), record(ended, 5000)
+    reflection_thread = (await world.thread(thread.reflection_id)).id
+    whole = record(ended, 1_000_000, reflection_thread)
+    short = record(ended, 5000, reflection_thread)
     assert "Told: Toil" in model.asked[0][1][-1].text
     assert model.asked[0][1][-1].text.startswith(whole)
     assert 18_000 < len(whole) < 25_000

@@ -15,6 +15,7 @@ from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Tx
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Seen, Step
+from tests.fences import opened
 from tests.runtime.waiting import Gate, until
 from tests.scenarios.thread_queries import (
     agent_name,
@@ -90,7 +91,7 @@ class Cast:
             case 3:
                 return says(call("start_stage", name="research", nodes=nodes[3:]))
             case 4:
-                assert f"[Message from bob] {SCARCE}" in news
+                assert f"[Message from bob] {SCARCE}" in opened(news)
                 return says(call("ask_human", question=MAY_WE))
             case 5:
                 assert news.startswith(MLPERF)
@@ -134,7 +135,7 @@ class Cast:
                 await self.bob_is_told.wait()
                 return says(call("checkpoint", summary="Looking for other benchmarks."))
             case 2:
-                assert f"[Message from coordinator] Human says: {MLPERF}" in new_text(seen)
+                assert f"[Message from coordinator] Human says: {MLPERF}" in opened(new_text(seen))
                 return write("amd.md", "MLPerf: competitive.")
             case _:
                 return publish("AMD is competitive on inference.")

@@ -8,6 +8,7 @@ from agiraph.domain.work import NodeStatus
 from agiraph.providers.base import Request
 from agiraph.services.members import roster
 from agiraph.testing import Says, World, call, says
+from tests.fences import opened
 from tests.runtime.waiting import until
 from tests.scenarios.thread_queries import created_nodes, event_number, new_texts
 
@@ -49,7 +50,7 @@ async def test_nodes_are_created_as_results_and_suggestions_arrive(world: World)
     def takes_up_the_hint(request: Request) -> Says:
         interrupted, *heard = new_texts(request)
         assert interrupted.startswith("Interrupted, because there is a message for you")
-        assert f"[Message from motors (suggestion)] {HINT}" in heard
+        assert f"[Message from motors (suggestion)] {HINT}" in [opened(text) for text in heard]
         return says(
             "Good idea.",
             call(

@@ -8,6 +8,7 @@ from agiraph.providers.registry import Account, Keys
 from agiraph.store.teams import AGENTS
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Seen, Step
+from tests.fences import opened
 from tests.scenarios.thread_queries import (
     agent_name,
     event_number,
@@ -111,7 +112,7 @@ def codes(seen: Seen) -> Step:
 
 def checks(seen: Seen) -> Step:
     """Runs its tests on the module, reports the bug, and waits for the repair."""
-    said = new_text(seen)
+    said = opened(new_text(seen))
     if "[Message from coder] " in said:
         module = said.split("[Message from coder] ")[1].split(":\n", 1)[1] + "\n"
         return says(

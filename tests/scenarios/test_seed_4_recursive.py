@@ -15,6 +15,7 @@ from agiraph.runtime.command_line import Command
 from agiraph.store.teams import AGENTS
 from agiraph.testing import ModelServer, Says, World, call, says
 from agiraph.testing.model_server import Seen, Step
+from tests.fences import opened
 from tests.scenarios import claude_code
 from tests.scenarios.thread_queries import created_nodes, event_number, new_texts
 
@@ -77,7 +78,7 @@ def integrates(request: Request) -> Says:
     assert "Status: completed (published)" in told["Build FastAPI backend"]
     assert "Status: completed (published)" in told["Build React frontend"]
     assert "Status: completed (answered)" in docker
-    dockerfile = docker.split("--- RESULT ---\n")[1].split("\n--- END OF RESULT ---")[0]
+    dockerfile = opened(docker).split("Status: completed (answered)\n ")[1]
     folders = " ".join(f"../../{node}/published/." for node in created_nodes(request)[:2])
     return says(
         call("bash", command=f"for each in {folders}; do cp -r $each .; done && rm _*"),

@@ -16,6 +16,7 @@ from agiraph.store import messages, spend
 from agiraph.store.messages import MESSAGES
 from agiraph.testing import Call, World, call, says
 from agiraph.testing.scripted import as_reply
+from tests.fences import opened
 from tests.services.teams import add_child, found_waiting_team
 
 S = NodeStatus
@@ -197,7 +198,7 @@ async def test_a_teammates_message_does_not_end_a_wait_for_the_person(world: Wor
     await world.answer(question, "Yes.")
     await world.settle()
     heard = [t.text for t in await world.turns(goal.id) if t.role in ("tool", "user")]
-    assert heard[1:3] == ["Yes.", "[Message from tom] Hello?"]
+    assert [opened(text) for text in heard[1:3]] == ["Yes.", "[Message from tom] Hello?"]
 
 
 async def test_a_late_answer_to_an_agent_that_has_left_goes_to_the_coordinator(

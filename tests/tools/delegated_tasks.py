@@ -10,6 +10,7 @@ from agiraph.providers.base import Request
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.members import roster
 from agiraph.testing import Call, Says, World, call, says
+from tests.fences import fenced_result
 from tests.tools.tool_calls import ToolAnswer
 
 DONE = says(call("finish", summary="done"))
@@ -52,12 +53,14 @@ def resume(agent: str = "bob", task: str = "Now sort them", **more: object) -> C
     return line
 
 
-def completion_notice(node_id: str, text: str, ending: str = "completed (published)") -> str:
-    """Return the notice about the end of a task that its creator gets."""
+def completion_notice(
+    node_id: str, text: str, ending: str = "completed (published)", *, thread: str, files: str = ""
+) -> str:
+    """Return the notice about the end of a task that its creator gets in this thread."""
     how = "has finished" if ending.startswith("completed") else "could not do"
     return (
         f"[Task] bob {how} a task of yours.\nTitle: Count files\nId: {node_id}\n"
-        f"Status: {ending}\n\n--- RESULT ---\n{text}\n--- END OF RESULT ---"
+        f"Status: {ending}{files}\n\n{fenced_result(text, thread)}"
     )
 
 

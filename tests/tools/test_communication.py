@@ -7,6 +7,7 @@ from agiraph.domain.work import NodeStatus
 from agiraph.services.members import roster
 from agiraph.store import messages
 from agiraph.testing import Says, World, call, says
+from tests.fences import opened
 from tests.thinking import ThinkingModel
 from tests.tools.tool_calls import ToolAnswer, refused, run_calls
 
@@ -53,9 +54,9 @@ async def test_a_message_to_an_idle_teammate_becomes_work(world: World) -> None:
     await world.settle()
 
     _, counting = await world.board(founded.team.id)
-    assert bob.heard == "[Message from coordinator] Count, please."
+    assert opened(bob.heard) == "[Message from coordinator] Count, please."
     assert ada.heard.startswith("[Task] bob has finished a task of yours.")
-    assert "--- RESULT ---\nOne, two, three.\n--- END OF RESULT ---" in ada.heard
+    assert opened(ada.heard).endswith(" One, two, three.")
     assert (counting.status, counting.title, counting.source, counting.result) == (
         NodeStatus.COMPLETED,
         "Message from coordinator",

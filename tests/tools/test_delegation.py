@@ -10,6 +10,7 @@ from agiraph.store.teams import AGENTS
 from agiraph.testing import Says, World, call, says
 from agiraph.tools.delegation import assign_task, described, task_output
 from agiraph.tools.toolsets import BUILT_IN
+from tests.fences import opened
 from tests.thinking import ThinkingModel, Thought
 from tests.tools.delegated_tasks import (
     ASK,
@@ -50,8 +51,9 @@ async def test_a_task_is_waited_for_by_default_and_waiting_makes_no_model_calls(
     [question] = await world.questions(founded.team.id)
     await world.answer(question, "All.")
     await world.settle()
-    files = f"\nFiles: nodes/{task.id}/published/n.md\n\n---"
-    assert ada.heard == completion_notice(task.id, "Three.").replace("\n\n---", files, 1)
+    files = f"\nFiles: nodes/{task.id}/published/n.md"
+    thread = (await world.thread(goal.id)).id
+    assert ada.heard == completion_notice(task.id, "Three.", thread=thread, files=files)
     assert len(ada.requests) == 2
     assert (await world.node(goal.id)).status is S.COMPLETED
 
@@ -87,7 +89,7 @@ async def test_a_background_agent_is_launched_and_its_result_is_retrieved_later(
         f'Fetch the result with task_output("{task.id}").'
     )
     assert peeked == ToolAnswer(f"Count files ({task.id}) is running, with bob.")
-    assert "--- RESULT ---\nThree.\n--- END OF RESULT ---" in fetched.text
+    assert opened(fetched.text).endswith(" Three.")
     assert (goal.status, task.status) == (S.COMPLETED, S.COMPLETED)
 
 
@@ -101,7 +103,7 @@ async def test_a_background_result_is_delivered_once_without_being_requested(wor
     await world.settle()
 
     goal, task = await world.board(founded.team.id)
-    heard = [t.text for t in await world.turns(goal.id) if "RESULT" in t.text]
+    heard = [t.text for t in await world.turns(goal.id) if ": the result, in" in t.text]
     assert [node_id_in(text) for text in heard] == [task.id]
     assert ada.heard == heard[0]
 

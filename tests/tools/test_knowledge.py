@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from agiraph.domain.fence import enclose_foreign
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.persons import OWNER
 from agiraph.run_context import RunContext
@@ -335,10 +336,13 @@ async def test_knowledge_search_says_where_each_hit_is_from_and_what_nobody_vouc
         call("knowledge_search", query="zeppelin"),
         call("knowledge_search", query="submarine"),
     )
+    *_, node = await talking.board(agent.team_id)
+    thread = (await talking.thread(node.id)).id
     hits = {hit.partition("] ")[2] for hit in found.text.split("\n\n---\n\n")}
     assert hits == {
         f"fact (insight, {insight.id}, 2026-01-05)\nZeppelins use helium today",
-        "Airships (page, https://example.com/z, 2026-01-05, UNVERIFIED)\nZeppelins used hydrogen.",
+        "(page, https://example.com/z, 2026-01-05, UNVERIFIED)\n"
+        + enclose_foreign("Airships\nZeppelins used hydrogen.", thread=thread, source=STRANGER),
         "Zeppelin (note, memory/knowledge/air.md, 2026-01-05)\n## Zeppelin\n\nRigid airship.",
     }
     assert none == ToolAnswer("Nothing known holds any of these words. Try others, or find it out.")

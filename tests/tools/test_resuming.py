@@ -7,6 +7,7 @@ from agiraph.providers.base import Request
 from agiraph.services.board import leases
 from agiraph.services.lifecycle import endings
 from agiraph.testing import Says, World, call, says
+from tests.fences import fenced_task
 from tests.tools.delegated_tasks import (
     ASK,
     DONE,
@@ -46,7 +47,7 @@ async def test_a_session_is_resumed_with_full_context(world: World) -> None:
         "",
         "Published: n.md.",
         "[Task] You have been given a task.\nTitle: Count files\nFrom: coordinator\n"
-        f"Id: {second.id}\n\n--- TASK ---\nNow sort them\n--- END OF TASK ---",
+        f"Id: {second.id}\n\n{fenced_task('Now sort them', second.thread_id or '')}",
     ]
     assert (world.published(first), world.published(second)) == (
         {"n.md": "3"},

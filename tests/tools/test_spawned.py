@@ -14,6 +14,7 @@ from agiraph.services.members import roster
 from agiraph.store import messages
 from agiraph.store.tx import Tx
 from agiraph.testing import World, call, says
+from tests.fences import fenced_result, fenced_task
 from tests.tools.delegated_tasks import (
     ASK,
     DONE,
@@ -97,7 +98,7 @@ async def test_an_agent_that_waits_gets_the_result_once_as_the_answer(world: Wor
     await world.settle()
 
     goal, _ = await world.board(founded.team.id)
-    told = [t.role for t in await world.turns(goal.id) if "--- RESULT ---" in t.text]
+    told = [t.role for t in await world.turns(goal.id) if ": the result, in" in t.text]
     sent = [e.data for e in await world.events(founded.team.id) if e.type == "message.sent"]
     assert told == ["tool"]
     assert [m["recipient"] for m in sent] == [OWNER]
@@ -125,7 +126,7 @@ async def test_notification_content_is_one_envelope(world: World) -> None:
     founded = await world.found("Count")
     await world.settle()
 
-    _, task = await world.board(founded.team.id)
+    goal, task = await world.board(founded.team.id)
     [sent] = await world.store.read(messages.unseen, founded.coordinator.id)
     assert sent.text == (
         "[Task] bob has finished a task of yours.\n"
@@ -133,10 +134,9 @@ async def test_notification_content_is_one_envelope(world: World) -> None:
         f"Id: {task.id}\n"
         "Status: completed (published)\n"
         f"Files: nodes/{task.id}/published/n.md\n"
-        "\n"
-        "--- RESULT ---\nThree.\n\nSee n.md.\n--- END OF RESULT ---"
+        "\n" + fenced_result("Three.\n\nSee n.md.", (await world.thread(goal.id)).id)
     )
-    assert await world.store.read(bus.thread_text, sent) == sent.text
+    assert await world.store.read(bus.thread_text, sent, "t_1") == sent.text
 
 
 async def test_notification_content_of_an_assignment_has_refs_and_acceptance(
@@ -156,12 +156,11 @@ async def test_notification_content_of_an_assignment_has_refs_and_acceptance(
     _, task = await world.board(founded.team.id)
     with_refs = replace(task, refs={"old": "nodes/node_1/published"})
     head = f"[Task] You have been given a task.\nTitle: Count\nFrom: coordinator\nId: {task.id}\n"
-    body = (
-        "\n--- TASK ---\nCount\nthe files\n--- END OF TASK ---\n\n"
-        "Done means:\n- `n.md` holds a number"
-    )
+    thread = (await world.thread(task.id)).id
+    fenced = fenced_task("Count\nthe files", thread)
+    body = f"\n{fenced}\n\nDone means:\n- `n.md` holds a number"
     assert bob.requests[0].turns[0].text == head + body
-    assert texts.assignment(with_refs, giver="coordinator") == (
+    assert texts.assignment(with_refs, giver="coordinator", thread=thread) == (
         f"{head}To read with read_ref: old (nodes/node_1/published)\n{body}"
     )
 
@@ -171,11 +170,10 @@ async def test_notification_content_that_is_too_long_is_cut_and_says_so(world: W
     node = await world.store.write(
         planning.create, team_id=founded.team.id, task="Count", source="user"
     )
-    text = texts.completion(
-        replace(node, status=S.COMPLETED), worker="bob", text="ß" * (texts.LONGEST + 5)
-    )
-    end = "\n… (5 characters more in its files)\n--- END OF RESULT ---"
-    assert text.endswith("ß" + end)
+    ended, whole = replace(node, status=S.COMPLETED), "ß" * (texts.LONGEST + 5)
+    text = texts.completion(ended, worker="bob", text=whole, thread="t_1")
+    end = "\n… (5 characters more in its files)"
+    assert text.endswith(fenced_result("ß" * texts.LONGEST, "t_1") + end)
     assert text.count("ß") == texts.LONGEST
 
 

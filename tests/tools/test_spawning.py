@@ -17,6 +17,7 @@ from agiraph.services.members.hiring import Hirer
 from agiraph.store import teams, threads
 from agiraph.store.teams import AGENTS
 from agiraph.testing import Says, World, call, says
+from tests.fences import fenced_task
 from tests.tools.delegated_tasks import (
     ASK,
     DONE,
@@ -252,7 +253,7 @@ async def test_task_notification_is_the_first_message_of_a_new_agent(world: Worl
     assert (first.role, first.text) == (
         "user",
         "[Task] You have been given a task.\nTitle: Count files\nFrom: coordinator\n"
-        f"Id: {task.id}\n\n--- TASK ---\nCount the files\n--- END OF TASK ---",
+        f"Id: {task.id}\n\n{fenced_task('Count the files', task.thread_id or '')}",
     )
     assert bob.requests[0].system.count("You are bob.") == 1
 

@@ -6,6 +6,7 @@ from agiraph.domain.work import StopReason
 from agiraph.providers.base import Request
 from agiraph.services.lifecycle import timers
 from agiraph.testing import Says, World, call, says
+from tests.fences import opened
 from tests.tools.delegated_tasks import (
     ASK,
     DONE,
@@ -65,7 +66,7 @@ async def test_blocking_with_a_timeout_ends_in_time_and_the_task_continues(world
     [question] = await world.questions(founded.team.id)
     await world.answer(question, "All.")
     await world.settle()
-    assert "--- RESULT ---\nThree." in (await tool_answers(world, goal.id))[2].text
+    assert opened((await tool_answers(world, goal.id))[2].text).endswith(" Three.")
     assert (await world.node(goal.id)).status is S.COMPLETED
 
 
@@ -84,7 +85,7 @@ async def test_a_result_that_comes_in_time_is_not_followed_by_a_timeout(world: W
 
     goal, _ = await world.board(founded.team.id)
     told = await tool_answers(world, goal.id)
-    assert ["RESULT" in t.text for t in told] == [False, True]
+    assert [": the result, in" in t.text for t in told] == [False, True]
     assert len(ada.requests) == 3
 
 
@@ -99,8 +100,9 @@ async def test_a_failed_task_is_reported_as_a_failure_with_and_without_blocking(
     goal, task = await world.board(founded.team.id)
     waited, peeked, blocked = (await tool_answers(world, goal.id))[:3]
     why = "The model said nothing, 3 times running."
+    thread = (await world.thread(goal.id)).id
     assert (task.status, task.stop_reason) == (S.FAILED, StopReason.SILENT)
-    assert waited == refused(completion_notice(task.id, why, "failed (silent)"))
+    assert waited == refused(completion_notice(task.id, why, "failed (silent)", thread=thread))
     assert peeked == blocked
     assert peeked.failed
     assert peeked.text.startswith("[Task] bob could not do a task of yours.")
@@ -187,7 +189,7 @@ async def test_a_message_ends_a_wait_for_a_task_and_the_result_still_arrives(wor
 
     goal, task = await world.board(founded.team.id)
     assert (goal.status, task.result) == (S.COMPLETED, "Three.")
-    assert "--- RESULT ---\nThree." in ada.heard
+    assert " Three." in opened(ada.heard)
 
 
 async def test_an_interrupted_wait_with_a_timeout_names_the_task(world: World) -> None:

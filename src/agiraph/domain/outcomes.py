@@ -16,6 +16,9 @@ class Done:
     """Whether the model is told that its call failed."""
     tainted_by: str | None = None
     """Where its words came from, if nobody on the team vouches for them."""
+    is_fenced: bool = False
+    """Whether the tool has fenced the words of others itself; else the runtime fences all of a
+    tainted answer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,12 @@ an answer, the tool finds out what happened (`resolve`), or the model is told th
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import Misconfigured, Refused
+from agiraph.domain.fence import enclose_foreign
 from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.work import Halt
 from agiraph.policies.budget import BudgetPolicy
@@ -92,7 +93,8 @@ class ToolCaller:
         if tool.effect == "transaction":
 
             def act(tx: Tx) -> Answer:
-                return tool.act(tx, ctx, **arguments)
+                answer = tool.act(tx, ctx, **arguments)
+                return _fenced(ctx, answer) if isinstance(answer, Done) else answer
 
             answer, turns = await ctx.store.write(journal.perform, ctx.lease, call, act)
             ctx.add_turns(*turns)
@@ -122,10 +124,19 @@ class ToolCaller:
     async def _record(self, ctx: RunContext, call: ToolCall, answer: Answer) -> Answer:
         if isinstance(answer, Done) and answer.outcome is None:
             # The next write commits it: the yield point, or another call.
-            ctx.defer_answer(call, await spill(ctx, call, answer))
+            ctx.defer_answer(call, _fenced(ctx, await spill(ctx, call, answer)))
         else:
             ctx.add_turns(*await ctx.store.write(journal.record, ctx.lease, call, answer))
         return answer
+
+
+def _fenced(ctx: RunContext, answer: Done) -> Done:
+    """Return the answer; one with strangers' words that its tool has not fenced, inside a fence."""
+    if answer.tainted_by is None or answer.is_fenced:
+        return answer
+    source = f"{answer.tainted_by}, or work that has read it"
+    text = enclose_foreign(answer.text, thread=ctx.lease.thread_id, source=source)
+    return replace(answer, text=text, is_fenced=True)
 
 
 async def _run_in_time(ctx: RunContext, tool: Tool, arguments: dict[str, Any]) -> Answer:

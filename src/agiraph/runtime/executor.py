@@ -155,7 +155,7 @@ class Executor:
             # vendor's cache holds for all of its calls.
             known = await prompt.refresh_knowledge(ctx, loaded.prior_knowledge)
             system = prompt.system_prompt(loaded.team, loaded.agent, folder, specs, now, known)
-            assignment = prompt.assignment(loaded.node, giver=loaded.giver)
+            assignment = prompt.assignment(loaded.node, giver=loaded.giver, thread=lease.thread_id)
             await _begin(ctx, Opening(system, assignment, loaded.attachments))
         if loaded.agent.kind == "cli":
             return await ProgramRunner(self.commands).run(ctx)

@@ -148,7 +148,7 @@ def _deliver(tx: Tx, lease: Lease) -> tuple[list[str], list[Turn]]:
     append_at = threads.check_lease(tx, lease)
     turns: list[Turn] = []
     for message in unseen:
-        text = bus.thread_text(tx, message)
+        text = bus.thread_text(tx, message, lease.thread_id)
         append_at, turn = threads.append(
             tx,
             append_at,

@@ -118,14 +118,12 @@ def _notes(folder: TeamFolder, desk: str, role: str, now: datetime) -> list[str]
     ]
 
 
-def assignment(node: WorkNode, *, giver: str | None = None) -> str:
-    """Return the task as its worker reads it; a task from a teammate names the teammate."""
+def assignment(node: WorkNode, *, giver: str | None = None, thread: str = "") -> str:
+    """Return the task as its worker reads it; a task from a teammate names the teammate, whose
+    words are fenced for this thread."""
     if giver is not None:
-        return texts.assignment(node, giver=giver)
-    parts = [node.task]
-    if node.acceptance:
-        parts.append("Done means:\n" + "\n".join(f"- {line}" for line in node.acceptance))
-    return "\n\n".join(parts)
+        return texts.assignment(node, giver=giver, thread=thread)
+    return "\n\n".join([node.task, *texts.done_means(node)])
 
 
 def note(folder: TeamFolder, path: str) -> str:

@@ -6,6 +6,7 @@ from functools import reduce
 
 from agiraph.domain.chat import ToolCall, Transcript, Turn
 from agiraph.domain.errors import ModelError, Refused
+from agiraph.domain.fence import enclose_foreign, one_line
 from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Finished, Outcome
 from agiraph.domain.persons import is_person
@@ -74,7 +75,7 @@ def _state(tx: Tx, ctx: RunContext) -> tuple[list[str], str | None]:
     latest = nodes.latest(tx, team.id, limit=MAX_NODES)
     work = [
         f"- {texts.title_of(node)} ({node.id}): {node.status}"
-        + (f", {node.waiting_reason}" if node.waiting_reason else "")
+        + (f", {one_line(node.waiting_reason)}" if node.waiting_reason else "")
         for node in latest
     ]
     tainted_by = reduce(graver, (m.tainted_by for m in before), taint.of_board(tx, latest))
@@ -82,18 +83,27 @@ def _state(tx: Tx, ctx: RunContext) -> tuple[list[str], str | None]:
     promised = [promises.as_line(tx, promise) for promise in promises.open_of_agent(tx, agent.id)]
     return [
         titled("What you know of the human", "\n".join(known)),
-        titled("The conversation so far", "\n\n".join(_line(m, agent.name) for m in before)),
+        titled(
+            "The conversation so far",
+            "\n\n".join(_line(m, agent.name, ctx.lease.thread_id) for m in before),
+        ),
         titled("The board", "\n".join(work)),
         titled("What you promised", "\n".join(promised)),
     ], tainted_by
 
 
-def _line(message: Message, name: str) -> str:
+def _line(message: Message, name: str, thread: str) -> str:
+    """Return an earlier message. Only the runtime begins a line with a time in brackets: what an
+    agent wrote is indented, and fenced if it holds strangers' words."""
     who = "Human" if is_person(message.sender) else name
     kind = "" if message.kind in ("message", "nudge") else f" ({message.kind})"
     asks_for = "" if message.call is None else f" {message.call.name}({message.call.arguments})"
     text = message.text + asks_for
     text = text if len(text) <= MESSAGE_CHARACTERS else text[:MESSAGE_CHARACTERS] + "…"
+    if not is_person(message.sender):
+        text = "\n    ".join(text.splitlines())
+    if message.tainted_by is not None:
+        text = "\n" + enclose_foreign(text, thread=thread, source=message.tainted_by)
     return f"[{message.created_at:%d %b %H:%M}] {who}{kind}: {text}"
 
 

@@ -92,7 +92,7 @@ def _receipt(message: Message) -> str:
 def check_messages(tx: Tx, ctx: RunContext) -> Answer:
     """Read messages that have come for you."""
     unseen = messages.unseen(tx, ctx.agent.id)
-    said = [bus.thread_text(tx, m) for m in unseen] or ["No new messages."]
+    said = [bus.thread_text(tx, m, ctx.lease.thread_id) for m in unseen] or ["No new messages."]
     if unseen:
         # In the transaction that commits this answer: a crash leaves the messages unseen, and not
         # lost.
@@ -101,7 +101,7 @@ def check_messages(tx: Tx, ctx: RunContext) -> Answer:
     for sent in messages.unseen_from(tx, ctx.agent.id):
         said.append(f"Not heard yet by {bus.name_of(tx, sent.recipient)}: {sent.text[:80]!r}")
     tainted_by = reduce(graver, (m.tainted_by for m in unseen), None)
-    return Done("\n".join(said), tainted_by=tainted_by)
+    return Done("\n".join(said), tainted_by=tainted_by, is_fenced=True)
 
 
 @tool(

@@ -9,6 +9,7 @@ from pydantic import Field
 from agiraph.domain.agents import Agent, Specialist
 from agiraph.domain.chat import AGAIN, ThreadId
 from agiraph.domain.errors import NotFound, Refused
+from agiraph.domain.fence import one_line
 from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, WorkNode
@@ -120,7 +121,7 @@ def _resume(tx: Tx, earlier: WorkNode, node: WorkNode) -> None:
     assert earlier.thread_id is not None
     thread_id = ThreadId(earlier.thread_id)
     NODES.update(tx, node.id, thread_id=thread_id)
-    text = texts.assignment(node, giver=planning.name_of(tx, node.creator_id))
+    text = texts.assignment(node, giver=planning.name_of(tx, node.creator_id), thread=thread_id)
     leases.reopen(tx, thread_id, node, ref=f"{AGAIN}{node.id}", text=text)
 
 
@@ -150,8 +151,9 @@ def task_output(
     if node.status.is_final:
         text = node.result or f"(no result: {node.stop_reason})"
         done = node.status is NodeStatus.COMPLETED
-        said = texts.completion(node, worker=worker, text=text)
-        return Done(said, failed=not done, tainted_by=taint.of_nodes(tx, [node.id]))
+        said = texts.completion(node, worker=worker, text=text, thread=ctx.lease.thread_id)
+        tainted_by = taint.of_nodes(tx, [node.id])
+        return Done(said, failed=not done, tainted_by=tainted_by, is_fenced=True)
     state = _state(node, worker)
     if not blocking:
         return Done(state, tainted_by=taint.of_nodes(tx, [node.id]))
@@ -173,9 +175,9 @@ def task_output(
 def _state(node: WorkNode, worker: str) -> str:
     text = f"{texts.title_of(node)} ({node.id}) is {node.status}, with {worker}."
     if node.waiting_reason:
-        text += f" It waits: {node.waiting_reason}."
+        text += f" It waits: {one_line(node.waiting_reason)}."
     if node.checkpoint:
-        text += f" Last checkpoint: {node.checkpoint}"
+        text += f" Last checkpoint: {one_line(node.checkpoint)}"
     return text
 
 

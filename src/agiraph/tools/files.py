@@ -9,6 +9,7 @@ from pydantic import Field
 
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import Refused
+from agiraph.domain.fence import enclose_foreign, enclose_words, one_line
 from agiraph.domain.ids import NodeId, ThreadId
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.home.scopes import Area
@@ -79,6 +80,8 @@ async def read_file(
 ) -> Answer:
     """Read a text file."""
 
+    tainted_by = await _taint_of(ctx, path)
+
     def page() -> str:
         folder, name = ctx.scope.resolve(path, "r")
         with folder:
@@ -88,6 +91,8 @@ async def read_file(
         is_last = len(data) <= PAGE_BYTES
         decoder = getincrementaldecoder("utf-8")("replace")
         text = decoder.decode(data[:PAGE_BYTES], is_last).replace("\0", NO_TEXT)
+        if tainted_by is not None:
+            text = enclose_foreign(text, thread=ctx.lease.thread_id, source=tainted_by)
         if is_last:
             return text
         # Bytes of a character that the page cuts in two belong to the next page.
@@ -95,7 +100,7 @@ async def read_file(
         after = offset + PAGE_BYTES - len(torn)
         return f"{text}\n… there is more: read_file({path!r}, offset={after})"
 
-    return Done(await asyncio.to_thread(page), tainted_by=await _taint_of(ctx, path))
+    return Done(await asyncio.to_thread(page), tainted_by=tainted_by, is_fenced=True)
 
 
 def _outlasts_scratch(ctx: RunContext, call: ToolCall) -> str | None:
@@ -144,9 +149,13 @@ async def read_ref(
         return await read_file.act(ctx, path, offset)
     node = ctx.home.team(ctx.team.id).node(NodeId(path.split("/")[1]))
     manifest = await asyncio.to_thread(node.manifest)
-    files = "\n".join(f"- {name}/{file}" for file in sorted(manifest.files)) or "(no files)"
-    said = f"{manifest.summary}\n\nFiles, to read with read_ref:\n{files}"
-    return Done(said, tainted_by=await _taint_of(ctx, path))
+    listed = (f"- {one_line(f'{name}/{file}')}" for file in sorted(manifest.files))
+    files = "\n".join(listed) or "(no files)"
+    summary = enclose_words(
+        manifest.summary, thread=ctx.lease.thread_id, author="whoever did it", kind="its result"
+    )
+    said = f"{summary}\n\nFiles, to read with read_ref:\n{files}"
+    return Done(said, tainted_by=await _taint_of(ctx, path), is_fenced=True)
 
 
 def _edited(ctx: RunContext, path: str, old: str, new: str) -> tuple[bytes, bytes]:

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from agiraph.domain import taint
 from agiraph.domain.errors import Refused
+from agiraph.domain.fence import enclose_foreign, one_line
 from agiraph.domain.knowledge import InsightType
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.passages import Passage, PassageKind, search_words
@@ -158,9 +159,11 @@ async def knowledge_search(ctx: RunContext, query: Query) -> Answer:
     found = await _search(ctx, query, ("note", "page", "insight", "report"))
     if not found:
         return Done("Nothing known holds any of these words. Try others, or find it out.")
-    shown = [_hit(number, hit) for number, hit in enumerate(found, start=1)]
+    thread = ctx.lease.thread_id
+    shown = [_hit(number, hit, thread) for number, hit in enumerate(found, start=1)]
     strange = next((hit for hit in found if hit.tainted), None)
-    return Done(_join_hits(shown), tainted_by=None if strange is None else _origin(strange))
+    tainted_by = None if strange is None else _origin(strange)
+    return Done(_join_hits(shown), tainted_by=tainted_by, is_fenced=True)
 
 
 async def _search(ctx: RunContext, query: str, kinds: tuple[PassageKind, ...]) -> list[Passage]:
@@ -182,11 +185,15 @@ def _origin(hit: Passage) -> str:
     return taint.by_page(hit.ref) if hit.kind == "page" else f"the {hit.kind} {hit.ref}"
 
 
-def _hit(number: int, hit: Passage) -> str:
-    about = [hit.kind, hit.ref, f"{hit.created_at:%Y-%m-%d}"]
-    about += ["UNVERIFIED"] if hit.tainted else []
+def _hit(number: int, hit: Passage, thread: str) -> str:
+    """Return a hit as text; strangers' words, the title too, are inside a fence."""
+    about = [hit.kind, one_line(hit.ref), f"{hit.created_at:%Y-%m-%d}"]
     text = hit.text if len(hit.text) <= HIT_CHARS else f"{hit.text[:HIT_CHARS]}…"
-    title = f" {hit.title}" if hit.title else ""
+    if hit.tainted:
+        text = f"{hit.title}\n{text}" if hit.title else text
+        fenced = enclose_foreign(text, thread=thread, source=_origin(hit))
+        return f"[{number}] ({', '.join([*about, 'UNVERIFIED'])})\n{fenced}"
+    title = f" {one_line(hit.title)}" if hit.title else ""
     return f"[{number}]{title} ({', '.join(about)})\n{text}"
 
 

@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from agiraph.domain.chat import ToolCall
+from agiraph.domain.fence import enclose_foreign
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.home import commands, sandbox
 from agiraph.home.command_output import SHOWN_BYTES
@@ -60,6 +61,14 @@ def as_answer(result: CommandResult) -> Done:
     return Done(f"{how}\n{output}".rstrip(), failed=result.exit_code != 0)
 
 
+def _as_tainted(ctx: RunContext, result: CommandResult, tainted_by: str) -> Done:
+    """Return a command's result with its output in a fence: it may hold strangers' words."""
+    if result.output.strip():
+        fenced = enclose_foreign(result.output, thread=ctx.lease.thread_id, source=tainted_by)
+        result = replace(result, output=fenced)
+    return replace(as_answer(result), tainted_by=tainted_by, is_fenced=True)
+
+
 async def _resolve(ctx: RunContext, call: ToolCall, known: Known) -> Answer | None:
     """Answer a command that was running when the runtime crashed, from its spool."""
     spool = ctx.home.spool(_spool_name(ctx, call.id))
@@ -71,7 +80,7 @@ async def _resolve(ctx: RunContext, call: ToolCall, known: Known) -> Answer | No
             failed=True,
         )
     tainted_by = ctx.tainted_by or await _taint_of(ctx, call.arguments["command"])
-    return replace(as_answer(result), tainted_by=tainted_by)
+    return as_answer(result) if tainted_by is None else _as_tainted(ctx, result, tainted_by)
 
 
 def _network_objection(ctx: RunContext, call: ToolCall) -> str | None:
@@ -119,13 +128,12 @@ async def bash(
         view=view(ctx, offline=is_offline),
         limits=ctx.command_rules.limits,
     )
-    answer = as_answer(result)
-    if not is_offline:
+    if tainted_by is None or not is_offline:
+        return as_answer(result)
+    answer = _as_tainted(ctx, result, tainted_by)
+    if not answer.failed:
         return answer
-    said = (
-        f"{answer.text}\n{WITHOUT_NETWORK.format(by=tainted_by)}" if answer.failed else answer.text
-    )
-    return replace(answer, text=said, tainted_by=tainted_by)
+    return replace(answer, text=f"{answer.text}\n{WITHOUT_NETWORK.format(by=tainted_by)}")
 
 
 def view(ctx: RunContext, *, offline: bool) -> sandbox.View | None:

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import Refused
+from agiraph.domain.fence import one_line
 from agiraph.domain.ids import NodeId
 from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.stages import Stage, StageContract
@@ -161,9 +162,9 @@ def _row(tx: Tx, node: WorkNode, needs: list[NodeId], *, is_own: bool) -> str:
     if needs:
         parts.append(f"needs {', '.join(needs)}")
     if node.waiting_reason:
-        parts.append(f"waits: {node.waiting_reason}")
+        parts.append(f"waits: {one_line(node.waiting_reason)}")
     if node.doubts:
-        parts.append(f"not confirmed: {node.doubts}")
+        parts.append(f"not confirmed: {one_line(node.doubts)}")
     if node.stalled_at is not None and node.status is NodeStatus.RUNNING:
         parts.append("nothing has come of it for a while")
     if node.status.is_final and node.result:
@@ -332,7 +333,7 @@ def start_stage(
         ),
     )
     if stage.status != "running":
-        return _stage_result(tx, stage)
+        return _stage_result(tx, stage, ctx.lease.thread_id)
     return Pending(WaitingOn("stage", stage.id), f"stage {name!r}")
 
 
@@ -354,12 +355,14 @@ def reconvene(
     before = stages.running(tx, ctx.node.id)
     stage = stages.reconvene(tx, ctx.lease, assessment)
     if before is not None and before.status == "running":  # its results have not been shown yet
-        return _stage_result(tx, stage)
+        return _stage_result(tx, stage, ctx.lease.thread_id)
     board = board_as_answer(tx, ctx)
     return replace(board, text=f"Stage {stage.name!r} is closed.\n{board.text}")
 
 
-def _stage_result(tx: Tx, stage: Stage) -> Done:
+def _stage_result(tx: Tx, stage: Stage, thread: str) -> Done:
     return Done(
-        stages.summary(tx, stage), tainted_by=taint.of_wait(tx, WaitingOn("stage", stage.id))
+        stages.summary(tx, stage, thread),
+        tainted_by=taint.of_wait(tx, WaitingOn("stage", stage.id)),
+        is_fenced=True,
     )

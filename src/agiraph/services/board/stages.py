@@ -7,6 +7,7 @@ from datetime import timedelta
 from agiraph.domain.chat import Lease
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.work import StageEnded, StageReconvened, StageStarted
+from agiraph.domain.fence import one_line
 from agiraph.domain.ids import NodeId, StageId, new_id
 from agiraph.domain.stages import Stage, StageContract, StageStatus
 from agiraph.domain.waits import WaitingOn
@@ -132,7 +133,8 @@ def reconvene(tx: Tx, lease: Lease, assessment: str) -> Stage:
 def _end(tx: Tx, stage: Stage, status: StageStatus) -> None:
     STAGES.update(tx, stage.id, status=status, ended_at=tx.now)
     tx.emit(stage.team_id, StageEnded(stage_id=stage.id, name=stage.name, status=status))
-    waiting.settle(tx, WaitingOn("stage", stage.id), summary(tx, STAGES.get(tx, stage.id)))
+    ended = STAGES.get(tx, stage.id)
+    waiting.settle(tx, WaitingOn("stage", stage.id), lambda thread: summary(tx, ended, thread))
 
 
 _STATUS_TEXT = {
@@ -144,8 +146,8 @@ _STATUS_TEXT = {
 }
 
 
-def summary(tx: Tx, stage: Stage) -> str:
-    """Return a text for the coordinator: the stage's status, and each node's result."""
+def summary(tx: Tx, stage: Stage, thread: str) -> str:
+    """Return a text for the coordinator's thread: the stage's status, and each node's result."""
     parts = [f"Stage {stage.name!r} {_STATUS_TEXT[stage.status]} (wanted: {stage.contract.wants})."]
     # The summary goes into one thread: the results of a large stage share the room.
     members = stages.nodes(tx, stage.id)
@@ -154,13 +156,15 @@ def summary(tx: Tx, stage: Stage) -> str:
         worker = "nobody" if node.assignee_id is None else planning.name_of(tx, node.assignee_id)
         who = f"[Task] {texts.title_of(node)} ({node.id}, {worker}): {node.status}"
         if not node.status.is_final:
-            why = texts.truncate(node.waiting_reason or "", texts.REASON)
+            why = one_line(texts.truncate(node.waiting_reason or "", texts.REASON))
             parts.append(who + (f": {why}" if why else ""))
         elif messages.is_ending_read(tx, node.id):
             parts.append(f"{who}; its result came to you as a message")
         else:
             text = node.result or "(no result)"
-            parts.append(texts.completion(node, worker=worker, text=text, longest=longest))
+            parts.append(
+                texts.completion(node, worker=worker, text=text, thread=thread, longest=longest)
+            )
     if stage.status != "reconvened":
         parts.append("Look at the results, then call reconvene with your assessment.")
     return "\n\n".join(parts)

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from agiraph.domain import fence
+from agiraph.domain.fence import one_line
 from agiraph.domain.work import NodeStatus, WorkNode
 
 LONGEST = 20_000
@@ -22,8 +24,8 @@ reports are cut instead, because nobody could write them again."""
 NO_WORDS = "(It ended without a word.)"
 
 
-def assignment(node: WorkNode, *, giver: str) -> str:
-    """Return a node's task as text for its assignee."""
+def assignment(node: WorkNode, *, giver: str, thread: str) -> str:
+    """Return a node's task as text for its assignee; the giver's words are fenced."""
     lines = [
         "[Task] You have been given a task.",
         f"Title: {title_of(node)}",
@@ -31,16 +33,26 @@ def assignment(node: WorkNode, *, giver: str) -> str:
         f"Id: {node.id}",
     ]
     if node.refs:
-        named = ", ".join(f"{name} ({path})" for name, path in node.refs.items())
-        lines.append(f"To read with read_ref: {named}")
-    parts = ["\n".join(lines), _frame("TASK", node.task.strip())]
-    if node.acceptance:
-        parts.append("Done means:\n" + "\n".join(f"- {line}" for line in node.acceptance))
-    return "\n\n".join(parts)
+        named = ", ".join(f"{one_line(name)} ({path})" for name, path in node.refs.items())
+        lines.append(f"To read with read_ref: {one_line(named)}")
+    task = fence.enclose_words(
+        node.task.strip(), thread=thread, author=giver, kind="what you are asked to do"
+    )
+    return "\n\n".join(["\n".join(lines), task, *done_means(node)])
 
 
-def completion(node: WorkNode, *, worker: str, text: str, longest: int = LONGEST) -> str:
-    """Return how a node ended as text for its creator, with `longest` characters of its result."""
+def done_means(node: WorkNode) -> list[str]:
+    """Return the section with the acceptance lines, one line each; an empty list without any."""
+    if not node.acceptance:
+        return []
+    return ["Done means:\n" + "\n".join(f"- {one_line(line)}" for line in node.acceptance)]
+
+
+def completion(
+    node: WorkNode, *, worker: str, text: str, thread: str, longest: int = LONGEST
+) -> str:
+    """Return how a node ended as text for the thread of its creator, with `longest` characters of
+    its result. The worker's words are fenced."""
     lines = [
         f"[Task] {_ENDINGS[node.status].format(worker=worker)}",
         f"Title: {title_of(node)}",
@@ -51,10 +63,11 @@ def completion(node: WorkNode, *, worker: str, text: str, longest: int = LONGEST
         names = sorted(node.manifest)
         shown = ", ".join(f"nodes/{node.id}/published/{name}" for name in names[:20])
         more = f" and more, {len(names)} in all" if len(names) > 20 or len(shown) > NAMES else ""
-        lines.append(f"Files: {shown[:NAMES]}{more}")
+        lines.append(f"Files: {one_line(shown)[:NAMES]}{more}")
     if node.doubts:
-        lines.append(f"Not confirmed: {truncate(node.doubts, DOUBTS)}")
-    return "\n".join(lines) + "\n\n" + _frame("RESULT", _truncate_result(text, longest))
+        lines.append(f"Not confirmed: {one_line(truncate(node.doubts, DOUBTS))}")
+    shown = fence.enclose_words(text[:longest], thread=thread, author=worker, kind="the result")
+    return "\n".join(lines) + f"\n\n{shown}" + _rest(text, longest)
 
 
 _ENDINGS = {
@@ -71,8 +84,8 @@ def so_far(why: str, result: str | None) -> str:
 
 
 def title_of(node: WorkNode) -> str:
-    """Return a node's title, else the first line of its task, else its id."""
-    return truncate(node.title.strip(), TITLE) or first_line(node.task) or node.id
+    """Return a node's title in one line, else the first line of its task, else its id."""
+    return truncate(one_line(node.title), TITLE) or first_line(node.task) or node.id
 
 
 def truncate(text: str, most: int) -> str:
@@ -104,12 +117,8 @@ def first_line(text: str) -> str:
     return first if len(first) <= 80 else first[:79] + "…"
 
 
-def _frame(what: str, text: str) -> str:
-    return f"--- {what} ---\n{text}\n--- END OF {what} ---"
-
-
-def _truncate_result(text: str, longest: int) -> str:
+def _rest(text: str, longest: int) -> str:
     if len(text) <= longest:
-        return text
+        return ""
     where = "in its files" if longest == LONGEST else "by task_output"
-    return text[:longest] + f"\n… ({len(text) - longest:,} characters more {where})"
+    return f"\n… ({len(text) - longest:,} characters more {where})"

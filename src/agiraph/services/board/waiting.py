@@ -4,13 +4,13 @@ Removing a wait, writing the answer into the thread and putting the node back in
 together. A parked node has no runner, so its thread is written without a lease, under its row lock.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from agiraph.domain.chat import IN_WORDS, ToolCall
 from agiraph.domain.errors import Refused
 from agiraph.domain.events import PREVIEW
 from agiraph.domain.events.work import NodeAssigned, ToolResult
-from agiraph.domain.ids import AgentId, MessageId, NodeId
+from agiraph.domain.ids import AgentId, MessageId, NodeId, ThreadId
 from agiraph.domain.messages import Message
 from agiraph.domain.persons import is_person
 from agiraph.domain.waits import WaitingOn
@@ -44,15 +44,23 @@ _NOT_APPROVED = (
 )
 
 
-def settle(tx: Tx, waiting_on: WaitingOn, text: str | None, *, failed: bool = False) -> int:
+def settle(
+    tx: Tx,
+    waiting_on: WaitingOn,
+    text: str | Callable[[ThreadId], str] | None,
+    *,
+    failed: bool = False,
+) -> int:
     """Answer every wait for this and put the nodes back into their queues; return how many waited.
 
+    Words of a teammate are given as a function of the waiting thread, which fences them for it.
     Without a text the call gets no answer: it is made when the node runs again.
     """
     settled = waits.take(tx, waiting_on)
     tainted_by = taint.of_wait(tx, waiting_on) if settled else None
     for wait in settled:
-        _append_answer(tx, wait, text, failed=failed, tainted_by=tainted_by)
+        answer = text(wait.thread_id) if callable(text) else text
+        _append_answer(tx, wait, answer, failed=failed, tainted_by=tainted_by)
         _requeue(tx, wait)
     return len(settled)
 

@@ -4,6 +4,8 @@ A node's end, the answers to all who waited for it, the report to its creator an
 dependents commit together. After a crash either all of that has happened or none of it.
 """
 
+from collections.abc import Callable
+
 from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Lease
 from agiraph.domain.errors import NotFound, Refused
@@ -191,7 +193,10 @@ def _notify_waiters(tx: Tx, node: WorkNode, text: str) -> None:
     creator_is_told = _creator_waits(tx, node)
     worker = "nobody" if node.assignee_id is None else planning.name_of(tx, node.assignee_id)
     done = node.status is NodeStatus.COMPLETED
-    report = texts.completion(node, worker=worker, text=text)
+
+    def report(thread: str) -> str:
+        return texts.completion(node, worker=worker, text=text, thread=thread)
+
     waiting.settle(tx, WaitingOn("node", node.id), report, failed=not done)
     if node.stage_id is not None:
         stages.check_contract(tx, node.stage_id)
@@ -211,7 +216,7 @@ def _creator_waits(tx: Tx, node: WorkNode) -> bool:
     return any(NODES.get(tx, wait.node_id).assignee_id == node.creator_id for wait in open_waits)
 
 
-def _report_end(tx: Tx, node: WorkNode, text: str, report: str) -> None:
+def _report_end(tx: Tx, node: WorkNode, text: str, report: Callable[[str], str]) -> None:
     """Send the node's creator a message about its end, unless the creator did the work itself."""
     if node.creator_id in (node.assignee_id, SYSTEM):
         return
@@ -227,10 +232,15 @@ def _report_end(tx: Tx, node: WorkNode, text: str, report: str) -> None:
         recipient=recipient,
         kind="result" if node.status is NodeStatus.COMPLETED else "failure",
         title=texts.title_of(node),
-        text=text if is_person(recipient) else report,
+        text=text if is_person(recipient) else report(_thread_above(tx, node) or recipient),
         node_id=node.id,
         refusable=False,
     )
+
+
+def _thread_above(tx: Tx, node: WorkNode) -> str | None:
+    """Return the thread of the work that this node is a part of; the report is fenced for it."""
+    return None if node.parent_id is None else NODES.get(tx, node.parent_id).thread_id
 
 
 def _report_recipient(tx: Tx, node: WorkNode) -> str:

@@ -147,7 +147,7 @@ def _deliver_mail(tx: Tx, lease: Lease, writer: "_ThreadWriter") -> list[Turn]:
         writer.write(
             role="user",
             ref=m.id,
-            text=bus.thread_text(tx, m),
+            text=bus.thread_text(tx, m, lease.thread_id),
             attachments=m.attachments,
             tainted_by=m.tainted_by,
         )

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
+from agiraph.domain import fence
 from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Attachment, Lease, ToolCall
 from agiraph.domain.errors import AlreadyAnswered, Conflict, Refused
 from agiraph.domain.events.mail import MessageSent, QuestionAnswered, QuestionAsked
-from agiraph.domain.ids import AgentId, MessageId, NodeId, PersonId, TeamId, new_id
+from agiraph.domain.ids import SYSTEM, AgentId, MessageId, NodeId, PersonId, TeamId, new_id
 from agiraph.domain.messages import (
     ASKS_FOR_WORK,
     INTERRUPTS,
@@ -197,7 +198,8 @@ def create_work(tx: Tx, agent: Agent, received: Sequence[Message]) -> None:
     node = planning.create(
         tx,
         team_id=agent.team_id,
-        task="\n\n".join(thread_text(tx, message) for message in received),
+        # The work's thread does not exist yet; the message's id is as unknown to its author.
+        task="\n\n".join(thread_text(tx, message, message.id) for message in received),
         title=f"Message from {name_of(tx, received[0].sender)}",
         source="delegation" if person is None else "user",
         creator_id=person or received[0].sender,
@@ -210,12 +212,17 @@ def create_work(tx: Tx, agent: Agent, received: Sequence[Message]) -> None:
             MESSAGES.update(tx, message.id, node_id=node.id)
 
 
-def thread_text(tx: Tx, message: Message) -> str:
-    """Return a message as text for the thread of its recipient."""
+def thread_text(tx: Tx, message: Message, thread: str) -> str:
+    """Return a message as text for the thread of its recipient: a person's words as they are, an
+    agent's in a fence, so that they cannot look like a person's."""
     if message.kind in ("result", "failure"):
-        return message.text  # such a text names its sender itself
+        return message.text  # such a text names its sender itself, and fences their words
     kind = "" if message.kind in ("message", "nudge") else f" ({message.kind})"
-    return f"[Message from {name_of(tx, message.sender)}{kind}] {message.text}"
+    name = name_of(tx, message.sender)
+    if is_person(message.sender) or message.sender == SYSTEM:
+        return f"[Message from {name}{kind}] {message.text}"
+    words = fence.enclose_words(message.text, thread=thread, author=name, kind="a message")
+    return f"[Message from {name}{kind}]\n{words}"
 
 
 def ask(

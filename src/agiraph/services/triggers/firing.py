@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from agiraph.domain.agents import Team
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.triggers import TriggerEnded, TriggerFired, TriggerSkipped
+from agiraph.domain.fence import enclose_foreign
 from agiraph.domain.ids import NodeId
 from agiraph.domain.taint import graver
 from agiraph.domain.triggers import NOTHING_TO_DO, Firing, Outcome, Trigger, TriggerStatus
@@ -221,7 +222,7 @@ def _title_and_task(
     tx: Tx, trigger: Trigger, team: Team, cause: _Cause, last: WorkNode | None
 ) -> tuple[str, str]:
     """Return the new node's title and the text that the agent is given."""
-    task = str(trigger.payload.get("task", ""))
+    task, said = str(trigger.payload.get("task", "")), _news(trigger, cause)
     made = f"{trigger.created_at:%Y-%m-%d %H:%M} UTC"
     if trigger.promised_to is not None:
         whom = planning.name_of(tx, trigger.promised_to)
@@ -230,20 +231,33 @@ def _title_and_task(
     if _is_cycle(trigger, team):
         number = trigger.fired + 1 + int(bool(trigger.payload.get("begun")))
         text = prompt("cycle").format(
-            number=number, goal=team.goal, news=cause.news, before=_last_words(last)
+            number=number, goal=team.goal, news=said, before=_last_words(tx, trigger, last)
         )
         return f"Cycle {number}", text
     if not task:
-        return "Heartbeat", prompt("heartbeat").format(news=cause.news)
-    news = f" {cause.news}" if cause.news else ""
+        return "Heartbeat", prompt("heartbeat").format(news=said)
+    news = f" {said}" if said else ""
     text = prompt("woken").format(task=task, why=cause.why, id=trigger.id, made=made, news=news)
     return first_line(task), text
 
 
-def _last_words(last: WorkNode | None) -> str:
-    """Return the checkpoint and the result of the agent's last node, for its next cycle."""
+def _news(trigger: Trigger, cause: _Cause) -> str:
+    """Return what happened, for the woken agent; what strangers wrote of it is in a fence."""
+    if cause.tainted_by is None or not cause.news:
+        return cause.news
+    return f"\n{enclose_foreign(cause.news, thread=trigger.id, source=cause.tainted_by)}\n"
+
+
+def _last_words(tx: Tx, trigger: Trigger, last: WorkNode | None) -> str:
+    """Return the checkpoint and the result of the agent's last node, for its next cycle; inside a
+    fence if that node had read what strangers wrote."""
     said = [] if last is None else [last.checkpoint, last.result]
-    return "\n\n".join(text[:EXCERPT_CHARS] for text in said if text) or "(this is the first)"
+    text = "\n\n".join(text[:EXCERPT_CHARS] for text in said if text) or "(this is the first)"
+    tainted_by = None if last is None else taint.of_nodes(tx, [last.id])
+    if tainted_by is None:
+        return text
+    source = f"your last cycle, which had read {tainted_by}"
+    return enclose_foreign(text, thread=trigger.id, source=source)
 
 
 def found_nothing_to_do(node: WorkNode) -> bool:

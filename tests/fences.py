@@ -1,0 +1,20 @@
+"""Fences: what the tests expect of words that others wrote (`agiraph.domain.fence`)."""
+
+import re
+
+from agiraph.domain.fence import enclose_words
+
+_FENCE = re.compile(r"\s?<<< ([0-9a-f]{16}): [^\n]*\n(.*?)\n>>> \1: the end of it\.", re.DOTALL)
+
+
+def fenced_result(text: str, thread: str, author: str = "bob") -> str:
+    return enclose_words(text, thread=thread, author=author, kind="the result")
+
+
+def fenced_task(text: str, thread: str, author: str = "coordinator") -> str:
+    return enclose_words(text, thread=thread, author=author, kind="what you are asked to do")
+
+
+def opened(text: str) -> str:
+    """Return the text with the words inside its fences, and without the fences."""
+    return _FENCE.sub(lambda found: f" {found[2]}", text)

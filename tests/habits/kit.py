@@ -1,0 +1,13 @@
+"""Kit: calls and replies that the habit tests share."""
+
+from typing import Any
+
+from agiraph.testing import Call, Says, call, says
+
+ASK: Says = says(call("ask_human", question="What now?"))
+"""Parks a node, so that a script ends without ending the work."""
+
+
+def assign(task: str, agent: str = "new:scripted/bob", **more: Any) -> Call:
+    """Delegate a task; its description is its first words."""
+    return call("assign_task", agent=agent, task=task, description=task[:60], **more)
