@@ -55,3 +55,42 @@ async def test_a_wrong_request_is_answered_with_what_is_wrong(served: Served) ->
     assert (status, problem["status"]) == (404, 404)
     status, problem = await served.ask("POST", "/teams", {"goal": "x", "model": "nosuch/model"})
     assert (status, "nosuch" in problem["detail"]) == (422, True)
+
+
+async def test_settings_are_changed_over_http(served: Served) -> None:
+    served.world.script("ada", *[says(call("finish", summary="done"))] * 2)
+    asked = {"goal": "Count", "interval": 7200.0, "review": "never"}
+    _, team = await served.ask("POST", "/teams", asked)
+    await served.world.settle()
+    assert (team["interval"], team["review"]) == (7200, "never")
+    path = f"/teams/{team['id']}"
+    change = {"name": "Beans", "soul": "Calm.", "mode": "infinite", "interval": 600.0}
+    status, changed = await served.ask("PATCH", path, change | {"limits": {"agents": 3}})
+    assert (status, changed["name"], changed["mode"], changed["interval"]) == (
+        200,
+        "Beans",
+        "infinite",
+        600,
+    )
+    assert (changed["status"], changed["review"]) == ("active", "never")  # it works in cycles now
+    with served.api.home.team(team["id"]).folder as folder:
+        assert folder.read("SOUL.md", limit=100) == b"# Soul\n\nCalm.\n"
+    assert (await served.ask("GET", path))[1] == changed
+
+
+async def test_wrong_settings_are_answered_with_what_is_wrong(served: Served) -> None:
+    served.world.script("ada")
+    _, team = await served.ask("POST", "/teams", {"goal": "Count", "start": False})
+    path = f"/teams/{team['id']}"
+    for change, code, detail in (
+        ({"gaol": "x"}, 422, "body.gaol"),
+        ({"interval": 5.0}, 422, "at least 60 seconds"),
+        ({"model": "nosuch/model"}, 422, "nosuch"),
+        ({"review": "sometimes"}, 422, "body.review"),
+        ({"limits": {"agents": 0}}, 422, "body.limits.agents"),
+    ):
+        status, problem = await served.ask("PATCH", path, change)
+        assert (status, detail in problem["detail"]) == (code, True), (change, problem)
+    assert (await served.ask("POST", "/teams", {"goal": "x", "interval": 1.0}))[0] == 422
+    assert (await served.ask("PATCH", "/teams/nope", {"name": "x"}))[0] == 404
+    assert (await served.ask("GET", path))[1]["name"] == "Count"

@@ -27,6 +27,15 @@ WRONG = {
         "An infinite team never ends, so --wait would never return: leave out --wait."
     ),
     ("new", "x", "--wait", "--json"): ("--wait is for people and --json for programs: choose one."),
+    ("new", "x", "--every", "often"): (
+        "Invalid value for '--every': 'often' is not a length of time; write 30m, 2h or 1d, or "
+        "never."
+    ),
+    ("set", "csv"): "Say what to change, for example --mode infinite --every 1h.",
+    ("set", "csv", "--review", "maybe"): (
+        "Invalid value for '--review': 'maybe' is not one of 'auto', 'always', 'never'."
+    ),
+    ("goal", "csv"): "Missing argument 'GOAL'.",
     ("say", "csv"): "Missing argument 'TEXT'.",
     ("say", "csv", "Hello", "--nudge", "--wait"): (
         "A nudge gets no reply: leave out --wait or --nudge."
@@ -70,6 +79,8 @@ NEEDS_SERVER = [
     ("chat", "csv"),
     ("tail", "csv"),
     ("stop", "csv"),
+    ("set", "csv", "--mode", "infinite"),
+    ("goal", "csv", "Sort the beans"),
     ("pause", "csv"),
     ("resume", "csv"),
     ("link",),

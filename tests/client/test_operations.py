@@ -56,6 +56,7 @@ async def _call_every_method(client: Client) -> None:
     insight = await client.add_insight(agent, "fact", "Beans are round.", confidence=0.5)
     memory = await client.add_memory(agent, "Likes beans.")
     token = await client.create_token("t", days=1)
+    await client.change_team(team.id, name="Beans", review="never")
     said = await client.send(agent, "Hello", mode="nudge")
     assert said.text == "Hello"
     assert [each.id for each in await client.insights(agent, query="beans")] == [insight.id]

@@ -155,23 +155,28 @@ def reopen(tx: Tx, founded: NewTeam) -> None:
     conversation.start_work(tx, founded.coordinator, founded.node.id, "More")  # type: ignore[union-attr]
 
 
-async def test_a_completed_team_that_gets_a_schedule_stays_active(world: World) -> None:
-    founded = await found_waiting_goal(world, heartbeat=None)
-    [question] = await world.questions(founded.team.id)
-    await world.answer(question, "Yes.")
-    await world.settle()
+async def test_a_completed_team_is_woken_by_its_schedule_and_completes_again(world: World) -> None:
+    founded = await found_waiting_goal(world, heartbeat=3600.0)
 
     def schedule(tx: Tx) -> None:
-        reopen(tx, founded)
         definitions.create(
             tx,
             agent_id=founded.coordinator.id,
             type="scheduled",
-            config={"cron": "0 9 * * *"},
+            config={"cron": "*/10 * * * *"},
             payload={"task": "Look"},
             made_by=OWNER,
         )
 
     await world.store.write(schedule)
+    [question] = await world.questions(founded.team.id)
+    await world.answer(question, "Yes.")
     await world.settle()
-    assert await team_status(world, founded) == "active"
+    assert await team_status(world, founded) == "completed"
+    await pass_time(world, 601)
+
+    woken = (await world.board(founded.team.id))[-1]
+    assert (woken.source, woken.status) == ("trigger", S.COMPLETED)
+    assert await team_status(world, founded) == "completed"
+    active = await world.store.read(trigger_rows.active_of_team, founded.team.id)
+    assert [t.type for t in active] == ["scheduled"]  # the heartbeat rests

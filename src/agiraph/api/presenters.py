@@ -26,6 +26,7 @@ from agiraph.domain.work import WorkNode
 from agiraph.services.board import planning, texts
 from agiraph.services.mail import inbox
 from agiraph.services.members.roster import Member
+from agiraph.services.triggers import team_heartbeat
 from agiraph.store import dependencies, events, messages, nodes, spend, stages, teams, triggers
 from agiraph.store.tx import Tx
 
@@ -42,6 +43,8 @@ def team_view(tx: Tx, team: Team, viewer: PersonId) -> TeamView:
         coordinator_id=members[0].id if members else None,
         created_at=team.created_at,
         learns=team.learns,
+        review=team.review,
+        interval=team_heartbeat.interval_s(tx, team.id),
         members=len(members),
         working=nodes.count_running(tx, team.id),
         open_questions=len(messages.open_questions(tx, team.id)),

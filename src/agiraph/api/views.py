@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from agiraph.domain.access import Scope, TokenKind
-from agiraph.domain.agents import AgentKind, Doing, Mode, TeamStatus
+from agiraph.domain.agents import AgentKind, Doing, Mode, Review, TeamStatus
 from agiraph.domain.deliveries import Delivery
 from agiraph.domain.messages import Decision, MessageKind, Rating, State
 from agiraph.domain.passages import PassageKind
@@ -39,6 +39,10 @@ class TeamView(View):
     coordinator_id: str | None
     created_at: datetime
     learns: bool
+    review: Review
+    interval: float = Field(
+        description="Seconds without work after which the coordinator wakes by itself; 0: never."
+    )
     members: int
     working: int = Field(description="Members that are working now.")
     open_questions: int

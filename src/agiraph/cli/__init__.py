@@ -27,7 +27,13 @@ SECTIONS: dict[str, dict[str, str]] = {
         "triggers": "triggers",
         "cost": "cost",
     },
-    "Control": {"pause": "teams", "resume": "teams", "stop": "teams"},
+    "Control": {
+        "set": "settings",
+        "goal": "settings",
+        "pause": "teams",
+        "resume": "teams",
+        "stop": "teams",
+    },
     "Maintain": {
         "doctor": "doctor",
         "backup": "backup",

@@ -6,8 +6,9 @@ from rich.console import Console
 from agiraph import location
 from agiraph.cli.remote import Remote
 from agiraph.cli.session import as_json, clean, command, connected
+from agiraph.cli.settings import EVERY_HELP, MODE_HELP, REVIEW_HELP, REVIEWS, Interval
 from agiraph.cli.teams import json_option
-from agiraph.domain.agents import Mode
+from agiraph.domain.agents import Mode, Review
 from agiraph.redaction import environment
 
 
@@ -19,7 +20,11 @@ from agiraph.redaction import environment
     type=click.Choice(["finite", "infinite"]),
     default="finite",
     show_default=True,
-    help="finite: work until the goal is reached. infinite: work in cycles without an end.",
+    help=MODE_HELP,
+)
+@click.option("--every", type=Interval(), default="1h", show_default=True, help=EVERY_HELP)
+@click.option(
+    "--review", type=click.Choice(REVIEWS), default="auto", show_default=True, help=REVIEW_HELP
 )
 @click.option("--model", default="", help="The coordinator's model, as provider/model.")
 @click.option(
@@ -32,6 +37,8 @@ async def new(
     goal: str,
     name: str,
     mode: Mode,
+    every: float,
+    review: Review,
     model: str,
     budget: float | None,
     waits: bool,
@@ -46,7 +53,15 @@ async def new(
         raise click.UsageError("--wait is for people and --json for programs: choose one.")
     limit = None if budget is None else {"usd": budget}
     async with connected() as client:
-        team = await client.create_team(goal, name=name, mode=mode, model=model, budget=limit)
+        team = await client.create_team(
+            goal,
+            name=name,
+            mode=mode,
+            interval=every,
+            review=review,
+            model=model,
+            budget=limit,
+        )
         if waits:
             console = Console(highlight=False, emoji=False, soft_wrap=True)
             home = location.find(environment()).home

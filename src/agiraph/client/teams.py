@@ -1,13 +1,25 @@
 """Teams: create, control and read teams, their agents, board and costs."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from agiraph.api.views import AgentView, NodeDetail, NodeView, StageView, TeamView
 from agiraph.client.connection import Connection, path_of
-from agiraph.domain.agents import Mode
+from agiraph.domain.agents import Mode, Review
 from agiraph.domain.costs import TeamCosts
 from agiraph.domain.errors import NotFound
+
+
+class TeamSettings(TypedDict, total=False):
+    """The settings of a team that can be changed."""
+
+    name: str
+    soul: str
+    model: str
+    mode: Mode
+    interval: float
+    review: Review
+    limits: Mapping[str, int]
 
 
 class TeamCalls(Connection):
@@ -25,6 +37,8 @@ class TeamCalls(Connection):
         permissions: Sequence[Mapping[str, str]] = (),
         learns: bool = True,
         start: bool = True,
+        interval: float = 3600.0,
+        review: Review = "auto",
     ) -> TeamView:
         """Create a team, which starts working on the goal unless `start` is false."""
         body = {
@@ -39,8 +53,15 @@ class TeamCalls(Connection):
             "permissions": list(permissions),
             "learns": learns,
             "start": start,
+            "interval": interval,
+            "review": review,
         }
         return await self.make(TeamView, "/teams", body)
+
+    async def change_team(self, team: str, **settings: Unpack[TeamSettings]) -> TeamView:
+        """Change settings of a team; what is left out stays as it is."""
+        changed = await self.ask("PATCH", path_of("teams", team), body=dict(settings))
+        return self.read(TeamView, changed)
 
     async def teams(self) -> list[TeamView]:
         """List all teams, oldest first."""

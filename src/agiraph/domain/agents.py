@@ -9,6 +9,8 @@ from agiraph.domain.persons import OWNER
 from agiraph.domain.value import value
 
 Mode = Literal["finite", "infinite"]
+Review = Literal["auto", "always", "never"]
+"""When a reviewer judges a result: `auto` if its acceptance lines cannot be checked by machine."""
 TeamStatus = Literal["active", "paused", "completed", "stopped", "archived"]
 AgentKind = Literal["llm", "cli"]
 Doing = Literal["idle", "queued", "working", "waiting", "waiting_for_you", "left"]
@@ -53,6 +55,8 @@ class Team:
     quiet_hours: str = ""
     """When no briefing is sent to channels, such as `22:00-07:00`."""
     quiet_zone: str = "UTC"
+    review: Review = "auto"
+    """When a result on which others build, or that goes to a person, is reviewed first."""
 
 
 @value

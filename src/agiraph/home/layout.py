@@ -143,11 +143,13 @@ class TeamFolder:
             memory.make_folders("knowledge", "experiences", "preferences")
             memory.write_if_empty("index.md", _text(INDEX))
         self.folder.update("GOAL.md", _text(f"# Goal\n\n{team.goal.strip()}\n"))
-        self.folder.write_if_empty(
-            "SOUL.md", _text(f"# Soul\n\n{team.soul}\n" if team.soul else SOUL)
-        )
+        self.folder.write_if_empty("SOUL.md", _soul(team.soul))
         self.folder.write_if_empty("MEMORY.md", _text(MEMORY))
         self.folder.write_if_empty("PLAN.md", _text(PLAN))
+
+    def write_soul(self, soul: str) -> None:
+        """Replace SOUL.md; an empty text stands for the default one."""
+        self.folder.write("SOUL.md", _soul(soul.strip()))
 
     def agent(self, name: str, *, identity: str = "", notes: str = "") -> Folder:
         """Return an agent's private folder (its desk); create its first files."""
@@ -163,6 +165,10 @@ class TeamFolder:
     def node(self, node_id: NodeId) -> NodeFolder:
         folder = self.folder.sub(f"nodes/{_name(node_id)}", create=True)
         return NodeFolder(id=node_id, folder=folder)
+
+
+def _soul(soul: str) -> bytes:
+    return _text(f"# Soul\n\n{soul}\n" if soul else SOUL)
 
 
 def _text(text: str) -> bytes:

@@ -6,7 +6,7 @@ from string import ascii_lowercase
 from typing import Any, NamedTuple
 
 from agiraph.domain.events import Event
-from agiraph.domain.ids import AgentId, NodeId, TeamId, TriggerId
+from agiraph.domain.ids import SYSTEM, AgentId, NodeId, TeamId, TriggerId
 from agiraph.domain.triggers import Firing, Trigger
 from agiraph.domain.work import WorkNode
 from agiraph.store import events
@@ -30,6 +30,16 @@ def active_of_team(tx: Tx, team_id: TeamId) -> list[Trigger]:
     return TRIGGERS.select(tx, where, team_id=team_id)
 
 
+def team_heartbeat(tx: Tx, team_id: TeamId) -> Trigger | None:
+    """Return the newest heartbeat that the runtime created for a team, whatever its status."""
+    where = (
+        "team_id = :team_id and made_by = :system and type = 'heartbeat'"
+        " order by created_at desc, id desc limit 1"
+    )
+    found = TRIGGERS.select(tx, where, team_id=team_id, system=SYSTEM)
+    return found[0] if found else None
+
+
 def active_of_agent(tx: Tx, agent_id: AgentId) -> list[Trigger]:
     where = "agent_id = :agent_id and status = 'active' order by id"
     return TRIGGERS.select(tx, where, agent_id=agent_id)
@@ -46,10 +56,10 @@ def count_made(tx: Tx, agent_id: AgentId) -> int:
 
 
 def overdue(tx: Tx, *, since: datetime, team_id: TeamId | None = None) -> list[Trigger]:
-    """Return active triggers of active teams that were due before that moment."""
+    """Return active triggers of active and completed teams that were due before that moment."""
     where = (
         "status = 'active' and due_at < :since and exists (select 1 from teams t"
-        " where t.id = triggers.team_id and t.status = 'active')"
+        " where t.id = triggers.team_id and t.status in ('active', 'completed'))"
         + ("" if team_id is None else " and team_id = :team_id")
         + " order by due_at"
     )
@@ -164,7 +174,7 @@ class EventFollower(NamedTuple):
 
 
 def event_followers(tx: Tx, types: Sequence[str]) -> list[EventFollower]:
-    """Return the active triggers of these types in active teams."""
+    """Return the active triggers of these types in active and completed teams."""
     # Letters, not numbers: the name of a parameter consists of letters and underscores (`_NAMED`).
     named = {f"type_{letter}": type for letter, type in zip(ascii_lowercase, types, strict=False)}
     rows = tx.all(
@@ -173,7 +183,7 @@ def event_followers(tx: Tx, types: Sequence[str]) -> list[EventFollower]:
         " and place < (t.number + 1) * 1099511627776), 0)"
         " from triggers r join teams t on t.id = r.team_id"
         f" where r.status = 'active' and r.type in ({', '.join(f':{name}' for name in named)})"
-        " and t.status = 'active' order by r.id",
+        " and t.status in ('active', 'completed') order by r.id",
         **named,
     )
     return [EventFollower(row[0], row[1], row[2], from_json(row[3]), bool(row[4])) for row in rows]

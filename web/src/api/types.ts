@@ -49,7 +49,11 @@ export interface paths {
         delete: operations["archive_team"];
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Change Team
+         * @description Change a team's settings. A completed team that becomes infinite starts to work again.
+         */
+        patch: operations["change_team"];
         trace?: never;
     };
     "/api/teams/{team}/pause": {
@@ -1731,6 +1735,22 @@ export interface components {
              */
             secret: string;
         };
+        /**
+         * LimitsRequest
+         * @description How far a team may grow. A field that is not set stays as it is.
+         */
+        LimitsRequest: {
+            /** Depth */
+            depth?: number | null;
+            /** Children */
+            children?: number | null;
+            /** Agents */
+            agents?: number | null;
+            /** Hires Per Minute */
+            hires_per_minute?: number | null;
+            /** Nodes */
+            nodes?: number | null;
+        };
         /** LinkView */
         LinkView: {
             /**
@@ -1994,6 +2014,19 @@ export interface components {
              * @default true
              */
             start: boolean;
+            /**
+             * Interval
+             * @description Seconds without work after which the coordinator wakes by itself; at least 60, or 0 for never.
+             * @default 3600
+             */
+            interval: number;
+            /**
+             * Review
+             * @description When a reviewer judges a result before it counts: `auto` if acceptance lines cannot be checked by machine.
+             * @default auto
+             * @enum {string}
+             */
+            review: "auto" | "always" | "never";
         };
         /**
          * NewToken
@@ -2422,6 +2455,41 @@ export interface components {
          * @enum {string}
          */
         StopReason: "published" | "finished" | "answered" | "nothing_to_do" | "turns_spent" | "tokens_spent" | "money_spent" | "calls_spent" | "time_spent" | "looping" | "silent" | "cancelled" | "unmet" | "skipped" | "no_result" | "broken";
+        /**
+         * TeamChanges
+         * @description Settings of a team. A field that is not set stays as it is.
+         * @example {
+         *       "interval": 3600,
+         *       "mode": "infinite"
+         *     }
+         */
+        TeamChanges: {
+            /** Name */
+            name?: string | null;
+            /**
+             * Soul
+             * @description The new content of the team's SOUL.md.
+             */
+            soul?: string | null;
+            /**
+             * Model
+             * @description The coordinator's model.
+             */
+            model?: string | null;
+            /** Mode */
+            mode?: ("finite" | "infinite") | null;
+            /**
+             * Interval
+             * @description Seconds without work after which the coordinator wakes by itself; at least 60, or 0 for never.
+             */
+            interval?: number | null;
+            /**
+             * Review
+             * @description When a reviewer judges a result before it counts: `auto` if acceptance lines cannot be checked by machine.
+             */
+            review?: ("auto" | "always" | "never") | null;
+            limits?: components["schemas"]["LimitsRequest"] | null;
+        };
         /** TeamCosts */
         TeamCosts: {
             /** Team Id */
@@ -2469,6 +2537,16 @@ export interface components {
             created_at: string;
             /** Learns */
             learns: boolean;
+            /**
+             * Review
+             * @enum {string}
+             */
+            review: "auto" | "always" | "never";
+            /**
+             * Interval
+             * @description Seconds without work after which the coordinator wakes by itself; 0: never.
+             */
+            interval: number;
             /** Members */
             members: number;
             /**
@@ -3086,7 +3164,7 @@ export interface components {
              */
             op: "event";
             /** Event */
-            event: components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodePartialEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerChangedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgeHeldEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"];
+            event: components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamChangedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodePartialEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerChangedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgeHeldEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"];
         };
         /**
          * HelloFrame
@@ -4091,6 +4169,48 @@ export interface components {
             data: components["schemas"]["TeamArchived"];
         };
         /**
+         * TeamChanged
+         * @description A person changed the team's settings.
+         */
+        TeamChanged: {
+            /**
+             * Changed
+             * @description The names of the settings that were changed.
+             */
+            changed: string[];
+            /** Name */
+            name: string;
+            /**
+             * Mode
+             * @enum {string}
+             */
+            mode: "finite" | "infinite";
+        };
+        /**
+         * TeamChangedEvent
+         * @description `team.changed`: A person changed the team's settings.
+         */
+        TeamChangedEvent: {
+            /** Team Id */
+            team_id: string;
+            /**
+             * Seq
+             * @description The event's number in its team: without gaps, in commit order.
+             */
+            seq: number;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "team.changed";
+            data: components["schemas"]["TeamChanged"];
+        };
+        /**
          * TeamCompleted
          * @description The team reached its goal and has no work left.
          */
@@ -4675,7 +4795,7 @@ export interface components {
             data: components["schemas"]["TurnAdded"];
         };
         Frame: components["schemas"]["HelloFrame"] | components["schemas"]["EventFrame"] | components["schemas"]["DeltaFrame"] | components["schemas"]["DraftFrame"] | components["schemas"]["ResyncFrame"] | components["schemas"]["PingFrame"];
-        Event: components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodePartialEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerChangedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgeHeldEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"];
+        Event: components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamChangedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodePartialEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerChangedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgeHeldEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"];
         /**
          * SubscribeFrame
          * @description The first frame that a client sends on `/api/events`.
@@ -5072,6 +5192,122 @@ export interface operations {
             };
             /** @description Not found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    change_team: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                team: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TeamChanges"];
+            };
+        };
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TeamView"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Already decided, or not possible in the current state */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

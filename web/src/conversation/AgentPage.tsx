@@ -1,7 +1,7 @@
 /** AgentPage: one agent: its conversation, the composer, the details panel and the team menu. */
 import { useQuery } from "@tanstack/react-query";
-import { Columns2, MoreVertical, Pause, Play, Search, Square, Wrench } from "lucide-react";
-import { useEffect, useState } from "react";
+import { Columns2, MoreVertical, Pause, Play, Search, Settings2, Square, Wrench } from "lucide-react";
+import { lazy, Suspense, useEffect, useState } from "react";
 import { toast } from "sonner";
 import { type Agent, ApiError, api, errorMessage, type Team, unwrap } from "@/api/client";
 import { agentsQuery, queryClient, teamsQuery } from "@/api/queries";
@@ -18,6 +18,7 @@ import { ConversationView } from "@/conversation/ConversationView";
 import { screenHref } from "@/views";
 import { useNavigate } from "@tanstack/react-router";
 
+const TeamSettings = lazy(() => import("@/conversation/TeamSettings"));
 const STATUS_TONES: Record<AgentStatus, Tone> = { idle: "done", queued: "work", working: "work", waiting: "plain", waiting_for_you: "wait", left: "plain", failed: "fail" };
 const STATUS_MARKS: Record<AgentStatus, string> = { idle: "●", queued: "○", working: "●", waiting: "◌", waiting_for_you: "◆", left: "○", failed: "●" };
 
@@ -90,7 +91,7 @@ function AgentView({ team, agent, agents, at }: { team: Team; agent: Agent; agen
           >
             <Columns2 className="size-4" />
           </IconButton>
-          <TeamMenu team={team} />
+          <TeamMenu team={team} coordinator={agents.find((one) => one.id === team.coordinator_id)} />
         </Header>
         {isSearching && (
           <ConversationSearch
@@ -142,10 +143,11 @@ export function ToastMessage({ text, isError = false }: { text: string; isError?
   return <div className={`w-[340px] max-w-[90vw] rounded-md border bg-surface px-4 py-3 text-sm shadow-high ${isError ? "border-fail/40 text-fail" : "border-line"}`}>{text}</div>;
 }
 
-function TeamMenu({ team }: { team: Team }) {
+function TeamMenu({ team, coordinator }: { team: Team; coordinator: Agent | undefined }) {
   const runAction = useTeamAction(team);
   const navigate = useNavigate();
   const [confirming, setConfirming] = useState<"stop" | "archive" | null>(null);
+  const [isChanging, setIsChanging] = useState(false);
   const isLive = useLive((state) => state.connection === "live");
   const archive = () =>
     unwrap(api.DELETE("/api/teams/{team}", { params: { path: { team: team.id } } })).then(
@@ -175,11 +177,19 @@ function TeamMenu({ team }: { team: Team }) {
           <Square /> Stop all work
         </MenuItem>
         <MenuSeparator />
+        <MenuItem disabled={!isLive} onSelect={() => setIsChanging(true)}>
+          <Settings2 /> Settings and new goal
+        </MenuItem>
         {costHref && <MenuItem onSelect={() => void navigate({ to: costHref as "/" })}>Cost of the team</MenuItem>}
         <MenuItem disabled={!isLive} onSelect={() => setConfirming("archive")}>
           Archive the team
         </MenuItem>
       </Menu>
+      {isChanging && (
+        <Suspense>
+          <TeamSettings team={team} coordinator={coordinator} onClose={() => setIsChanging(false)} />
+        </Suspense>
+      )}
       <Dialog
         open={confirming !== null}
         onOpenChange={() => setConfirming(null)}

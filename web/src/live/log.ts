@@ -261,6 +261,8 @@ function applyStatusEvent(log: MutableLog, event: Event): void {
       return addSystemRow(log, log.coordinator, event, "team", "The team was paused");
     case "team.resumed":
       return addSystemRow(log, log.coordinator, event, "team", "The team was resumed");
+    case "team.changed":
+      return addSystemRow(log, log.coordinator, event, "team", "The team's settings were changed");
     case "team.stopped":
       return addSystemRow(log, log.coordinator, event, "team", "The team was stopped");
     case "team.completed":

@@ -6,8 +6,9 @@ import { api, errorMessage, unwrap } from "@/api/client";
 import { queryKeys, queryClient } from "@/api/queries";
 import { cx } from "@/lib/cx";
 import { randomId } from "@/lib/randomId";
-import { Button, Dialog, Input, Pills, Textarea } from "@/ui";
+import { Button, Dialog, Input, Textarea } from "@/ui";
 import { useShell } from "@/shell/state";
+import { IntervalField, type Mode, ModePills, type Review, ReviewField } from "@/shell/teamFields";
 
 const TEMPLATES = [
   { icon: Scale, name: "Compare", mode: "finite", goal: "Compare [A], [B] and [C] for [what you need them for]. Cover price, limits and what users complain about. End with a recommendation and what would change it." },
@@ -21,7 +22,9 @@ export default function NewTeam() {
   const navigate = useNavigate();
   const [goal, setGoal] = useState("");
   const [name, setName] = useState("");
-  const [mode, setMode] = useState<"finite" | "infinite">("finite");
+  const [mode, setMode] = useState<Mode>("finite");
+  const [interval, setRestInterval] = useState(3600);
+  const [review, setReview] = useState<Review>("auto");
   const [model, setModel] = useState("");
   const [usd, setUsd] = useState("");
   const [workers, setWorkers] = useState("");
@@ -63,6 +66,8 @@ export default function NewTeam() {
             soul: "",
             learns: true,
             start: true,
+            interval,
+            review,
           },
         }),
       );
@@ -91,15 +96,7 @@ export default function NewTeam() {
           <Textarea ref={goalInput} id={`${id}g`} autoFocus rows={5} value={goal} onChange={(event) => setGoal(event.target.value)} placeholder="What should be done, for whom, and how will you know it is good?" className="font-normal" />
         </label>
         <div className="flex flex-wrap items-center justify-between gap-2">
-          <Pills
-            label="How long"
-            value={mode}
-            onChange={setMode}
-            options={[
-              ["finite", "Ends with a result"],
-              ["infinite", "Runs until you stop it"],
-            ]}
-          />
+          <ModePills value={mode} onChange={setMode} />
           <button type="button" aria-expanded={isExpanded} onClick={() => setIsExpanded(!isExpanded)} className="flex h-8 items-center gap-1 text-sm text-ink-2">
             <ChevronRight className={cx("size-4 transition-transform", isExpanded && "rotate-90")} aria-hidden /> More
           </button>
@@ -122,6 +119,8 @@ export default function NewTeam() {
               Members at a time
               <Input type="number" min="1" max="200" value={workers} onChange={(event) => setWorkers(event.target.value)} placeholder="Default" className="font-normal" />
             </label>
+            <IntervalField value={interval} onChange={setRestInterval} />
+            <ReviewField value={review} onChange={setReview} />
           </div>
         )}
         {problem && (

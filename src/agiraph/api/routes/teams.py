@@ -1,6 +1,7 @@
 """Team routes: create, list, pause, resume, stop, archive and redirect teams."""
 
-from typing import ClassVar, Literal
+import asyncio
+from typing import ClassVar, Literal, cast
 
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field
@@ -9,10 +10,12 @@ from agiraph.api.deps import After, Api, ApiDep, Idempotent, Limit, PersonDep
 from agiraph.api.presenters import team_view
 from agiraph.api.problems import documented
 from agiraph.api.views import TeamView
-from agiraph.domain.agents import Limits, Mode, Rule
-from agiraph.domain.ids import PersonId
+from agiraph.domain.agents import Limits, Mode, Review, Rule
+from agiraph.domain.ids import PersonId, TeamId
 from agiraph.domain.work import Budget
+from agiraph.services.lifecycle import settings
 from agiraph.services.lifecycle import teams as verbs
+from agiraph.services.lifecycle.settings import Settings
 from agiraph.store import teams
 from agiraph.store.tx import Tx
 
@@ -44,6 +47,16 @@ class PermissionRule(BaseModel):
     pattern: str = Field(default="*", max_length=2000)
 
 
+MAX_INTERVAL_S = 366 * 86_400
+INTERVAL = (
+    "Seconds without work after which the coordinator wakes by itself; at least 60, or 0 for never."
+)
+REVIEW = (
+    "When a reviewer judges a result before it counts: `auto` if acceptance lines cannot be "
+    "checked by machine."
+)
+
+
 class NewTeam(BaseModel):
     model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
@@ -70,6 +83,49 @@ class NewTeam(BaseModel):
     permissions: list[PermissionRule] = Field(default_factory=list[PermissionRule], max_length=200)
     learns: bool = True
     start: bool = Field(default=True, description="Whether to start working immediately.")
+    interval: float = Field(default=verbs.HOUR, ge=0, le=MAX_INTERVAL_S, description=INTERVAL)
+    review: Review = Field(default="auto", description=REVIEW)
+
+
+class LimitsRequest(BaseModel):
+    """How far a team may grow. A field that is not set stays as it is."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True)
+
+    depth: int | None = Field(default=None, ge=0, le=20)
+    children: int | None = Field(default=None, ge=1, le=1000)
+    agents: int | None = Field(default=None, ge=1, le=200)
+    hires_per_minute: int | None = Field(default=None, ge=1, le=1000)
+    nodes: int | None = Field(default=None, ge=1, le=100_000)
+
+
+class TeamChanges(BaseModel):
+    """Settings of a team. A field that is not set stays as it is."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={"example": {"mode": "infinite", "interval": 3600}},
+    )
+
+    name: str | None = Field(default=None, max_length=200)
+    soul: str | None = Field(
+        default=None, max_length=100_000, description="The new content of the team's SOUL.md."
+    )
+    model: str | None = Field(
+        default=None, min_length=1, max_length=500, description="The coordinator's model."
+    )
+    mode: Mode | None = None
+    interval: float | None = Field(default=None, ge=0, le=MAX_INTERVAL_S, description=INTERVAL)
+    review: Review | None = Field(default=None, description=REVIEW)
+    limits: LimitsRequest | None = None
+
+    def settings(self) -> Settings:
+        """Return the fields that are set, as the verb takes them."""
+        given = self.model_dump(exclude_none=True)
+        if "interval" in given:
+            given["interval_s"] = given.pop("interval")
+        return cast(Settings, given)
 
 
 class NewGoal(BaseModel):
@@ -89,6 +145,7 @@ async def create_team(
 ) -> TeamView:
     """Create a team. Its coordinator starts working on the goal, unless `start` is false."""
     api.check_model(body.model or api.model)
+    settings.check_interval(body.interval)
 
     def found(tx: Tx) -> TeamView:
         founded = verbs.create(
@@ -105,6 +162,8 @@ async def create_team(
             learns=body.learns,
             soul=body.soul,
             start=body.start,
+            heartbeat=body.interval,
+            review=body.review,
         )
         return team_view(tx, founded.team, person)
 
@@ -127,6 +186,25 @@ async def list_teams(
 async def get_team(team: str, api: ApiDep, person: PersonDep) -> TeamView:
     """Return one team by its id or name."""
     return await api.store.read(lambda tx: team_view(tx, teams.find(tx, team), person))
+
+
+@router.patch("/teams/{team}", responses=documented(404, 409))
+async def change_team(team: str, body: TeamChanges, api: ApiDep, person: PersonDep) -> TeamView:
+    """Change a team's settings. A completed team that becomes infinite starts to work again."""
+    if body.model is not None:
+        api.check_model(body.model)
+
+    def change(tx: Tx) -> TeamView:
+        found = teams.find(tx, team)
+        return team_view(tx, settings.change(tx, found.id, **body.settings()), person)
+
+    changed = await api.store.write(change)
+    if body.soul is not None:
+        # After the commit, which refuses an archived team. If the process dies here, the client
+        # gets no response and sends the change again.
+        folder = api.home.team(TeamId(changed.id))
+        await asyncio.to_thread(folder.write_soul, body.soul)
+    return changed
 
 
 @router.delete("/teams/{team}", status_code=204, responses=documented(404))

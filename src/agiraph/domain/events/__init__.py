@@ -17,6 +17,7 @@ EventType = Literal[
     "team.paused",
     "team.resumed",
     "team.stopped",
+    "team.changed",
     "team.archived",
     "agent.hired",
     "agent.left",

@@ -25,6 +25,18 @@ class TeamCompleted(TeamEvent):
 
 
 @event
+class TeamChanged(TeamEvent):
+    """A person changed the team's settings."""
+
+    event_type: ClassVar[EventType] = "team.changed"
+
+    changed: list[str]
+    """The names of the settings that were changed."""
+    name: str
+    mode: Mode
+
+
+@event
 class TeamPaused(TeamEvent):
     """A person paused the team."""
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from agiraph.domain.agents import Agent, Limits, Mode, Rule, Team
+from agiraph.domain.agents import Agent, Limits, Mode, Review, Rule, Team
 from agiraph.domain.errors import Refused
 from agiraph.domain.events import TeamEvent
 from agiraph.domain.events.team import (
@@ -15,14 +15,13 @@ from agiraph.domain.events.team import (
     TeamResumed,
     TeamStopped,
 )
-from agiraph.domain.ids import SYSTEM, NodeId, PersonId, TeamId, new_id
+from agiraph.domain.ids import NodeId, PersonId, TeamId, new_id
 from agiraph.domain.work import Budget, NodeStatus, WorkNode
 from agiraph.services.board import planning
 from agiraph.services.lifecycle import endings
 from agiraph.services.members import roster
-from agiraph.services.triggers import definitions
+from agiraph.services.triggers import definitions, team_heartbeat
 from agiraph.store import nodes, teams
-from agiraph.store import triggers as trigger_rows
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 
@@ -55,6 +54,7 @@ def create(
     soul: str = "",
     start: bool = True,
     heartbeat: float | None = HOUR,
+    review: Review = "auto",
 ) -> NewTeam:
     """Create a team with a coordinator, its heartbeat and, if `start`, the node of its goal."""
     check_goal(goal)
@@ -69,6 +69,7 @@ def create(
         limits=limits or Limits(),
         learns=learns,
         soul=soul.strip(),
+        review=review,
     )
     teams.TEAMS.insert(tx, team)
     tx.emit(team.id, TeamCreated(name=team.name, goal=team.goal, mode=mode))
@@ -76,8 +77,8 @@ def create(
         tx, team.id, name="coordinator", role="coordinator", model=model, tools=tools
     )
     node = start_goal(tx, team, coordinator, budget) if start else None
-    if heartbeat is not None:
-        definitions.create_team_heartbeat(tx, coordinator, seconds=heartbeat, node=node, mode=mode)
+    if heartbeat:
+        team_heartbeat.create(tx, coordinator, seconds=heartbeat, node=node, mode=mode)
     return NewTeam(team, coordinator, node)
 
 
@@ -197,14 +198,12 @@ def _stop_after_partial(tx: Tx, team_id: TeamId) -> None:
 def complete_again(tx: Tx, team_id: TeamId) -> None:
     """Complete a team again that had reached its goal and was reactivated for other work.
 
-    Nothing happens while it has open work, or a trigger beside the heartbeat that every team has.
+    Nothing happens while it has open work. What is scheduled reactivates the team once more.
     """
     goal = nodes.last_goal(tx, team_id)
     if goal is None or goal.status is not NodeStatus.COMPLETED or nodes.count_open(tx, team_id):
         return
-    of_its_own = [t for t in trigger_rows.active_of_team(tx, team_id) if t.made_by != SYSTEM]
-    if not of_its_own:
-        _switch(tx, team_id, to="completed", when=("active",))
+    _switch(tx, team_id, to="completed", when=("active",))
 
 
 _SWITCHED: dict[str, Callable[[], TeamEvent]] = {
@@ -220,7 +219,8 @@ _SWITCHED: dict[str, Callable[[], TeamEvent]] = {
 def _switch(tx: Tx, team_id: TeamId, *, to: str, when: tuple[str, ...]) -> Team:
     """Lock the team's row, set its status and return the team; `Refused` unless it is in `when`.
 
-    An active team's triggers are armed again. A stopped, completed or archived team's end.
+    An active team's triggers are armed again. A stopped or archived team's end, and of a completed
+    team's the heartbeat.
     """
     team = teams.TEAMS.get(tx, team_id, lock=True)
     if team.status == to:

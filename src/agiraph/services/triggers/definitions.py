@@ -14,7 +14,6 @@ from agiraph.domain.moments import parse_moment
 from agiraph.domain.persons import means_a_person
 from agiraph.domain.triggers import ActionType, Trigger
 from agiraph.domain.work import WorkNode
-from agiraph.services.board import budgets
 from agiraph.services.mail.bus import TEXT_LIMIT
 from agiraph.services.triggers import firing
 from agiraph.services.triggers.firing import TIMER, slot_at
@@ -61,7 +60,7 @@ def create(
     # Before `count_made`: two calls of one agent would both take the last free place.
     agent = teams.lock(tx, agent_id)
     team = TEAMS.get(tx, agent.team_id)
-    if team.status not in ("active", "paused"):
+    if team.status not in ("active", "paused", "completed"):
         raise Refused(f"Team {team.name!r} is {team.status}; nothing can be scheduled for it.")
     kind = registry.kind_named(type)
     read = kind.read(config)
@@ -315,9 +314,13 @@ def resume_team(tx: Tx, team_id: TeamId) -> None:
 
 
 def end_with_team(tx: Tx, team_id: TeamId, why: str) -> None:
-    """End the triggers of a team that has ended; `why` says how, such as "completed"."""
+    """End the triggers of a team that has ended; `why` says how, such as "completed".
+
+    A completed team keeps what a person or an agent has scheduled. Only its heartbeat ends.
+    """
     for trigger in triggers.of_team(tx, team_id):
-        if trigger.status in ("active", "paused"):
+        is_kept = why == "completed" and trigger.made_by != SYSTEM
+        if trigger.status in ("active", "paused") and not is_kept:
             firing.end(tx, trigger, "expired", f"{TEAM_OVER} {why}")
 
 
@@ -342,25 +345,3 @@ def revive(tx: Tx, team_id: TeamId) -> None:
             # The team did not work; what happened in the meantime is no reason to wake anybody.
             TRIGGERS.update(tx, trigger.id, cursor=events.head(tx, team_id))
             _rearm(tx, trigger)
-
-
-def create_team_heartbeat(
-    tx: Tx, coordinator: Agent, *, seconds: float, node: WorkNode | None, mode: str
-) -> Trigger:
-    """Create the heartbeat of a new team's coordinator, which pursues the goal without being asked.
-
-    `node` is the team's first work, if it has begun.
-    """
-    config: dict[str, Any] = {"interval_seconds": seconds, "when": "always"}
-    if mode == "infinite":
-        # A cycle reacts to the outside world, which the wake gate cannot see: no backoff.
-        config["backoff"] = False
-    return create(
-        tx,
-        agent_id=coordinator.id,
-        type="heartbeat",
-        config=config,
-        payload={"begun": node is not None},
-        made_by=SYSTEM,
-        made_in=node if node is not None and budgets.envelopes(tx, node) else None,
-    ).trigger

@@ -24,7 +24,8 @@ from agiraph.store.tx import Tx
 
 
 def _lock_active(tx: Tx, trigger_id: TriggerId) -> tuple[Trigger, Agent] | None:
-    """Lock a trigger and its agent. Return None if the trigger or its team is not active."""
+    """Lock a trigger and its agent. Return None if the trigger is not active, or its team does not
+    work: a completed team still does what was scheduled."""
     found = TRIGGERS.find(tx, trigger_id)
     if found is None:
         return None
@@ -34,7 +35,7 @@ def _lock_active(tx: Tx, trigger_id: TriggerId) -> tuple[Trigger, Agent] | None:
     trigger = TRIGGERS.get(tx, trigger_id, lock=True)
     team = TEAMS.get(tx, trigger.team_id)
     # In a paused team a due trigger stays due; resuming the team arms it again.
-    is_active = (trigger.status, team.status) == ("active", "active")
+    is_active = trigger.status == "active" and team.status in ("active", "completed")
     return (trigger, agent) if is_active and _is_readable(tx, trigger) else None
 
 
@@ -98,7 +99,7 @@ class EventListener(NamedTuple):
 
 
 def event_listeners(tx: Tx) -> list[EventListener]:
-    """Return all active triggers that wait for events, of active teams."""
+    """Return all active triggers that wait for events, of active and completed teams."""
     followers = {type: kind for type, kind in registry.KINDS.items() if kind.follows_events}
     return [
         EventListener(

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from agiraph.domain.agents import Team
 from agiraph.domain.errors import Refused
+from agiraph.domain.events.team import TeamResumed
 from agiraph.domain.events.triggers import TriggerEnded, TriggerFired, TriggerSkipped
 from agiraph.domain.fence import enclose_foreign
 from agiraph.domain.ids import NodeId
@@ -187,12 +188,13 @@ def _start_node(tx: Tx, trigger: Trigger) -> WorkNode:
         raise Refused(f"{node.id} is {node.status}, it cannot be started any more.")
     if not planning.is_ready(tx, node):
         raise Refused(f"{node.id} still needs other work to be done first.")
+    _reactivate_team(tx, trigger)
     return planning.assign_ready(tx, node)
 
 
 def _wake(tx: Tx, trigger: Trigger, cause: _Cause) -> WorkNode:
     """Create the node in which the trigger's agent wakes up."""
-    team = TEAMS.get(tx, trigger.team_id)
+    team = _reactivate_team(tx, trigger)
     agent = roster.reinstate(tx, AGENTS.get(tx, trigger.agent_id))
     last = nodes.last_of(tx, agent.id) if _is_cycle(trigger, team) else None
     title, task = _title_and_task(tx, trigger, team, cause, last)
@@ -211,6 +213,19 @@ def _wake(tx: Tx, trigger: Trigger, cause: _Cause) -> WorkNode:
         trigger_id=trigger.id,
         tainted_by=tainted_by,
     )
+
+
+def _reactivate_team(tx: Tx, trigger: Trigger) -> Team:
+    """Set a completed team to active for the work that the trigger starts.
+
+    Its heartbeat stays off. When the work has ended, `teams.complete_again` completes it again.
+    """
+    team = TEAMS.get(tx, trigger.team_id)
+    if team.status == "completed":
+        team = TEAMS.get(tx, trigger.team_id, lock=True)
+        TEAMS.update(tx, team.id, status="active")
+        tx.emit(team.id, TeamResumed())
+    return TEAMS.get(tx, team.id)
 
 
 def _is_cycle(trigger: Trigger, team: Team) -> bool:

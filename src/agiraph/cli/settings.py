@@ -1,0 +1,108 @@
+"""`agiraph set` and `agiraph goal`: change a team's settings, and give it a new goal."""
+
+import re
+from typing import Any
+
+import click
+
+from agiraph.cli.session import as_json, clean, command, connected
+from agiraph.cli.teams import json_option
+from agiraph.domain.agents import Mode, Review
+
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+REVIEWS = ["auto", "always", "never"]
+
+
+class Interval(click.ParamType[float]):
+    """A length of time such as 30m, 2h or 1d, in seconds; `never` is 0."""
+
+    name = "interval"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        if isinstance(value, float):
+            return value
+        if value in ("never", "off", "0"):
+            return 0.0
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", str(value).strip().lower())
+        if found is None:
+            self.fail(
+                f"{value!r} is not a length of time; write 30m, 2h or 1d, or never.", param, ctx
+            )
+        return float(found[1]) * UNITS[found[2]]
+
+
+EVERY_HELP = "How long without work until the coordinator acts by itself: 30m, 2h, 1d or never."
+REVIEW_HELP = "When a reviewer judges results before they count; auto: if a machine cannot."
+MODE_HELP = "finite: work until the goal is reached. infinite: work in cycles without an end."
+
+
+@click.command()
+@click.argument("team")
+@click.option("--name", help="The team's name.")
+@click.option("--mode", type=click.Choice(["finite", "infinite"]), help=MODE_HELP)
+@click.option("--every", type=Interval(), help=EVERY_HELP)
+@click.option("--review", type=click.Choice(REVIEWS), help=REVIEW_HELP)
+@click.option("--model", help="The coordinator's model, as provider/model.")
+@click.option("--soul", help="The team's character: the new content of its SOUL.md.")
+@click.option("--workers", type=click.IntRange(1, 200), help="The most members at a time.")
+@json_option
+@command
+async def set(
+    team: str,
+    name: str | None,
+    mode: Mode | None,
+    every: float | None,
+    review: Review | None,
+    model: str | None,
+    soul: str | None,
+    workers: int | None,
+    json_: bool,
+) -> None:
+    """Change settings of a TEAM (its id or name). What you leave out stays as it is."""
+    given = {
+        "name": name,
+        "mode": mode,
+        "interval": every,
+        "review": review,
+        "model": model,
+        "soul": soul,
+        "limits": None if workers is None else {"agents": workers},
+    }
+    settings: Any = {key: value for key, value in given.items() if value is not None}
+    if not settings:
+        raise click.UsageError("Say what to change, for example --mode infinite --every 1h.")
+    async with connected() as client:
+        changed = await client.change_team((await client.team(team)).id, **settings)
+    if json_:
+        return click.echo(as_json(changed))
+    acts = f"every {interval_text(changed.interval)}" if changed.interval else "only when asked"
+    click.echo(
+        f"Changed {clean(changed.name)!r}: {changed.mode}, {changed.status}, the coordinator acts "
+        f"{acts}, review {changed.review}."
+    )
+
+
+def interval_text(seconds: float) -> str:
+    """Return seconds in the largest unit that divides them, such as 90m."""
+    unit = next((u for u in "dhm" if seconds % UNITS[u] == 0), "s")
+    return f"{seconds / UNITS[unit]:g}{unit}"
+
+
+@click.command()
+@click.argument("team")
+@click.argument("goal")
+@click.option(
+    "--budget", type=click.FloatRange(min=0), help="The most dollars for the work on this goal."
+)
+@json_option
+@command
+async def goal(team: str, goal: str, budget: float | None, json_: bool) -> None:
+    """Give a TEAM a new GOAL. Open work on the old one is cancelled; what it knows stays."""
+    limit = None if budget is None else {"usd": budget}
+    async with connected() as client:
+        aimed = await client.set_goal((await client.team(team)).id, goal, budget=limit)
+    if json_:
+        return click.echo(as_json(aimed))
+    click.echo(f"{clean(aimed.name)!r} works on the new goal. Watch it: agiraph tail {aimed.id}")

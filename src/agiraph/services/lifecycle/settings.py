@@ -1,0 +1,91 @@
+"""Settings: change what a person chose when they created a team, such as its mode or its name."""
+
+from dataclasses import asdict
+from typing import TypedDict, Unpack
+
+from agiraph.domain.agents import Limits, Mode, Review, Team
+from agiraph.domain.errors import Refused
+from agiraph.domain.events.team import TeamChanged, TeamResumed
+from agiraph.domain.ids import TeamId
+from agiraph.services.lifecycle import teams as lifecycle
+from agiraph.services.triggers import definitions, team_heartbeat
+from agiraph.services.triggers.definitions import MIN_GAP_S
+from agiraph.store import teams
+from agiraph.store.teams import AGENTS, TEAMS
+from agiraph.store.tx import Tx
+
+
+class Settings(TypedDict, total=False):
+    """The settings of a team that can be changed later. What is left out stays as it is."""
+
+    name: str
+    soul: str
+    mode: Mode
+    review: Review
+    model: str
+    """The coordinator's model."""
+    interval_s: float
+    """Seconds without work after which the coordinator wakes by itself; 0: never."""
+    limits: dict[str, int]
+    """Fields of `Limits`."""
+
+
+def change(tx: Tx, team_id: TeamId, **settings: Unpack[Settings]) -> Team:
+    """Change settings of a team, in any status but archived. They apply from its next step on."""
+    team = TEAMS.get(tx, team_id, lock=True)
+    if team.status == "archived":
+        raise Refused(f"Team {team.name!r} is archived; create a new team.")
+    columns: dict[str, object] = {}
+    if "mode" in settings:
+        columns["mode"] = settings["mode"]
+    if "review" in settings:
+        columns["review"] = settings["review"]
+    if "name" in settings:
+        columns["name"] = settings["name"].strip() or lifecycle.title_of(team.goal)
+    if "soul" in settings:
+        columns["soul"] = settings["soul"].strip()
+    if "limits" in settings:
+        columns["limits"] = Limits(**(asdict(team.limits) | settings["limits"]))
+    if columns:
+        TEAMS.update(tx, team_id, **columns)
+    if "model" in settings:
+        AGENTS.update(tx, teams.coordinator(tx, team_id).id, model=settings["model"])
+    changed = TEAMS.get(tx, team_id)
+    _set_heartbeat(tx, team, changed, settings.get("interval_s"))
+    if changed.mode != team.mode:
+        _follow_mode(tx, changed)
+    tx.emit(team_id, TeamChanged(changed=sorted(settings), name=changed.name, mode=changed.mode))
+    return TEAMS.get(tx, team_id)
+
+
+def check_interval(seconds: float) -> None:
+    """Refuse an interval that would wake a coordinator all the time."""
+    if 0 < seconds < MIN_GAP_S:
+        raise Refused(
+            f"The interval is at least {MIN_GAP_S:.0f} seconds; 0 lets the coordinator act only "
+            "when it is asked."
+        )
+
+
+def _set_heartbeat(tx: Tx, before: Team, team: Team, seconds: float | None) -> None:
+    """Give the coordinator's heartbeat this interval, and the form that the team's mode needs."""
+    if seconds is not None:
+        check_interval(seconds)
+        team_heartbeat.set_interval(tx, team, seconds=seconds)
+    elif before.mode != team.mode:
+        same = team_heartbeat.interval_s(tx, team.id)
+        team_heartbeat.set_interval(tx, team, seconds=same)
+
+
+def _follow_mode(tx: Tx, team: Team) -> None:
+    """Start or end the cycles of a team whose mode has just changed.
+
+    A completed team that becomes infinite works again. An infinite one that becomes finite is
+    completed if it has reached its goal and has no open work. A stopped team stays stopped.
+    """
+    if team.mode == "finite" and team.status == "active":
+        lifecycle.complete_again(tx, team.id)
+    elif team.mode == "infinite" and team.status == "completed":
+        TEAMS.update(tx, team.id, status="active")
+        tx.emit(team.id, TeamResumed())
+        definitions.revive(tx, team.id)

@@ -1,0 +1,85 @@
+"""Team heartbeat: the trigger that lets a coordinator pursue the goal without being asked."""
+
+from typing import Any
+
+from agiraph.domain.agents import Agent, Mode, Team
+from agiraph.domain.ids import SYSTEM, TeamId
+from agiraph.domain.triggers import Trigger
+from agiraph.domain.work import WorkNode
+from agiraph.services.board import budgets
+from agiraph.services.triggers import definitions, firing
+from agiraph.services.triggers.definitions import TEAM_OVER
+from agiraph.store import nodes, teams, triggers
+from agiraph.store.triggers import TRIGGERS
+from agiraph.store.tx import Tx
+
+
+def create(
+    tx: Tx, coordinator: Agent, *, seconds: float, node: WorkNode | None, mode: Mode
+) -> Trigger:
+    """Create the heartbeat of a team's coordinator. `node` is the team's first work, if any."""
+    return definitions.create(
+        tx,
+        agent_id=coordinator.id,
+        type="heartbeat",
+        config=_config(seconds, mode),
+        payload={"begun": node is not None},
+        made_by=SYSTEM,
+        made_in=node if node is not None and budgets.envelopes(tx, node) else None,
+    ).trigger
+
+
+def _config(seconds: float, mode: Mode) -> dict[str, Any]:
+    config: dict[str, Any] = {"interval_seconds": seconds, "when": "always"}
+    if mode == "infinite":
+        # A cycle reacts to the outside world, which the wake gate cannot see: no backoff.
+        config["backoff"] = False
+    return config
+
+
+def find(tx: Tx, team_id: TeamId) -> Trigger | None:
+    """Return the heartbeat of the team's coordinator, also while it rests because the team does.
+
+    None if there is none, or if somebody switched it off.
+    """
+    trigger = triggers.team_heartbeat(tx, team_id)
+    if trigger is None or trigger.status in ("active", "paused"):
+        return trigger
+    return trigger if (trigger.ended or "").startswith(TEAM_OVER) else None
+
+
+def interval_s(tx: Tx, team_id: TeamId) -> float:
+    """Return after how many seconds without work the coordinator wakes by itself; 0: never."""
+    trigger = find(tx, team_id)
+    return 0.0 if trigger is None else float(trigger.config["interval_seconds"])
+
+
+def set_interval(tx: Tx, team: Team, *, seconds: float) -> None:
+    """Set after how many seconds without work the coordinator wakes by itself; 0: never.
+
+    The heartbeat of a team that has ended takes effect when the team works again.
+    """
+    found = find(tx, team.id)
+    if found is None and seconds > 0:
+        _create_later(tx, team, seconds)
+    elif found is None:
+        pass
+    elif found.status not in ("active", "paused"):
+        teams.lock(tx, found.agent_id)
+        # Without the first words of `ended`, the heartbeat is not revived with its team.
+        ended = found.ended if seconds > 0 else "it was switched off"
+        config = _config(seconds, team.mode) if seconds > 0 else found.config
+        TRIGGERS.update(tx, found.id, config=config, ended=ended)
+    elif seconds > 0:
+        definitions.change(tx, found.id, config=_config(seconds, team.mode))
+    else:
+        definitions.cancel(tx, found.id)
+
+
+def _create_later(tx: Tx, team: Team, seconds: float) -> None:
+    """Create a heartbeat for a team without one; a completed team's rests until it works again."""
+    goal = nodes.last_goal(tx, team.id)
+    coordinator = teams.coordinator(tx, team.id)
+    trigger = create(tx, coordinator, seconds=seconds, node=goal, mode=team.mode)
+    if team.status == "completed":
+        firing.end(tx, trigger, "expired", f"{TEAM_OVER} completed")

@@ -1,0 +1,48 @@
+"""Settings: a person chooses how a team lives when it is created, and changes it later."""
+
+import pytest
+from playwright.async_api import expect
+
+from agiraph.testing import call, says
+from agiraph.testing.model_server import Seen, Step
+from tests.web_ui.browsing import Visit
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+def play(seen: Seen) -> Step:
+    if "finish" not in seen.tools:
+        return says("There is nothing to add.")
+    return says(call("finish", summary=f"Done: {seen.messages[0].text[:20]}"))
+
+
+async def test_a_team_is_created_with_settings_that_can_be_changed_later(visit: Visit) -> None:
+    desk = await visit(play)
+    page = desk.page
+    await page.get_by_role("main").get_by_role("button", name="New team").click()
+    await page.get_by_label("Goal").fill("Count the beans")
+    await page.get_by_role("button", name="More").click()
+    await page.get_by_label("Acts by itself").select_option("every day")
+    await page.get_by_label("A reviewer checks results").select_option("Never")
+    await page.get_by_role("button", name="Get to work").click()
+    await expect(page.get_by_role("log").get_by_text("The team completed its goal")).to_have_count(1)
+
+    await page.get_by_role("button", name="Team actions").click()
+    await page.get_by_role("menuitem", name="Settings and new goal").click()
+    await expect(page.get_by_label("Acts by itself")).to_have_value("86400")
+    await expect(page.get_by_label("A reviewer checks results")).to_have_value("never")
+    await page.get_by_role("button", name="Runs until you stop it").click()
+    await page.get_by_label("Acts by itself").select_option("every hour")
+    await page.get_by_label("Name", exact=True).fill("Beans")
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.get_by_role("dialog")).to_have_count(0)
+    await expect(page.get_by_text("The team's settings were changed")).to_be_visible()
+    await expect(page.get_by_text("runs until you stop it")).to_be_visible()
+
+    await page.get_by_role("button", name="Team actions").click()
+    await page.get_by_role("menuitem", name="Settings and new goal").click()
+    await page.get_by_label("New goal").fill("Sort the beans")
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.get_by_label("Details").get_by_text("Sort the beans").first).to_be_visible()
+    [team] = await desk.up.ask("GET", "/teams")
+    assert (team["name"], team["mode"], team["goal"]) == ("Beans", "infinite", "Sort the beans")

@@ -1,0 +1,72 @@
+/** teamFields: the settings of a team that the dialogs for new teams and for settings share. */
+import type { Team } from "@/api/client";
+import { cx } from "@/lib/cx";
+import { Pills } from "@/ui";
+
+export type Mode = Team["mode"];
+export type Review = Team["review"];
+
+const MINUTE = 60;
+const HOUR = 60 * MINUTE;
+const INTERVALS: readonly (readonly [number, string])[] = [
+  [15 * MINUTE, "every 15 minutes"],
+  [HOUR, "every hour"],
+  [4 * HOUR, "every 4 hours"],
+  [24 * HOUR, "every day"],
+  [7 * 24 * HOUR, "every week"],
+  [0, "never"],
+];
+const REVIEWS: readonly (readonly [Review, string])[] = [
+  ["auto", "If it cannot be checked by machine"],
+  ["always", "Always"],
+  ["never", "Never"],
+];
+
+const selectStyle = "h-9 w-full rounded-sm border border-line-2 bg-surface px-2 text-sm font-normal pointer-coarse:h-10";
+
+export function ModePills({ value, onChange }: { value: Mode; onChange: (mode: Mode) => void }) {
+  return (
+    <Pills
+      label="How long"
+      value={value}
+      onChange={onChange}
+      options={[
+        ["finite", "Ends with a result"],
+        ["infinite", "Runs until you stop it"],
+      ]}
+    />
+  );
+}
+
+/** How long the coordinator rests before it acts unasked. A value that is not in the list is shown in minutes. */
+export function IntervalField({ value, onChange }: { value: number; onChange: (seconds: number) => void }) {
+  const isListed = INTERVALS.some(([seconds]) => seconds === value);
+  return (
+    <label className="flex flex-col gap-1">
+      Acts by itself
+      <select className={cx(selectStyle)} value={value} onChange={(event) => onChange(Number(event.target.value))}>
+        {!isListed && <option value={value}>every {Math.round(value / MINUTE)} minutes</option>}
+        {INTERVALS.map(([seconds, label]) => (
+          <option key={seconds} value={seconds}>
+            {label}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+export function ReviewField({ value, onChange }: { value: Review; onChange: (review: Review) => void }) {
+  return (
+    <label className="flex flex-col gap-1">
+      A reviewer checks results
+      <select className={cx(selectStyle)} value={value} onChange={(event) => onChange(event.target.value as Review)}>
+        {REVIEWS.map(([review, label]) => (
+          <option key={review} value={review}>
+            {label}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
