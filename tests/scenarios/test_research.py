@@ -1,7 +1,8 @@
 """Research: a person asks for it in a chat, and the report arrives in the inbox."""
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -40,8 +41,8 @@ RESEARCHER = (
 )
 
 
-@pytest.fixture
-async def library() -> AsyncIterator[Site]:
+@asynccontextmanager
+async def pages_about_pumps() -> AsyncGenerator[Site]:
     pages = {
         "pumps": html("<h1>Heat pumps</h1><p>Three units of heat for one of power.</p>", "Pumps"),
         "winter": html("<h1>In winter</h1><p>In deep frost it gives two.</p>", "Winter"),
@@ -50,16 +51,29 @@ async def library() -> AsyncIterator[Site]:
         yield opened
 
 
-@pytest.fixture
-async def world(tmp_path: Path, database_url: str, library: Site) -> AsyncIterator[World]:
+@asynccontextmanager
+async def world_with(library: Site, home: Path, database_url: str = "") -> AsyncGenerator[World]:
+    """A world whose researcher finds the pages of this site."""
     hits = [
         Hit(title=f"Heat pumps {name}", url=library.url(f"/{name}"), snippet="heat and power")
         for name in ("pumps", "winter")
     ]
-    (tmp_path / "home" / "agents").mkdir(parents=True)
-    (tmp_path / "home" / "agents" / "researcher.md").write_text(RESEARCHER)
+    (home / "agents").mkdir(parents=True)
+    (home / "agents" / "researcher.md").write_text(RESEARCHER)
     web = Web(fetcher=fetcher(), engine=LocalEngine(hits))
-    async with World(tmp_path / "home", database_url=database_url, web=web) as opened:
+    async with World(home, database_url=database_url, web=web) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def library() -> AsyncIterator[Site]:
+    async with pages_about_pumps() as opened:
+        yield opened
+
+
+@pytest.fixture
+async def world(tmp_path: Path, database_url: str, library: Site) -> AsyncIterator[World]:
+    async with world_with(library, tmp_path / "home", database_url) as opened:
         yield opened
 
 

@@ -5,7 +5,8 @@ completed, followed by a reflection and a briefing; an hour later the heartbeat 
 """
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -96,9 +97,10 @@ class Story:
         await self.world.settle()
 
 
-@pytest.fixture
-async def story(tmp_path: Path) -> AsyncIterator[Story]:
-    async with World(tmp_path) as world:
+@asynccontextmanager
+async def told(home: Path) -> AsyncGenerator[Story]:
+    """The story up to the person's message."""
+    async with World(home) as world:
         shown = Shown()
         world.model("ada", ReactiveModel("scripted/ada", shown.react))
         founded = await world.found(GOAL, mode="infinite", learns=True, heartbeat=3600, start=True)
@@ -106,6 +108,12 @@ async def story(tmp_path: Path) -> AsyncIterator[Story]:
         await world.chat(founded.coordinator.id, ASKED)
         await world.settle()
         yield Story(world=world, founded=founded, shown=shown)
+
+
+@pytest.fixture
+async def story(tmp_path: Path) -> AsyncIterator[Story]:
+    async with told(tmp_path) as begun:
+        yield begun
 
 
 async def test_each_work_session_creates_new_thread(story: Story) -> None:

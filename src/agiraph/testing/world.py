@@ -31,6 +31,7 @@ from agiraph.store import events, messages, nodes, threads
 from agiraph.store.nodes import NODES
 from agiraph.store.sqlite_connection import ready
 from agiraph.store.tx import Aftermath
+from agiraph.testing import staging
 from agiraph.testing.clock import ManualClock
 from agiraph.testing.scripted import Line, ScriptedModel
 from agiraph.tools.base import Tool
@@ -107,6 +108,8 @@ class World:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        if (director := staging.director()) is not None:
+            await director.before_close(self)
         await self.stop()
         assert not self.invalid_events, self.invalid_events
 
@@ -156,12 +159,13 @@ class World:
     def script(self, name: str, *lines: Line) -> ScriptedModel:
         """Add a model named `scripted/NAME` that gives these replies in order."""
         model = ScriptedModel(f"scripted/{name}", list(lines))
-        self._models[name] = model
+        self.model(name, model)
         return model
 
     def model(self, name: str, model: Model) -> None:
         """Add a model of your own under the name `scripted/NAME`."""
-        self._models[name] = model
+        director = staging.director()
+        self._models[name] = model if director is None else director.direct(model)
 
     def _scripted(self, name: str) -> Model:
         return self._models[name]

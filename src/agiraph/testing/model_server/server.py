@@ -11,6 +11,7 @@ from typing import Any, Self
 import orjson
 from aiohttp import web
 
+from agiraph.testing import staging
 from agiraph.testing.model_server.anthropic import Anthropic
 from agiraph.testing.model_server.delivery import deliver
 from agiraph.testing.model_server.form import (
@@ -50,6 +51,8 @@ class ModelServer:
         self.most_at_once: int = 0
         """The highest number of requests in flight."""
         self._script: Script = script if callable(script) else self._play(script)
+        if (director := staging.director()) is not None:
+            self._script = director.rewrite(self._script)
         self._port = port
         self._call_numbers = count(1)
         self._tasks: set[asyncio.Task[Any]] = set()

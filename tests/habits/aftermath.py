@@ -1,0 +1,217 @@
+"""Aftermath: what a run has left, and which invariants it violates."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from agiraph.domain.agents import Agent
+from agiraph.domain.ids import ThreadId
+from agiraph.domain.messages import NEEDS_ANSWER, Message
+from agiraph.domain.persons import OWNER, is_person
+from agiraph.domain.stages import Stage
+from agiraph.domain.waits import WaitingOn
+from agiraph.domain.work import NodeStatus, WorkNode
+from agiraph.store import dependencies, teams, threads
+from agiraph.store.messages import MESSAGES
+from agiraph.store.nodes import NODES
+from agiraph.store.stages import STAGES
+from agiraph.store.teams import AGENTS
+from agiraph.store.tx import Tx
+from agiraph.store.waits import WAITS
+from agiraph.testing import World
+from tests.habits.conversations import stable
+from tests.habits.lapses import FORGED_LINE
+
+GoesOn = Callable[[str], bool]
+ROUNDS = 6
+"""How often the person answers what is open: each answer may lead to another question."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """Everything that a run has left in the database."""
+
+    nodes: tuple[WorkNode, ...]
+    messages: tuple[Message, ...]
+    agents: tuple[Agent, ...]
+    waits: dict[str, list[WaitingOn]]
+    """What each node waits for."""
+    needs: dict[str, list[str]]
+    """The nodes that a pending node needs."""
+    stages: dict[str, Stage]
+    timers: frozenset[str]
+    heard: str
+    """All that was said in any thread."""
+    broken: tuple[str, ...] = ()
+    """Events that did not match their schema."""
+
+    @property
+    def tasks(self) -> Counter[str]:
+        return Counter(stable(n.task) for n in self.nodes if n.lane == "work")
+
+    @property
+    def cancelled(self) -> Counter[str]:
+        gone = (n for n in self.nodes if n.status is NodeStatus.CANCELLED)
+        return Counter(stable(n.task) for n in gone if n.lane == "work")
+
+    @property
+    def questions(self) -> Counter[str]:
+        asked = (m for m in self.messages if m.kind in NEEDS_ANSWER and is_person(m.recipient))
+        return Counter(stable(m.text) for m in asked)
+
+    @property
+    def unheard(self) -> Counter[str]:
+        said = (m for m in self.messages if m.sender == OWNER and m.text.strip())
+        return Counter(stable(m.text) for m in said if m.text not in self.heard)
+
+
+def read(tx: Tx) -> Left:
+    nodes = [n for team in teams.every(tx) for n in NODES.select(tx, "team_id = :t", t=team.id)]
+    waits: dict[str, list[WaitingOn]] = {}
+    for wait in WAITS.select(tx, "true"):
+        waits.setdefault(wait.node_id, []).append(wait.waiting_on)
+    turns = [
+        turn.text
+        for node in nodes
+        if node.thread_id is not None
+        for turn in threads.turns(tx, ThreadId(node.thread_id))
+        if turn.role in ("user", "tool", "system")
+    ]
+    return Left(
+        nodes=tuple(nodes),
+        messages=tuple(MESSAGES.select(tx, "true order by id")),
+        agents=tuple(AGENTS.select(tx, "true")),
+        waits=waits,
+        needs={
+            n.id: [str(needed.id) for needed in dependencies.needs(tx, n.id)]
+            for n in nodes
+            if n.status is NodeStatus.PENDING
+        },
+        stages={stage.id: stage for stage in STAGES.select(tx, "true")},
+        timers=frozenset(row[0] for row in tx.all("select id from timers")),
+        heard="\n".join(turns),
+    )
+
+
+async def play_the_person(world: World) -> list[str]:
+    """Answer what is open until nothing can run; return the violations seen on the way."""
+    found: list[str] = []
+    asked: list[Message] = []
+    for number in range(ROUNDS):
+        await world.settle()
+        left: Left = await world.store.read(read)
+        found += stuck(left)
+        asked = [m for m in left.messages if _is_open(m)]
+        if found or not asked:
+            return found
+        for message in asked:
+            decision = "approve" if message.kind == "approval" else None
+            await world.answer(message, f"Decide yourself ({number}).", decision=decision)
+    return [f"the person is still asked after {ROUNDS} rounds: {asked[-1].text!r}"]
+
+
+def _is_open(message: Message) -> bool:
+    is_question = message.kind in NEEDS_ANSWER and is_person(message.recipient)
+    return is_question and message.answered_at is None
+
+
+def violations(
+    left: Left, before: Left, *, unwanted: tuple[str, ...], is_wanted: bool
+) -> Iterator[str]:
+    """Compare what a run with a lapse has left with a run without it.
+
+    `is_wanted`: whether the script wanted its workers to the end; one that improvises may end.
+    """
+    yield from (f"an event is not valid: {event}" for event in left.broken)
+    for node in left.nodes:
+        said = [words for words in unwanted if words in (node.result or "")]
+        if (
+            said
+            and node.lane == "work"
+            and node.status is NodeStatus.COMPLETED
+            and _has_tools(node)
+        ):
+            yield f"{_named(node)} completed with {said[0]!r} as its result"
+        if str(node.stop_reason) == "broken":
+            yield f"{_named(node)} broke: {node.result}"
+    if is_wanted:
+        more = left.cancelled - before.cancelled
+        yield from (f"the wanted work {task!r} was cancelled" for task in more)
+        again = left.tasks - before.tasks
+        yield from (f"{task!r} was given {n} times more" for task, n in again.items() if n > 1)
+    for text, times in left.questions.items():
+        if times > max(1, before.questions[text]):
+            yield f"the person was asked {times} times: {text!r}"
+    if FORGED_LINE in left.heard.splitlines():
+        yield f"{FORGED_LINE!r} stands in a thread as if the human had said it"
+    yield from (f"nobody heard {text!r}" for text in left.unheard - before.unheard)
+    yield from stuck(left)
+
+
+def _has_tools(node: WorkNode) -> bool:
+    return not node.budget.is_single_turn
+
+
+def _named(node: WorkNode) -> str:
+    return (
+        f"{node.title or stable(node.task)[:40]!r} ({node.id}, {node.status}, {node.stop_reason})"
+    )
+
+
+def stuck(left: Left) -> Iterator[str]:
+    """Yield the nodes that neither ended nor wait for anything that can come."""
+    by_id = {str(node.id): node for node in left.nodes}
+    for node in left.nodes:
+        if not node.status.is_final and not _can_go_on(left, by_id, node, frozenset()):
+            on = ", ".join(str(w) for w in left.waits.get(node.id, ())) or "nothing"
+            yield f"{_named(node)} is stuck: it waits for {on} ({node.waiting_reason})"
+
+
+def _can_go_on(
+    left: Left, by_id: dict[str, WorkNode], node: WorkNode, seen: frozenset[str]
+) -> bool:
+    """Whether something can still end this node's wait: a person, a time, or work that goes on."""
+    if node.id in seen or node.status is NodeStatus.RUNNING:
+        return False  # a circle; or a run that nobody runs
+    seen = seen | {str(node.id)}
+
+    def goes_on(other: str) -> bool:
+        found = by_id[other]
+        return not found.status.is_final and _can_go_on(left, by_id, found, seen)
+
+    match node.status:
+        case NodeStatus.PENDING:
+            needed = left.needs.get(node.id, [])
+            parent = [] if node.parent_id is None else [str(node.parent_id)]
+            return any(goes_on(one) for one in (*needed, *parent))
+        case NodeStatus.ASSIGNED:
+            busy = [
+                str(other.id)
+                for other in left.nodes
+                if other.assignee_id == node.assignee_id
+                and other.lane == node.lane
+                and other.status is NodeStatus.WAITING
+            ]
+            return any(goes_on(one) for one in busy)
+        case _:
+            return any(_can_come(left, on, goes_on) for on in left.waits.get(node.id, ()))
+
+
+def _may_answer(left: Left, question: Message, goes_on: GoesOn) -> bool:
+    """Whether the teammate who was asked has work in which it can answer."""
+    theirs = [n for n in left.nodes if n.assignee_id == question.recipient]
+    return any(goes_on(str(node.id)) for node in theirs)
+
+
+def _can_come(left: Left, on: WaitingOn, goes_on: GoesOn) -> bool:
+    match on.kind:
+        case "answer" | "approval":
+            asked = [m for m in left.messages if m.id == on.id and m.answered_at is None]
+            return any(is_person(m.recipient) or _may_answer(left, m, goes_on) for m in asked)
+        case "time":
+            return True
+        case "node":
+            return goes_on(on.id)
+        case "stage":
+            members = [str(n.id) for n in left.nodes if n.stage_id == on.id]
+            return on.id in left.timers or any(goes_on(member) for member in members)
