@@ -69,6 +69,8 @@ class RunContext:
     """The id of the tool call under way; a run makes one call at a time."""
     is_vouched_for: bool = False
     """Whether a person has allowed the call under way, by a rule or by their word."""
+    window: int = 0
+    """Tokens that a request to the agent's model may have; 0 if it is not known."""
     web: Web = field(default_factory=Web)
     command_rules: CommandRules = CommandRules()
     """Limits and hidden files that apply to every shell command."""

@@ -23,7 +23,8 @@ async def publish_as_worker(
     world: World, *lines: Says | Call, acceptance: list[str] | None = None
 ) -> tuple[WorkNode, list[str], str]:
     """Run a worker; return its node, the answers of its calls, and what its coordinator read."""
-    world.script("wes", *[says(line) if isinstance(line, Call) else line for line in lines])
+    steps = [says(line) if isinstance(line, Call) else line for line in lines]
+    world.script("wes", *steps, insists=False)
     make = call(
         "create_work_node", task="Do it.", assigned_to="new:scripted/wes", acceptance=acceptance
     )
@@ -88,8 +89,9 @@ async def test_missing_evidence_is_refused_once_and_then_reported_as_doubts(
     )
     doubts = "; ".join(missing)
     assert answers[1] == (
-        f"[Not accepted] {doubts}. Put it right, or publish again and say in the summary why it "
-        "cannot be done; then the one who asked decides."
+        f"[Not accepted] {doubts}. Put it right (2 of 50 turns are used), or call publish again "
+        "and say in the summary why it cannot be done; then the work ends with these doubts, and "
+        "whoever asked for it reads them."
     )
     assert (node.status, node.doubts) == (S.COMPLETED, doubts)
     assert f"Not confirmed: {doubts}" in told
@@ -107,15 +109,16 @@ async def test_a_corrected_result_has_no_doubts(world: World) -> None:
 @pytest.mark.parametrize(
     ("did", "doubts"),
     [
-        ([], "nothing was read, written, run or given to anyone"),
-        ([call("checkpoint", summary="busy"), call("check_board")],
+        ([publish()], "nothing was read, written, run or given to anyone"),
+        ([call("checkpoint", summary="busy"), call("check_board"), publish()],
          "nothing was read, written, run or given to anyone"),
-        ([call("bash", command="exit 1")], "nothing was read, written, run or given to anyone"),
+        ([call("bash", command="exit 1"), publish()],
+         "nothing was read, written, run or given to anyone"),
         ([call("bash", command="echo hi")], None),
         ([WRITE], None),
     ],
 )  # fmt: skip
-async def test_a_result_without_any_work_is_doubted(
+async def test_a_result_without_any_work_is_sent_back_and_then_doubted(
     world: World, did: list[Call], doubts: str | None
 ) -> None:
     node, _, told = await publish_as_worker(world, *did, publish())

@@ -147,6 +147,7 @@ LEADING = [
     "promise",
     "promote",
     "reconvene",
+    "set_acceptance",
     "spawn_worker",
     "start_stage",
 ]
@@ -161,7 +162,11 @@ def test_each_role_has_its_tools_in_a_fixed_order() -> None:
 
 def test_an_agent_with_few_tools_keeps_publish_or_finish() -> None:
     assert list(tools_for(agent("worker", "read_file"))) == ["publish", "read_file"]
-    assert list(tools_for(agent("coordinator", "bash", "publish"))) == ["bash", "finish"]
+    assert list(tools_for(agent("coordinator", "bash", "publish"))) == [
+        "bash",
+        "finish",
+        "set_acceptance",
+    ]
 
 
 def test_custom_tools_are_added_for_everyone_or_by_name() -> None:

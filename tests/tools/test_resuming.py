@@ -4,6 +4,7 @@ import re
 
 from agiraph.domain.work import StopReason
 from agiraph.providers.base import Request
+from agiraph.runtime.steps import NOT_ALONE
 from agiraph.services.board import leases
 from agiraph.services.lifecycle import endings
 from agiraph.testing import Says, World, call, says
@@ -124,7 +125,7 @@ async def test_a_session_that_ended_with_a_text_reply_can_be_resumed(world: Worl
     assert second.result == "Sorted."
 
 
-async def test_an_unanswered_call_is_answered_before_a_session_is_resumed(
+async def test_a_call_beside_an_ending_one_is_made_before_a_session_is_resumed(
     world: World,
 ) -> None:
     world.script("ada", says(assign()), resume(), DONE)
@@ -136,11 +137,15 @@ async def test_an_unanswered_call_is_answered_before_a_session_is_resumed(
     founded = await world.found("Count and sort")
     await world.settle()
 
-    _, _, second = await world.board(founded.team.id)
-    roles = [(t.role, t.text) for t in bob.requests[-1].turns][-3:]
-    assert roles[:2] == [("tool", "Published: no files."), ("tool", leases.CUT_OFF)]
-    assert "Now sort them" in roles[2][1]
-    assert world.published(second) == {}
+    _, first, _ = await world.board(founded.team.id)
+    roles = [(t.role, t.text) for t in bob.requests[-1].turns]
+    assert [text for role, text in roles if role == "tool"] == [
+        NOT_ALONE.format(name="publish"),
+        "[exit code 0]",
+        "Published: late.",
+    ]
+    assert "Now sort them" in roles[-1][1]
+    assert world.published(first) == {"late": ""}
 
 
 async def test_a_session_cancelled_during_a_wait_is_resumed_without_the_wait(

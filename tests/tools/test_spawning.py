@@ -362,6 +362,7 @@ async def test_tool_filtering_keeps_coordinator_tools_from_spawned_agents(world:
         "promise",
         "promote",
         "reconvene",
+        "set_acceptance",
         "spawn_worker",
         "start_stage",
     }

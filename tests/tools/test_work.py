@@ -9,6 +9,7 @@ from agiraph.services.lifecycle import teams
 from agiraph.services.members import roster
 from agiraph.store.tx import Tx
 from agiraph.testing import World, call, says
+from tests.tools.delegated_tasks import tool_answers
 from tests.tools.tool_calls import ToolAnswer, node_folder, refused, run_calls
 
 
@@ -83,14 +84,17 @@ async def test_a_checkpoint_is_stored_and_emitted_while_the_work_continues(world
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_finish_without_a_summary_is_refused_and_the_work_continues(world: World) -> None:
-    goal, told = await run_calls(
-        world, call("finish", summary=""), call("finish"), call("publish", summary="x")
-    )
+    lines = (call("finish", summary=""), call("finish"), call("publish", summary="x"))
+    world.script("ada", *map(says, lines), says(call("finish", summary="done")))
+    founded = await world.found("Use the tools")
+    await world.settle()
+    [goal] = await world.board(founded.team.id)
+    told = await tool_answers(world, goal.id)
 
-    usage = "It takes: summary."
+    usage = "It takes: summary (optional), evidence (optional), nothing_to_do (optional)."
     assert told[:2] == [
         refused(f"finish: 'summary' is wrong (String should have at least 1 character). {usage}"),
-        refused(f"finish: 'summary' is missing. {usage}"),
+        refused("finish: 'summary' is missing. Say what was done and what came of it."),
     ]
     assert told[2].text.startswith("There is no tool called 'publish'. Your tools: ask_human,")
     assert goal.result == "done"

@@ -21,6 +21,9 @@ class ToolProperties:
     it."""
     ends_node: bool = False
     """A successful call ends the node. Every agent keeps this tool of its role."""
+    sets_acceptance: bool = False
+    """A call says what done means. Every agent keeps this tool of its role: without it, its
+    result would always be doubted."""
     counts_as_work: bool = True
     """A successful call shows that something was done. A result without any such call and without
     files is doubted."""
@@ -33,6 +36,8 @@ class ToolProperties:
     runs_commands: bool = False
     """The argument `command` is a shell command. A rule that allows a command does not allow
     others that are chained to it, and `ran:` evidence names one."""
+    writes_files: bool = False
+    """A successful call has changed a file: what was tested before it must be tested again."""
     opens_address: bool = False
     """The argument `url` is an address. A person who named it has allowed it."""
     gives_addresses: bool = False

@@ -39,6 +39,8 @@ class Queue(NamedTuple):
         return cls(AgentId(agent_id), cast(Lane, lane or "work"))
 
 
+ANSWER = "answer"
+"""The acceptance line of a goal that only asks a question: a summary that answers it is enough."""
 RESULT_FILE = "_result.md"
 """The file in a node's folder that holds a result too long for a message."""
 
@@ -188,6 +190,11 @@ class Usage:
         )
 
 
+def is_answer(line: str) -> bool:
+    """Whether an acceptance line says that an answer is all that is asked for."""
+    return line.strip().rstrip(".").lower() == ANSWER
+
+
 @value
 class WorkNode:
     """One piece of work. An agent's queue is the list of nodes assigned to it."""
@@ -222,6 +229,9 @@ class WorkNode:
     if_unmet: IfUnmet = "fail"
     refs: dict[str, str] = field(default_factory=dict[str, str])
     acceptance: tuple[str, ...] = ()
+    """What done means, one statement a line."""
+    given_lines: int = 0
+    """How many of the lines, from the first on, its agent may not change: a person gave them."""
     budget: Budget = Budget()
     attempt: int = 0
     crashes: int = 0
@@ -249,6 +259,11 @@ class WorkNode:
     def is_goal(self) -> bool:
         """Whether this is the root node of its team's goal."""
         return self.source == "system" and self.parent_id is None
+
+    @property
+    def lines_to_prove(self) -> tuple[str, ...]:
+        """The acceptance lines that need evidence; the line ANSWER needs none."""
+        return tuple(line for line in self.acceptance if not is_answer(line))
 
     def moved(self, to: NodeStatus, **changes: Any) -> "WorkNode":
         """Return a copy in this status; `IllegalMove` if MOVES forbids it."""

@@ -217,8 +217,10 @@ def _too_large() -> Refused:
 def _spec(node: WorkNode) -> str:
     title = node.title or node.id
     parts = [f"# {title}", node.task.strip()]
-    if node.acceptance:
-        parts.append("## Accepted when\n\n" + "\n".join(f"- {item}" for item in node.acceptance))
+    if node.lines_to_prove:
+        parts.append(
+            "## Accepted when\n\n" + "\n".join(f"- {item}" for item in node.lines_to_prove)
+        )
     return "\n\n".join(parts) + "\n"
 
 

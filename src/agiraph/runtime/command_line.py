@@ -308,7 +308,9 @@ async def _outcome(
         manifest = await asyncio.to_thread(node.publish, result_text)
     except Refused as error:
         doubts.append(f"its files could not be published: {error}")
-    doubts += acceptance.missing_evidence(ctx, manifest, [RESULT] * len(ctx.node.acceptance))
+    doubts += acceptance.missing_evidence(
+        ctx, ctx.node, manifest, [RESULT] * len(ctx.node.acceptance)
+    )
     return Finished(result_text, StopReason.PUBLISHED, manifest, "; ".join(doubts) or None)
 
 

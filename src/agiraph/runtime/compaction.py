@@ -147,8 +147,8 @@ def _state_of_files(ctx: RunContext) -> str:
     """Return the assignment, the files in scratch/ and the turns used, which a summary may get
     wrong."""
     lines = [f"Your assignment:\n{ctx.node.task}"]
-    if ctx.node.acceptance:
-        lines.append("Done means:\n" + "\n".join(f"- {line}" for line in ctx.node.acceptance))
+    if ctx.node.lines_to_prove:
+        lines.append("Done means:\n" + "\n".join(f"- {line}" for line in ctx.node.lines_to_prove))
     folder, name = ctx.scope.resolve("scratch", "r")
     with folder:
         try:

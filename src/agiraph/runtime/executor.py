@@ -249,6 +249,7 @@ class Executor:
             specialists=self.specialists,
             check_model=self.models.resolve,
             known_tools=self._known_tools,
+            window=self.models.window(agent.model),
             web=self.web,
             command_rules=self.command_rules,
         )

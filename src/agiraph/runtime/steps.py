@@ -25,6 +25,10 @@ from agiraph.services.lifecycle.journal import SystemNote
 
 MAX_CALLS_PER_REPLY = 32
 """Further calls of a reply are refused: a model that asks for more is out of control."""
+NOT_ALONE = (
+    "[Not ended] {name} counts only as the single call of a reply. The other calls of this reply "
+    "are made; read their answers, then call {name} alone."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,11 +158,28 @@ class Steps:
     async def answer(self, ctx: RunContext, call: ToolCall, *, is_allowed: bool) -> Answer:
         """Make one tool call of a model's reply and return its answer.
 
-        A call that is not allowed, because the reply held too many, is answered with a refusal.
+        A call that is not allowed, because the reply held too many or because it would end the node
+        beside others, is answered with a refusal.
         """
-        if is_allowed:
+        if is_allowed and not self._ends_beside_others(ctx, call):
             return await self.caller.answer(ctx, call)
         text = f"Not made: at most {MAX_CALLS_PER_REPLY} calls a turn. Make it again."
+        if is_allowed:
+            text = NOT_ALONE.format(name=call.name)
         refusal = Done(text, failed=True)
         ctx.defer_answer(call, refusal)
         return refusal
+
+    def _ends_beside_others(self, ctx: RunContext, call: ToolCall) -> bool:
+        """Whether a call would end the node while its reply holds other calls.
+
+        Its model has not read their answers yet, so it cannot know that the work is done.
+        """
+        tool = self.caller.tools.get(call.name)
+        reply = ctx.transcript.last_reply
+        return (
+            tool is not None
+            and tool.properties.ends_node
+            and reply is not None
+            and len(reply.calls) > 1
+        )

@@ -2,13 +2,16 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agiraph.domain.chat import ToolCall, Turn
 from agiraph.domain.work import Usage
 from agiraph.faultpoints import fault
 from agiraph.providers.base import OnDelta, Reply, Request
 from agiraph.testing.script import Says
+
+SENT_BACK = ("[Not accepted]", "[Not ended]")
+"""How the answer to an ending call begins that did not end the node."""
 
 
 class PowerCut(BaseException):
@@ -35,15 +38,23 @@ class Asked:
 
 @dataclass(slots=True)
 class ScriptedModel:
-    """A model that plays a list of replies, and records its requests."""
+    """A model that plays a list of replies, and records its requests.
+
+    It insists: a call that would have ended the node and was sent back is made again, alone. The
+    request that is answered so uses up no line and is not recorded.
+    """
 
     name: str
     lines: list[Line]
     requests: list[Asked] = field(default_factory=list[Asked])
     gate: asyncio.Event | None = None
     """If set, every reply waits for this event, so that a test can act in the meantime."""
+    insists: bool = True
+    """Whether it repeats an ending call that was sent back; if not, the next line is its reply."""
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
+        if self.insists and (refused := _sent_back(request)) is not None:
+            return Reply(text="", calls=(replace(refused, id=""),), usage=Usage(input_tokens=100))
         self.requests.append(
             Asked(
                 system=request.transcript.system,
@@ -68,6 +79,16 @@ class ScriptedModel:
     def heard(self) -> str:
         """The text of the last turn that the model was shown."""
         return self.requests[-1].turns[-1].text
+
+
+def _sent_back(request: Request) -> ToolCall | None:
+    """Return the ending call of the last reply that was refused, if there is one."""
+    reply = request.transcript.last_reply
+    if reply is None or not request.may_call:
+        return None
+    answers = {turn.ref: turn.text for turn in request.transcript.turns if turn.role == "tool"}
+    refused = (call for call in reply.calls if answers.get(call.id, "").startswith(SENT_BACK))
+    return next(refused, None)
 
 
 @dataclass(slots=True)

@@ -2,7 +2,7 @@
 
 import contextlib
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from agiraph.domain.ids import AgentId, MessageId, NodeId, TeamId, ThreadId
 from agiraph.domain.messages import Decision, Message
 from agiraph.domain.persons import OWNER
 from agiraph.domain.time import Clock
-from agiraph.domain.work import WorkNode
+from agiraph.domain.work import ANSWER, WorkNode
 from agiraph.home.sandbox import Limits
 from agiraph.providers.base import Model
 from agiraph.providers.prices import Prices
@@ -156,9 +156,12 @@ class World:
         await self.stop()
         await self.start()
 
-    def script(self, name: str, *lines: Line) -> ScriptedModel:
-        """Add a model named `scripted/NAME` that gives these replies in order."""
-        model = ScriptedModel(f"scripted/{name}", list(lines))
+    def script(self, name: str, *lines: Line, insists: bool = True) -> ScriptedModel:
+        """Add a model named `scripted/NAME` that gives these replies in order.
+
+        It repeats an ending call that is sent back, unless `insists` is false.
+        """
+        model = ScriptedModel(f"scripted/{name}", list(lines), insists=insists)
         self.model(name, model)
         return model
 
@@ -181,14 +184,19 @@ class World:
         model: str = "scripted/ada",
         learns: bool = False,
         heartbeat: float | None = None,
+        acceptance: Sequence[str] = (ANSWER,),
         **more: Any,
     ) -> NewTeam:
         """Create a team with one agent that works on the goal.
 
         Reflections and heartbeats are off unless they are asked for, so that a script needs replies
-        for the work alone.
+        for the work alone. The person takes any answer; with `acceptance=()` the agent has to say
+        what done means, as for every goal of the product.
         """
+        if not more.get("start", True):
+            acceptance = ()
         given = {"owner_id": OWNER, "learns": learns, "heartbeat": heartbeat, **more}
+        given["acceptance"] = acceptance
         return await self.store.write(teams.create, goal=goal, model=model, **given)
 
     async def settle(self) -> None:

@@ -1,23 +1,35 @@
 """Acceptance: compares a result with the node's acceptance lines, its files and its tool log."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from agiraph.domain.chat import ToolCall, Turn
+from agiraph.domain.chat import AGAIN, ToolCall, Turn
 from agiraph.domain.tools import ToolProperties
+from agiraph.domain.work import WorkNode
 from agiraph.run_context import RunContext
 
 NOT_ACCEPTED = "[Not accepted]"
-"""The first words of an answer that sends a result back, which happens once for a node."""
+"""The first words of an answer that sends a result back, which happens once for an attempt."""
+NO_LINES = (
+    "nothing says what done means: call set_acceptance with one statement a line that can be "
+    "checked, then end with evidence for each"
+)
+NO_EFFECT = "nothing was read, written, run or given to anyone"
 
 _FILE = re.compile(r"`([\w][\w ./-]*\.\w+)`")
+_MASK = re.compile(r"\|\|\s*(true|:|echo|printf|exit\s+0)\b|;\s*(true|:|exit\s+0)\s*$|\|\|\s*:")
+"""Ends of a command that hide whether it failed."""
+_CLAIMED_CODE = re.compile(r"[\s(,;→>-]*\bexit(?:ed|s)?(?: with)?(?: code| status)?[ :=]*(\d+)\W*$")
+_CODE = re.compile(r"\[exit code (\d+)")
 
 
-def missing_evidence(ctx: RunContext, files: Iterable[str], evidence: Sequence[str]) -> list[str]:
+def missing_evidence(
+    ctx: RunContext, node: WorkNode, files: Iterable[str], evidence: Sequence[str]
+) -> list[str]:
     """Return a sentence for each acceptance line that is not met; empty if all are."""
     existing = set(files)
     missing: list[str] = []
-    for number, line in enumerate(ctx.node.acceptance):
+    for number, line in enumerate(node.lines_to_prove):
         named = [name.removeprefix("scratch/") for name in _FILE.findall(line)]
         missing += [f"{name!r} is not in scratch/, but {line!r} asks for it" for name in named
                     if name not in existing]  # fmt: skip
@@ -29,49 +41,89 @@ def missing_evidence(ctx: RunContext, files: Iterable[str], evidence: Sequence[s
     return missing
 
 
+def unchecked_lines(node: WorkNode, evidence: Sequence[str]) -> list[str]:
+    """Return the acceptance lines that only words support, so that no program can check them."""
+    kinds = [shown.strip().partition(":")[0] for shown in evidence]
+    kinds += [""] * (len(node.lines_to_prove) - len(kinds))
+    return [
+        line
+        for line, kind in zip(node.lines_to_prove, kinds, strict=False)
+        if kind not in ("file", "ran") and not _FILE.search(line)
+    ]
+
+
 def _unconfirmed(ctx: RunContext, existing: set[str], shown: str) -> list[str]:
     """Return why a piece of evidence is not confirmed; free text is accepted as it is."""
     kind, _, what = shown.partition(":")
     what = what.strip()
     if kind == "file" and what.removeprefix("scratch/") not in existing:
         return [f"the file {what!r} that was given as evidence is not in scratch/"]
-    if kind == "ran" and not any(
-        what in str(call.arguments.get("command", "")) and not answer.failed
+    return _unconfirmed_command(ctx, what) if kind == "ran" else []
+
+
+def _unconfirmed_command(ctx: RunContext, claim: str) -> list[str]:
+    """Return why a command given as evidence does not count: it did not run, failed, or hides it.
+
+    The last run of the command decides. A claim may end with the exit code: `pytest (exit code 0)`.
+    """
+    claimed = _CLAIMED_CODE.search(claim)
+    what = claim if claimed is None else claim[: claimed.start()]
+    what = what.strip().strip("`").strip()
+    runs = [
+        (str(call.arguments.get("command", "")), answer)
         for call, answer in answered(ctx)
-        if _properties(ctx, call).runs_commands
-    ):
+        if properties(ctx, call).runs_commands
+    ]
+    runs = [(command, answer) for command, answer in runs if what and what in command]
+    code = 0 if claimed is None else int(claimed[1])
+    if not runs or (runs[-1][1].failed and code == 0):
         return [f"no command {what!r} was run that succeeded"]
+    command, answer = runs[-1]
+    if _MASK.search(command):
+        return [f"the command {command!r} succeeds whether or not {what!r} does"]
+    ended = _CODE.match(answer.text)
+    if ended is not None and int(ended[1]) != code:
+        return [f"{what!r} ended with exit code {ended[1]}, not {code}"]
     return []
 
 
 def has_effect(ctx: RunContext, files: Iterable[str]) -> bool:
     """Whether the node has files or a successful call that counts as work."""
     return any(files) or any(
-        _properties(ctx, call).counts_as_work and not answer.failed
-        for call, answer in answered(ctx)
+        properties(ctx, call).counts_as_work and not answer.failed for call, answer in answered(ctx)
     )
 
 
-def _properties(ctx: RunContext, call: ToolCall) -> ToolProperties:
+def properties(ctx: RunContext, call: ToolCall) -> ToolProperties:
+    """Return what the runtime knows of the tool that was called."""
     return ctx.known_tools.get(call.name, ToolProperties())
 
 
 def was_sent_back(ctx: RunContext) -> bool:
-    """Whether a result of this node was refused before."""
-    return any(answer.text.startswith(NOT_ACCEPTED) for _, answer in answered(ctx))
+    """Whether a result of this node was refused before, in the current attempt."""
+    return any(answer.text.startswith(NOT_ACCEPTED) for _, answer in answered(ctx, _since_retry))
 
 
-def answered(ctx: RunContext) -> list[tuple[ToolCall, Turn]]:
+def answered(
+    ctx: RunContext, since: Callable[[Sequence[Turn]], int] = lambda turns: 0
+) -> list[tuple[ToolCall, Turn]]:
     """Return this node's calls with their answers.
 
     Calls of an earlier node in the same thread are left out: they prove nothing for this one.
     """
     calls: dict[str, ToolCall] = {}
     found: list[tuple[ToolCall, Turn]] = []
-    for turn in ctx.transcript.turns:
+    turns = ctx.transcript.turns
+    for turn in turns[since(turns) :]:
         if turn.node_id != ctx.node.id:
             continue
         calls |= {call.id: call for call in turn.calls}
         if turn.role == "tool" and turn.ref in calls:
             found.append((calls[turn.ref], turn))
     return found
+
+
+def _since_retry(turns: Sequence[Turn]) -> int:
+    """Return the index of the last retry or extension; 0 if there was none."""
+    again = (n for n, turn in enumerate(turns) if (turn.ref or "").startswith(AGAIN))
+    return max(again, default=0)

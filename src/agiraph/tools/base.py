@@ -100,11 +100,13 @@ class Properties(TypedDict, total=False):
     roles: frozenset[str]
     always_granted: bool
     ends_node: bool
+    sets_acceptance: bool
     counts_as_work: bool
     polls: bool
     looks_up: bool
     decides_work: WorkDecision
     runs_commands: bool
+    writes_files: bool
     opens_address: bool
     gives_addresses: bool
 

@@ -112,6 +112,7 @@ def _outlasts_scratch(ctx: RunContext, call: ToolCall) -> str | None:
 
 @tool(
     effect="repeatable",
+    writes_files=True,
     taint_objection=_outlasts_scratch,
     guidance="""
     Writes the whole file; folders are made as needed. Write findings down as you get them: what
@@ -202,6 +203,7 @@ async def _resolve_edit(ctx: RunContext, call: ToolCall, known: Known) -> Answer
     # Not repeatable: after the edit `old` is gone, and the repeated call would be refused although
     # the first one had succeeded.
     effect="once",
+    writes_files=True,
     taint_objection=_outlasts_scratch,
     foresee=_foresee_edit,
     resolve=_resolve_edit,

@@ -23,6 +23,7 @@ BUILT_IN: dict[str, Tool] = {
     for tool in (
         work.publish,
         work.checkpoint,
+        work.set_acceptance,
         work.finish,
         communication.send_message,
         communication.check_messages,
@@ -88,7 +89,11 @@ def tools_for(agent: Agent, extra: Iterable[Tool] = ()) -> Mapping[str, Tool]:
         wanted |= {name for name, tool in known.items() if tool.properties.always_granted}
     elif unknown := wanted - known.keys():
         raise Refused(f"There are no tools called {', '.join(sorted(unknown))}.")
-    # Granted even to an agent with a list of its own: without a tool that ends the node it could
-    # never hand in.
-    endings = {name for name in role.tools if BUILT_IN[name].properties.ends_node}
-    return {name: known[name] for name in sorted((wanted & granted) | endings)}
+    # Granted even to an agent with a list of its own: without them it could never hand in, or never
+    # without doubts.
+    kept = {name for name in role.tools if _is_kept(BUILT_IN[name])}
+    return {name: known[name] for name in sorted((wanted & granted) | kept)}
+
+
+def _is_kept(tool: Tool) -> bool:
+    return tool.properties.ends_node or tool.properties.sets_acceptance

@@ -8,13 +8,14 @@ from pydantic import Field
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.work import NodeCheckpoint
 from agiraph.domain.outcomes import Answer, Done, Finished
-from agiraph.domain.triggers import NOTHING_TO_DO
-from agiraph.domain.work import StopReason
+from agiraph.domain.triggers import NOTHING_TO_DO, says_nothing_to_do
+from agiraph.domain.work import ANSWER, StopReason, is_answer
 from agiraph.run_context import RunContext
-from agiraph.services.board import texts
+from agiraph.services.board import acceptance_lines, texts
+from agiraph.services.board.acceptance_lines import LINE_CHARACTERS, MAX_LINES
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
-from agiraph.tools import acceptance
+from agiraph.tools import acceptance, objections
 from agiraph.tools.base import tool
 
 SUMMARY_CHARACTERS = 20_000
@@ -30,6 +31,11 @@ Summary = Annotated[
 ]
 
 
+Evidence = Annotated[
+    list[str] | None, Field(description="For each line of what done means, in its order")
+]
+
+
 async def _publish(
     ctx: RunContext, summary: str, reason: StopReason, doubts: str | None = None
 ) -> Answer:
@@ -42,48 +48,25 @@ async def _publish(
     return Done(f"Published: {files or 'no files'}.", Finished(summary, reason, manifest, doubts))
 
 
-async def _doubts(ctx: RunContext, evidence: list[str]) -> str | None:
-    """Return what cannot be confirmed of the result; the first time, refuse it for that."""
-
-    def scratch() -> list[str]:
-        folder, _ = ctx.scope.resolve("scratch", "w")
-        with folder:
-            return [entry.name for entry in folder.walk()]
-
-    files = await asyncio.to_thread(scratch)
-    missing = acceptance.missing_evidence(ctx, files, evidence)
-    if missing and not acceptance.was_sent_back(ctx):
-        raise Refused(
-            f"{acceptance.NOT_ACCEPTED} {'; '.join(missing)}. Put it right, or publish again and "
-            "say in the summary why it cannot be done; then the one who asked decides."
-        )
-    if not missing and ctx.node.parent_id is not None and not acceptance.has_effect(ctx, files):
-        missing = ["nothing was read, written, run or given to anyone"]
-    return "; ".join(missing) or None
-
-
 @tool(
     effect="repeatable",
     roles=frozenset({"worker"}),
     ends_node=True,
     counts_as_work=False,
     guidance="""
-    Hand in your work on this node. Everything in scratch/ is published as it is then, for good:
-    others can read it, nobody can change it, and the node is done. Check your files first.
+    Submit your work on this node: the only call of its reply, after you have read the answers of
+    all others. Everything in scratch/ is published as it is then, for good: others can read it,
+    nobody can change it, and the node is done. Check your files first.
     Write the summary for someone who has not seen your thread: what you found or made, which
     files hold it, what is missing or uncertain. Where your assignment says what done means, give
     one piece of evidence for each line, in its order: file:NAME, ran:COMMAND, or words.
     """,
 )
-async def publish(
-    ctx: RunContext,
-    summary: Summary,
-    evidence: Annotated[
-        list[str] | None, Field(description="For each line of what done means, in its order")
-    ] = None,
-) -> Answer:
+async def publish(ctx: RunContext, summary: Summary, evidence: Evidence = None) -> Answer:
     """Publish what is in scratch/ and end this node with a summary."""
-    doubts = await _doubts(ctx, evidence or [])
+    if ctx.node.source == "trigger" and says_nothing_to_do(summary):
+        return await _publish(ctx, summary, StopReason.NOTHING_TO_DO)
+    doubts = await objections.doubts(ctx, summary, evidence or [], ending="publish")
     return await _publish(ctx, summary, StopReason.PUBLISHED, doubts)
 
 
@@ -93,17 +76,63 @@ async def publish(
     ends_node=True,
     counts_as_work=False,
     guidance="""
-    Call this when your assignment is done, and only then. It publishes your scratch/ and ends this
-    piece of work. If the assignment is the team's goal, it ends the team's work with it; any other
-    piece of work ends alone, and the work on the goal goes on. If it cannot be done, say so plainly
-    in the summary: what was tried, what stands in the way, what would help.
+    Call this when your assignment is done, and only then: the only call of its reply, after the
+    tasks you gave away have ended and you have read their results. It publishes your scratch/ and
+    ends this piece of work. If the assignment is the team's goal, it ends the work on the goal; any
+    other piece of work ends alone, and the work on the goal goes on. Give one piece of evidence for
+    each acceptance line, in its order: file:NAME, ran:COMMAND, or words. If it cannot be done, say
+    so plainly in the summary: what was tried, what stands in the way, what would help.
     """,
 )
-async def finish(ctx: RunContext, summary: Summary) -> Answer:
+async def finish(
+    ctx: RunContext,
+    summary: Summary = "",
+    evidence: Evidence = None,
+    nothing_to_do: Annotated[
+        bool, Field(description="Only where a trigger woke you and nothing needs attention")
+    ] = False,
+) -> Answer:
     """Declare your assignment done, with the answer or a summary of the result."""
-    is_quiet = ctx.node.source == "trigger" and summary.strip() == NOTHING_TO_DO
-    reason = StopReason.NOTHING_TO_DO if is_quiet else StopReason.FINISHED
-    return await _publish(ctx, summary, reason)
+    if nothing_to_do and ctx.node.source != "trigger":
+        raise Refused(
+            "nothing_to_do is for work that a trigger started. Somebody asked for this: do it, or "
+            "say in the summary why it cannot be done."
+        )
+    if not summary and not nothing_to_do:
+        raise Refused("finish: 'summary' is missing. Say what was done and what came of it.")
+    if nothing_to_do or (ctx.node.source == "trigger" and says_nothing_to_do(summary)):
+        return await _publish(ctx, summary or NOTHING_TO_DO, StopReason.NOTHING_TO_DO)
+    doubts = await objections.doubts(ctx, summary, evidence or [], ending="finish")
+    return await _publish(ctx, summary, StopReason.FINISHED, doubts)
+
+
+@tool(
+    effect="transaction",
+    roles=frozenset({"coordinator"}),
+    sets_acceptance=True,
+    counts_as_work=False,
+    guidance="""
+    Write down at the start what done means: a few statements that can be checked, such as
+    "`report.md` compares three products" or "the tests pass". finish asks for evidence for each.
+    You may call it again to refine them, until a result was judged by them; from then on, and
+    always for the lines that the person gave, lines can only be added.
+    """,
+)
+def set_acceptance(
+    tx: Tx,
+    ctx: RunContext,
+    lines: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=LINE_CHARACTERS)]],
+        Field(min_length=1, max_length=MAX_LINES, description="All lines; they replace yours"),
+    ],
+) -> Answer:
+    """Set the acceptance lines of your assignment: what must be true when it is done."""
+    if any(is_answer(line) for line in lines):
+        raise Refused(f"Only the person may set the line {ANSWER!r}. Say what can be checked.")
+    fixed = None if acceptance.was_sent_back(ctx) else NODES.get(tx, ctx.node.id).given_lines
+    kept = acceptance_lines.replace_lines(tx, ctx.node.id, lines, keep=fixed)
+    shown = "\n".join(f"{number}. {line}" for number, line in enumerate(kept, 1))
+    return Done(f"Done means:\n{shown}")
 
 
 @tool(

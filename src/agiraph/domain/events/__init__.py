@@ -31,6 +31,7 @@ EventType = Literal[
     "node.failed",
     "node.cancelled",
     "node.checkpoint",
+    "node.acceptance",
     "node.stalled",
     "node.output",
     "stage.started",

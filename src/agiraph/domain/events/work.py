@@ -133,6 +133,16 @@ class NodeCheckpoint(TeamEvent):
 
 
 @event
+class NodeAcceptance(TeamEvent):
+    """The acceptance lines of a node were set: what must be true when it is done."""
+
+    event_type: ClassVar[EventType] = "node.acceptance"
+
+    node_id: str
+    lines: list[str]
+
+
+@event
 class NodeStalled(TeamEvent):
     """A running node has made no progress for longer than the watchdog allows."""
 

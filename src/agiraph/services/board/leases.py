@@ -7,7 +7,7 @@ from agiraph.domain.chat import THINKING, Lease, Thread, Transcript, Turn
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.work import CallLost, ThreadOpened
 from agiraph.domain.ids import ThreadId, new_id
-from agiraph.domain.work import Usage, WorkNode
+from agiraph.domain.work import StopReason, Usage, WorkNode
 from agiraph.services.board import taint
 from agiraph.store import spend, threads
 from agiraph.store.nodes import NODES
@@ -18,6 +18,10 @@ CUT_OFF = (
     "The work ended before this call was answered. It may or may not have happened. Find out "
     "before you make it again."
 )
+
+NOT_MADE = "Not made: another call of the same reply had ended the work."
+"""The answer of a call beside one that ended the node, in a thread from before that was refused."""
+_ENDED_BY_CALL = (StopReason.PUBLISHED, StopReason.FINISHED, StopReason.NOTHING_TO_DO)
 
 
 def open_thread(tx: Tx, agent: Agent, node: WorkNode) -> Thread:
@@ -48,7 +52,9 @@ def reopen(tx: Tx, thread_id: ThreadId, node: WorkNode, *, ref: str, text: str) 
         )
     # Nobody holds a lease of a closed thread; the row lock keeps two reopenings apart.
     append_at = threads.append_point(tx, thread_id)
-    cut_off: dict[str, Any] = {"role": "tool", "text": CUT_OFF, "failed": True}
+    ended = None if current is None else NODES.get(tx, current).stop_reason
+    said = NOT_MADE if ended in _ENDED_BY_CALL else CUT_OFF
+    cut_off: dict[str, Any] = {"role": "tool", "text": said, "failed": True}
     for call in Transcript(threads.turns(tx, thread_id)).open_calls():
         append_at, _ = threads.append(tx, append_at, node_id=node.id, ref=call.id, **cut_off)
     tainted_by = taint.of_task(tx, node)

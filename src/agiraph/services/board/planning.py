@@ -28,6 +28,7 @@ class NodeDetails(TypedDict, total=False):
     payer_id: NodeId | None
     stage_id: StageId | None
     acceptance: tuple[str, ...]
+    given_lines: int
     needs_tools: tuple[str, ...]
     if_unmet: IfUnmet
     hops: int

@@ -43,9 +43,9 @@ def assignment(node: WorkNode, *, giver: str, thread: str) -> str:
 
 def done_means(node: WorkNode) -> list[str]:
     """Return the section with the acceptance lines, one line each; an empty list without any."""
-    if not node.acceptance:
+    if not node.lines_to_prove:
         return []
-    return ["Done means:\n" + "\n".join(f"- {one_line(line)}" for line in node.acceptance)]
+    return ["Done means:\n" + "\n".join(f"- {one_line(line)}" for line in node.lines_to_prove)]
 
 
 def completion(

@@ -1,7 +1,7 @@
 """Teams: create a team, set its goal, and pause, resume, stop, complete or archive it."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from agiraph.domain.agents import Agent, Limits, Mode, Review, Rule, Team
@@ -17,7 +17,7 @@ from agiraph.domain.events.team import (
 )
 from agiraph.domain.ids import NodeId, PersonId, TeamId, new_id
 from agiraph.domain.work import Budget, NodeStatus, WorkNode
-from agiraph.services.board import planning
+from agiraph.services.board import acceptance_lines, planning
 from agiraph.services.lifecycle import endings
 from agiraph.services.members import roster
 from agiraph.services.triggers import definitions, team_heartbeat
@@ -55,9 +55,15 @@ def create(
     start: bool = True,
     heartbeat: float | None = HOUR,
     review: Review = "auto",
+    acceptance: Sequence[str] = (),
 ) -> NewTeam:
-    """Create a team with a coordinator, its heartbeat and, if `start`, the node of its goal."""
+    """Create a team with a coordinator, its heartbeat and, if `start`, the node of its goal.
+
+    `acceptance` is what done means for the goal; without any, the coordinator writes it down.
+    """
     check_goal(goal)
+    if acceptance and not start:
+        raise Refused("Acceptance lines belong to a goal: give them when the team starts with it.")
     team = Team(
         id=TeamId(new_id("team")),
         name=name.strip() or title_of(goal),
@@ -76,7 +82,7 @@ def create(
     coordinator = roster.hire(
         tx, team.id, name="coordinator", role="coordinator", model=model, tools=tools
     )
-    node = start_goal(tx, team, coordinator, budget) if start else None
+    node = start_goal(tx, team, coordinator, budget, acceptance) if start else None
     if heartbeat:
         team_heartbeat.create(tx, coordinator, seconds=heartbeat, node=node, mode=mode)
     return NewTeam(team, coordinator, node)
@@ -90,8 +96,15 @@ def check_goal(goal: str) -> None:
         raise Refused(f"The goal is longer than {GOAL_LIMIT:,} characters; put details in a file.")
 
 
-def start_goal(tx: Tx, team: Team, coordinator: Agent, budget: Budget | None) -> WorkNode:
+def start_goal(
+    tx: Tx,
+    team: Team,
+    coordinator: Agent,
+    budget: Budget | None,
+    acceptance: Sequence[str] = (),
+) -> WorkNode:
     """Create the node of the team's goal, assigned to the coordinator."""
+    lines = acceptance_lines.checked(acceptance)
     return planning.create(
         tx,
         team_id=team.id,
@@ -101,6 +114,8 @@ def start_goal(tx: Tx, team: Team, coordinator: Agent, budget: Budget | None) ->
         creator_id=team.owner_id,
         assignee_id=coordinator.id,
         budget=budget or Budget(),
+        acceptance=lines,
+        given_lines=len(lines),
     )
 
 
@@ -136,7 +151,14 @@ def archive(tx: Tx, team_id: TeamId) -> Team:
     return _switch(tx, team_id, to="archived", when=("completed", "stopped"))
 
 
-def set_goal(tx: Tx, team_id: TeamId, goal: str, *, budget: Budget | None = None) -> Team:
+def set_goal(
+    tx: Tx,
+    team_id: TeamId,
+    goal: str,
+    *,
+    budget: Budget | None = None,
+    acceptance: Sequence[str] = (),
+) -> Team:
     """Give a team a new goal: cancel the work on the old one, keep what the team knows."""
     team = teams.TEAMS.get(tx, team_id, lock=True)
     if team.status == "archived":
@@ -147,20 +169,22 @@ def set_goal(tx: Tx, team_id: TeamId, goal: str, *, budget: Budget | None = None
     teams.TEAMS.update(tx, team_id, goal=goal.strip(), status="active")
     tx.emit(team_id, TeamResumed(goal=goal.strip()))
     definitions.revive(tx, team_id)
-    start_goal(tx, teams.TEAMS.get(tx, team_id), teams.coordinator(tx, team_id), budget)
+    coordinator = teams.coordinator(tx, team_id)
+    start_goal(tx, teams.TEAMS.get(tx, team_id), coordinator, budget, acceptance)
     return teams.TEAMS.get(tx, team_id)
 
 
 def complete(tx: Tx, team_id: TeamId, *, unless: NodeId | None = None) -> None:
-    """Complete a team and cancel the rest of the work on its goal.
+    """Complete a team and cancel what its members do beside the goal.
 
-    Work that a person asked for beside the goal runs on and is delivered.
+    Work that a person asked for runs on and is delivered. So do tasks below `unless`, the node of
+    the goal: its doubts name them.
     """
     for node in nodes.still_open(tx, team_id):
         # The person who asked for it waits for it, whatever becomes of the goal.
         root = nodes.root(tx, node)
-        is_asked_for = root.source == "user" and root.id != unless
-        if node.id != unless and not is_asked_for and nodes.is_open(tx, node.id):
+        is_wanted = root.source == "user" or root.id == unless
+        if not is_wanted and nodes.is_open(tx, node.id):
             endings.cancel(tx, node.id)
     _switch(tx, team_id, to="completed", when=("active", "paused"))
 

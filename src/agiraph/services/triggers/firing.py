@@ -13,7 +13,7 @@ from agiraph.domain.events.triggers import TriggerEnded, TriggerFired, TriggerSk
 from agiraph.domain.fence import enclose_foreign
 from agiraph.domain.ids import NodeId
 from agiraph.domain.taint import graver
-from agiraph.domain.triggers import NOTHING_TO_DO, Firing, Outcome, Trigger, TriggerStatus
+from agiraph.domain.triggers import Firing, Outcome, Trigger, TriggerStatus, says_nothing_to_do
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.prompts import prompt
 from agiraph.services.board import budgets, planning, taint
@@ -278,5 +278,5 @@ def _last_words(tx: Tx, trigger: Trigger, last: WorkNode | None) -> str:
 def found_nothing_to_do(node: WorkNode) -> bool:
     """Tell whether a trigger started this node and its agent reported nothing to do."""
     return node.source == "trigger" and (
-        node.stop_reason is StopReason.NOTHING_TO_DO or (node.result or "").strip() == NOTHING_TO_DO
+        node.stop_reason is StopReason.NOTHING_TO_DO or says_nothing_to_do(node.result or "")
     )
