@@ -15,78 +15,12 @@ LITTLE = 0.6
 """The share of window and budget below which lack of room is no reason to stop."""
 
 _NAMED = re.compile(r"`([\w./][\w ./-]*\.([A-Za-z][A-Za-z0-9]{0,5}))`")
-_FILE_TYPES = frozenset(
-    [
-        "md",
-        "txt",
-        "rst",
-        "csv",
-        "tsv",
-        "json",
-        "jsonl",
-        "yaml",
-        "yml",
-        "toml",
-        "ini",
-        "cfg",
-        "xml",
-        "html",
-        "htm",
-        "css",
-        "js",
-        "jsx",
-        "ts",
-        "tsx",
-        "py",
-        "ipynb",
-        "rb",
-        "go",
-        "rs",
-        "java",
-        "kt",
-        "c",
-        "h",
-        "cc",
-        "cpp",
-        "hpp",
-        "cs",
-        "swift",
-        "php",
-        "pl",
-        "sh",
-        "bash",
-        "sql",
-        "r",
-        "tex",
-        "pdf",
-        "doc",
-        "docx",
-        "xls",
-        "xlsx",
-        "ppt",
-        "pptx",
-        "odt",
-        "png",
-        "jpg",
-        "jpeg",
-        "gif",
-        "svg",
-        "webp",
-        "mp3",
-        "mp4",
-        "wav",
-        "zip",
-        "tar",
-        "gz",
-        "log",
-        "db",
-        "sqlite",
-        "lock",
-        "env",
-        "diff",
-        "patch",
-    ]
+_FILE_ENDINGS = (
+    "md txt rst csv tsv json jsonl yaml yml toml ini cfg xml html htm css js jsx ts tsx py ipynb"
+    " rb go rs java kt c h cc cpp hpp cs swift php pl sh bash sql r tex pdf doc docx xls xlsx ppt"
+    " pptx odt png jpg jpeg gif svg webp mp3 mp4 wav zip tar gz log db sqlite lock env diff patch"
 )
+_FILE_TYPES = frozenset(_FILE_ENDINGS.split())
 _TESTS_PASS = re.compile(
     r"(?<!not )(?<!no )\b(?:all |the |every )*(?:\w+ )?(?:unit |integration )?(?:tests?|test suite)"
     r" (?:now |all |are |is )*(?:pass(?:es|ed|ing)?|green|succeed(?:s|ed)?)\b"
