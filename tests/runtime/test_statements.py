@@ -1,0 +1,52 @@
+"""The statements of an ordinary turn: each costs time in every turn of every team."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from agiraph.store.sqlite import SqliteStore
+from agiraph.testing import World, call, says
+from agiraph.testing.scripted import Line
+
+MOST = {"checkpoint": 22, "write_file": 15, "two calls": 22}
+"""Statements of one turn, with those that begin and commit transactions."""
+TURNS = 10
+
+
+def lines(kind: str) -> list[Line]:
+    """Return turns of one kind; no two of them are the same."""
+    made = {
+        "checkpoint": lambda n: [call("checkpoint", summary=f"step {n}")],
+        "write_file": lambda n: [call("write_file", path=f"{n}.md", content=f"{n}\n")],
+        "two calls": lambda n: [
+            call("write_file", path=f"{n}.md", content=f"{n}\n"),
+            call("read_file", path=f"{n}.md"),
+        ],
+    }[kind]
+    return [says(*made(number)) for number in range(3 * TURNS)]
+
+
+@pytest.mark.parametrize("kind", MOST)
+async def test_an_ordinary_turn_needs_few_statements(tmp_path: Path, kind: str) -> None:
+    world = World(tmp_path / "home", validates_events=False)
+    ada = world.script("ada", *lines(kind), says(call("ask_human", question="Which?")))
+    by_turn: list[Counter[str]] = []
+
+    def count(statement: str) -> None:
+        turn = len(ada.requests)
+        while len(by_turn) <= turn:
+            by_turn.append(Counter())
+        by_turn[turn][" ".join(statement.split()[:3])] += 1
+
+    async with world:
+        store = world.store
+        assert isinstance(store, SqliteStore)
+        assert store._connection is not None
+        store._connection.set_trace_callback(count)
+        await world.found("Do the work")
+        await world.settle()
+        store._connection.set_trace_callback(None)
+    # The first turns also read what a run keeps in memory afterwards.
+    usual = sorted(turn.total() for turn in by_turn[TURNS : 2 * TURNS])
+    assert usual[TURNS // 2] <= MOST[kind], by_turn[TURNS]
