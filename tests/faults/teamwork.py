@@ -11,6 +11,7 @@ from agiraph.providers.base import Request
 from agiraph.testing import Says, call, says
 from tests.faults.invariants import Ledger, database
 from tests.faults.scenarios import found_team_once, step, world_of
+from tests.services.stages import judges
 
 NEW_AGENT = "new:scripted/ada"
 
@@ -50,7 +51,7 @@ def _coordinate(request: Request) -> Says:
         case "assign_task":
             return says(call("start_stage", name="s", nodes=_created(request)))
         case "start_stage":
-            return says(call("reconvene", assessment="both are there"))
+            return says(judges("both are there", _last_tool(request)))
         case "reconvene":
             [first, _] = _created(request)
             return says(

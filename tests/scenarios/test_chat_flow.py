@@ -23,6 +23,7 @@ from tests.scenarios.thread_queries import (
     reply_count,
     seen_created_nodes,
 )
+from tests.services.stages import accepts
 
 GOAL = "Research AI chip companies and write a report"
 ON_IT = "On it. Setting up 3 researchers for NVIDIA, AMD, Intel."
@@ -101,7 +102,7 @@ class Cast:
             case 7:
                 assert "'research' is over: its contract is met" in news
                 return says(
-                    call("reconvene", assessment="All four are there."),
+                    accepts("All four are there.", nodes),
                     call("send_message", to="human", content=f"{STAGE_1} Starting synthesis."),
                     call("create_work_node", task="A chapter on training", assigned_to="alice"),
                     call("create_work_node", task="A chapter on inference", assigned_to="bob"),
@@ -113,7 +114,7 @@ class Cast:
                 return says(call("start_stage", name="synthesis"))
             case 10:
                 assert "'synthesis' is over: its contract is met" in news
-                return says(call("reconvene", assessment="Both have prices."))
+                return says(accepts("Both have prices.", nodes[4:], decision="finish"))
             case _:
                 return says(call("finish", summary="The report is written, with prices."))
 

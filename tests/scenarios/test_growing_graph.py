@@ -11,6 +11,7 @@ from agiraph.testing import Says, World, call, says
 from tests.fences import opened
 from tests.runtime.waiting import until
 from tests.scenarios.thread_queries import created_nodes, event_number, new_texts
+from tests.services.stages import accepts
 
 GOAL = "Is a small electric bus worth buying for our village?"
 AREAS = ["batteries", "motors", "charging"]
@@ -87,7 +88,9 @@ async def test_nodes_are_created_as_results_and_suggestions_arrive(world: World)
         lambda request: says(call("start_stage", name="deeper", nodes=created_nodes(request))),
         takes_up_the_hint,
         lambda request: says(call("start_stage", name="deeper", nodes=created_nodes(request)[3:])),
-        says(call("reconvene", assessment="Charging is thin; subsidies are a new angle.")),
+        lambda request: says(
+            accepts("Charging is thin; subsidies are a new angle.", created_nodes(request))
+        ),
         synthesizes,
         lambda request: says(call("task_output", id=created_nodes(request)[-1], blocking=True)),
         says(call("finish", summary="Yes, with the subsidy.")),
@@ -172,7 +175,7 @@ async def test_nodes_added_to_a_stage_that_has_just_ended_are_waited_for(world: 
         lambda request: says(call("start_stage", name="deeper", nodes=created_nodes(request))),
         adds("subsidies"),
         lambda request: says(call("start_stage", name="deeper", nodes=created_nodes(request))),
-        says(call("reconvene", assessment="Both are good.")),
+        lambda request: says(accepts("Both are good.", created_nodes(request), decision="finish")),
         says(call("finish", summary="Yes.")),
     )
     world.script("motors", *publishes("motors", "Cheap."))

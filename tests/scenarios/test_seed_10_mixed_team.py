@@ -16,6 +16,7 @@ from tests.scenarios.thread_queries import (
     reply_count,
     seen_created_nodes,
 )
+from tests.services.stages import accepts
 
 GOAL = (
     "Create a Python package with a module, tests, and documentation. The code writer and test "
@@ -84,7 +85,7 @@ def coordinates(seen: Seen) -> Step:
             return says(call("bash", command=f"cp {files} . && {RUN}"))
         case 5:
             assert "OK" in new_text(seen)
-            return says(call("reconvene", assessment="It is whole, and its tests pass."))
+            return says(accepts("It is whole, and its tests pass.", nodes, decision="finish"))
         case _:
             return says(call("finish", summary="strutils, with tests and a README."))
 

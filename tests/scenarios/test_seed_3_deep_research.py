@@ -22,6 +22,7 @@ from tests.scenarios.thread_queries import (
     reply_count,
     seen_created_nodes,
 )
+from tests.services.stages import accepts
 
 GOAL = (
     "Research the current state of AI hardware — compare NVIDIA, AMD, and Intel's latest AI chips. "
@@ -102,7 +103,7 @@ def coordinates(seen: Seen) -> Step:
         case 4:
             assert all(fact in new_text(seen) for fact in FACTS.values())
             return says(
-                call("reconvene", assessment="All three are complete and comparable."),
+                accepts("All three are complete and comparable.", nodes),
                 call(
                     "create_work_node",
                     title="Synthesize findings into a comparison report",
@@ -118,7 +119,7 @@ def coordinates(seen: Seen) -> Step:
             return says(call("read_file", path=f"nodes/{nodes[-1]}/published/report.md"))
         case 7:
             return says(
-                call("reconvene", assessment="The report is sound."),
+                accepts("The report is sound.", nodes[-1:], decision="finish"),
                 call("write_file", path="report.md", content=new_text(seen)),
             )
         case _:

@@ -1,6 +1,7 @@
 """Stages: script a coordinator that creates nodes and waits for a stage of them."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from agiraph.domain.stages import Stage
@@ -9,7 +10,7 @@ from agiraph.providers.base import Request
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.lifecycle.timers import fire_due
 from agiraph.store import stages
-from agiraph.testing import Says, World, call, says
+from agiraph.testing import Call, Says, World, call, says
 from tests.services.teams import created_ids, found_waiting_team
 
 S = NodeStatus
@@ -24,6 +25,38 @@ def creates(*tasks: str, **more: Any) -> Says:
 def waits(name: str = "first", **more: Any) -> Callable[[Request], Says]:
     """Return a line that starts a stage of all nodes created so far, and waits for it."""
     return lambda request: says(call("start_stage", name=name, nodes=created_ids(request), **more))
+
+
+def verdicts_on(told: str) -> list[dict[str, str]]:
+    """Return a verdict on each ended task of the stage that a coordinator was told about."""
+    found = re.findall(r"^Id: (node_\w+)\nStatus: (\w+)", told, re.M)
+    found += re.findall(r"\((node_\w+), [^)]*\): (\w+); its result came", told)
+    return [
+        {"node_id": node, "verdict": "accept" if status == "completed" else "drop"}
+        for node, status in found
+    ]
+
+
+def judges(assessment: str, told: str, *, decision: str = "continue", **more: Any) -> Call:
+    """Return a call of `reconvene` that accepts what succeeded in the stage, and drops the rest."""
+    given = {"assessment": assessment, "verdicts": verdicts_on(told), "decision": decision}
+    return call("reconvene", **given | more)
+
+
+def accepts(assessment: str, nodes: Sequence[str], *, decision: str = "continue") -> Call:
+    """Return a call of `reconvene` that accepts all these nodes."""
+    verdicts = [{"node_id": node, "verdict": "accept"} for node in nodes]
+    return call("reconvene", assessment=assessment, verdicts=verdicts, decision=decision)
+
+
+def reconvenes(assessment: str, **more: Any) -> Callable[[Request], Says]:
+    """Return a line that judges the stage that the last tool answer tells about."""
+
+    def line(request: Request) -> Says:
+        told = [t.text for t in request.transcript.spoken() if t.text.startswith("Stage ")]
+        return says(judges(assessment, told[-1], **more))
+
+    return line
 
 
 async def found_team(

@@ -12,6 +12,7 @@ from tests.services.stages import (
     creates,
     found_team,
     pass_time,
+    reconvenes,
     stage_of,
     waits,
 )
@@ -25,7 +26,7 @@ async def test_a_stage_that_times_out_names_its_unfinished_nodes(world: World) -
         world,
         creates("a"),
         waits(contract={"timeout_seconds": 60}),
-        says(call("reconvene", assessment="Too late.")),
+        reconvenes("Too late."),
         says(call("ask_human", question="What now?")),
         names=(),
         limits=Limits(agents=1),

@@ -17,6 +17,7 @@ from tests.services.stages import (
     found_team,
     last_tool_answer,
     pass_time,
+    reconvenes,
     stage_of,
     waits,
 )
@@ -30,7 +31,7 @@ S = NodeStatus
 async def test_a_contract_is_met_as_soon_as_enough_have_succeeded(
     world: World, wants: str, successes: int
 ) -> None:
-    review = says(call("reconvene", assessment="Good."))
+    review = reconvenes("Good.")
     founded = await found_team(
         world,
         creates("wonder a", "wonder b", "wonder c"),
@@ -111,7 +112,7 @@ async def test_nodes_can_be_added_to_a_running_stage(world: World) -> None:
         waits(contract={"wants": "majority"}),
         creates("wonder b", "wonder c"),
         waits(),
-        says(call("reconvene", assessment="Good.")),
+        reconvenes("Good."),
         DONE,
     )
     await world.say(founded.coordinator.id, "Three, please.", team_id=founded.team.id)
@@ -134,7 +135,7 @@ async def test_adding_nodes_reopens_a_stage_that_is_over(world: World) -> None:
         creates("wonder b"),
         says(call("start_stage", name="first")),
         waits(),
-        says(call("reconvene", assessment="Good.")),
+        reconvenes("Good."),
         DONE,
     )
     assert founded.node is not None
@@ -155,7 +156,7 @@ async def test_a_message_interrupts_the_wait_for_a_stage_which_can_be_resumed(wo
         creates("wonder"),
         waits(contract={"timeout_seconds": 60}),
         says(call("start_stage", name="first")),
-        says(call("reconvene", assessment="Good.")),
+        reconvenes("Good."),
         DONE,
     )
     assert founded.node is not None

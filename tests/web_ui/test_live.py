@@ -7,6 +7,7 @@ from agiraph.testing import call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.runtime.waiting import Gate
 from tests.scenarios.thread_queries import agent_name, reply_count, seen_created_nodes
+from tests.services.stages import accepts
 from tests.web_ui.browsing import Visit, VisitUp
 from tests.web_ui.test_flow import is_reflection, is_reply, say, sidebar, thread
 
@@ -35,7 +36,7 @@ async def test_the_board_shows_new_nodes_without_moving(visit: Visit) -> None:
             case 2:
                 return says(call("start_stage", name="research", nodes=seen_created_nodes(seen)))
             case 3:
-                return says(call("reconvene", assessment="All are there."))
+                return says(accepts("All are there.", seen_created_nodes(seen)))
             case _:
                 return says(call("finish", summary="Done."))
         return says(

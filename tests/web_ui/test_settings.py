@@ -25,7 +25,9 @@ async def test_a_team_is_created_with_settings_that_can_be_changed_later(visit: 
     await page.get_by_label("Acts by itself").select_option("every day")
     await page.get_by_label("A reviewer checks results").select_option("Never")
     await page.get_by_role("button", name="Get to work").click()
-    await expect(page.get_by_role("log").get_by_text("The team completed its goal")).to_have_count(1)
+    await expect(page.get_by_role("log").get_by_text("The team completed its goal")).to_have_count(
+        1
+    )
 
     await page.get_by_role("button", name="Team actions").click()
     await page.get_by_role("menuitem", name="Settings and new goal").click()

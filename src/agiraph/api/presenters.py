@@ -124,6 +124,8 @@ def stage_view(tx: Tx, stage: Stage) -> StageView:
         contract=stage.contract,
         nodes=[node.id for node in stages.nodes(tx, stage.id)],
         assessment=stage.assessment,
+        verdicts=stage.verdicts,
+        decision=stage.decision,
         created_at=stage.created_at,
         ended_at=stage.ended_at,
     )

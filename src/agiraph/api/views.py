@@ -10,7 +10,7 @@ from agiraph.domain.agents import AgentKind, Doing, Mode, Review, TeamStatus
 from agiraph.domain.deliveries import Delivery
 from agiraph.domain.messages import Decision, MessageKind, Rating, State
 from agiraph.domain.passages import PassageKind
-from agiraph.domain.stages import StageContract, StageStatus
+from agiraph.domain.stages import StageContract, StageDecision, StageStatus
 from agiraph.domain.triggers import ActionType, Misfire, Overlap, TriggerStatus, TriggerType
 from agiraph.domain.work import Budget, IfUnmet, Lane, NodeStatus, Source, StopReason
 
@@ -134,6 +134,10 @@ class StageView(View):
     contract: StageContract
     nodes: list[str]
     assessment: str | None
+    verdicts: dict[str, str] = Field(
+        description="The coordinator's last verdict on each node; a reason follows a colon."
+    )
+    decision: StageDecision | None
     created_at: datetime
     ended_at: datetime | None
 

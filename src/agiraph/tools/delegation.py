@@ -7,7 +7,6 @@ from typing import Annotated
 from pydantic import Field
 
 from agiraph.domain.agents import Agent, Specialist
-from agiraph.domain.chat import AGAIN, ThreadId
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.fence import one_line
 from agiraph.domain.outcomes import Answer, Done, Pending
@@ -76,7 +75,8 @@ def assign_task(
     )
     hiring.set_purpose(tx, worker, node.id)
     if earlier is not None:
-        _resume(tx, earlier, node)
+        giver = planning.name_of(tx, node.creator_id)
+        leases.continue_thread(tx, earlier, node, giver=giver)
     if run_in_background:
         return Done(
             f"{worker.name} works on it in the background as {node.id}. "
@@ -114,15 +114,6 @@ def _same_worker(tx: Tx, ctx: RunContext, earlier: WorkNode, address: str) -> Ag
             f"{earlier.id} was done by {worker.name}; to resume it, give agent={worker.name!r}."
         )
     return roster.reinstate(tx, worker)
-
-
-def _resume(tx: Tx, earlier: WorkNode, node: WorkNode) -> None:
-    """Let a new node continue the thread of an earlier one, with its assignment at the end."""
-    assert earlier.thread_id is not None
-    thread_id = ThreadId(earlier.thread_id)
-    NODES.update(tx, node.id, thread_id=thread_id)
-    text = texts.assignment(node, giver=planning.name_of(tx, node.creator_id), thread=thread_id)
-    leases.reopen(tx, thread_id, node, ref=f"{AGAIN}{node.id}", text=text)
 
 
 @tool(

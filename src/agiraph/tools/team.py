@@ -11,12 +11,12 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.fence import one_line
 from agiraph.domain.ids import NodeId
 from agiraph.domain.outcomes import Answer, Done, Pending
-from agiraph.domain.stages import Stage, StageContract
+from agiraph.domain.stages import Judgement, Stage, StageContract, StageDecision, Verdict
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import IfUnmet, NodeStatus, WorkNode
 from agiraph.run_context import RunContext
 from agiraph.services.board import budgets, planning, stages, taint, texts
-from agiraph.services.lifecycle import endings
+from agiraph.services.lifecycle import endings, reconvening
 from agiraph.services.members import hiring, roster
 from agiraph.store import dependencies, nodes, teams
 from agiraph.store import stages as stage_rows
@@ -337,23 +337,50 @@ def start_stage(
     return Pending(WaitingOn("stage", stage.id), f"stage {name!r}")
 
 
+class TaskVerdict(BaseModel):
+    """A verdict on one task of a stage."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
+    node_id: str = Field(description="The task's id")
+    verdict: Judgement
+    reason: str = Field("", max_length=10_000, description="For redo: what to do differently")
+
+
 @tool(
     effect="transaction",
     roles=frozenset({"coordinator"}),
     guidance="""
-    After a stage: read what came of it, judge it, and say so here. Then decide what comes next:
-    more work, other work, or the end. Reflect on what you learned, and write what will matter
-    again into your notes (memory_write).
+    After a stage: read what came of it, and give a verdict on each task. accept: its result counts.
+    redo: the same worker does it again, with your reason; you wait for it. drop: it is left out,
+    and cancelled if it still runs. Then the decision: continue with other work, redo, or finish.
+    Reflect on what you learned, and write what will matter again into your notes (memory_write).
     """,
 )
 def reconvene(
     tx: Tx,
     ctx: RunContext,
     assessment: Annotated[str, Field(min_length=1, max_length=20_000)],
+    verdicts: Annotated[
+        list[TaskVerdict] | None, Field(description="One for each task of the stage that has ended")
+    ] = None,
+    decision: Annotated[
+        StageDecision | None, Field(description="What comes next; redo if a verdict is redo")
+    ] = None,
 ) -> Answer:
-    """Close the current stage with your assessment of it."""
+    """Judge the tasks of the current stage, and decide what comes next."""
     before = stages.running(tx, ctx.node.id)
-    stage = stages.reconvene(tx, ctx.lease, assessment)
+    stage = reconvening.reconvene(
+        tx,
+        ctx.lease,
+        assessment=assessment,
+        verdicts=[Verdict(**given.model_dump()) for given in verdicts or ()],
+        decision=decision,
+    )
+    if stage.status == "running":
+        return Pending(WaitingOn("stage", stage.id), f"stage {stage.name!r}, done again")
+    if stage.decision == "redo":  # its contract is met already, or cannot be met
+        return _stage_result(tx, stage, ctx.lease.thread_id)
     if before is not None and before.status == "running":  # its results have not been shown yet
         return _stage_result(tx, stage, ctx.lease.thread_id)
     board = board_as_answer(tx, ctx)

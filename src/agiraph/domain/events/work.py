@@ -3,7 +3,7 @@
 from typing import Any, ClassVar
 
 from agiraph.domain.events import EventType, TeamEvent, event
-from agiraph.domain.stages import StageStatus
+from agiraph.domain.stages import StageDecision, StageStatus
 from agiraph.domain.value import value
 from agiraph.domain.work import Lane, StopReason
 
@@ -188,13 +188,16 @@ class StageEnded(TeamEvent):
 
 @event
 class StageReconvened(TeamEvent):
-    """A stage's owner assessed the results of an ended stage."""
+    """A stage's owner judged its nodes; after the decision `redo` the stage runs again."""
 
     event_type: ClassVar[EventType] = "stage.reconvened"
 
     stage_id: str
     name: str
     assessment: str
+    verdicts: dict[str, str]
+    """The verdict on each node, by the node's id; a reason follows a colon."""
+    decision: StageDecision
 
 
 @event

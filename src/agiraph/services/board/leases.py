@@ -3,12 +3,12 @@
 from typing import Any
 
 from agiraph.domain.agents import Agent
-from agiraph.domain.chat import THINKING, Lease, Thread, Transcript, Turn
+from agiraph.domain.chat import AGAIN, THINKING, Lease, Thread, Transcript, Turn
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.work import CallLost, ThreadOpened
 from agiraph.domain.ids import ThreadId, new_id
 from agiraph.domain.work import StopReason, Usage, WorkNode
-from agiraph.services.board import taint
+from agiraph.services.board import taint, texts
 from agiraph.store import spend, threads
 from agiraph.store.nodes import NODES
 from agiraph.store.threads import THREADS
@@ -62,6 +62,15 @@ def reopen(tx: Tx, thread_id: ThreadId, node: WorkNode, *, ref: str, text: str) 
         tx, append_at, node_id=node.id, role="user", ref=ref, text=text, tainted_by=tainted_by
     )
     THREADS.update(tx, thread_id, node_id=node.id, closed_at=None)
+
+
+def continue_thread(tx: Tx, earlier: WorkNode, node: WorkNode, *, giver: str) -> None:
+    """Let a new node continue the thread of an earlier one, with its assignment at the end."""
+    assert earlier.thread_id is not None
+    thread_id = ThreadId(earlier.thread_id)
+    NODES.update(tx, node.id, thread_id=thread_id)
+    text = texts.assignment(node, giver=giver, thread=thread_id)
+    reopen(tx, thread_id, node, ref=f"{AGAIN}{node.id}", text=text)
 
 
 def charge_lost_call(tx: Tx, lease: Lease) -> None:

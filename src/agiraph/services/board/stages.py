@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from agiraph.domain.chat import Lease
 from agiraph.domain.errors import Refused
-from agiraph.domain.events.work import StageEnded, StageReconvened, StageStarted
+from agiraph.domain.events.work import StageEnded, StageStarted
 from agiraph.domain.fence import one_line
 from agiraph.domain.ids import NodeId, StageId, new_id
 from agiraph.domain.stages import Stage, StageContract, StageStatus
@@ -44,16 +44,16 @@ def start(
             tx, stage_clocks.timer(stage), tx.now + timedelta(seconds=contract.timeout_seconds)
         )
         tx.emit(lease.team_id, StageStarted(stage_id=stage.id, name=name, nodes=list(node_ids)))
-    added = [_add(tx, lease, stage, nodes.find(tx, lease.team_id, each)) for each in node_ids]
+    added = [add(tx, lease, stage, nodes.find(tx, lease.team_id, each)) for each in node_ids]
     if stage.status != "running" and any(added):
-        _reopen(tx, stage)
+        reopen(tx, stage)
     # A node may have asked a person before it joined the stage.
     stage_clocks.pause_or_resume(tx, STAGES.get(tx, stage.id))
     check_contract(tx, stage.id)
     return STAGES.get(tx, stage.id)
 
 
-def _add(tx: Tx, lease: Lease, stage: Stage, node: WorkNode) -> bool:
+def add(tx: Tx, lease: Lease, stage: Stage, node: WorkNode) -> bool:
     """Add a node to a stage; False if it belongs to the stage already."""
     if node.stage_id == stage.id:
         return False
@@ -73,7 +73,7 @@ def _add(tx: Tx, lease: Lease, stage: Stage, node: WorkNode) -> bool:
     return True
 
 
-def _reopen(tx: Tx, stage: Stage) -> None:
+def reopen(tx: Tx, stage: Stage) -> None:
     """Set a stage to running again, with its whole time: its last node ended before more joined."""
     passed = (tx.now - stage.created_at).total_seconds()
     goes_on = {"status": "running", "ended_at": None, "paused_since": None}
@@ -116,20 +116,6 @@ def check_deadline(tx: Tx, stage_id: StageId) -> None:
         _end(tx, stage, "timed_out")
 
 
-def reconvene(tx: Tx, lease: Lease, assessment: str) -> Stage:
-    """Close the open stage of a node with the coordinator's assessment."""
-    stage = running(tx, lease.node_id)
-    if stage is None:
-        raise Refused("No stage of yours is open; start_stage begins one.")
-    STAGES.update(
-        tx, stage.id, status="reconvened", assessment=assessment, ended_at=stage.ended_at or tx.now
-    )
-    tx.emit(
-        stage.team_id, StageReconvened(stage_id=stage.id, name=stage.name, assessment=assessment)
-    )
-    return STAGES.get(tx, stage.id)
-
-
 def _end(tx: Tx, stage: Stage, status: StageStatus) -> None:
     STAGES.update(tx, stage.id, status=status, ended_at=tx.now)
     tx.emit(stage.team_id, StageEnded(stage_id=stage.id, name=stage.name, status=status))
@@ -166,5 +152,8 @@ def summary(tx: Tx, stage: Stage, thread: str) -> str:
                 texts.completion(node, worker=worker, text=text, thread=thread, longest=longest)
             )
     if stage.status != "reconvened":
-        parts.append("Look at the results, then call reconvene with your assessment.")
+        parts.append(
+            "Look at the results, then call reconvene: your assessment, a verdict on each of these "
+            "tasks, and what comes next."
+        )
     return "\n\n".join(parts)
