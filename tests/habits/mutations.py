@@ -126,7 +126,7 @@ async def _until_still(task: "asyncio.Future[None]", run: Run) -> None:
         await asyncio.wait({task}, timeout=STILL_SECONDS)
         if task.done():
             return
-        if run.asked == asked and not run.is_over.is_set():
+        if run.lapse is not None and run.asked == asked and not run.is_over.is_set():
             task.cancel()  # its world then closes, and the person plays on
             run.is_over.set()
         asked = run.asked

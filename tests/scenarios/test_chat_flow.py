@@ -1,6 +1,7 @@
 """Chat flow: a person, a coordinator and workers talk while the work continues."""
 
 import asyncio
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -8,18 +9,20 @@ from agiraph.domain.ids import TeamId
 from agiraph.domain.messages import Message
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus
+from agiraph.providers.base import Request
 from agiraph.providers.registry import Account, Keys
 from agiraph.services.mail import bus
 from agiraph.store.messages import MESSAGES
 from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Tx
-from agiraph.testing import ModelServer, World, call, says
+from agiraph.testing import ModelServer, Says, World, call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.fences import opened
 from tests.runtime.waiting import Gate, until
 from tests.scenarios.thread_queries import (
     agent_name,
     new_text,
+    new_texts,
     reply_count,
     seen_created_nodes,
 )
@@ -253,10 +256,17 @@ async def test_person_coordinator_and_workers_talk_while_all_work_continues(
     assert server.refused == []  # vendors refuse a call that is not followed by its answer
 
 
+def stops_the_search(request: Request) -> Says:
+    """Cancel the task that the interrupted wait names."""
+    [node] = re.findall(r"node_\w+", new_texts(request)[0])
+    return says(call("cancel_work_node", node_id=node, reason="The person said so."))
+
+
 async def test_a_message_sent_while_an_agent_decides_to_wait_ends_its_wait(world: World) -> None:
     ada = world.script(
         "ada",
         says(call("assign_task", agent="new:scripted/bob", task="Look.", description="A search")),
+        stops_the_search,
         says(call("finish", summary="Stopped looking.")),
     )
     ada.gate = gate = Gate()

@@ -100,8 +100,9 @@ def codes(seen: Seen) -> Step:
             call("write_file", path="strutils.py", content=RIGHT),
             call("send_message", to="tester", content=f"Fixed it:\n{RIGHT}"),
             call("checkpoint", summary="The bug is out."),
-            call("publish", summary="strutils.py, with reverse_words()."),
         )
+    if "The bug is out." in str([made.arguments for m in seen.messages for made in m.calls]):
+        return says(call("publish", summary="strutils.py, with reverse_words()."))
     return says(
         *(
             [call("send_message", to="tester", content=f"The module:\n{WRONG}")]
@@ -130,8 +131,9 @@ def checks(seen: Seen) -> Step:
         return says(
             call("bash", command="rm strutils.py"),  # the coder publishes this file
             call("checkpoint", summary="All tests pass."),
-            call("publish", summary="test_strutils.py, for strutils.reverse_words()."),
         )
+    if "All tests pass." in str([made.arguments for m in seen.messages for made in m.calls]):
+        return says(call("publish", summary="test_strutils.py, for strutils.reverse_words()."))
     if reply_count(seen) == 0:
         return says(call("check_board"))
     return says(call("task_output", id=node_id_on_board(seen, "Module"), blocking=True))

@@ -85,7 +85,9 @@ async def test_an_agent_searches_writes_a_note_and_answers(
     assert published == {"research.md": research}
     assert (events[-1].at - events[0].at).total_seconds() < 60
     assert (server.refused, len(server.requests)) == ([], 3)
-    assert {seen.tools for seen in server.requests} == {("finish", "web_search", "write_file")}
+    assert {seen.tools for seen in server.requests} == {
+        ("finish", "set_acceptance", "web_search", "write_file")
+    }
     assert "For what you cannot know yourself. Name your sources." in server.requests[0].system
 
     assert export.said == [("coordinator", "human", "result", answer)]

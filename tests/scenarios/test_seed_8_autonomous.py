@@ -13,6 +13,7 @@ from agiraph.providers.registry import Account, Keys
 from agiraph.runtime.command_line import Command
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Seen, Step
+from tests.fences import opened
 from tests.scenarios import claude_code
 
 GOAL = "Write a Python CLI tool that converts CSV to JSON."
@@ -50,7 +51,7 @@ def runs_published_tool(notice: str) -> Step:
 
 
 def finishes(answer: str) -> Step:
-    assert answer == f"[exit code 0]\n{CONVERTED}"
+    assert opened(answer).split() == f"[exit code 0] {CONVERTED}".split()
     return says(call("finish", summary="The tool works."))
 
 

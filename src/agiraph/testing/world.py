@@ -108,9 +108,11 @@ class World:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if (director := staging.director()) is not None:
-            await director.before_close(self)
-        await self.stop()
+        try:
+            if (director := staging.director()) is not None:
+                await director.before_close(self)
+        finally:
+            await self.stop()
         assert not self.invalid_events, self.invalid_events
 
     def _validate(self, aftermath: Aftermath) -> None:
