@@ -177,7 +177,7 @@ class Server:
         self._run("pg_ctl", "-D", str(self.data / "db"), "-w", "-m", how, "stop")
 
     def url(self, database: str) -> str:
-        return f"postgresql://agiraph@127.0.0.1:{self.port}/{database}"
+        return f"postgresql://agiraph@127.0.0.1:{self.port}/{database}?sslmode=disable"
 
     def fresh(self) -> str:
         """Create a database with the current schema and return its URL."""

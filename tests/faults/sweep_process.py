@@ -7,6 +7,7 @@ As a program it writes a list of reports:
 """
 
 import contextlib
+import gc
 import os
 import signal
 import subprocess
@@ -17,7 +18,6 @@ from pathlib import Path
 
 import orjson
 
-from agiraph.home.specialists import specialists
 from agiraph.testing.sweep import Report, Scenario, Sweep
 from tests.faults import life, mutants
 from tests.faults.scenarios import ALL, scenario
@@ -67,7 +67,7 @@ def _reports(*arguments: str) -> list[Report]:
 
 def main() -> None:
     how, *rest = sys.argv[1:]
-    specialists()  # read these files once, before the forks, instead of in every process
+    gc.freeze()  # the collector of a forked process need not copy the pages of these objects
     reports = {"points": _points, "kinds": _kinds, "pairs": _pairs}[how](*rest)
     sys.stdout.buffer.write(orjson.dumps([asdict(report) for report in reports]))
 

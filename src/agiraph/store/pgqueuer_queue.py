@@ -96,6 +96,14 @@ def queues_without_job(tx: Tx) -> list[str]:
     return [str(row[0]) for row in tx.all(_QUEUES_WITHOUT_JOB)]
 
 
+async def _keep_session(_: Any) -> None:
+    """Give a connection back as it is.
+
+    asyncpg would send a statement that resets the session, after each query of PgQueuer. Neither
+    PgQueuer nor this module changes a session; PgQueuer resets the one that listens by itself.
+    """
+
+
 class PgQueuerQueue:
     """Delivers jobs to this process and shows other processes that it is alive."""
 
@@ -112,7 +120,9 @@ class PgQueuerQueue:
     async def open(self) -> None:
         async with contextlib.AsyncExitStack() as opened:
             try:
-                pool = await asyncpg.create_pool(self._url, min_size=0, max_size=_POOL_SIZE)
+                pool = await asyncpg.create_pool(
+                    self._url, min_size=0, max_size=_POOL_SIZE, reset=_keep_session
+                )
                 self._pool = await opened.enter_async_context(pool)
                 await self.add_missing_jobs()
                 await asyncio.to_thread(self._presence.start)

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from agiraph import faultpoints
+from agiraph.testing.world import preload
 
 Live = Callable[[Path], Coroutine[Any, Any, None]]
 """One life of the scenario in this folder: starts the work, or continues what it finds."""
@@ -84,6 +85,7 @@ class Sweep:
 
     def count(self) -> int:
         """Run the scenario without a kill, and return how many fault points it passes."""
+        preload()  # before the forks: a life is short, and would mostly do this
         root = folder_for_sweeps()
         try:
             log = root / "points"

@@ -17,6 +17,7 @@ from agiraph.domain.persons import OWNER
 from agiraph.domain.time import Clock
 from agiraph.domain.work import ANSWER, WorkNode
 from agiraph.home.sandbox import Limits
+from agiraph.home.specialists import specialists
 from agiraph.providers.base import Model
 from agiraph.providers.prices import Prices
 from agiraph.providers.registry import Keys
@@ -56,6 +57,15 @@ def _prepare_database(path: Path) -> None:
     """
     with contextlib.suppress(FileExistsError), path.open("xb") as file:
         file.write(_empty_database())
+
+
+def preload() -> None:
+    """Do what every process does for its first world, so that forked processes need not."""
+    import agiraph.api.event_models
+
+    assert agiraph.api.event_models.mismatches
+    specialists()
+    _empty_database()
 
 
 class World:
