@@ -14,7 +14,7 @@ SEED := $(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')
 GOAL ?= Show me what you can do
 
 .DEFAULT_GOAL := help
-.PHONY: web web-types web-test web-check screenshots chromium node postgres help setup up run test quick check faults bench bench-web lock clean
+.PHONY: web web-types web-test web-check screenshots chromium node postgres help setup up run test quick both check faults bench bench-web lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,10 +39,13 @@ run: setup ## Run a goal in the terminal: GOAL="…"; without a key the scripted
 test: setup postgres chromium node ## All tests, on SQLite and PostgreSQL, in a browser, with kills; says what took how long
 	@sh tests/timed check 150 $(MAKE) --no-print-directory check
 	@sh tests/timed web 60 $(MAKE) --no-print-directory web-test
-	@sh tests/timed tests 420 $(BIN)/python tests/rerun.py -q -n $(WORKERS) --dist worksteal --seed=$(SEED) --hypothesis-seed=$(SEED)
+	@sh tests/timed tests 420 $(BIN)/python tests/rerun.py -q -n $(WORKERS) --dist worksteal --lean --seed=$(SEED) --hypothesis-seed=$(SEED)
 
 quick: setup ## The tests for every few minutes: on SQLite, without browsers, kills and whole scenarios
 	@sh tests/timed quick 120 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --quick
+
+both: setup postgres chromium ## All tests, each on both databases: `make test` leaves out what runs the same SQL again
+	@$(BIN)/python tests/rerun.py -q -n $(WORKERS) --dist worksteal --seed=$(SEED) --hypothesis-seed=$(SEED)
 
 postgres:
 	@sh tests/install-postgres

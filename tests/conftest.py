@@ -17,7 +17,7 @@ import pytest
 from agiraph.store.pgqueuer_queue import install
 from agiraph.store.postgres import upgrade
 from agiraph.testing import World
-from tests import parts
+from tests import databases, parts
 from tests import time_box as boxes
 from tests.time_box import TimeBox
 
@@ -36,6 +36,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--minutes", type=float, default=boxes.MINUTES, help=minutes)
     quick = "only the tests that need no PostgreSQL, browser, kill or whole scenario"
     parser.addoption("--quick", action="store_true", help=quick)
+    lean = "without the tests on PostgreSQL that tests/databases.py leaves to `make both`"
+    parser.addoption("--lean", action="store_true", help=lean)
     seed = "seed of the random kills and inputs; by default a new one for each run"
     parser.addoption("--seed", type=int, default=None, help=seed)
 
@@ -50,7 +52,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     left_out = long
     if config.getoption("--quick"):
-        left_out = {item for item in items if item in long or not parts.is_quick(item)}
+        left_out |= {item for item in items if not parts.is_quick(item)}
+    if config.getoption("--lean"):
+        left_out |= {item for item in items if databases.left_out(item)}
     config.hook.pytest_deselected(items=list(left_out))
     # The run lasts longer if a process starts a sweep last: the other processes wait for it.
     items[:] = sorted(

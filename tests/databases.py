@@ -1,0 +1,191 @@
+"""Databases: the tests that `make test` runs on SQLite only. `make both` runs them on both.
+
+A test runs on both databases if its module is not listed here. The modules below test rules,
+prompts, tools and whole flows: they combine verbs, and the SQL of a verb is the same text for both
+databases. The tests named for a module run on PostgreSQL all the same: each executes a statement
+that no other test executes there. What differs by database (locks, claims, the job queue,
+notifications, takeover by other processes, backups) is in modules that are not listed.
+"""
+
+from pathlib import Path
+
+import pytest
+
+SQLITE_SUFFICES: dict[str, frozenset[str]] = {
+    "policies/test_breaker.py": frozenset(),
+    "policies/test_budget.py": frozenset(),
+    "policies/test_envelopes.py": frozenset(),
+    "policies/test_permission.py": frozenset(),
+    "providers/test_demo.py": frozenset(),
+    "providers/test_failure.py": frozenset(),
+    "providers/test_text.py": frozenset(),
+    "providers/test_usage.py": frozenset(),
+    "runtime/test_calls.py": frozenset(
+        {
+            "test_a_persons_message_never_stands_between_a_call_and_its_answer",
+        }
+    ),
+    "runtime/test_command_line.py": frozenset(
+        {
+            "test_a_silent_program_is_reported_as_stalled_until_it_prints_again",
+        }
+    ),
+    "runtime/test_command_line_ends.py": frozenset(),
+    "runtime/test_compaction.py": frozenset(),
+    "runtime/test_edges.py": frozenset(),
+    "runtime/test_embedded.py": frozenset(),
+    "runtime/test_loop.py": frozenset(),
+    "runtime/test_program_mailbox.py": frozenset(),
+    "runtime/test_reflection.py": frozenset(
+        {
+            "test_a_paused_team_reflects_after_it_resumes",
+        }
+    ),
+    "runtime/test_reply.py": frozenset(
+        {
+            "test_an_empty_message_is_refused",
+        }
+    ),
+    "runtime/test_spill.py": frozenset(),
+    "runtime/test_text_only_replies.py": frozenset(),
+    "runtime/test_time_limit.py": frozenset(),
+    "runtime/test_unused_calls.py": frozenset(
+        {
+            "test_a_refused_call_costs_nothing",
+        }
+    ),
+    "runtime/test_watchdog.py": frozenset(),
+    "scenarios/test_human_in_the_loop.py": frozenset(),
+    "scenarios/test_research.py": frozenset(),
+    "scenarios/test_seed_1_smoke.py": frozenset(),
+    "scenarios/test_seed_2_tools.py": frozenset(),
+    "scenarios/test_seed_3_deep_research.py": frozenset(),
+    "scenarios/test_seed_4_recursive.py": frozenset(),
+    "scenarios/test_seed_5_human.py": frozenset(),
+    "scenarios/test_seed_6_memory.py": frozenset(),
+    "scenarios/test_seed_7_compaction.py": frozenset(),
+    "scenarios/test_seed_8_autonomous.py": frozenset(),
+    "services/test_briefings.py": frozenset(
+        {
+            "test_a_bad_rating_stops_briefings_of_the_same_score",
+        }
+    ),
+    "services/test_dependencies.py": frozenset(),
+    "services/test_endings.py": frozenset(
+        {
+            "test_a_research_report_for_a_node_is_delivered_once",
+            "test_any_text_lets_a_node_end",
+            "test_unread_mail_for_a_retired_agent_of_a_full_team_does_not_block_the_end",
+        }
+    ),
+    "services/test_inbox.py": frozenset(
+        {
+            "test_pages_show_every_item_once_in_order",
+        }
+    ),
+    "services/test_knowledge.py": frozenset(
+        {
+            "test_a_contradiction_remains_when_one_side_is_reworded",
+            "test_every_change_can_be_undone",
+            "test_maintenance_prunes_expired_insights_and_merges_duplicates",
+            "test_memories_are_kept_merged_disputed_and_forgotten",
+            "test_nullifies_source_thread_when_the_thread_is_gone",
+        }
+    ),
+    "services/test_limits.py": frozenset(),
+    "services/test_open_questions.py": frozenset(
+        {
+            "test_a_message_during_an_open_approval_is_delivered_and_approves_nothing",
+        }
+    ),
+    "services/test_research.py": frozenset(
+        {
+            "test_budget_enforcement_of_searches_and_pages",
+        }
+    ),
+    "services/test_retries.py": frozenset(
+        {
+            "test_a_retry_is_granted_more_money",
+            "test_a_retry_is_refused_when_the_parents_budget_is_used_up",
+        }
+    ),
+    "services/test_side_work.py": frozenset(),
+    "services/test_stage_clocks.py": frozenset(
+        {
+            "test_a_stage_that_times_out_names_its_unfinished_nodes",
+        }
+    ),
+    "services/test_stages.py": frozenset(),
+    "services/test_trigger_input.py": frozenset(
+        {
+            "test_equal_deliveries_at_the_same_time_fire_a_webhook_once",
+        }
+    ),
+    "services/test_triggers.py": frozenset(
+        {
+            "test_a_trigger_can_be_paused_and_resumed_by_itself",
+            "test_picks_up_team_lead_when_next_run_at_reached",
+            "test_slots_missed_during_a_downtime_follow_the_misfire_policy",
+            "test_triggers_expire_with_their_team_and_are_reactivated_with_it",
+        }
+    ),
+    "services/test_wake_gate.py": frozenset(
+        {
+            "test_a_changed_watched_file_lets_a_heartbeat_fire",
+            "test_a_trigger_whose_config_became_invalid_expires_without_affecting_others",
+            "test_overdue_triggers_are_listed",
+        }
+    ),
+    "tools/test_acceptance.py": frozenset(),
+    "tools/test_bounds.py": frozenset(
+        {
+            "test_the_board_shows_open_nodes_and_the_last_completed_ones",
+        }
+    ),
+    "tools/test_cancelling.py": frozenset(),
+    "tools/test_communication.py": frozenset(),
+    "tools/test_delegation.py": frozenset(),
+    "tools/test_files.py": frozenset(),
+    "tools/test_knowledge.py": frozenset(
+        {
+            "test_a_large_memory_is_searched_by_section_also_after_changes_by_hand",
+            "test_list_insights_returns_agent_knowledge_and_filters_by_type",
+            "test_notes_of_a_tainted_thread_are_in_no_prompt_until_a_person_confirms_them",
+        }
+    ),
+    "tools/test_resuming.py": frozenset(
+        {
+            "test_a_wrong_or_unfinished_session_is_not_resumed",
+        }
+    ),
+    "tools/test_scheduling.py": frozenset(
+        {
+            "test_a_promise_wakes_its_agent_and_is_recorded_as_kept",
+        }
+    ),
+    "tools/test_semantic_search.py": frozenset(),
+    "tools/test_shell.py": frozenset(),
+    "tools/test_spawned.py": frozenset(
+        {
+            "test_a_promoted_agent_stays_on_the_team",
+        }
+    ),
+    "tools/test_spawning.py": frozenset(),
+    "tools/test_task_output.py": frozenset(),
+    "tools/test_web.py": frozenset(),
+    "tools/test_work.py": frozenset(),
+}
+"""Modules of tests, and their tests that run on both databases for the sake of a statement."""
+
+
+def left_out(item: pytest.Item) -> bool:
+    """Return whether this is a test on PostgreSQL that `make test` leaves to `make both`."""
+    chosen = getattr(getattr(item, "callspec", None), "params", {}).get("database_url")
+    if chosen != "postgres":
+        return False
+    kept = SQLITE_SUFFICES.get(module_of(item.path))
+    return kept is not None and getattr(item, "originalname", item.name) not in kept
+
+
+def module_of(path: Path) -> str:
+    return f"{path.parent.name}/{path.name}"
