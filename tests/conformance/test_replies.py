@@ -9,14 +9,14 @@ from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import ModelError, ModelGarbled, ModelRefused
 from agiraph.domain.work import Usage
 from agiraph.providers.base import Reply, Request
-from agiraph.testing import Call, ModelServer, says
+from agiraph.testing import Call, ModelServer, call, says
 from agiraph.testing.model_server import Seen, Stall, Status, Step, Trickle
 from agiraph.testing.model_server.anthropic import Anthropic
 from agiraph.testing.model_server.form import Format
 from agiraph.testing.model_server.gemini import Gemini
 from agiraph.testing.model_server.openai import OpenAI
 from tests.conformance.conftest import KEY, ModelOn, Provider
-from tests.providers.transcripts import request, thread, tool_call
+from tests.providers.transcripts import request, thread, tool_call, turn
 
 FORMATS: dict[str, Format] = {"openai": OpenAI(), "anthropic": Anthropic(), "gemini": Gemini()}
 SCHEMA = {
@@ -132,18 +132,64 @@ async def test_a_reply_that_reached_its_token_limit_is_returned(
         "anthropic": seen.body.get("max_tokens"),
         "gemini": seen.body.get("generationConfig", {}).get("maxOutputTokens"),
     }
-    assert (reply.text, limit[seen.wire]) == ("Once upon a", 5)
+    assert (reply.text, reply.is_cut, limit[seen.wire]) == ("Once upon a", True, 5)
 
 
-async def test_a_token_limit_used_up_by_thinking_is_an_error(
+async def test_a_token_limit_used_up_by_thinking_gives_a_reply_that_is_cut(
     model_on: ModelOn, provider: Provider
 ) -> None:
     async with ModelServer([says("", thinking="Hm.", finish="length")]) as server:
-        with pytest.raises(ModelGarbled) as caught:
-            await model_on(provider, server).reply(request())
+        reply = await model_on(provider, server).reply(request())
 
-    said = "The model reached its limit of output tokens before any text."
-    assert str(caught.value) == said
+    assert (reply.text, reply.provider_data.thinking, reply.is_cut) == ("", "Hm.", True)
+
+
+@pytest.mark.parametrize("thinking", ["", "Let me apply the edit."])
+async def test_an_empty_reply_is_a_reply_and_its_thoughts_are_kept(
+    model_on: ModelOn, provider: Provider, thinking: str
+) -> None:
+    async with ModelServer([says("", thinking=thinking)]) as server:
+        reply = await model_on(provider, server).reply(request())
+
+    kept = (reply.text, reply.calls, reply.provider_data.thinking, reply.is_cut)
+    assert kept == ("", (), thinking, False)
+
+
+async def test_a_reply_of_nothing_but_thoughts_is_left_out_of_the_next_request(
+    model_on: ModelOn, provider: Provider
+) -> None:
+    async with ModelServer([says("", thinking="Hm."), says("Yes.")]) as server:
+        model = model_on(provider, server)
+        asked = request()
+        reply = await model.reply(asked)
+        data = reply.provider_data
+        asked.transcript.add(turn("assistant", "", provider_data=data), turn("user", "Go on."))
+        await model.reply(asked)
+
+    assert server.refused == []
+    assert [m.role for m in server.requests[-1].messages] == ["user", "user"]
+
+
+@pytest.mark.parametrize(
+    ("said", "text", "thinking"),
+    [
+        ("<think>hm</think>Answer", "Answer", "hm"),
+        ("\n<think>\nhm\n</think>\n\nAnswer", "Answer", "hm"),
+        ("hm\n</think>\n\nAnswer", "Answer", "hm"),
+        ("<think>hm", "", "hm"),
+        ("The mark `<think>` begins a thought.", "The mark `<think>` begins a thought.", ""),
+    ],
+)
+async def test_thinking_inside_the_text_is_taken_apart(
+    model_on: ModelOn, provider: Provider, said: str, text: str, thinking: str
+) -> None:
+    heard: list[str] = []
+    async with ModelServer([says(said, chunk=3)]) as server:
+        reply = await model_on(provider, server).reply(request(), heard.append)
+
+    assert (reply.text, reply.provider_data.thinking) == (text, thinking)
+    if said.strip().startswith(("<think>", "The")):  # an end without a beginning comes too late
+        assert "".join(heard) == text
 
 
 async def test_a_call_cut_off_by_the_token_limit_is_marked_as_malformed(
@@ -154,6 +200,7 @@ async def test_a_call_cut_off_by_the_token_limit_is_marked_as_malformed(
         reply = await model_on(provider, server).reply(request())
 
     assert [(c.arguments, c.malformed) for c in reply.calls] == [({}, cut.raw)]
+    assert [c.is_cut_off for c in reply.calls] == [True]
 
 
 async def test_a_filtered_reply_is_refused_with_the_vendors_reason(
@@ -167,13 +214,14 @@ async def test_a_filtered_reply_is_refused_with_the_vendors_reason(
     assert str(caught.value) == f"The model refuses to answer: {said[provider.wire]}"
 
 
-async def test_text_before_a_content_filter_is_returned(
+async def test_text_before_a_content_filter_is_cut_and_its_calls_are_dropped(
     model_on: ModelOn, provider: Provider
 ) -> None:
-    async with ModelServer([says("As far as I may say", finish="content_filter")]) as server:
+    half = says("As far as I may say", call("finish", summary="x"), finish="content_filter")
+    async with ModelServer([half]) as server:
         reply = await model_on(provider, server).reply(request())
 
-    assert reply.text == "As far as I may say"
+    assert (reply.text, reply.calls, reply.is_cut) == ("As far as I may say", (), True)
 
 
 async def test_an_unknown_finish_reason_is_accepted(model_on: ModelOn, provider: Provider) -> None:

@@ -13,11 +13,12 @@ from tests.providers.transcripts import thread, tool_call, turn
 
 LOOP_WARNING = (
     "[Runtime] You go in circles: the same calls, 3 times over, with the same outcome. It will "
-    "not turn out differently. Do something else, ask, or hand in what you have."
+    "not turn out differently. Do something else, ask, or submit what you have; if it goes on like "
+    "this, your work is ended."
 )
 NUDGE = (
-    "[Runtime] You answered without calling a tool. If you are done, hand in with finish; "
-    "if not, take the next step."
+    "[Runtime] You answered without calling a tool, and nobody reads that. A step that you "
+    "announce is not done: do it now with a tool call. If you are done, call finish."
 )
 LOOP_REASON = "The model went in circles: the same calls, 5 times over, with the same outcome."
 FINISH = says(call("finish", summary="done"))
@@ -63,12 +64,14 @@ async def test_a_repeated_call_is_warned_about_once_and_stopped_at_the_fifth_tim
     [
         ((LOOK, call("list_files")), 10),
         ((LOOK, call("list_files"), call("read_file", path="GOAL.md")), 15),
+        ([call("bash", command=f"true {n}") for n in range(4)], 20),
+        ([call("bash", command=f"true {n}") for n in range(6)], 30),
     ],
 )
-async def test_two_or_three_alternating_calls_are_a_loop_too(
+async def test_up_to_six_calls_in_turn_are_a_loop_too(
     world: World, calls: Sequence[Call], asked: int
 ) -> None:
-    node, ada = await run(world, *repeat(*calls, times=9))
+    node, ada = await run(world, *repeat(*calls, times=6))
 
     assert (node.stop_reason, len(ada.requests)) == (StopReason.LOOPING, asked)
     assert await runtime_notes(world, node) == [LOOP_WARNING]
@@ -100,10 +103,11 @@ async def test_many_calls_in_one_reply_do_not_hide_a_loop(world: World) -> None:
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_repeated_checks_for_mail_are_no_loop(world: World) -> None:
-    node, _ = await run(world, *[says(call("check_messages"))] * 12, FINISH)
+async def test_repeated_checks_for_mail_with_nothing_to_wait_for_are_a_loop(world: World) -> None:
+    node, ada = await run(world, *[says(call("check_messages"))] * 12, FINISH)
 
-    assert (node.result, await runtime_notes(world, node)) == ("done", [])
+    assert (node.stop_reason, len(ada.requests)) == (StopReason.LOOPING, 5)
+    assert await runtime_notes(world, node) == [LOOP_WARNING]
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -137,17 +141,26 @@ async def test_a_reply_without_tool_calls_is_nudged_and_the_work_continues(world
     assert ada.heard == NUDGE
 
 
-async def test_a_second_reply_without_tool_calls_is_the_answer(world: World) -> None:
-    node, ada = await run(world, says("I think it is 4."), says("It is 4."))
+async def test_three_replies_in_words_fail_the_node_and_the_last_words_are_its_result(
+    world: World,
+) -> None:
+    node, ada = await run(world, says("I think it is 4."), says("It is 4."), says("Four."))
 
     assert (node.status, node.stop_reason, node.result, len(ada.requests)) == (
-        NodeStatus.COMPLETED,
-        StopReason.ANSWERED,
-        "It is 4.",
-        2,
+        NodeStatus.FAILED,
+        StopReason.SILENT,
+        "Four.",
+        3,
     )
     [told] = await world.inbox()
-    assert (told.kind, told.text) == ("result", "It is 4.")
+    assert (told.kind, told.text) == (
+        "failure",
+        "The model made no tool call in 3 replies in a row.\n\nWhat there is so far:\nFour.",
+    )
+    first, second = await runtime_notes(world, node)
+    assert first == NUDGE
+    assert second.startswith("[Runtime] Still no tool call.")
+    assert second.endswith("One more reply without a tool call ends this work as failed.")
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -161,14 +174,18 @@ async def test_three_empty_replies_fail_the_node(world: World, nothing: str) -> 
         StopReason.SILENT,
         3,
     )
-    assert told.text == "The model said nothing, 3 times running."
+    assert told.text == (
+        "The model made no tool call in 3 replies in a row. It said nothing at all."
+    )
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_an_answer_after_empty_replies_counts(world: World) -> None:
-    node, _ = await run(world, says(""), says(""), says("It is 4."))
+async def test_a_call_after_silent_replies_starts_the_count_anew(world: World) -> None:
+    node, _ = await run(
+        world, says(""), says("Hm."), says(LOOK), says("So."), says("Well."), FINISH
+    )
 
-    assert (node.stop_reason, node.result) == (StopReason.ANSWERED, "It is 4.")
+    assert (node.stop_reason, node.result) == (StopReason.FINISHED, "done")
 
 
 def test_without_tools_the_first_reply_is_the_answer() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agiraph.domain.chat import Attachment, ProviderData, TextMark, Transcript, VendorParts
-from agiraph.domain.errors import ModelGarbled, ModelUnavailable
+from agiraph.domain.errors import ModelUnavailable
 from agiraph.domain.work import NodeStatus, Usage
 from agiraph.providers.anthropic import AnthropicModel
 from agiraph.providers.base import OnDelta, Reply, Request
@@ -19,6 +19,7 @@ from agiraph.providers.openai import OpenAIModel
 from agiraph.providers.text import TextToolModel
 from agiraph.testing import Call, ModelServer, Says, ScriptedModel, World, call, says
 from agiraph.testing.script import Seen
+from agiraph.tools.base import CUT_OFF
 from tests.providers.conftest import KEY as CANARY
 from tests.providers.text_replies import (
     ANNOUNCED,
@@ -275,9 +276,26 @@ async def test_a_structured_answer_is_the_first_json_object_in_the_text() -> Non
 
 
 @pytest.mark.parametrize("text", ["", " \n", "<think>Hm.", "<think>Hm.</think>\n"])
-async def test_a_reply_without_text_or_calls_is_garbled(text: str) -> None:
-    with pytest.raises(ModelGarbled, match="neither text nor a tool call"):
-        await text_model(says(text)).reply(request(tools=(SPEC,)))
+async def test_a_reply_without_text_or_calls_is_an_empty_reply(text: str) -> None:
+    reply = await text_model(says(text)).reply(request(tools=(SPEC,)))
+
+    assert (reply.text, reply.calls, reply.provider_data.thinking) == (
+        "",
+        (),
+        "Hm." if "Hm." in text else "",
+    )
+
+
+async def test_the_call_of_a_reply_that_broke_off_is_marked_as_cut_off() -> None:
+    for text in (
+        '<call {key} a>{{"b": "on',
+        "<call {key} a>",
+        "<call {key} a",
+        "<call {key} a>{{}}",
+    ):
+        model = text_model(says(text.format(key=KEY), finish="length"), draw=lambda: KEY)
+        [made] = (await model.reply(request(tools=(SPEC,)))).calls
+        assert made.is_cut_off
 
 
 @pytest.mark.parametrize(
@@ -337,7 +355,7 @@ async def test_a_text_model_completes_its_goal(world: World) -> None:
     answers = [t.text for t in await world.turns(goal.id) if t.role == "tool"]
     assert (goal.status, goal.result) == (NodeStatus.COMPLETED, "It is in a.md.")
     assert world.published(goal)["a.md"] == "whole\nthing"
-    assert answers[0].startswith("The arguments of write_file were not a JSON object but: ")
+    assert answers[0] == f"write_file: {CUT_OFF}"
     assert answers[1] == "Wrote a.md (11 bytes)."
     assert answers[2].startswith("There is no tool called 'look_up'. Your tools: ")
     assert answers[3].startswith("There is no tool called 'no_name'. Your tools: ")

@@ -169,7 +169,7 @@ async def test_failure_is_delivered_to_the_inbox_and_the_conversation(world: Wor
     assert node.status is NodeStatus.FAILED
     [item] = [m for m in await world.inbox() if m.node_id == node.id]
     assert (item.kind, item.title) == ("failure", "Research: How is bread baked?")
-    assert item.text.startswith("There is no report. The model said nothing")
+    assert item.text.startswith("There is no report. The model made no tool call")
     [message] = await messages_to_person(world, team)
     assert message.text.startswith("I could not finish the research you asked for")
 

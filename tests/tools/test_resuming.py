@@ -113,14 +113,15 @@ async def test_a_failed_session_can_be_resumed(world: World) -> None:
     assert "Try harder" in bob.heard
 
 
-async def test_a_session_that_ended_with_a_text_reply_can_be_resumed(world: World) -> None:
+async def test_a_session_that_ended_in_silence_can_be_resumed(world: World) -> None:
     world.script("ada", says(assign()), resume(), DONE)
-    bob = world.script("bob", says("Three."), says("Three, I said."), publish("Sorted."))
+    three = (says("Three."), says("Three, I said."), says("It is three."))
+    bob = world.script("bob", *three, publish("Sorted."))
     founded = await world.found("Count and sort")
     await world.settle()
 
     _, first, second = await world.board(founded.team.id)
-    assert (first.stop_reason, first.result) == (StopReason.ANSWERED, "Three, I said.")
+    assert (first.stop_reason, first.result) == (StopReason.SILENT, "It is three.")
     assert bob.heard.startswith("[Task] You have been given a task.")
     assert second.result == "Sorted."
 

@@ -99,7 +99,7 @@ async def test_a_failed_task_is_reported_as_a_failure_with_and_without_blocking(
 
     goal, task = await world.board(founded.team.id)
     waited, peeked, blocked = (await tool_answers(world, goal.id))[:3]
-    why = "The model said nothing, 3 times running."
+    why = "The model made no tool call in 3 replies in a row. It said nothing at all."
     thread = (await world.thread(goal.id)).id
     assert (task.status, task.stop_reason) == (S.FAILED, StopReason.SILENT)
     assert waited == refused(completion_notice(task.id, why, "failed (silent)", thread=thread))

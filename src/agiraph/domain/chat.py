@@ -25,6 +25,10 @@ IN_WORDS = "(in words)"
 """The call id in the waits of a node whose model replied in plain text while delegated work was
 open. No call is open then, and the first of these waits that ends, ends them all."""
 
+HOUSEKEEPING = ("flush:", "compact:", "landing")
+"""Prefixes of the refs of notes that ask for something beside the work: to save notes, for a
+summary, for a last answer. The replies to them are no steps of the work."""
+
 THINKING = "thinking"
 """The ref of an intent to ask the model; it carries what was reserved for the call."""
 
@@ -46,6 +50,32 @@ class ToolCall:
     arguments: dict[str, Any] = field(default_factory=dict[str, Any])
     malformed: str | None = None
     """The text that the model wrote where a JSON object was expected, if it did."""
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether its arguments broke off, whatever reason the server gave for the end."""
+        return self.malformed is not None and is_unterminated(self.malformed)
+
+
+def is_unterminated(text: str) -> bool:
+    """Whether the text is the beginning of a JSON value and not the whole of it."""
+    text = text.strip()
+    if not text:
+        return True
+    if text[0] not in "{[":
+        return False
+    depth, in_string, is_escaped = 0, False, False
+    for character in text:
+        if is_escaped:
+            is_escaped = False
+        elif in_string:
+            is_escaped = character == "\\"
+            in_string = character != '"'
+        elif character == '"':
+            in_string = True
+        else:
+            depth += (character in "{[") - (character in "}]")
+    return in_string or depth > 0
 
 
 @value
@@ -153,6 +183,8 @@ class Turn:
     """Where its words came from, if nobody on the team vouches for them."""
     is_summary: bool = False
     """Whether it stands in for all turns before it, which the model is no longer shown."""
+    is_cut: bool = False
+    """Of a reply: whether it broke off, at the limit of output tokens or withheld by the vendor."""
     reserved: Reserved | None = None
     """Of an intent to ask the model: what the call may cost at most."""
     timeout_s: float | None = None
@@ -183,8 +215,13 @@ class Transcript:
         self.wire: dict[str, Any] = {}
         """A provider's cache of the turns it has already encoded; a turn never changes."""
         self._replies: list[Turn] = []
+        self._steps: list[Turn] = []
+        """The replies that are steps of the work, without those to `HOUSEKEEPING` notes."""
         self._tried = 0
-        """How many of the replies belong to earlier attempts."""
+        """How many of the steps belong to earlier attempts."""
+        self._before_cut = 0
+        """How many of the steps the newest summary stands for."""
+        self._last_spoken_ref: str | None = None
         self._answered: set[str] = set()
         self._called: set[str] = set()
         self._intents: dict[str, Turn] = {}
@@ -201,6 +238,7 @@ class Transcript:
             if turn.is_summary:
                 self.cuts += 1
                 self.first = len(self.turns)
+                self._before_cut = len(self._steps)
                 # The encoded bytes contain turns that the model is no longer shown.
                 self.wire.clear()
             self.turns.append(turn)
@@ -208,7 +246,11 @@ class Transcript:
                 self.tainted_by = taint.graver(self.tainted_by, turn.tainted_by)
             if turn.role == "assistant":
                 self._replies.append(turn)
+                if not (self._last_spoken_ref or "").startswith(HOUSEKEEPING):
+                    self._steps.append(turn)
                 self._called.update([c.id for c in turn.calls])
+            if turn.role != "intent":
+                self._last_spoken_ref = turn.ref
             if turn.ref is None:
                 continue
             if turn.role == "tool":
@@ -217,7 +259,7 @@ class Transcript:
                 self._intents[turn.ref] = turn
             else:
                 if turn.ref.startswith(AGAIN):  # a retry gets its own warnings and closing note
-                    self._tried = len(self._replies)
+                    self._tried = len(self._steps)
                     ended = ("budget:", "landing")
                     self._refs = {ref for ref in self._refs if not ref.startswith(ended)}
                 self._refs.add(turn.ref)
@@ -242,9 +284,14 @@ class Transcript:
     def last_reply(self) -> Turn | None:
         return self._replies[-1] if self._replies else None
 
-    def replies(self, most: int) -> list[Turn]:
-        """Return the replies of the current attempt, newest first, at most that many."""
-        return self._replies[max(self._tried, len(self._replies) - most) :][::-1]
+    def steps(self, most: int, *, since_cut: bool = False) -> list[Turn]:
+        """Return the newest steps of the current attempt, newest first, at most that many.
+
+        A step is a reply to the work itself, not to a `HOUSEKEEPING` note. `since_cut`: only those
+        that the newest summary does not stand for.
+        """
+        first = max(self._tried, self._before_cut if since_cut else 0)
+        return self._steps[max(first, len(self._steps) - most) :][::-1]
 
     def open_calls(self) -> list[ToolCall]:
         """Return the calls of the last reply that have no answer yet."""

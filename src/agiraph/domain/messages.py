@@ -27,9 +27,12 @@ Decision = Literal["approve", "deny"]
 Rating = Literal["up", "down"]
 
 NEEDS_ANSWER: frozenset[MessageKind] = frozenset({"question", "approval"})
-ASKS_FOR_WORK: frozenset[MessageKind] = frozenset({"message", "nudge", "suggestion"})
-"""Kinds that an idle agent starts work on. It reads the others when it next works."""
-INTERRUPTS: frozenset[MessageKind] = frozenset({"message", "nudge", "suggestion", "notice"})
+ASKS_FOR_WORK: frozenset[MessageKind] = frozenset({"message", "nudge", "suggestion", "question"})
+"""Kinds that an idle agent starts work on. It reads the others when it next works. A question to an
+agent comes from a teammate that waits for the answer."""
+INTERRUPTS: frozenset[MessageKind] = frozenset(
+    {"message", "nudge", "suggestion", "question", "notice"}
+)
 """Kinds that interrupt an agent which waits for teammates, so that it reads them now."""
 # Two agents that thank each other would otherwise work, and cost money, for ever.
 MAX_HOPS = 8

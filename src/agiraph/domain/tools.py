@@ -28,7 +28,8 @@ class ToolProperties:
     """A successful call shows that something was done. A result without any such call and without
     files is doubted."""
     polls: bool = False
-    """The same call with the same answer is normal, so it is no sign of going in circles."""
+    """The call only looks how work stands. A second look in a row that finds nothing new waits for
+    the work."""
     looks_up: bool = False
     """A reply to a person is written after the tool's answer, which may change it."""
     decides_work: WorkDecision | None = None
@@ -40,5 +41,11 @@ class ToolProperties:
     """A successful call has changed a file: what was tested before it must be tested again."""
     opens_address: bool = False
     """The argument `url` is an address. A person who named it has allowed it."""
+    asks_person: bool = False
+    """The tool asks a person a question."""
+    delegates: bool = False
+    """The call gives work to somebody. Of identical calls in one reply only one is made."""
+    reads_file: bool = False
+    """The answer is the text of the file that the first argument names."""
     gives_addresses: bool = False
     """Addresses in its answers may be opened by a thread that has read strangers' words."""

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
-WaitKind = Literal["answer", "approval", "node", "stage", "time"]
-"""A person's answer, a person's approval, another node's end, a stage's end, or a timer."""
+WaitKind = Literal["answer", "approval", "reply", "node", "stage", "time"]
+"""A person's answer, a person's approval, a teammate's answer, another node's end, a stage's end,
+or a timer."""
 _KINDS = frozenset(get_args(WaitKind))
 
 

@@ -156,6 +156,9 @@ class _TurnEncoder:
         return [{"role": "user", "content": [_result(turn) for turn in turns]}]
 
     def _assistant_parts(self, turn: Turn) -> list[Part]:
+        # Anthropic refuses a message with nothing but thinking in it.
+        if not turn.text.strip() and not turn.calls:
+            return []
         parts = unchanged_parts(turn, WIRE) if self._keeps_reasoning else []
         if not parts:
             return [*_text(turn.text), *map(_tool_use, turn.calls)]
@@ -289,7 +292,8 @@ class _Reader:
                     parts += _text(reply.text[-1])
                 case "tool_use":
                     parts.append({"call": len(reply.calls)})
-                    reply.calls.append(_tool_call(block))
+                    is_cut = reply.is_truncated and block is self._content[-1]
+                    reply.calls.append(_tool_call(block, is_cut=is_cut))
                 # Redacted thinking is encrypted and has no text. It goes back unchanged like the
                 # rest, or Anthropic refuses the tool results that follow.
                 case "thinking" | "redacted_thinking":
@@ -305,6 +309,7 @@ class _Reader:
         reply.usage, reply.doubts = _usage(counts), [*self._doubts, *counts.doubts]
         if self._is_window_full and not reply.calls and not any(reply.text):
             raise ContextExceeded("The thread leaves no room for a reply in the context window.")
+        reply.is_truncated = reply.is_truncated or self._is_window_full
 
     def _count(self, usage: Any) -> None:
         # Input counts arrive with message_start, output counts with message_delta. Null means
@@ -329,8 +334,10 @@ class _Reader:
                 pass
 
 
-def _tool_call(block: Part) -> ToolCall:
+def _tool_call(block: Part, *, is_cut: bool) -> ToolCall:
     given = block.get("input")
+    if is_cut and not given:  # broken off before its arguments, not a call without any
+        return ToolCall(id=text_of(block.get("id")), name=text_of(block.get("name")), malformed="")
     return build_call(
         text_of(block.get("id")), text_of(block.get("name")), {} if given is None else given
     )

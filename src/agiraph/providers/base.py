@@ -32,6 +32,9 @@ class Reply:
     provider_data: ProviderData = ProviderData()
     """Stored with the turn: `thinking` to display, and `vendor` with the parts that one vendor
     wants back in later requests."""
+    is_cut: bool = False
+    """Whether the reply broke off: it reached the limit of output tokens, or the vendor withheld
+    the rest."""
     model: str = ""
     """The name of the model that answered, where there was a choice."""
 

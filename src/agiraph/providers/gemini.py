@@ -159,6 +159,8 @@ class _TurnEncoder:
         return {"functionResponse": {"id": identity, "name": name, "response": response}}
 
     def _assistant_parts(self, turn: Turn) -> list[Part]:
+        if not turn.text.strip() and not turn.calls:  # nothing but thoughts
+            return []
         own = unchanged_parts(turn, WIRE) if self._keeps_reasoning else []
         self.has_reasoning = self.has_reasoning or bool(own)
         unsigned = [*_text(turn.text), *({"call": n} for n in range(len(turn.calls)))]

@@ -238,7 +238,8 @@ class _Reader:
             self._count(body["usage"])
 
     def finish(self) -> None:
-        self.reply.calls = [call.build() for call in self._calls]
+        last = self._calls[-1] if self.reply.is_truncated and self._calls else None
+        self.reply.calls = [call.build(is_cut=call is last) for call in self._calls]
         self.reply.refusal = "".join(self._refusal) or self.reply.refusal
         if self._details:
             # OpenRouter wants `reasoning_details` back unchanged.

@@ -33,8 +33,15 @@ from typing import Any, Literal, NamedTuple, cast
 
 import orjson
 
-from agiraph.domain.chat import ProviderData, Role, TextMark, ToolSpec, Transcript, Turn
-from agiraph.domain.errors import ModelGarbled
+from agiraph.domain.chat import (
+    ProviderData,
+    Role,
+    TextMark,
+    ToolCall,
+    ToolSpec,
+    Transcript,
+    Turn,
+)
 from agiraph.domain.ids import ThreadId
 from agiraph.prompts import prompt
 from agiraph.providers.base import Model, OnDelta, Reply, Request
@@ -85,8 +92,6 @@ class TextToolModel:
         # Some servers parse calls out of the text by themselves. They check no key, so such a
         # call does not count.
         has_missed_call = parsed.has_missed_call or bool(answer.calls)
-        if not parsed.text and not parsed.calls and not has_missed_call:
-            raise ModelGarbled("The model answered with neither text nor a tool call.")
         # The vendor's own parts are dropped: they contain the text before the calls were parsed.
         data = ProviderData(
             thinking=parsed.thinking or answer.provider_data.thinking,
@@ -95,7 +100,7 @@ class TextToolModel:
         return replace(
             answer,
             text=first_object(parsed.text) if ending.kind == "json" else parsed.text,
-            calls=request.transcript.with_unique_ids(parsed.calls),
+            calls=request.transcript.with_unique_ids(_calls(parsed.calls, is_cut=answer.is_cut)),
             provider_data=data,
             model=answer.model and f"{WIRE}/{answer.model}",
         )
@@ -234,6 +239,13 @@ class _RenderedThread:
 
     def _add(self, role: Role, text: str, **more: Any) -> None:
         self.inner.add(replace(_BLANK, seq=len(self.inner.turns), role=role, text=text, **more))
+
+
+def _calls(calls: tuple[ToolCall, ...], *, is_cut: bool) -> tuple[ToolCall, ...]:
+    """Return the calls of a reply; the last one of a reply that broke off is marked as cut off."""
+    if not is_cut or not calls or calls[-1].malformed is None:
+        return calls
+    return (*calls[:-1], replace(calls[-1], malformed=""))
 
 
 def _old_key(turn: Turn) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Literal, cast
 
 import orjson
 
-from agiraph.domain.chat import ToolCall
+from agiraph.domain.chat import ToolCall, is_unterminated
 from agiraph.domain.errors import ModelGarbled
 
 # A reply with more calls comes from a model that repeats itself. JSON that is nested deeper than
@@ -219,6 +219,8 @@ def _parse_call(raw: str, *, is_closed: bool) -> ToolCall:
     name, mark, beside = head.partition(">")
     body = (beside + newline + below).strip()
     name = name.strip()[:MAX_NAME_CHARS]
+    if mark and not is_closed and is_unterminated(body):
+        return ToolCall(id="", name=name or NO_NAME, malformed=body)
     if not is_closed or not mark:
         lacking = _END if mark else "> behind the name"
         return ToolCall(id="", name=name or NO_NAME, malformed=f"(without {lacking}) {body}")

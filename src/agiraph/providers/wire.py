@@ -26,6 +26,7 @@ from agiraph.providers.http import (
     read_object,
 )
 from agiraph.providers.http_connection import Body
+from agiraph.providers.thoughts import ThoughtFilter, apart
 
 UNREADABLE = (KeyError, IndexError, TypeError, AttributeError, ValueError)
 """The exceptions of code that reads a field which is missing or has another type."""
@@ -49,8 +50,13 @@ class CallBuilder:
     name: str = ""
     arguments: list[str] = field(default_factory=list[str])
 
-    def build(self) -> ToolCall:
-        return build_call(self.id, self.name, "".join(self.arguments))
+    def build(self, *, is_cut: bool = False) -> ToolCall:
+        """Return the call; one that broke off before its arguments is malformed, not a call
+        without arguments."""
+        given = "".join(self.arguments)
+        if is_cut and not given:
+            return ToolCall(id=self.id, name=self.name, malformed="")
+        return build_call(self.id, self.name, given)
 
 
 @dataclass(slots=True)
@@ -79,17 +85,23 @@ class ReplyBuilder:
     """Nothing that matters follows, even if the stream stays open."""
 
     def build(self) -> Reply:
-        """Return the reply, or raise if it has neither text nor calls."""
-        text = "".join(self.text)
+        """Return the reply; an empty one is a reply, too. Raise if the vendor withheld it all."""
+        text, thoughts = apart("".join(self.text))
         if not text and not self.calls:
             if self.refusal:
                 raise ModelRefused(f"The model refuses to answer: {self.refusal}")
-            if self.is_truncated:
-                raise ModelGarbled("The model reached its limit of output tokens before any text.")
-            raise ModelGarbled("The model answered with neither text nor a tool call.")
+            if not self.has_begun:
+                raise ModelGarbled("The response ended before a reply began.")
         parts = VendorParts(vendor=self.vendor, parts=self.parts) if self.parts else None
-        data = ProviderData(thinking="".join(self.thinking), vendor=parts)
-        return Reply(text=text, calls=tuple(self.calls), usage=self.usage, provider_data=data)
+        thinking = "\n".join(filter(None, ("".join(self.thinking), thoughts)))
+        return Reply(
+            text=text,
+            # No call of a reply is made whose rest the vendor withheld.
+            calls=() if self.refusal else tuple(self.calls),
+            usage=self.usage,
+            provider_data=ProviderData(thinking=thinking, vendor=parts),
+            is_cut=self.is_truncated or bool(self.refusal),
+        )
 
 
 class ResponseReader(Protocol):
@@ -129,13 +141,16 @@ async def request_reply(
     A response that breaks off is an error: a reply is never returned in part.
     """
     headers = {"content-type": "application/json", **headers}
+    shown = None if on_delta is None else ThoughtFilter(on_delta)
     try:
         await http.post(
             url,
             headers=headers,
             body=body,
-            handle=lambda response: _read_response(response, reader, on_delta),
+            handle=lambda response: _read_response(response, reader, shown and shown.feed),
         )
+        if shown is not None:
+            shown.end()
         reply = _checked(reader.reply.build(), request)
         sent_bytes = sum(map(len, body))
         reply = usages.checked(reply, reader.reply.doubts, model=name, sent_bytes=sent_bytes)
@@ -161,6 +176,7 @@ async def _read_response(
             if body.get("error"):
                 raise _error_in_response(body, "", is_unused=True)
             reader.read(body)
+            reader.reply.has_begun = True
         reader.finish()
     except UNREADABLE as error:
         problem = f"The response is not {reader.kind}"

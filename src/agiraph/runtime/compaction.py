@@ -12,6 +12,7 @@ from agiraph.domain.chat import Transcript
 from agiraph.domain.errors import Refused
 from agiraph.domain.messages import NEEDS_ANSWER
 from agiraph.domain.outcomes import Outcome
+from agiraph.domain.persons import is_person
 from agiraph.domain.work import StopReason, WorkNode
 from agiraph.prompts import prompt
 from agiraph.run_context import RunContext
@@ -130,7 +131,7 @@ def _state_of_rows(tx: Tx, node: WorkNode) -> list[str]:
     asked = [
         f"- {question.text[:DIGEST_CHARACTERS]} ({'answered' if question.answered_at else 'open'})"
         for question in messages.of_node(tx, node.id)
-        if question.kind in NEEDS_ANSWER
+        if question.kind in NEEDS_ANSWER and is_person(question.recipient)
     ]
     if asked:
         lines.append("What you asked the human:\n" + "\n".join(asked))

@@ -1,4 +1,4 @@
-"""Landing: ends or parks a node without a tool call: out of budget, stopped, or waiting in words.
+"""Landing: ends a node without a tool call: out of budget, or stopped by the breaker.
 
 Whatever the node has written is published with its end.
 """
@@ -6,14 +6,13 @@ Whatever the node has written is published with its end.
 import asyncio
 import contextlib
 
-from agiraph.domain.chat import IN_WORDS
 from agiraph.domain.errors import ModelError, Refused
 from agiraph.domain.outcomes import Failed, Finished, Outcome, Parked
 from agiraph.domain.work import StopReason
 from agiraph.run_context import RunContext
 from agiraph.runtime.spill import keep_result, shown_result
 from agiraph.runtime.steps import Steps
-from agiraph.services.board import texts, unfinished
+from agiraph.services.board import texts
 from agiraph.services.lifecycle.journal import SystemNote
 
 LAST_WORD = (
@@ -61,21 +60,3 @@ async def publish_outcome(steps: Steps, ctx: RunContext, outcome: Outcome) -> Ou
         detail = outcome.detail + unpublished
         return Failed(outcome.reason, detail, text or outcome.result, manifest)
     return Finished(text + unpublished, outcome.reason, manifest)
-
-
-async def park_if_waiting(steps: Steps, ctx: RunContext) -> Outcome | None:
-    """Park a node whose last reply has no tool call while delegated tasks or questions are open.
-
-    To take such a reply for the end would cancel the workers of those tasks.
-    """
-    last = ctx.transcript.last_spoken
-    # With a stored wait, a crash came after `unfinished.open_waits` and before the park.
-    if IN_WORDS not in ctx.parked_calls:
-        if last.role != "assistant" or last.calls or not steps.tool_specs:
-            return None
-        await steps.caller.write_deferred(ctx)
-        turns = await ctx.store.write(unfinished.open_waits, ctx.lease, reply=last.seq)
-        if not turns:
-            return None
-        ctx.add_turns(*turns)
-    return Parked(())

@@ -13,8 +13,9 @@ from agiraph.domain.outcomes import Outcome
 from agiraph.domain.work import StopReason
 from agiraph.run_context import RunContext
 from agiraph.runtime.compaction import Compaction
-from agiraph.runtime.landing import land, park_if_waiting, publish_outcome
+from agiraph.runtime.landing import land, publish_outcome
 from agiraph.runtime.steps import Steps
+from agiraph.runtime.words import park_in_words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +48,7 @@ class Loop:
 
     async def _stop(self, ctx: RunContext) -> Outcome | None:
         """Return an outcome if the last reply ends or parks the node without a tool call."""
-        parked = await park_if_waiting(self.steps, ctx)
+        parked = await park_in_words(self.steps, ctx)
         return parked or self.steps.breaker.verdict(ctx.transcript)
 
     async def _budget_or_catch_up(self, ctx: RunContext) -> StopReason | Outcome | None:

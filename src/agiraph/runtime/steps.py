@@ -131,6 +131,7 @@ class Steps:
             usage=reply.usage,
             purpose=purpose,
             provider_data=reply.provider_data,
+            is_cut=reply.is_cut,
         )
         ctx.add_turns(turn)
         return turn

@@ -29,6 +29,7 @@ def open_questions(tx: Tx) -> int:
     row = tx.one(
         "select count(*) from messages"
         " where answered_at is null and kind in ('question', 'approval')"
+        " and recipient in (select id from persons)"
     )
     return 0 if row is None else int(row[0])
 

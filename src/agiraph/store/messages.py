@@ -80,6 +80,26 @@ def open_question(tx: Tx, node_id: NodeId, text: str) -> Message | None:
     return next((q for q in asked if q.text.split() == text.split()), None)
 
 
+def close_questions(tx: Tx, *, asker: str, asked: str) -> None:
+    """Close the open questions of one teammate to another: there is an answer."""
+    tx.run(
+        "update messages set answered_at = :now where sender = :asker and recipient = :asked"
+        " and kind = 'question' and answered_at is null",
+        now=to_micros(tx.now),
+        asker=asker,
+        asked=asked,
+    )
+
+
+def seen_questions_to(tx: Tx, agent_id: AgentId) -> list[Message]:
+    """Return the questions of teammates that an agent has seen and not answered."""
+    where = (
+        "recipient = :id and kind = 'question' and seen_at is not null and answered_at is null"
+        " order by id"
+    )
+    return MESSAGES.select(tx, where, id=agent_id)
+
+
 def inbox(tx: Tx, person_id: PersonId, *, after: str = "", limit: int = 100) -> list[Message]:
     """Return a person's inbox items of all teams, oldest first."""
     where = (
@@ -91,9 +111,11 @@ def inbox(tx: Tx, person_id: PersonId, *, after: str = "", limit: int = 100) -> 
 
 
 def open_questions(tx: Tx, team_id: TeamId | None = None) -> list[Message]:
-    """Return the open questions of one team or of all, without those of cancelled nodes."""
+    """Return the open questions to people, of one team or of all, without those of cancelled
+    nodes."""
     where = (
-        "answered_at is null and kind in ('question', 'approval') and not exists (select 1"
+        "answered_at is null and kind in ('question', 'approval')"
+        " and recipient in (select id from persons) and not exists (select 1"
         " from nodes n where n.id = messages.node_id and n.status = 'cancelled')"
     )
     if team_id is None:

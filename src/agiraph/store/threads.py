@@ -64,6 +64,7 @@ class Details(TypedDict, total=False):
     failed: bool
     tainted_by: str | None
     is_summary: bool
+    is_cut: bool
     reserved: Reserved | None
     timeout_s: float | None
     foreseen: dict[str, Any]
@@ -183,6 +184,8 @@ def _stored_details(turn: Turn) -> dict[str, Any]:
         stored["failed"] = True
     if turn.is_summary:
         stored["cut"] = True
+    if turn.is_cut:
+        stored["broken_off"] = True
     if turn.tainted_by:
         stored["tainted_by"] = turn.tainted_by
     if turn.timeout_s:
@@ -210,6 +213,7 @@ def _read_details(role: Role, ref: str | None, text: str | None) -> Details:
         failed=bool(known.get("failed")),
         tainted_by=known.get("tainted_by"),
         is_summary=bool(known.get("cut")),
+        is_cut=bool(known.get("broken_off")),
         timeout_s=known.get("seconds"),
         foreseen=foreseen,
     )

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from agiraph.domain.chat import ToolCall, Turn
+from agiraph.domain.chat import ProviderData, ToolCall, Turn
 from agiraph.domain.work import Usage
 from agiraph.faultpoints import fault
 from agiraph.providers.base import OnDelta, Reply, Request
@@ -111,6 +111,8 @@ def as_reply(said: Says) -> Reply:
     """Return a scripted reply in the form that providers return."""
     return Reply(
         text=said.text,
+        is_cut=said.finish == "length",
+        provider_data=ProviderData(thinking=said.thinking),
         calls=tuple(
             ToolCall(id=c.id or "", name=c.name, arguments=c.arguments, malformed=c.raw)
             for c in said.calls

@@ -34,6 +34,8 @@ Foresee = Callable[..., Known]
 Resolve = Callable[[RunContext, ToolCall, Known], Awaitable[Answer | None]]
 TaintObjection = Callable[[RunContext, ToolCall], str | None]
 
+CUT_OFF = "Not called: cut off by the output limit; write it in smaller pieces."
+
 NO_TEXT = "\N{REPLACEMENT CHARACTER}"
 """Replaces bytes that are not text, and NUL, which PostgreSQL cannot store."""
 
@@ -61,6 +63,8 @@ class Tool:
 
     def read(self, call: ToolCall) -> dict[str, Any]:
         """Return the call's validated arguments; raise `Refused` with what is wrong with them."""
+        if call.is_cut_off:
+            raise Refused(f"{self.name}: {CUT_OFF}")
         if call.malformed is not None:
             raise Refused(
                 f"The arguments of {self.name} were not a JSON object but: "
@@ -108,6 +112,9 @@ class Properties(TypedDict, total=False):
     runs_commands: bool
     writes_files: bool
     opens_address: bool
+    asks_person: bool
+    delegates: bool
+    reads_file: bool
     gives_addresses: bool
 
 

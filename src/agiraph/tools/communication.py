@@ -138,6 +138,7 @@ def suggest_next(
 
 @tool(
     effect="transaction",
+    asks_person=True,
     always_granted=True,
     counts_as_work=False,
     guidance="""

@@ -35,6 +35,7 @@ def hirer(ctx: RunContext) -> Hirer:
 
 @tool(
     effect="transaction",
+    delegates=True,
     guidance="""
     Write the task for somebody who knows nothing of your thread: what is wanted and for what,
     which files to use, what done means. You wait for the result at no cost, unless

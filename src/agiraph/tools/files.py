@@ -67,6 +67,7 @@ async def _taint_of(ctx: RunContext, path: str) -> str | None:
 
 @tool(
     effect="repeatable",
+    reads_file=True,
     guidance="""
     Plain names are in your scratch/ folder. You may also read _spec.md, what other nodes
     published (nodes/<id>/published/…) and your own desk (agents/<you>/…).
@@ -128,6 +129,7 @@ async def write_file(ctx: RunContext, path: Path, content: str) -> Answer:
 
 @tool(
     effect="repeatable",
+    reads_file=True,
     always_granted=True,
     guidance="""
     What others published for you to build on. The names are in your assignment; a name that stands

@@ -105,7 +105,7 @@ async def memory_write(
     return Done(f"Wrote {written.path} ({size:,} bytes); index.md lists it.")
 
 
-@tool(effect="repeatable", guidance="index.md says what there is.")
+@tool(effect="repeatable", reads_file=True, guidance="index.md says what there is.")
 async def memory_read(
     ctx: RunContext,
     path: NotePath,

@@ -17,6 +17,7 @@ from agiraph.tools.web import web_fetch, web_search
 
 @tool(
     effect="transaction",
+    delegates=True,
     decides_work="started",
     guidance="""
     For a question that takes several searches and pages to answer. Somebody looks into it in the

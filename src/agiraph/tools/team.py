@@ -47,6 +47,7 @@ UNASSIGNED = (
 
 @tool(
     effect="transaction",
+    delegates=True,
     guidance="""
     Put a piece of work on the board. Say what is wanted, for what, and with acceptance what done
     means: lines that can be checked, with `file names` in backticks. It starts when everything it
@@ -190,6 +191,7 @@ def _spawn_objection(ctx: RunContext, call: ToolCall) -> str | None:
 
 @tool(
     effect="transaction",
+    delegates=True,
     roles=frozenset({"coordinator"}),
     taint_objection=_spawn_objection,
     guidance="""

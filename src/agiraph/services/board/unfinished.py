@@ -18,12 +18,12 @@ WAITING = (
 )
 
 
-def open_waits(tx: Tx, lease: Lease, *, reply: int) -> list[Turn]:
+def open_waits(tx: Tx, lease: Lease, *, reply: int, remark: str = "") -> list[Turn]:
     """Open waits for all that is unfinished, for a node whose model replied in plain text.
 
-    Return the turn that tells the agent so; nothing if there is nothing to wait for. `reply` is the
-    number of that reply in the thread. The runner parks the node next; if it dies before that, the
-    next claim finds the waits and parks the node.
+    Return the turn that tells the agent so, with the `remark` behind it; nothing if there is
+    nothing to wait for. `reply` is the number of that reply in the thread. The runner parks the
+    node next; if it dies before that, the next claim finds the waits and parks the node.
     """
     append_at = threads.check_lease(tx, lease)
     # Two nodes that each begin to wait for the other would both find no cycle without this lock.
@@ -35,7 +35,7 @@ def open_waits(tx: Tx, lease: Lease, *, reply: int) -> list[Turn]:
         # One call id for all of them: the first wait that ends drops
         # the others (`waits.drop_call`).
         waits.open(tx, lease, call_id=IN_WORDS, waiting_on=waiting_on, reason=what)
-    text = WAITING.format(what=texts.join_limited(list(found.values())))
+    text = WAITING.format(what=texts.join_limited(list(found.values()))) + remark
     _, turn = threads.append(
         tx, append_at, node_id=lease.node_id, role="user", ref=f"{WAITS}{reply}", text=text
     )
@@ -78,10 +78,16 @@ def _will_end(tx: Tx, lease: Lease, child: WorkNode) -> bool:
 
 
 def _open_questions(tx: Tx, lease: Lease) -> dict[WaitingOn, str]:
+    """Return the waits for the node's questions, to people and teammates, that nobody answered."""
     return {
-        WaitingOn("answer", asked.id): f"your question {texts.truncate(asked.text, texts.TITLE)!r}"
+        WaitingOn("answer" if is_person(asked.recipient) else "reply", asked.id): question_name(
+            asked.text
+        )
         for asked in messages.of_node(tx, lease.node_id)
-        if (asked.kind, asked.sender) == ("question", lease.agent_id)
-        and is_person(asked.recipient)
-        and asked.answered_at is None
+        if (asked.kind, asked.sender) == ("question", lease.agent_id) and asked.answered_at is None
     }
+
+
+def question_name(text: str) -> str:
+    """Return how a node's question is named where the node waits for its answer."""
+    return f"your question {texts.truncate(text, texts.TITLE)!r}"

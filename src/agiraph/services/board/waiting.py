@@ -165,9 +165,11 @@ def refuse_cycle(tx: Tx, waiter: NodeId, target: WorkNode) -> None:
     # Held until the wait commits, so that the next transaction that looks for a cycle sees it.
     TEAMS.get(tx, target.team_id, lock=True)
     if dependencies.leads_to(tx, target.id, waiter):
+        asks = any(wait.waiting_on.kind == "reply" for wait in waits.of_node(tx, target.id))
+        answer = " It waits for an answer: send it as a message." if asks else ""
         raise Refused(
             f"{target.id} needs or waits for your own work, so neither would ever end. Go on "
-            "without it, or hand in what you have first."
+            f"without it, or hand in what you have first.{answer}"
         )
 
 

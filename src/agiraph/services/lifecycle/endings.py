@@ -23,7 +23,7 @@ from agiraph.domain.persons import is_person
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.services.board import leases, planning, stage_clocks, stages, texts, waiting
-from agiraph.services.lifecycle import idle, research
+from agiraph.services.lifecycle import idle, research, spoken_questions
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
 from agiraph.store import dependencies, messages, nodes, persons, teams, threads, waits
@@ -99,7 +99,8 @@ def _as_stored(node: WorkNode, outcome: Finished | Failed) -> tuple[NodeStatus, 
             if reason.is_cut_off and (result or manifest or node.checkpoint):
                 so_far = texts.so_far(detail, result or node.checkpoint)
                 return NodeStatus.PARTIAL, texts.fit_message(so_far), None
-            return NodeStatus.FAILED, texts.fit_message(detail), None
+            said = texts.so_far(detail, result) if reason is StopReason.SILENT else detail
+            return NodeStatus.FAILED, texts.fit_message(said), None
 
 
 def cancel(tx: Tx, node_id: NodeId) -> None:
@@ -205,6 +206,7 @@ def _notify_waiters(tx: Tx, node: WorkNode, text: str) -> None:
         creator_is_told = creator_is_told or is_person(node.creator_id)
     if not creator_is_told:
         _report_end(tx, node, text, report)
+    spoken_questions.release(tx, node)
     _release_dependents(tx, node)
 
 

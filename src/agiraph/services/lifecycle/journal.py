@@ -165,6 +165,7 @@ def reply(
     usage: Usage,
     purpose: str = "work",
     provider_data: ProviderData | None = None,
+    is_cut: bool = False,
 ) -> Turn:
     """Write a model's whole reply, and book what it cost in the same transaction."""
     usage = usage.bounded()  # a count that no row can hold must not undo the reply
@@ -175,6 +176,7 @@ def reply(
         model=model,
         usage=usage,
         provider_data=provider_data or ProviderData(),
+        is_cut=is_cut,
     )
     # In one commit with the reply: a crash between the two would lose the
     # cost or charge it as lost, too.

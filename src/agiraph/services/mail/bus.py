@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from agiraph.domain import fence
+from agiraph.domain import fence, spoken
 from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Attachment, Lease, ToolCall
 from agiraph.domain.errors import AlreadyAnswered, Conflict, Refused
@@ -56,6 +56,8 @@ def send(
     `refusable=False` is for reports of the runtime: a text that is too long or empty is shortened
     or filled in instead of refused, so that no text can keep a node from ending.
     """
+    if is_person(recipient) and not is_person(sender):
+        text = spoken.for_person(text)
     text, title = _checked(text, title, refusable=refusable)
     if client_id is not None and (before := messages.by_client(tx, team_id, client_id)):
         return _repeated(before, sender=sender, recipient=recipient, text=text)
@@ -128,7 +130,10 @@ def _lock_recipient(tx: Tx, team_id: TeamId, recipient: str) -> Agent | None:
 def _store(tx: Tx, message: Message) -> None:
     MESSAGES.insert(tx, message)
     deliveries.queue(tx, message)
-    sent = QuestionAsked if message.kind in NEEDS_ANSWER else MessageSent
+    if not is_person(message.sender) and not is_person(message.recipient):
+        messages.close_questions(tx, asker=message.recipient, asked=message.sender)
+    is_for_person = message.kind in NEEDS_ANSWER and is_person(message.recipient)
+    sent = QuestionAsked if is_for_person else MessageSent
     tx.emit(
         message.team_id,
         sent(

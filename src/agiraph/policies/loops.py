@@ -1,0 +1,248 @@
+"""Loops: detects a model that repeats its steps; warns it once, then ends its node.
+
+A step is a reply with the answers to its calls. Only the newest steps are examined: cycles are
+short, threads are long.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import orjson
+
+from agiraph.domain.chat import AGAIN, ToolCall, Transcript, Turn
+from agiraph.domain.outcomes import Failed
+from agiraph.domain.work import StopReason
+from agiraph.policies import normalized_output
+from agiraph.policies.reading import UNCHANGED
+from agiraph.services.lifecycle.journal import SystemNote
+from agiraph.tools.base import Tool
+
+WARN_REPEATS, STOP_REPEATS = 3, 5
+PERIODS = (1, 2, 3, 4, 5, 6)
+"""How many steps make a cycle: one step repeated, or up to six in turn."""
+WARN_FAILURES, STOP_FAILURES = 5, 8
+"""Steps in a row in which the same tool fails with the same message, whatever its arguments."""
+MAX_DIFFERENT = 6
+WARN_ROTATION, STOP_ROTATION = 24, 30
+"""Steps that hold no more than MAX_DIFFERENT different ones, in any order, and write nothing."""
+MAX_STEPS = STOP_REPEATS * max(PERIODS)
+"""Steps that are examined, newest first."""
+MAX_OUTCOMES = 200
+
+_WARNING = (
+    "[Runtime] You go in circles: {what}. It will not turn out differently. Do something else, "
+    "ask, or submit what you have; if it goes on like this, your work is ended."
+)
+
+
+class _Step(NamedTuple):
+    key: bytes
+    """The calls and what came of them, for comparison."""
+    failure: bytes
+    """The tool and its message, if all calls of the step failed alike; else empty."""
+    writes: bool
+
+
+class _Circle(NamedTuple):
+    what: str
+    must_stop: bool
+
+
+@dataclass(slots=True)
+class Loops:
+    """Judges one thread by its newest steps."""
+
+    tools: Mapping[str, Tool]
+    _judged: tuple[int, _Circle | None] = (0, None)
+    """The thread's length when it was last judged, and the result: a cache."""
+    _outcomes: dict[int, tuple[str, bytes]] = field(default_factory=dict[int, tuple[str, bytes]])
+    """Outcomes of answers by their number: a cache, as to normalize a long answer takes time."""
+
+    def note(self, transcript: Transcript) -> SystemNote | None:
+        """Return the warning that the thread needs now, if any."""
+        circle = self._circle(transcript)
+        if circle is None or self._warned(transcript):
+            return None
+        seq = transcript.steps(1)[0].seq
+        return SystemNote(f"circle:{seq}", _WARNING.format(what=circle.what))
+
+    def verdict(self, transcript: Transcript) -> Failed | None:
+        """Return the end of the node if it must stop here; None to go on."""
+        circle = self._circle(transcript)
+        if circle is None or not circle.must_stop:
+            return None
+        return Failed(StopReason.LOOPING, f"The model went in circles: {circle.what}.")
+
+    def _circle(self, transcript: Transcript) -> _Circle | None:
+        length = len(transcript.turns)
+        if self._judged[0] != length:
+            self._judged = length, self._judge(transcript)
+        return self._judged[1]
+
+    def _judge(self, transcript: Transcript) -> _Circle | None:
+        if not self._is_suspicious(transcript):
+            return None
+        steps, looks = self._steps(transcript)
+        return _repeated(steps) or _repeated(looks, periods=(1,)) or _failing(steps) or _idle(steps)
+
+    def _is_suspicious(self, transcript: Transcript) -> bool:
+        """Whether the newest step may be part of a circle: a cheap test, as most steps are new."""
+        recent = transcript.steps(MAX_STEPS)
+        if not recent or not recent[0].calls:
+            return False
+        newest, *older = recent
+        if sum(_has_same_calls(newest, turn) for turn in older) >= WARN_REPEATS - 1:
+            return True
+        if not transcript.last_spoken.failed:
+            return False
+        names = {call.name for call in newest.calls}
+        before = older[: WARN_FAILURES - 1]
+        return len(before) == WARN_FAILURES - 1 and all(
+            {call.name for call in turn.calls} == names for turn in before
+        )
+
+    def _steps(self, transcript: Transcript) -> tuple[list[_Step], list[_Step]]:
+        """Return the newest steps, newest first, without those that only look how work stands,
+        and the looks since the last other step."""
+        answers: dict[str, Turn] = {}
+        steps: list[_Step] = []
+        looks: list[_Step] = []
+        unchanged: dict[bytes, str] = {}
+        for turn in _recent_turns(transcript):
+            if turn.role == "tool" and turn.ref:
+                answers[turn.ref] = turn
+            # Words between the calls hide no circle; they are counted by `Silence`.
+            if turn.role != "assistant" or not turn.calls:
+                continue
+            if any(call.id not in answers for call in turn.calls):
+                break
+            step = self._step(turn, answers, unchanged)
+            if not self._polls(turn):
+                steps.append(step)
+            elif not steps:
+                looks.append(step)
+        return steps, looks
+
+    def _step(self, turn: Turn, answers: Mapping[str, Turn], unchanged: dict[bytes, str]) -> _Step:
+        made: list[object] = []
+        failures: set[bytes] = set()
+        writes = False
+        for call in turn.calls:
+            answer = answers[call.id]
+            outcome, failure = self._outcome(call, answer)
+            made.append((*_identity(call), _whole_outcome(call, answer, outcome, unchanged)))
+            failures.add(failure)
+            writes = writes or (not answer.failed and self._writes(call))
+        alike = failures.pop() if len(failures) == 1 else b""
+        # Keys are sorted, as models write arguments in any order.
+        return _Step(orjson.dumps(made, option=orjson.OPT_SORT_KEYS), alike, writes)
+
+    def _outcome(self, call: ToolCall, answer: Turn) -> tuple[str, bytes]:
+        """Return what came of a call, and for a failure the tool with its message."""
+        if (known := self._outcomes.get(answer.seq)) is not None:
+            return known
+        failure = b""
+        if answer.failed:
+            said = normalized_output.complaint(answer.text, call.arguments.values())
+            failure = orjson.dumps([call.name, said])
+        found = normalized_output.outcome(answer.text, failed=answer.failed), failure
+        if len(self._outcomes) > MAX_OUTCOMES:
+            self._outcomes.clear()
+        self._outcomes[answer.seq] = found
+        return found
+
+    def _writes(self, call: ToolCall) -> bool:
+        tool = self.tools.get(call.name)
+        return tool is not None and (tool.properties.writes_files or tool.properties.delegates)
+
+    def _polls(self, turn: Turn) -> bool:
+        for call in turn.calls:
+            tool = self.tools.get(call.name)
+            if tool is None or not tool.properties.polls:
+                return False
+        return bool(turn.calls)
+
+    def _warned(self, transcript: Transcript) -> bool:
+        return any(t.ref and t.ref.startswith("circle:") for t in _recent_turns(transcript))
+
+
+def _repeated(steps: Sequence[_Step], periods: Sequence[int] = PERIODS) -> _Circle | None:
+    keys = [step.key for step in steps]
+    times = max((_run_length(keys, period) for period in periods), default=0)
+    if times < WARN_REPEATS:
+        return None
+    what = f"the same calls, {min(times, STOP_REPEATS)} times over, with the same outcome"
+    return _Circle(what, times >= STOP_REPEATS)
+
+
+def _failing(steps: Sequence[_Step]) -> _Circle | None:
+    times = 0
+    while times < len(steps) and steps[times].failure and steps[times].failure == steps[0].failure:
+        times += 1
+    if times < WARN_FAILURES:
+        return None
+    what = f"the same tool failed {times} times in a row with the same message"
+    return _Circle(what, times >= STOP_FAILURES)
+
+
+def _idle(steps: Sequence[_Step]) -> _Circle | None:
+    idle = 0
+    seen: set[bytes] = set()
+    for step in steps:
+        seen.add(step.key)
+        if step.writes or len(seen) > MAX_DIFFERENT:
+            break
+        idle += 1
+    if idle < WARN_ROTATION:
+        return None
+    what = f"in the last {idle} steps you took the same few again and again and wrote nothing"
+    return _Circle(what, idle >= STOP_ROTATION)
+
+
+def _identity(call: ToolCall) -> tuple[str, object, str | None]:
+    return call.name, call.arguments, call.malformed
+
+
+def _has_same_calls(one: Turn, other: Turn) -> bool:
+    return len(one.calls) == len(other.calls) and all(
+        mine.name == theirs.name and mine.arguments == theirs.arguments
+        for mine, theirs in zip(one.calls, other.calls, strict=True)
+    )
+
+
+def _whole_outcome(call: ToolCall, answer: Turn, outcome: str, unchanged: dict[bytes, str]) -> str:
+    """Return a call's outcome. A line that says that a file is unchanged counts as the text that
+    stands further back; `unchanged` holds these texts by call, once they are found."""
+    key = orjson.dumps([call.name, call.arguments], option=orjson.OPT_SORT_KEYS)
+    if answer.text.startswith(UNCHANGED):
+        unchanged.setdefault(key, "")
+        return UNCHANGED
+    if key not in unchanged:
+        return outcome
+    unchanged[key] = unchanged[key] or outcome
+    return UNCHANGED if unchanged[key] == outcome else outcome
+
+
+def _recent_turns(transcript: Transcript) -> Iterator[Turn]:
+    """Yield the turns of the newest steps, newest first, back to the last retry."""
+    replies = 0
+    for turn in reversed(transcript.turns):
+        if turn.ref is not None and turn.ref.startswith(AGAIN):
+            return
+        yield turn
+        replies += turn.role == "assistant"
+        if replies == MAX_STEPS:
+            return
+
+
+def _run_length(steps: Sequence[bytes], period: int) -> int:
+    """Return how many times in a row the list repeats its first `period` steps."""
+    pattern = steps[:period]
+    # One step repeated four times is not also a cycle of two repeated twice.
+    if len(pattern) < period or (period > 1 and len(set(pattern)) == 1):
+        return 0
+    times = 0
+    while steps[times * period : (times + 1) * period] == pattern:
+        times += 1
+    return times if times > 1 or period == 1 else 0

@@ -1,0 +1,133 @@
+"""Spoken questions: send the question that ends a reply in words to whoever can answer it.
+
+A reply without a tool call reaches nobody. If it ends in a question, the question is sent as a tool
+would have sent it, and the node waits for the answer.
+"""
+
+from agiraph.domain.chat import IN_WORDS, WAITS, Lease, Turn
+from agiraph.domain.errors import NotFound, Refused
+from agiraph.domain.ids import SYSTEM
+from agiraph.domain.messages import Message
+from agiraph.domain.persons import is_person
+from agiraph.domain.spoken import for_person
+from agiraph.domain.waits import WaitingOn
+from agiraph.domain.work import WorkNode
+from agiraph.services.board import texts, unfinished, waiting
+from agiraph.services.mail import bus
+from agiraph.store import messages, teams, threads, waits
+from agiraph.store.nodes import NODES
+from agiraph.store.teams import AGENTS, TEAMS
+from agiraph.store.tx import Tx
+
+ASKED = (
+    "[Runtime] You ended with a question, and nobody reads your words. So it was sent to {whom}. "
+    "You now wait for the answer, at no cost; a message to you ends the wait, too."
+)
+UNANSWERED = (
+    "[Runtime] {whom} ended the work without an answer to {question}. Decide yourself, go on, and "
+    "say in your result what you decided."
+)
+
+
+def park(tx: Tx, lease: Lease, *, reply: int, question: str | None, remark: str = "") -> list[Turn]:
+    """Open waits for a node whose model replied in words: for unfinished work, else for an answer.
+
+    Return the turn that tells the agent what it waits for; nothing if there is nothing to wait for.
+    `reply` is the number of the reply in the thread, `question` the question that it ends with.
+    """
+    turns = unfinished.open_waits(tx, lease, reply=reply, remark=remark)
+    if turns or question is None or not for_person(question).strip():
+        return turns
+    return _ask(tx, lease, reply, question)
+
+
+def _ask(tx: Tx, lease: Lease, reply: int, text: str) -> list[Turn]:
+    append_at = threads.check_lease(tx, lease)
+    # Two nodes that each begin to wait for the other would both find no cycle without this lock.
+    TEAMS.get(tx, lease.team_id, lock=True)
+    node = NODES.get(tx, lease.node_id)
+    if _was_answered(tx, lease, text):
+        return []
+    teammate = _teammate(tx, node)
+    asked = None if teammate is None else _ask_teammate(tx, lease, node, teammate, text)
+    if asked is None:
+        asked = bus.ask(tx, lease, text=text, refusable=False)
+    to_person = is_person(asked.recipient)
+    on = WaitingOn("answer" if to_person else "reply", asked.id)
+    waits.open(
+        tx, lease, call_id=IN_WORDS, waiting_on=on, reason=unfinished.question_name(asked.text)
+    )
+    whom = "the human" if to_person else bus.name_of(tx, asked.recipient)
+    _, turn = threads.append(
+        tx,
+        append_at,
+        node_id=lease.node_id,
+        role="user",
+        ref=f"{WAITS}{reply}",
+        text=ASKED.format(whom=whom),
+    )
+    return [turn]
+
+
+def _was_answered(tx: Tx, lease: Lease, text: str) -> bool:
+    """Whether this node asked the same before and was answered: it asks for nothing new."""
+    words = text.split()
+    return any(
+        asked.text.split()[: len(words)] == words
+        for asked in messages.of_node(tx, lease.node_id)
+        if asked.kind == "question" and asked.answered_at is not None
+    )
+
+
+def _teammate(tx: Tx, node: WorkNode) -> str | None:
+    """Return the agent that gave the work; None if a person or a trigger did."""
+    creator = node.creator_id
+    if node.is_goal or node.source == "trigger" or is_person(creator):
+        return None
+    if creator in (SYSTEM, node.assignee_id):
+        return None
+    agent = AGENTS.find(tx, creator)
+    if agent is not None and agent.retired_at is None:
+        return agent.id
+    try:
+        coordinator = teams.coordinator(tx, node.team_id).id
+    except NotFound:
+        return None
+    return None if coordinator == node.assignee_id else coordinator
+
+
+def _ask_teammate(tx: Tx, lease: Lease, node: WorkNode, teammate: str, text: str) -> Message | None:
+    """Send the question to a teammate; None if the two have answered each other too often."""
+    name = bus.name_of(tx, lease.agent_id)
+    about = f"\n\n({name} asks this about {texts.title_of(node)} and waits for your answer: "
+    try:
+        hops = bus.next_hops(tx, lease, teammate)
+    except Refused:
+        return None
+    return bus.send(
+        tx,
+        team_id=lease.team_id,
+        sender=lease.agent_id,
+        recipient=teammate,
+        kind="question",
+        text=f"{text.strip()}{about}send it as a message to {name}.)",
+        node_id=lease.node_id,
+        hops=hops,
+        refusable=False,
+    )
+
+
+def release(tx: Tx, node: WorkNode) -> None:
+    """End the waits of teammates for answers that this ended node's agent no longer gives.
+
+    The caller has ended the node. A question that the agent has not seen becomes its next work.
+    """
+    if node.assignee_id is None or node.lane != "work":
+        return
+    for question in messages.seen_questions_to(tx, node.assignee_id):
+        messages.answer(tx, question.id)
+        text = UNANSWERED.format(
+            whom=bus.name_of(tx, node.assignee_id),
+            question=unfinished.question_name(question.text),
+        )
+        waiting.settle(tx, WaitingOn("reply", question.id), text)
