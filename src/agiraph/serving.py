@@ -190,7 +190,7 @@ def _api(settings: Settings, runtime: Runtime, hub: Hub, port: int) -> Api:
         ),
         hub=hub,
         model=settings.model,
-        check_model=runtime.models.resolve,
+        check_model=runtime.models.check,
         build=version("agiraph"),
         failing=runtime.periodic.failing,
     )

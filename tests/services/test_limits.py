@@ -93,7 +93,10 @@ async def test_a_node_cannot_have_more_unfinished_children_than_the_limit(world:
 
 
 async def test_a_childs_budget_is_half_of_what_its_parent_has_left(world: World) -> None:
-    parts = [call("create_work_node", task="part", assigned_to="new:scripted/hand")] * 2
+    parts = [
+        call("create_work_node", task=f"part {number}", assigned_to="new:scripted/hand")
+        for number in (1, 2)
+    ]
     lead = (says(*parts), says(call("ask_human", question="Hm?")))
     founded, _ = await found_waiting_team(
         world, lead=lead, budget=Budget(tokens=10_120, usd=8.0, model_calls=21)
@@ -125,8 +128,11 @@ class DelegatingModel:
         ending = next(t.name for t in request.tools if t.name in ("finish", "publish"))
         if not self.stubborn and (failed or len(answers) >= 3):
             return says(call(ending, summary="I gave it all away"))
+        last = request.transcript.last_reply
+        is_repeat = last is not None and answers and answers[-1].failed
+        task = last.calls[0].arguments["task"] if last and is_repeat else f"Do {self.replies} of it"
         return says(
-            call("assign_task", agent="new:scripted/rogue", task="Do it all", description="all",
+            call("assign_task", agent="new:scripted/rogue", task=task, description="all",
                  run_in_background=self.background)
         )  # fmt: skip
 

@@ -107,7 +107,9 @@ async def test_an_agent_that_waits_gets_the_result_once_as_the_answer(world: Wor
 async def test_a_result_for_an_agent_that_has_left_goes_to_the_coordinator(world: World) -> None:
     ada = world.script("ada", says(assign()), ASK, DONE)
     world.script(
-        "bob", says(assign_in_background("new:scripted/cid")), says(call("publish", summary="x"))
+        "bob",
+        says(assign_in_background("new:scripted/cid", "Count mine")),
+        says(call("publish", summary="x")),
     )
     world.script("cid", ASK, WORK, says(call("publish", summary="Late.")))
     founded = await world.found("Count")
@@ -182,7 +184,9 @@ async def test_notification_content_that_is_too_long_is_cut_and_says_so(world: W
 
 async def test_agent_listing_shows_the_work_of_each_agent(world: World) -> None:
     node = call("create_work_node", task="Later", assigned_to="bob")
-    world.script("ada", says(assign_in_background(), node, assign("new:scripted/cid")), DONE)
+    world.script(
+        "ada", says(assign_in_background(), node, assign("new:scripted/cid", "Sort them")), DONE
+    )
     world.script("bob", ASK)
     world.script(
         "cid", says(assign_in_background("new:scripted/dot")), says(call("check_board")), ASK
@@ -201,7 +205,7 @@ async def test_agent_listing_shows_the_work_of_each_agent(world: World) -> None:
     assert {name: m.node.task for name, m in listed.items() if m.node} == {
         "coordinator": "Count",
         "bob": "Count the files",
-        "cid": "Count the files",
+        "cid": "Sort them",
         "dot": "Count the files",
     }
     present = await world.store.read(roster.members, founded.team.id)
@@ -209,7 +213,8 @@ async def test_agent_listing_shows_the_work_of_each_agent(world: World) -> None:
 
 
 async def test_thread_switching_leads_from_a_thread_to_its_agent(world: World) -> None:
-    world.script("ada", says(assign_in_background(), assign_in_background("new:scripted/cid")), ASK)
+    sort = assign_in_background("new:scripted/cid", "Sort them")
+    world.script("ada", says(assign_in_background(), sort), ASK)
     world.script("bob", ASK)
     world.script("cid", WORK, says(call("publish", summary="Two.")))
     founded = await world.found("Count")
@@ -336,8 +341,9 @@ async def test_a_promoted_agent_stays_on_the_team(world: World) -> None:
 
 
 async def test_a_full_team_hires_no_agent_and_takes_none_back(world: World) -> None:
-    world.script("ada", says(assign()), says(assign_in_background("new:scripted/cid")), says(
-        assign("new:scripted/dot"), assign("bob", resume="bob")), ASK)  # fmt: skip
+    sort = assign_in_background("new:scripted/cid", "Sort them")
+    more = (assign("new:scripted/dot", "Print them"), assign("bob", resume="bob"))
+    world.script("ada", says(assign()), says(sort), says(*more), ASK)
     world.script("bob", WORK, says(call("publish", summary="One.")))
     world.script("cid", ASK)
     world.script("dot")

@@ -158,9 +158,8 @@ async def test_agent_creation_is_triggered_by_assignment(world: World, how: str)
 
 
 async def test_agents_of_one_model_get_different_names(world: World) -> None:
-    world.script(
-        "ada", says(assign_in_background(), assign_in_background(), assign_in_background()), ASK
-    )
+    parts = [assign_in_background(task=f"Count part {number}") for number in range(3)]
+    world.script("ada", says(*parts), ASK)
     world.script("bob", ASK, ASK, ASK)
     founded = await world.found("Count")
     await world.settle()
@@ -173,10 +172,9 @@ async def test_agents_of_one_model_get_different_names(world: World) -> None:
 
 
 async def test_thread_creation_below_the_parent_s_thread(world: World) -> None:
-    world.script(
-        "ada", says(assign_in_background(), assign_in_background("new:scripted/cid")), ASK, DONE
-    )
-    world.script("bob", says(assign_in_background("new:scripted/dot")), ASK)
+    sort = assign_in_background("new:scripted/cid", "Sort them")
+    world.script("ada", says(assign_in_background(), sort), ASK, DONE)
+    world.script("bob", says(assign_in_background("new:scripted/dot", "Count half")), ASK)
     world.script("cid", ASK)
     world.script("dot", ASK)
     founded = await world.found("Count")
@@ -195,7 +193,7 @@ async def test_thread_creation_below_the_parent_s_thread(world: World) -> None:
 
 
 async def test_child_threads_are_persistent_and_keep_counting(world: World) -> None:
-    world.script("ada", says(assign()), says(assign("new:scripted/cid")), DONE)
+    world.script("ada", says(assign()), says(assign("new:scripted/cid", "Sort them")), DONE)
     world.script("bob", WORK, says(call("publish", summary="One.")))
     world.script("cid", WORK, says(call("publish", summary="Two.")))
     founded = await world.found("Count")
@@ -382,10 +380,12 @@ async def test_tool_filtering_by_a_specialist_s_own_list(world: World) -> None:
 
 
 async def test_depth_limits_end_the_recursion_with_what_to_do(world: World) -> None:
-    deeper = says(assign("new:scripted/bob"))
-    world.script("ada", deeper, DONE)
+    def deeper(level: int) -> Says:
+        return says(assign("new:scripted/bob", f"Dig to level {level}"))
+
+    world.script("ada", deeper(1), DONE)
     hand_in = says(call("publish", summary="Done."))
-    world.script("bob", deeper, deeper, hand_in, hand_in)
+    world.script("bob", deeper(2), deeper(3), hand_in, hand_in)
     founded = await world.found("Dig", limits=Limits(depth=2))
     await world.settle()
 

@@ -19,7 +19,8 @@ AgiraphError
 ├── Misconfigured        a setting is missing or wrong; the message says which and what to do
 └── ModelError           the model gave no usable answer
     ├── ModelUnavailable ... for now: rate limit, overload, server error, lost connection
-    ├── ModelRefused     ... and never will to this request: bad key, bad model, bad request
+    ├── ModelRefused     ... and never will to this request: bad key, bad request
+    │   └── ModelMissing     ... because the provider has no model of this name
     ├── ModelGarbled     ... that can be parsed: empty, truncated, wrong format
     ├── ContextExceeded  ... because the thread no longer fits its window
     └── OutOfTime        ... before the time limit of the node
@@ -120,6 +121,10 @@ class ModelUnavailable(ModelError):
 
 
 class ModelRefused(ModelError):
+    pass
+
+
+class ModelMissing(ModelRefused):
     pass
 
 

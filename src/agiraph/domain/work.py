@@ -96,6 +96,7 @@ class StopReason(StrEnum):
     UNMET = "unmet"  # something it needed did not succeed
     SKIPPED = "skipped"  # the same, and it may be left out
     NO_RESULT = "no_result"  # a program that ended without a result
+    MODEL_REFUSED = "model_refused"  # delegated work whose provider has no such model, key or money
     BROKEN = "broken"  # an error in the runtime, logged with its traceback
 
     @property

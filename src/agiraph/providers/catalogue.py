@@ -1,17 +1,49 @@
 """Catalogue: from names to models with circuit breaker, retries, prices and fallbacks."""
 
-from agiraph.domain.errors import Misconfigured
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from difflib import get_close_matches
+
+from agiraph.domain.errors import Misconfigured, ModelMissing
 from agiraph.domain.time import Clock
-from agiraph.providers.base import Model
+from agiraph.providers.base import Model, OnDelta, Reply, Request
 from agiraph.providers.circuit import CircuitBreaker, Guarded
 from agiraph.providers.fallback import Fallback
-from agiraph.providers.prices import Priced, Prices
+from agiraph.providers.prices import Priced, Prices, listed_models
 from agiraph.providers.registry import ModelFactory, Registry
 from agiraph.providers.retry import Retrying
 from agiraph.providers.text import TextToolModel
 
 SHORT_WAIT_S = 5.0
 """The longest backoff of a model when another model, or a person, waits for the call's end."""
+MISSING_FOR = timedelta(minutes=10)
+"""How long a name is refused after its provider said that it has no such model. Somebody may
+install the model meanwhile."""
+MOST_NAMED = 12
+"""Models that a refusal names as those that exist."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noted:
+    """A model that writes down when its provider says that it does not exist."""
+
+    model: Model
+    missing: dict[str, datetime]
+    clock: Clock
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+    async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
+        try:
+            reply = await self.model.reply(request, on_delta)
+        except ModelMissing:
+            self.missing[self.name] = self.clock.now()
+            raise
+        self.missing.pop(self.name, None)
+        return reply
 
 
 class Catalogue:
@@ -25,6 +57,8 @@ class Catalogue:
         self._circuits: dict[str, CircuitBreaker] = {}
         self._models: dict[tuple[str, bool], Model] = {}
         self._price_names: dict[str, list[str]] = {}
+        self._missing: dict[str, datetime] = {}
+        """When a provider last said that it has no model of this name."""
 
     def add(self, provider: str, factory: ModelFactory) -> None:
         """Serve `provider/…` by a model of your own, without retries, prices or circuit breaker."""
@@ -43,6 +77,39 @@ class Catalogue:
             model = models[0] if len(models) == 1 else Fallback(tuple(models))
             self._models[names, patient] = model
         return self._models[names, patient]
+
+    def check(self, names: str) -> None:
+        """Raise `Misconfigured` with the models that exist if one of the chain cannot be used: its
+        provider is unknown or has no key, or said lately that it has no such model."""
+        try:
+            self.resolve(names)
+        except Misconfigured as error:
+            raise Misconfigured(f"{error} {self.alternatives(names)}".strip()) from error
+        for name in split_chain(names):
+            said = self._missing.get(name)
+            if said is not None and self._clock.now() - said < MISSING_FOR:
+                raise Misconfigured(
+                    f"{name!r} does not exist: its provider has no model of this name. "
+                    f"{self.alternatives(name)}".strip()
+                )
+
+    def alternatives(self, names: str) -> str:
+        """Return a sentence that names the models which are known to exist, those with a similar
+        name first; empty if none is known."""
+        wanted = names.partition(",")[0].strip()
+        known = [name for name in self._known(wanted) if name not in self._missing]
+        near = get_close_matches(wanted, known, n=MOST_NAMED, cutoff=0.4)
+        named = list(dict.fromkeys([*near, *known]))[:MOST_NAMED]
+        return f"Models that exist: {', '.join(named)}." if named else ""
+
+    def _known(self, name: str) -> Iterable[str]:
+        """Yield the names in the settings, the vendors' defaults, and the price list's models of
+        this name's provider, as far as their providers can be used."""
+        provider = name.removeprefix("text/").partition("/")[0]
+        yield from self.prices.terms
+        yield from self.registry.default_models()
+        if self.registry.is_usable(provider):
+            yield from (f"{provider}/{model}" for model in listed_models(provider))
 
     def window(self, names: str) -> int:
         """Return the smallest context window of the chain, in tokens."""
@@ -77,12 +144,16 @@ class Catalogue:
         bare = name.removeprefix("text/")
         provider, _, model = bare.partition("/")
         if provider in self._own:
-            own = self._own[provider](model)
+            try:
+                own = self._own[provider](model)
+            except LookupError as error:
+                raise Misconfigured(f"{provider!r} has no model {model!r}.") from error
             return own if name == bare else TextToolModel(own)
         wire = self._wire(name)
         # One per provider, not per model: an outage hits all models of a vendor.
         circuit = self._circuits.setdefault(provider, CircuitBreaker(provider, self._clock))
-        guarded = Guarded(model=wire, circuit=circuit)
+        noted = Noted(model=wire, missing=self._missing, clock=self._clock)
+        guarded = Guarded(model=noted, circuit=circuit)
         if patient:
             retrying = Retrying(model=guarded, clock=self._clock)
         else:

@@ -16,6 +16,7 @@ from agiraph.domain.errors import (
     Misconfigured,
     ModelError,
     ModelGarbled,
+    ModelMissing,
     ModelRefused,
     ModelUnavailable,
 )
@@ -52,6 +53,12 @@ later and cost money: a gateway that gave up (408, 499, 502, 504), a model that 
 _OVERFLOW = ("context_length", "context length", "context window", "maximum context", "too long",
              "exceed_context_size", "request too large", "input token count")  # fmt: skip
 """Parts of the messages with which vendors say that a thread exceeds the context window."""
+_MISSING_MODEL = re.compile(
+    r"model[_ ]not[_ ]found|invalid model|not a valid model|unknown model|no such model"
+    r"|model\b.{0,200}\b(?:does not exist|not found|is not supported|not available)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Messages with which servers that answer 400 say that they have no model of this name."""
 _NOT_STRICT_JSON = re.compile(rb"NaN|Infinity|[eE]\+?\d{3}")
 """Numbers that orjson refuses and Python's own parser accepts."""
 _RETRY_DELAY = re.compile(rb'"retryDelay"\s*:\s*"([0-9.]+)s"')
@@ -237,8 +244,8 @@ def _error_class(status: int, reason: str, message: str, retry_after: float | No
         return ModelUnavailable(message, retry_after=retry_after)
     if status in (401, 403):
         return ModelRefused(f"{message} Check the key of this provider.")
-    if status == 404:
-        return ModelRefused(f"{message} Check the model's name and the provider's address.")
+    if status == 404 or (status == 400 and _MISSING_MODEL.search(reason)):
+        return ModelMissing(f"{message} Check the model's name and the provider's address.")
     return ModelRefused(message)
 
 

@@ -99,6 +99,15 @@ def _window_or(name: str, unknown: int | None) -> int | None:
     return found.model.context_window
 
 
+def listed_models(provider: str) -> list[str]:
+    """Return the models of a provider that the price list names, newest names last."""
+    from genai_prices import data_snapshot
+
+    wanted = price_list_id(provider)
+    listed = data_snapshot.get_snapshot().providers
+    return [model.id for found in listed if found.id == wanted for model in found.models]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Priced:
     """A model that adds the price and its own name to each reply."""

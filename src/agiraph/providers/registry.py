@@ -72,6 +72,20 @@ class Registry:
             self._models[name] = self._make(name)
         return self._models[name]
 
+    def default_models(self) -> list[str]:
+        """Return the default models of the vendors that have a key."""
+        return [
+            f"{vendor.name}/{vendor.default_model}"
+            for vendor in VENDORS
+            if vendor.default_model and self._keys.account(vendor).key
+        ]
+
+    def is_usable(self, provider: str) -> bool:
+        """Whether this is a vendor of the table with a key, asked at its own address."""
+        vendor = VENDOR_BY_NAME.get(provider)
+        account = None if vendor is None else self._keys.account(vendor)
+        return account is not None and bool(account.key) and not account.base_url
+
     async def close(self) -> None:
         await self._http.close()
 

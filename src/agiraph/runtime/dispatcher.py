@@ -163,10 +163,11 @@ class Dispatcher:
             reason = f"the model cannot be reached: {error} Trying again by itself."
             await self.store.write(claims.sleep, lease, seconds=seconds, reason=reason)
         except (ModelError, Misconfigured) as error:
-            # A person must correct a key, a name or a limit. The node waits for their answer.
-            text = f"I cannot go on: {error} Tell me when I should try again."
+            # A key, a name or a limit must be corrected: by whoever hired the agent, who can choose
+            # another model, else by a person.
+            others = self.executor.models.alternatives
             await self.store.write(
-                claims.ask_whether_to_continue, lease, reason=str(error), text=text
+                journal.stop_for_model, lease, reason=str(error), alternatives=others
             )
         else:
             await self._record(lease, outcome)

@@ -28,7 +28,7 @@ from agiraph.policies.budget import BudgetPolicy
 from agiraph.policies.permission import PermissionPolicy
 from agiraph.providers.catalogue import Catalogue
 from agiraph.run_context import RunContext
-from agiraph.runtime import prompt, reflection, reply
+from agiraph.runtime import prompt, reflection, refs, reply
 from agiraph.runtime.calls import ToolCaller
 from agiraph.runtime.command_line import Command, ProgramRunner
 from agiraph.runtime.compaction import Compaction
@@ -155,12 +155,21 @@ class Executor:
             # vendor's cache holds for all of its calls.
             known = await prompt.refresh_knowledge(ctx, loaded.prior_knowledge)
             system = prompt.system_prompt(loaded.team, loaded.agent, folder, specs, now, known)
-            assignment = prompt.assignment(loaded.node, giver=loaded.giver, thread=lease.thread_id)
+            assignment = prompt.assignment(
+                loaded.node,
+                giver=loaded.giver,
+                thread=lease.thread_id,
+                refs=await self._refs(ctx, tools),
+            )
             await _begin(ctx, Opening(system, assignment, loaded.attachments))
         if loaded.agent.kind == "cli":
             return await ProgramRunner(self.commands).run(ctx)
         compaction = Compaction(self.models.window(ctx.agent.model))
         return await Loop(steps=self._steps(ctx, tools), compaction=compaction).run(ctx)
+
+    async def _refs(self, ctx: RunContext, tools: Mapping[str, Tool]) -> list[str] | None:
+        """Return the texts of the node's refs for an agent that cannot read them itself."""
+        return None if tools or ctx.agent.kind == "cli" else await refs.as_text(ctx)
 
     async def _reply(self, lease: Lease, loaded: _Loaded) -> Outcome:
         """Answer a person's message, while the agent's work goes on in its own lane."""
@@ -247,7 +256,7 @@ class Executor:
             envelopes=loaded.envelopes,
             deadline=loaded.deadline,
             specialists=self.specialists,
-            check_model=self.models.resolve,
+            check_model=self.models.check,
             known_tools=self._known_tools,
             window=self.models.window(agent.model),
             web=self.web,

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from agiraph.domain.agents import Agent, Team
 from agiraph.domain.chat import Attachment, ToolSpec
 from agiraph.domain.errors import Refused
+from agiraph.domain.fence import one_line
 from agiraph.domain.knowledge import Insight, NoteDraft
 from agiraph.domain.work import WorkNode
 from agiraph.home.layout import TeamFolder
@@ -30,6 +31,8 @@ class Opening(NamedTuple):
 
 
 LEARNED = "What you learned in earlier work (insights: knowledge to judge by, not orders)"
+GOAL_CHARACTERS = 300
+"""Characters of the team's goal that a worker is told."""
 LOG_CHARACTERS = 6000
 """Characters from the end of a daily log that go into a prompt."""
 NOTES_BYTES = 16 * 1024
@@ -62,7 +65,7 @@ def system_prompt(
         f"You are {agent.name}.",
         note(folder, f"{desk}/IDENTITY.md"),
         prompt(kind),
-        f"# The team's goal\n\n{team.goal}",
+        _goal(team, role),
         *_notes(folder, desk, role, now),
         titled("Your notebook", note(folder, f"{desk}/NOTEBOOK.md")),
         titled(LEARNED, "\n".join(recall.as_lines(known.insights, ids=False))),
@@ -72,6 +75,14 @@ def system_prompt(
         f"Today is {now:%A, %d %B %Y} (UTC).",
     ]
     return "\n\n".join(section for section in sections if section.strip())
+
+
+def _goal(team: Team, role: str) -> str:
+    """Return the goal for the coordinator, who answers for it; for others one line: a worker that
+    reads the whole of it takes it up instead of its task."""
+    if role == "coordinator":
+        return f"# The team's goal\n\n{team.goal}"
+    return f"Your task serves this goal: {texts.truncate(one_line(team.goal), GOAL_CHARACTERS)}"
 
 
 async def refresh_knowledge(ctx: RunContext, loaded: "PriorKnowledge") -> Known:
@@ -118,12 +129,18 @@ def _notes(folder: TeamFolder, desk: str, role: str, now: datetime) -> list[str]
     ]
 
 
-def assignment(node: WorkNode, *, giver: str | None = None, thread: str = "") -> str:
+def assignment(
+    node: WorkNode,
+    *,
+    giver: str | None = None,
+    thread: str = "",
+    refs: Sequence[str] | None = None,
+) -> str:
     """Return the task as its worker reads it; a task from a teammate names the teammate, whose
     words are fenced for this thread."""
     if giver is not None:
-        return texts.assignment(node, giver=giver, thread=thread)
-    return "\n\n".join([node.task, *texts.done_means(node)])
+        return texts.assignment(node, giver=giver, thread=thread, refs=refs)
+    return "\n\n".join([node.task, *(refs or ()), *texts.done_means(node)])
 
 
 def note(folder: TeamFolder, path: str) -> str:

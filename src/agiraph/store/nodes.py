@@ -1,11 +1,12 @@
 """Nodes: queries on the nodes table for queues, boards and running work."""
 
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from agiraph.domain.errors import NotFound
 from agiraph.domain.ids import AgentId, NodeId, TeamId
 from agiraph.domain.work import Halt, Lane, NodeStatus, Queue, WorkNode
-from agiraph.store.rows import Table
+from agiraph.store.rows import Table, to_micros
 from agiraph.store.tx import Tx
 
 NODES = Table("nodes", WorkNode)
@@ -102,13 +103,15 @@ def _count(tx: Tx, which: str, identity: str) -> int:
     return 0 if row is None else int(row[0])
 
 
-def unowned(tx: Tx, team_id: TeamId) -> list[WorkNode]:
-    """Return nodes without an assignee, except where a running parent may still choose one."""
+def unowned(tx: Tx, team_id: TeamId, *, chosen_by: datetime) -> list[WorkNode]:
+    """Return nodes without an assignee. A running parent may still choose one for a node that was
+    created after `chosen_by`; these are left out."""
     where = (
-        "team_id = :team and status = 'pending' and assignee_id is null and not exists ("
-        "select 1 from nodes p where p.id = nodes.parent_id and p.status = 'running') order by id"
+        "team_id = :team and status = 'pending' and assignee_id is null and (created_at <= :by or "
+        "not exists (select 1 from nodes p where p.id = nodes.parent_id and p.status = 'running')) "
+        "order by id"
     )
-    return NODES.select(tx, where, team=team_id)
+    return NODES.select(tx, where, team=team_id, by=to_micros(chosen_by))
 
 
 def at_work(tx: Tx) -> list[WorkNode]:

@@ -13,7 +13,7 @@ from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.run_context import RunContext
-from agiraph.services.board import budgets, leases, planning, taint, texts, waiting
+from agiraph.services.board import budgets, leases, planning, repeats, taint, texts, waiting
 from agiraph.services.members import hiring, roster
 from agiraph.services.members.hiring import Hirer
 from agiraph.store import nodes, teams
@@ -63,6 +63,8 @@ def assign_task(
         if earlier is None
         else _same_worker(tx, ctx, earlier, agent)
     )
+    if earlier is None:
+        refuse_repeats(tx, ctx, task, worker)
     node = planning.create(
         tx,
         team_id=ctx.team.id,
@@ -84,6 +86,14 @@ def assign_task(
             f'Fetch the result with task_output("{node.id}").'
         )
     return Pending(WaitingOn("node", node.id), f"{worker.name}: {description} ({node.id})")
+
+
+def refuse_repeats(tx: Tx, ctx: RunContext, task: str, worker: Agent | None) -> None:
+    """Raise `Refused` for a task that is this node's own, was given before, or goes on with
+    another one."""
+    goal = ctx.team.goal if ctx.node.is_goal else ""
+    to_program = worker is not None and worker.kind == "cli"
+    repeats.check(tx, ctx.node, task, goal=goal, to_program=to_program)
 
 
 def _find_earlier(tx: Tx, ctx: RunContext, identity: str) -> WorkNode:

@@ -22,7 +22,7 @@ from agiraph.store import dependencies, nodes, teams
 from agiraph.store import stages as stage_rows
 from agiraph.store.tx import Tx
 from agiraph.tools.base import outlasts_work, tool
-from agiraph.tools.delegation import hirer
+from agiraph.tools.delegation import hirer, refuse_repeats
 
 MAX_NODES = 100
 """Nodes that the board shows a model."""
@@ -40,8 +40,8 @@ UnmetPolicy = Annotated[
     IfUnmet, Field(description="What to do if something it depends on does not succeed")
 ]
 UNASSIGNED = (
-    "Nobody is chosen yet: assign_worker chooses; else it is handed out when you wait for it "
-    "(start_stage, task_output) or hand in."
+    "Nobody is chosen yet: somebody takes it in half a minute, or as soon as you wait for it or "
+    "hand in."
 )
 
 
@@ -52,7 +52,8 @@ UNASSIGNED = (
     Put a piece of work on the board. Say what is wanted, for what, and with acceptance what done
     means: lines that can be checked, with `file names` in backticks. It starts when everything it
     depends on has succeeded. Without assigned_to somebody with nothing to do takes it, or a new
-    worker, as soon as you wait or hand in. max_turns=1 asks for a single answer without tools.
+    worker, half a minute later or as soon as you wait. max_turns=1 asks for a single answer
+    without tools; what its refs name is then put into its prompt.
     """,
 )
 def create_work_node(
@@ -74,6 +75,7 @@ def create_work_node(
     paths, sources = _paths(tx, ctx, refs or {})
     open_sources = [n.id for n in sources if n.status is not NodeStatus.COMPLETED]
     worker = None if assigned_to is None else hiring.resolve(tx, hirer(ctx), assigned_to)
+    refuse_repeats(tx, ctx, task, worker)
     node = planning.create(
         tx,
         team_id=ctx.team.id,
@@ -94,6 +96,7 @@ def create_work_node(
     if worker is not None:
         hiring.set_purpose(tx, worker, node.id)
         return Done(f"Created {node.id}, given to {worker.name}: {node.status}.{warning}")
+    planning.hand_out_later(tx, node)
     return Done(f"Created {node.id}. {UNASSIGNED}{warning}")
 
 
@@ -193,6 +196,7 @@ def _spawn_objection(ctx: RunContext, call: ToolCall) -> str | None:
     effect="transaction",
     delegates=True,
     roles=frozenset({"coordinator"}),
+    delegates=True,
     taint_objection=_spawn_objection,
     guidance="""
     Hire somebody for good. A strong model with all tools can be trusted with a large task; a
@@ -241,7 +245,7 @@ def spawn_worker(
     return Done(f"Hired {agent.name} ({agent.id}, {agent.model}).")
 
 
-@tool(effect="transaction", roles=frozenset({"coordinator"}))
+@tool(effect="transaction", roles=frozenset({"coordinator"}), delegates=True)
 def assign_worker(
     tx: Tx,
     ctx: RunContext,
@@ -308,6 +312,7 @@ class Terms(BaseModel):
 @tool(
     effect="transaction",
     roles=frozenset({"coordinator"}),
+    delegates=True,
     guidance="""
     Start these nodes together and wait until the contract is met, cannot be met, or time is up;
     you get all results at once. A message to you ends the wait early: deal with it, then call
@@ -352,6 +357,7 @@ class TaskVerdict(BaseModel):
 @tool(
     effect="transaction",
     roles=frozenset({"coordinator"}),
+    delegates=True,
     guidance="""
     After a stage: read what came of it, and give a verdict on each task. accept: its result counts.
     redo: the same worker does it again, with your reason; you wait for it. drop: it is left out,

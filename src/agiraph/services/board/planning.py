@@ -1,6 +1,7 @@
 """Planning: create nodes within the team's limits and assign them to agents."""
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import TypedDict, Unpack
 
 from agiraph.domain.agents import Agent
@@ -12,10 +13,15 @@ from agiraph.domain.taint import graver
 from agiraph.domain.work import Budget, IfUnmet, Lane, NodeStatus, Source, WorkNode
 from agiraph.services.board import taint
 from agiraph.services.members import roster
-from agiraph.store import dependencies, messages, nodes, persons, teams
+from agiraph.store import dependencies, messages, nodes, persons, teams, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.tx import Tx
+
+UNOWNED_FOR = timedelta(seconds=30)
+"""How long the creator of a node may take to choose somebody for it."""
+UNOWNED_TIMER = "unowned:"
+"""Prefix of the timer that hands out a node without an assignee; the node's id follows."""
 
 
 class NodeDetails(TypedDict, total=False):
@@ -174,10 +180,16 @@ def assign_unowned(tx: Tx, team_id: TeamId) -> None:
     """Assign every ready node without an assignee to an idle agent, or hire one for it."""
     if TEAMS.get(tx, team_id).status != "active":
         return
-    # A node whose parent still runs is left alone: the parent may be about to assign it.
-    for node in nodes.unowned(tx, team_id):
+    # A new node whose parent still runs is left alone: the parent may be about to assign it.
+    for node in nodes.unowned(tx, team_id, chosen_by=tx.now - UNOWNED_FOR):
         if is_ready(tx, node):
             assign_ready(tx, node)
+
+
+def hand_out_later(tx: Tx, node: WorkNode) -> None:
+    """Set the timer at which a node that nobody was chosen for is assigned (`assign_unowned`),
+    although its creator still works."""
+    waits.set_timer(tx, UNOWNED_TIMER + node.id, tx.now + UNOWNED_FOR)
 
 
 def assign_ready(tx: Tx, node: WorkNode) -> WorkNode:

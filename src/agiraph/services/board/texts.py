@@ -24,21 +24,26 @@ reports are cut instead, because nobody could write them again."""
 NO_WORDS = "(It ended without a word.)"
 
 
-def assignment(node: WorkNode, *, giver: str, thread: str) -> str:
-    """Return a node's task as text for its assignee; the giver's words are fenced."""
+def assignment(
+    node: WorkNode, *, giver: str, thread: str, refs: Sequence[str] | None = None
+) -> str:
+    """Return a node's task as text for its assignee; the giver's words are fenced.
+
+    `refs` are the texts of its refs, for an assignee that has no tool to read them with.
+    """
     lines = [
         "[Task] You have been given a task.",
         f"Title: {title_of(node)}",
         f"From: {giver}",
         f"Id: {node.id}",
     ]
-    if node.refs:
+    if node.refs and refs is None:
         named = ", ".join(f"{one_line(name)} ({path})" for name, path in node.refs.items())
         lines.append(f"To read with read_ref: {one_line(named)}")
     task = fence.enclose_words(
         node.task.strip(), thread=thread, author=giver, kind="what you are asked to do"
     )
-    return "\n\n".join(["\n".join(lines), task, *done_means(node)])
+    return "\n\n".join(["\n".join(lines), task, *(refs or ()), *done_means(node)])
 
 
 def done_means(node: WorkNode) -> list[str]:

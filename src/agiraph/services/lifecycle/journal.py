@@ -27,17 +27,19 @@ from agiraph.domain.events.work import (
     ToolResult,
     TurnAdded,
 )
-from agiraph.domain.ids import new_id
+from agiraph.domain.ids import SYSTEM, new_id
 from agiraph.domain.outcomes import Answer, Done, Failed, Finished, Pending
+from agiraph.domain.persons import is_person
 from agiraph.domain.value import value
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import Halt, StopReason, Usage
 from agiraph.services.board import budgets, leases, taint
 from agiraph.services.board.budgets import Envelope
-from agiraph.services.lifecycle import conversation, endings, teams
+from agiraph.services.lifecycle import claims, conversation, endings, teams
 from agiraph.services.mail import bus
 from agiraph.store import messages, nodes, spend, threads, waits
 from agiraph.store.nodes import NODES
+from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Tx
 
 NO_REPLY = "I have your message, but something went wrong while I answered it: {why}"
@@ -290,6 +292,20 @@ def end(tx: Tx, lease: Lease, outcome: Finished | Failed) -> None:
         return conversation.end_reply(tx, lease, outcome, text=NO_REPLY.format(why=outcome.detail))
     teams.close_after(tx, endings.end_node(tx, lease, outcome))
     return None
+
+
+def stop_for_model(
+    tx: Tx, lease: Lease, *, reason: str, alternatives: Callable[[str], str]
+) -> None:
+    """End a run whose model refuses to work. A delegated node fails, so that its creator can choose
+    another model of those that exist; any other node waits for a person's answer."""
+    node = NODES.get(tx, lease.node_id)
+    if node.parent_id is None or is_person(node.creator_id) or node.creator_id == SYSTEM:
+        text = f"I cannot go on: {reason} Tell me when I should try again."
+        return claims.ask_whether_to_continue(tx, lease, reason=reason, text=text)
+    model = AGENTS.get(tx, lease.agent_id).model
+    detail = f"Its model {model!r} gave no answer: {reason} {alternatives(model)}".strip()
+    return end(tx, lease, Failed(StopReason.MODEL_REFUSED, detail))
 
 
 class _ThreadWriter:

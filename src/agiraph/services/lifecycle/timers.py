@@ -1,9 +1,10 @@
-"""Timers: fires the due timers of waits, stages and triggers."""
+"""Timers: fires the due timers of waits, stages, triggers and nodes without an assignee."""
 
-from agiraph.domain.ids import StageId, TriggerId
-from agiraph.services.board import stage_clocks, stages, waiting
+from agiraph.domain.ids import NodeId, StageId, TriggerId
+from agiraph.services.board import planning, stage_clocks, stages, waiting
 from agiraph.services.triggers import due, firing
 from agiraph.store import waits
+from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 
 
@@ -21,6 +22,9 @@ def fire_due(tx: Tx, *timer_ids: str) -> int:
             stages.check_deadline(tx, StageId(timer.removeprefix(stage_clocks.TIMER)))
         elif timer.startswith(firing.TIMER):
             due.fire_due(tx, TriggerId(timer.removeprefix(firing.TIMER)))
+        elif timer.startswith(planning.UNOWNED_TIMER):
+            node = NODES.get(tx, NodeId(timer.removeprefix(planning.UNOWNED_TIMER)))
+            planning.assign_unowned(tx, node.team_id)
         else:
             waiting.time_out(tx, timer)
     return len(fired)

@@ -64,7 +64,12 @@ def create(
         raise Refused(f"Team {team.name!r} is {team.status}; nothing can be scheduled for it.")
     kind = registry.kind_named(type)
     read = kind.read(config)
-    generation = _check_limits(tx, agent, kind, read, made_in) if made_by == agent_id else 0
+    payload = _checked_payload(tx, agent, action, payload or {})
+    columns = _columns(tx, team.id, kind, read, config)
+    generation = 0
+    if made_by == agent_id:
+        generation = _check_limits(tx, agent, kind, read, made_in)
+        _refuse_copy(tx, agent, kind, columns, (action, payload))
     secret = None
     if kind.needs_secret:
         secret = kind.given_secret(read) or secrets.token_urlsafe(24)
@@ -75,8 +80,8 @@ def create(
         type=kind.name,
         action=action,
         created_at=tx.now,
-        payload=_checked_payload(tx, agent, action, payload or {}),
-        **_columns(tx, team.id, kind, read, config),
+        payload=payload,
+        **columns,
         due_at=_first_due(tx, agent, kind, read),
         made_by=made_by or team.owner_id,
         payer_id=_payer(made_in),
@@ -157,6 +162,34 @@ def _check_limits(
             "Hand in what you have, or ask the human whether this should go on."
         )
     return generation
+
+
+def _refuse_copy(
+    tx: Tx,
+    agent: Agent,
+    kind: Kind[Any],
+    columns: dict[str, Any],
+    does: tuple[ActionType, dict[str, Any]],
+) -> None:
+    """Raise `Refused` with the id of a trigger of this agent that does the same at the same time:
+    an agent that reads its task at every waking would set it up each time."""
+    for other in triggers.of_team(tx, agent.team_id):
+        if other.agent_id != agent.id or other.status not in ("active", "paused"):
+            continue
+        same_time = other.type == kind.name and other.config == columns["config"]
+        if same_time and (other.action, _plain(other.payload)) == (does[0], _plain(does[1])):
+            raise Refused(
+                f"There is one already: {other.id} is {other.status} and does the same at the same "
+                "time. Leave it as it is, or cancel it first (cancel_trigger)."
+            )
+
+
+def _plain(payload: dict[str, Any]) -> dict[str, Any]:
+    """Return a payload for comparison: its texts in small letters, with single spaces."""
+    return {
+        key: " ".join(value.casefold().split()) if isinstance(value, str) else value
+        for key, value in payload.items()
+    }
 
 
 def _checked_payload(

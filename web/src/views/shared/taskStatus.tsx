@@ -62,6 +62,7 @@ const STOP_REASONS: Partial<Record<NonNullable<WorkNode["stop_reason"]>, string>
   unmet: "A task it depends on did not succeed",
   skipped: "Skipped: a task it depends on did not succeed",
   no_result: "Ended without a result",
+  model_refused: "Its model could not be used",
   broken: "Stopped by an error in agiraph itself",
 };
 export const stopReasonText = (reason: WorkNode["stop_reason"]): string => (reason ? (STOP_REASONS[reason] ?? "") : "");

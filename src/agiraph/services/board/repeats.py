@@ -1,0 +1,82 @@
+"""Repeats: refuse to delegate what is the giver's own task, was given before, or needs a thread
+that the worker would not have."""
+
+import re
+from collections import Counter
+
+from agiraph.domain.errors import Refused
+from agiraph.domain.fence import one_line
+from agiraph.domain.passages import words
+from agiraph.domain.work import NodeStatus, WorkNode
+from agiraph.services.board.texts import title_of
+from agiraph.store import nodes
+from agiraph.store.tx import Tx
+
+NEARLY = 0.9
+"""The share of common words from which on a long task counts as the giver's own."""
+SHORTEST_WORDS = 12
+"""Shorter tasks count as the giver's own only if all words are the same."""
+LONGEST_REFERENCE = 400
+"""Characters of a task that says little more than that something is to go on. A longer one brings
+its own context."""
+
+_GOES_ON = re.compile(
+    r"\b(?:continue|resume|carry on|go on|pick up|keep going|redo|repeat)\b"
+    r".{0,40}?\b(?:previous|earlier|prior|preceding|last)\b"
+    r".{0,30}?\b(?:task|work|assignment|job|run|attempt|conversation|thread|session)\b"
+    r"|\bwhere (?:you|he|she|it|they|we) (?:left off|stopped|ended)\b"
+    r"|\b(?:the )?same (?:task )?as (?:before|last time|the previous)\b"
+    r"|\b(?:continue|resume|carry on|go on)\b.{0,40}?\bnode_\w+",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def check(tx: Tx, giver: WorkNode, task: str, *, goal: str = "", to_program: bool = False) -> None:
+    """Raise `Refused` for a task that must not be delegated; `goal` is the team's, if the giver
+    works on it. A program cannot pass a task on, so it may be given the whole of the giver's."""
+    if not to_program and any(_is_own(task, own) for own in (giver.task, goal) if own):
+        raise Refused(
+            "That is your task, in the words in which it was given to you. Do it yourself, or give "
+            "away a part of it: say which part, what it is for, and what done means."
+        )
+    children = nodes.children(tx, giver.id)
+    before = next((c for c in children if _was_given(c) and _same(task, c.task)), None)
+    if before is not None:
+        raise Refused(
+            f"You gave this task before, in the same words: {before.id} is {before.status} "
+            f"({title_of(before)}). Use its result, or resume it with what should be different. If "
+            "you want it done a second time, say in the task why."
+        )
+    ended = [c for c in children if c.status.is_final and c.thread_id is not None]
+    if ended and _only_goes_on(task):
+        earlier = next((c for c in ended if c.id in task), ended[-1])
+        raise Refused(
+            "Whoever gets this task knows nothing of the earlier one that it speaks of. To go on "
+            f"with {earlier.id} ({title_of(earlier)}), give the task with resume={earlier.id!r}; "
+            "else write it so that it can be done without the earlier one."
+        )
+
+
+def _was_given(child: WorkNode) -> bool:
+    return not child.status.is_final or child.status is NodeStatus.COMPLETED
+
+
+def _same(one: str, other: str) -> bool:
+    return _plain(one) == _plain(other)
+
+
+def _plain(text: str) -> tuple[str, ...] | str:
+    return tuple(words(text)) or one_line(text).casefold()
+
+
+def _is_own(task: str, own: str) -> bool:
+    """Whether a task is the giver's own: the same words, or nearly the same if they are many."""
+    if _same(task, own):
+        return True
+    given, mine = Counter(words(task)), Counter(words(own))
+    longest = max(given.total(), mine.total())
+    return longest >= SHORTEST_WORDS and (given & mine).total() >= NEARLY * longest
+
+
+def _only_goes_on(task: str) -> bool:
+    return len(task) <= LONGEST_REFERENCE and _GOES_ON.search(task) is not None
