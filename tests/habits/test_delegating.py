@@ -275,18 +275,18 @@ async def test_d17_spawning_ends_at_the_limit_with_what_to_do(world: World) -> N
 
 
 async def test_d18_the_same_alarm_twice_is_refused_with_the_id_of_the_first(world: World) -> None:
-    def alarm(task: str, every: int = 3600) -> Call:
-        config = {"every_seconds": every}
-        return call("schedule", type="interval", config=config, action=task)
+    def alarm(task: str, hour: int = 9) -> Call:
+        config = {"cron": f"0 {hour} * * 1"}
+        return call("schedule", type="scheduled", config=config, action=task)
 
     founded, told = await delegated(
-        world, alarm("Look at the mail"), alarm("look at  the mail"), alarm("Look", 7200)
+        world, alarm("Look at the mail"), alarm("look at  the mail"), alarm("Look at the mail", 10)
     )
     agent = founded.coordinator
     first, _ = await world.store.read(definitions.triggers.of_team, agent.team_id)
     assert told[1].startswith(f"There is one already: {first.id} is active")
     await world.store.write(definitions.cancel, first.id)
-    made = {"type": "interval", "config": {"every_seconds": 3600}, "made_by": agent.id}
+    made = {"type": "scheduled", "config": {"cron": "0 9 * * 1"}, "made_by": agent.id}
     payload = {"task": "Look at the mail"}
     await world.store.write(definitions.create, agent_id=agent.id, payload=payload, **made)
 
