@@ -194,7 +194,6 @@ def _spawn_objection(ctx: RunContext, call: ToolCall) -> str | None:
 
 @tool(
     effect="transaction",
-    delegates=True,
     roles=frozenset({"coordinator"}),
     delegates=True,
     taint_objection=_spawn_objection,
