@@ -19,7 +19,7 @@ class ToolProperties:
     always_granted: bool = False
     """Specialists get the tool even if their file does not list it: they talk to the team with
     it."""
-    delegates: bool = False
+    leads: bool = False
     """It gives work away or leads those who do it. A specialist whose file lists the tool gets it,
     whatever the roles."""
     ends_node: bool = False

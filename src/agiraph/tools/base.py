@@ -103,7 +103,7 @@ class Properties(TypedDict, total=False):
 
     roles: frozenset[str]
     always_granted: bool
-    delegates: bool
+    leads: bool
     ends_node: bool
     sets_acceptance: bool
     counts_as_work: bool

@@ -195,7 +195,7 @@ def _spawn_objection(ctx: RunContext, call: ToolCall) -> str | None:
 @tool(
     effect="transaction",
     roles=frozenset({"coordinator"}),
-    delegates=True,
+    leads=True,
     taint_objection=_spawn_objection,
     guidance="""
     Hire somebody for good. A strong model with all tools can be trusted with a large task; a
@@ -244,7 +244,7 @@ def spawn_worker(
     return Done(f"Hired {agent.name} ({agent.id}, {agent.model}).")
 
 
-@tool(effect="transaction", roles=frozenset({"coordinator"}), delegates=True)
+@tool(effect="transaction", roles=frozenset({"coordinator"}), leads=True)
 def assign_worker(
     tx: Tx,
     ctx: RunContext,
@@ -311,7 +311,7 @@ class Terms(BaseModel):
 @tool(
     effect="transaction",
     roles=frozenset({"coordinator"}),
-    delegates=True,
+    leads=True,
     guidance="""
     Start these nodes together and wait until the contract is met, cannot be met, or time is up;
     you get all results at once. A message to you ends the wait early: deal with it, then call
@@ -356,7 +356,7 @@ class TaskVerdict(BaseModel):
 @tool(
     effect="transaction",
     roles=frozenset({"coordinator"}),
-    delegates=True,
+    leads=True,
     guidance="""
     After a stage: read what came of it, and give a verdict on each task. accept: its result counts.
     redo: the same worker does it again, with your reason; you wait for it. drop: it is left out,

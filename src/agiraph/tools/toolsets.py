@@ -74,8 +74,8 @@ def role_of(agent: Agent) -> Role:
     return ROLES.get(agent.role, ROLES["worker"])
 
 
-def _delegates(tool: Tool) -> bool:
-    return tool.properties.delegates
+def _leads(tool: Tool) -> bool:
+    return tool.properties.leads
 
 
 def tools_for(agent: Agent, extra: Iterable[Tool] = ()) -> Mapping[str, Tool]:
@@ -92,7 +92,7 @@ def tools_for(agent: Agent, extra: Iterable[Tool] = ()) -> Mapping[str, Tool]:
         # A specialist's file may name tools that this installation does not have.
         wanted |= {name for name, tool in known.items() if tool.properties.always_granted}
         # A person wrote the file: what it names of the coordinator's tools, it is given.
-        granted |= {name for name in agent.tools if name in known and _delegates(known[name])}
+        granted |= {name for name in agent.tools if name in known and _leads(known[name])}
     elif unknown := wanted - known.keys():
         raise Refused(f"There are no tools called {', '.join(sorted(unknown))}.")
     # Granted even to an agent with a list of its own: without them it could never hand in, or never
