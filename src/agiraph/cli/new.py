@@ -6,7 +6,7 @@ from rich.console import Console
 from agiraph import location
 from agiraph.cli.remote import Remote
 from agiraph.cli.session import as_json, clean, command, connected
-from agiraph.cli.settings import EVERY_HELP, MODE_HELP, REVIEW_HELP, REVIEWS, Interval
+from agiraph.cli.settings import ACCEPT_HELP, EVERY_HELP, MODE_HELP, REVIEW_HELP, REVIEWS, Interval
 from agiraph.cli.teams import json_option
 from agiraph.domain.agents import Mode, Review
 from agiraph.redaction import environment
@@ -30,6 +30,7 @@ from agiraph.redaction import environment
 @click.option(
     "--budget", type=click.FloatRange(min=0), help="The most dollars that the team may spend."
 )
+@click.option("--accept", multiple=True, metavar="LINE", help=ACCEPT_HELP)
 @click.option("--wait", "waits", is_flag=True, help="Show progress until the goal is reached.")
 @json_option
 @command
@@ -41,6 +42,7 @@ async def new(
     review: Review,
     model: str,
     budget: float | None,
+    accept: tuple[str, ...],
     waits: bool,
     json_: bool,
 ) -> None:
@@ -61,6 +63,7 @@ async def new(
             review=review,
             model=model,
             budget=limit,
+            acceptance=accept,
         )
         if waits:
             console = Console(highlight=False, emoji=False, soft_wrap=True)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -33,9 +34,13 @@ class Remote:
         self._progress = Progress(console)
         self._stopped = asyncio.Event()
 
-    async def begin(self, goal: str, model: str, budget: Budget) -> int:
+    async def begin(
+        self, goal: str, model: str, budget: Budget, acceptance: Sequence[str] = ()
+    ) -> int:
         asked = {"turns": budget.turns, "tokens": budget.tokens, "seconds": budget.seconds}
-        team = await self._client.create_team(goal, model=model, budget=asked, learns=False)
+        team = await self._client.create_team(
+            goal, model=model, budget=asked, learns=False, acceptance=acceptance
+        )
         return await self.watch(team)
 
     async def resume(self, name: str) -> int:

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 
 import click
 from rich.console import Console
@@ -13,6 +13,7 @@ from agiraph.cli import terminal
 from agiraph.cli.progress import Progress
 from agiraph.cli.remote import Remote
 from agiraph.cli.session import command
+from agiraph.cli.settings import ACCEPT_HELP
 from agiraph.client import Client
 from agiraph.config import Settings
 from agiraph.domain.agents import Team
@@ -44,6 +45,7 @@ SENDING_TIMEOUT_S = 10
     "--tokens", type=click.IntRange(1), help="The most tokens, input and output together."
 )
 @click.option("--minutes", type=click.FloatRange(min=0, min_open=True), help="The most minutes.")
+@click.option("--accept", multiple=True, metavar="LINE", help=ACCEPT_HELP)
 @command
 async def run(
     goal: str | None,
@@ -52,16 +54,18 @@ async def run(
     turns: int | None,
     tokens: int | None,
     minutes: float | None,
+    accept: tuple[str, ...],
 ) -> None:
     """Work on a GOAL until it is reached, and show the progress.
 
-    Exit code 0 means that the goal was reached. Ctrl-C stops the run; --resume continues it later.
+    Exit code 0 means that the goal was reached, 3 that it was reached with doubts, 1 that it was
+    not reached or only in part. Ctrl-C stops the run; --resume continues it later.
     """
     if (goal is None) == (resume is None):
         raise click.UsageError(
             'Give a goal (agiraph run "GOAL") or continue a team (agiraph run --resume TEAM).'
         )
-    if resume is not None and (model or turns or tokens or minutes):
+    if resume is not None and (model or turns or tokens or minutes or accept):
         raise click.UsageError(
             "--resume keeps the model and limits of the team: leave out the other options."
         )
@@ -74,7 +78,7 @@ async def run(
     try:
         if resume is not None:
             raise click.exceptions.Exit(await running.resume(resume))
-        raise click.exceptions.Exit(await running.begin(goal or "", chosen, budget))
+        raise click.exceptions.Exit(await running.begin(goal or "", chosen, budget, accept))
     except HomeInUse as error:
         async with _running_server(settings, error) as client:
             console.print(f"[dim]The agiraph server at {client.url} does the work.[/]")
@@ -82,7 +86,7 @@ async def run(
             if resume is not None:
                 code = await remote.resume(resume)
             else:
-                code = await remote.begin(goal or "", chosen, budget)
+                code = await remote.begin(goal or "", chosen, budget, accept)
         raise click.exceptions.Exit(code) from None
 
 
@@ -108,12 +112,20 @@ class Run:
         self._stopped = asyncio.Event()
         self._team: Team | None = None
 
-    async def begin(self, goal: str, model: str, budget: Budget) -> int:
+    async def begin(
+        self, goal: str, model: str, budget: Budget, acceptance: Sequence[str] = ()
+    ) -> int:
         async with self._open() as runtime:
             runtime.models.resolve(model)  # refuse a wrong model name before a team is created
             # The team ends with this goal, so it has no later work to learn for.
             founded = await runtime.store.write(
-                teams.create, owner_id=OWNER, goal=goal, model=model, budget=budget, learns=False
+                teams.create,
+                owner_id=OWNER,
+                goal=goal,
+                model=model,
+                budget=budget,
+                learns=False,
+                acceptance=acceptance,
             )
             return await self._go(runtime, founded.team)
 

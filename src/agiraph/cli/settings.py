@@ -34,6 +34,10 @@ class Interval(click.ParamType[float]):
 
 
 EVERY_HELP = "How long without work until the coordinator acts by itself: 30m, 2h, 1d or never."
+ACCEPT_HELP = (
+    "What must be true when the goal is reached; one option a line. `answer` means "
+    "that any answer is enough."
+)
 REVIEW_HELP = "When a reviewer judges results before they count; auto: if a machine cannot."
 MODE_HELP = "finite: work until the goal is reached. infinite: work in cycles without an end."
 

@@ -95,6 +95,8 @@ class Goal(Protocol):
     """The node of a goal, from the database or from the server."""
 
     @property
+    def id(self) -> str: ...
+    @property
     def team_id(self) -> str: ...
     @property
     def status(self) -> NodeStatus: ...
@@ -102,18 +104,34 @@ class Goal(Protocol):
     def stop_reason(self) -> StopReason | None: ...
     @property
     def result(self) -> str | None: ...
+    @property
+    def doubts(self) -> str | None: ...
+
+
+DONE_WITH_DOUBTS = 3
+"""The exit code of a goal that was reached, with something that could not be confirmed."""
 
 
 def print_end(console: Console, bill: str, goal: Goal, files: Sequence[str]) -> int:
     """Print how a goal ended, its result and its files. Return the exit code."""
     if goal.status is NodeStatus.COMPLETED:
-        console.print(f"\n[bold green]Done.[/] [dim]{bill}[/]\n")
+        if goal.doubts:
+            console.print(f"\n[bold yellow]Done, with doubts.[/] [dim]{bill}[/]\n")
+            console.print(f"Not confirmed: {clean(goal.doubts)}\n", markup=False)
+        else:
+            console.print(f"\n[bold green]Done.[/] [dim]{bill}[/]\n")
         console.print(clean(goal.result or ""), markup=False)
         for name in files:
             console.print(f"[dim]{shown(name)}[/]")
-        return 0
-    console.print(f"\n[bold red]The goal was not reached[/] ({goal.stop_reason}). [dim]{bill}[/]\n")
+        return DONE_WITH_DOUBTS if goal.doubts else 0
+    is_partial = goal.status is NodeStatus.PARTIAL
+    how = "The goal was reached in part" if is_partial else "The goal was not reached"
+    console.print(f"\n[bold red]{how}[/] ({goal.stop_reason}). [dim]{bill}[/]\n")
     console.print(clean(goal.result or ""), markup=False)
+    if is_partial:
+        for name in files:
+            console.print(f"[dim]{shown(name)}[/]")
+        console.print(f"Let it go on with: agiraph extend {goal.id}")
     return 1
 
 

@@ -39,8 +39,12 @@ class TeamCalls(Connection):
         start: bool = True,
         interval: float = 3600.0,
         review: Review = "auto",
+        acceptance: Sequence[str] = (),
     ) -> TeamView:
-        """Create a team, which starts working on the goal unless `start` is false."""
+        """Create a team, which starts working on the goal unless `start` is false.
+
+        `acceptance` is what must be true when the goal is reached, one statement each.
+        """
         body = {
             "goal": goal,
             "name": name,
@@ -53,6 +57,7 @@ class TeamCalls(Connection):
             "permissions": list(permissions),
             "learns": learns,
             "start": start,
+            "acceptance": list(acceptance),
             "interval": interval,
             "review": review,
         }
@@ -91,10 +96,15 @@ class TeamCalls(Connection):
         return await self.post(TeamView, path_of("teams", team, "stop"))
 
     async def set_goal(
-        self, team: str, goal: str, *, budget: Mapping[str, Any] | None = None
+        self,
+        team: str,
+        goal: str,
+        *,
+        budget: Mapping[str, Any] | None = None,
+        acceptance: Sequence[str] = (),
     ) -> TeamView:
         """Give a team a new goal."""
-        body = {"goal": goal, "budget": budget}
+        body = {"goal": goal, "budget": budget, "acceptance": list(acceptance)}
         return await self.make(TeamView, path_of("teams", team, "goal"), body)
 
     async def agents(self, team: str, *, all: bool = False) -> list[AgentView]:

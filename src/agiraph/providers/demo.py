@@ -1,5 +1,6 @@
 """Demo: a scripted model. It needs no key, calls no server, and says that it is not an AI."""
 
+import re
 from dataclasses import dataclass
 
 from agiraph.domain.chat import ToolCall
@@ -18,25 +19,23 @@ _CONVERSATION_REPLY = (
     "I am a scripted demo, not an AI, and say this to everything. What you wrote is kept, and "
     "becomes work: the same three steps as for every goal. Set a model to be answered for real."
 )
+_SCRIPTED = "I am a scripted demo, not an AI: I do the same few things for every goal."
+_LINES = ("`note.md` is there.", "The command `uname -s` ran.")
 _COMMAND = "date -u '+%Y-%m-%d %H:%M UTC' && uname -s && wc -w < note.md"
 
 
 @dataclass(frozen=True, slots=True)
 class DemoModel:
-    """Writes a file, runs a command and finishes: the same three steps for every goal."""
+    """Says what done means, writes a file, runs a command and finishes, whatever the goal is."""
 
     name: str = "demo"
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
-        results = [t for t in request.transcript.turns if t.role == "tool"]
-        assignment = next((t.text for t in request.transcript.spoken()), "")
-        text, call = self._step(len(results), assignment, results[-1].text if results else "")
         names = {tool.name for tool in request.tools} if request.may_call else set[str]()
         if "no_work_needed" in names:
             text, call = _CONVERSATION_REPLY, None  # only a conversation offers this tool
-        if call is not None and call.name not in names:
-            ending = "finish" if "finish" in names else "publish"
-            call = ToolCall(id="", name=ending, arguments={"summary": text}) if names else None
+        else:
+            text, call = self._step(request, names)
         if on_delta is not None:
             on_delta(text)
         words = sum(len(t.text.split()) for t in request.transcript.turns)
@@ -45,22 +44,50 @@ class DemoModel:
             text=text, calls=calls, usage=Usage(input_tokens=words, output_tokens=40, usd=0.0)
         )
 
-    def _step(self, done: int, goal: str, last_result: str) -> tuple[str, ToolCall | None]:
-        """Return the text and call of the next step; `done` counts the finished steps."""
-        if done == 0:
-            note = {"path": "note.md", "content": _NOTE.format(goal=goal.strip())}
-            return (
-                "I am a scripted demo, not an AI: I do the same three things for every goal. "
-                "First, a file.",
-                ToolCall(id="", name="write_file", arguments=note),
-            )
-        if done == 1:
-            return "Second, a command.", ToolCall(
-                id="", name="bash", arguments={"command": _COMMAND}
-            )
+    def _step(self, request: Request, names: set[str]) -> tuple[str, ToolCall | None]:
+        """Return the text and call of the next step: as many are done as calls have an answer."""
+        results = [t.text for t in request.transcript.turns if t.role == "tool"]
+        goal = next((t.text for t in request.transcript.spoken()), "")
+        note = {"path": "note.md", "content": _NOTE.format(goal=goal.strip())}
+        steps = [
+            ("What done means comes first.", _call("set_acceptance", lines=list(_LINES))),
+            ("Then a file.", _call("write_file", **note)),
+            ("Then a command.", _call("bash", command=_COMMAND)),
+        ]
+        steps = [(said, call) for said, call in steps if call.name in names]
+        if len(results) < len(steps):
+            said, call = steps[len(results)]
+            return (said if results else f"{_SCRIPTED} {said}"), call
+        if not steps:
+            return self._end(names, f"{_SCRIPTED} Without tools I can do none of them.", "")
         summary = (
             "The scripted demo wrote note.md, ran a command and published both steps' result. "
-            f"The command said:\n{last_result.strip()}\n"
+            f"The command said:\n{results[-1].strip()}\n"
             "To have a goal worked on for real, set a model: see AGIRAPH_MODEL in the README."
         )
-        return summary, ToolCall(id="", name="finish", arguments={"summary": summary})
+        return self._end(names, summary, results[0])
+
+    def _end(self, names: set[str], summary: str, lines: str) -> tuple[str, ToolCall | None]:
+        """Return the call that ends the node, with evidence for each line; none without tools."""
+        ending = next((name for name in ("finish", "publish") if name in names), None)
+        if ending is None:
+            return summary, None
+        evidence = [_evidence(line) for line in _lines_in(lines)]
+        return summary, _call(ending, summary=summary, evidence=evidence)
+
+
+def _call(name: str, **arguments: object) -> ToolCall:
+    return ToolCall(id="", name=name, arguments=arguments)
+
+
+def _lines_in(answer: str) -> list[str]:
+    """Return the acceptance lines in the answer of `set_acceptance`, with those of a person."""
+    return [line for line in answer.splitlines() if re.match(r"\d+\. ", line)]
+
+
+def _evidence(line: str) -> str:
+    if line.endswith(_LINES[0]):
+        return "file:note.md"
+    if line.endswith(_LINES[1]):
+        return "ran:uname -s"
+    return "The scripted demo cannot read this line and did nothing about it."

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agiraph.app import Runtime
-from agiraph.domain.agents import Agent
+from agiraph.domain.agents import Agent, Review
 from agiraph.domain.chat import Thread, Turn
 from agiraph.domain.events import Event
 from agiraph.domain.ids import AgentId, MessageId, NodeId, TeamId, ThreadId
@@ -197,18 +197,20 @@ class World:
         learns: bool = False,
         heartbeat: float | None = None,
         acceptance: Sequence[str] = (ANSWER,),
+        review: Review = "never",
         **more: Any,
     ) -> NewTeam:
         """Create a team with one agent that works on the goal.
 
         Reflections and heartbeats are off unless they are asked for, so that a script needs replies
-        for the work alone. The person takes any answer; with `acceptance=()` the agent has to say
-        what done means, as for every goal of the product.
+        for the work alone. The person takes any answer, and nobody reviews it. With `acceptance=()`
+        the agent has to say what done means, and with `review="auto"` it is reviewed, as for every
+        goal of the product.
         """
         if not more.get("start", True):
             acceptance = ()
         given = {"owner_id": OWNER, "learns": learns, "heartbeat": heartbeat, **more}
-        given["acceptance"] = acceptance
+        given |= {"acceptance": acceptance, "review": review}
         return await self.store.write(teams.create, goal=goal, model=model, **given)
 
     async def settle(self) -> None:

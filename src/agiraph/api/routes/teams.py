@@ -1,7 +1,7 @@
 """Team routes: create, list, pause, resume, stop, archive and redirect teams."""
 
 import asyncio
-from typing import ClassVar, Literal, cast
+from typing import Annotated, ClassVar, Literal, cast
 
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field
@@ -13,6 +13,7 @@ from agiraph.api.views import TeamView
 from agiraph.domain.agents import Limits, Mode, Review, Rule
 from agiraph.domain.ids import PersonId, TeamId
 from agiraph.domain.work import Budget
+from agiraph.services.board.acceptance_lines import LINE_CHARACTERS, MAX_LINES
 from agiraph.services.lifecycle import settings
 from agiraph.services.lifecycle import teams as verbs
 from agiraph.services.lifecycle.settings import Settings
@@ -55,6 +56,13 @@ REVIEW = (
     "When a reviewer judges a result before it counts: `auto` if acceptance lines cannot be "
     "checked by machine."
 )
+Acceptance = Annotated[
+    list[Annotated[str, Field(max_length=LINE_CHARACTERS)]], Field(max_length=MAX_LINES)
+]
+ACCEPTANCE = (
+    "What must be true when the goal is reached, one statement each. A file in backticks must be "
+    "published; `answer` means that any answer is enough. Agents can add lines, not change these."
+)
 
 
 class NewTeam(BaseModel):
@@ -85,6 +93,7 @@ class NewTeam(BaseModel):
     start: bool = Field(default=True, description="Whether to start working immediately.")
     interval: float = Field(default=verbs.HOUR, ge=0, le=MAX_INTERVAL_S, description=INTERVAL)
     review: Review = Field(default="auto", description=REVIEW)
+    acceptance: Acceptance = Field(default_factory=list[str], description=ACCEPTANCE)
 
 
 class LimitsRequest(BaseModel):
@@ -137,6 +146,7 @@ class NewGoal(BaseModel):
 
     goal: str = Field(min_length=1, max_length=verbs.GOAL_LIMIT)
     budget: BudgetRequest | None = None
+    acceptance: Acceptance = Field(default_factory=list[str], description=ACCEPTANCE)
 
 
 @router.post("/teams", status_code=201, responses=documented(409))
@@ -162,6 +172,7 @@ async def create_team(
             learns=body.learns,
             soul=body.soul,
             start=body.start,
+            acceptance=body.acceptance,
             heartbeat=body.interval,
             review=body.review,
         )
@@ -248,7 +259,7 @@ async def set_goal(
     def aim(tx: Tx) -> TeamView:
         budget = None if body.budget is None else body.budget.budget()
         found = teams.find(tx, team)
-        aimed = verbs.set_goal(tx, found.id, body.goal, budget=budget)
+        aimed = verbs.set_goal(tx, found.id, body.goal, budget=budget, acceptance=body.acceptance)
         return team_view(tx, aimed, person)
 
     return await idempotently(aim, status=201)  # pyright: ignore[reportReturnType]
