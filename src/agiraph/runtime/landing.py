@@ -14,6 +14,7 @@ from agiraph.runtime.spill import keep_result, shown_result
 from agiraph.runtime.steps import Steps
 from agiraph.services.board import texts
 from agiraph.services.lifecycle.journal import SystemNote
+from agiraph.tools import acceptance
 
 LAST_WORD = (
     "[Budget] The budget of this work is spent ({reason}) and your tools are gone. Write the final "
@@ -59,4 +60,7 @@ async def publish_outcome(steps: Steps, ctx: RunContext, outcome: Outcome) -> Ou
     if isinstance(outcome, Failed):
         detail = outcome.detail + unpublished
         return Failed(outcome.reason, detail, text or outcome.result, manifest)
-    return Finished(text + unpublished, outcome.reason, manifest)
+    # An answer in words meets the same acceptance lines: it is their evidence, files are checked.
+    evidence = [text] * len(ctx.node.lines_to_prove)
+    missing = acceptance.missing_evidence(ctx, ctx.node, manifest, evidence)
+    return Finished(text + unpublished, outcome.reason, manifest, "; ".join(missing) or None)

@@ -17,9 +17,14 @@ NO_LINES = (
 NO_EFFECT = "nothing was read, written, run or given to anyone"
 
 _FILE = re.compile(r"`([\w][\w ./-]*\.\w+)`")
-_MASK = re.compile(r"\|\|\s*(true|:|echo|printf|exit\s+0)\b|;\s*(true|:|exit\s+0)\s*$|\|\|\s*:")
+_MASK = re.compile(
+    r"\|\|\s*(?:true|echo|printf|exit\s+0)\b|\|\|\s*:|;\s*(?:true|:|exit\s+0)\s*$"
+    r"|\|\s*head\b[^|;]*&&"
+)
 """Ends of a command that hide whether it failed."""
-_CLAIMED_CODE = re.compile(r"[\s(,;→>-]*\bexit(?:ed|s)?(?: with)?(?: code| status)?[ :=]*(\d+)\W*$")
+_CLAIMED_CODE = re.compile(
+    r"[\s(,;→>-]*\b(?:exit(?:ed)?(?: with)? (?:code|status)|exited(?: with)?)[ :=]*(\d+)\W*$"
+)
 _CODE = re.compile(r"\[exit code (\d+)")
 
 

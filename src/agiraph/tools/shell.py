@@ -11,7 +11,7 @@ from pydantic import Field
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.fence import enclose_foreign
 from agiraph.domain.outcomes import Answer, Done
-from agiraph.home import commands, sandbox
+from agiraph.home import commands, pipes, sandbox
 from agiraph.home.command_output import SHOWN_BYTES
 from agiraph.home.commands import CommandResult
 from agiraph.run_context import RunContext
@@ -98,7 +98,8 @@ def _network_objection(ctx: RunContext, call: ToolCall) -> str | None:
     resolve=_resolve,
     guidance="""
     Runs in your scratch/ folder with bash. Read the output before you go on; a failing command
-    fails again if nothing changes. Chain with && so that later steps do not run on broken ones.
+    fails again if nothing changes. Chain with && so that later steps do not run on broken ones. A
+    pipe fails if any of its stages does (pipefail).
     What a command leaves running is ended with it. Long output is shown by its head and tail;
     the whole of it is kept in a file whose name you are told. You may write to your scratch/ folder
     and read what your team published; the rest of the runtime's files is hidden. Once
@@ -119,7 +120,7 @@ async def bash(
     is_offline = tainted_by is not None and not ctx.is_vouched_for
     result = await commands.run(
         ctx.home.spool(_spool_name(ctx, ctx.current_call_id)),
-        command=command,
+        command=pipes.reporting(command),
         cwd=node / "scratch",
         # No command outlives the node's deadline. One that would have no time left still gets a
         # moment, so that the model is told "out of time" and not an odd error.

@@ -22,11 +22,15 @@ _FILE_ENDINGS = (
 )
 _FILE_TYPES = frozenset(_FILE_ENDINGS.split())
 _TESTS_PASS = re.compile(
-    r"(?<!not )(?<!no )\b(?:all |the |every )*(?:\w+ )?(?:unit |integration )?(?:tests?|test suite)"
-    r" (?:now |all |are |is )*(?:pass(?:es|ed|ing)?|green|succeed(?:s|ed)?)\b"
+    r"\b(?:tests?|test suite) (?:now |all |are |is )*"
+    r"(?:pass(?:es|ed|ing)?|green|succeed(?:s|ed)?)\b"
     r"|\btests? (?:sind grün|bestanden|laufen durch)\b|\bles tests passent\b|\bpasan los tests\b",
     re.IGNORECASE,
 )
+_NO_CLAIM = re.compile(
+    r"\b(?:not?|none|never|if|when|whether|until|once|before|make|so)\b[\w\s]*$", re.IGNORECASE
+)
+"""Words before it that make no claim of the sentence: it is denied, or a condition or a wish."""
 _EARLIER_WORDS = re.compile(
     r"\b(?:see|read|refer to|as (?:described|stated|listed|given|shown|explained) in)\s+"
     r"(?:my |the )?(?:previous|prior|earlier|preceding|last|above)\s+"
@@ -91,9 +95,9 @@ def _seen(ctx: RunContext) -> str:
 
 
 def _untested(ctx: RunContext, said: str, children: Iterable[WorkNode]) -> list[str]:
-    if not _TESTS_PASS.search(said):
+    if not _claims_tests(said):
         return []
-    if any(not c.doubts and _TESTS_PASS.search(c.result or "") for c in children):
+    if any(not c.doubts and _claims_tests(c.result or "") for c in children):
         return []  # a worker ran them, and its own claim was checked
     was_run = False
     for call, answer in acceptance.answered(ctx):
@@ -105,6 +109,11 @@ def _untested(ctx: RunContext, said: str, children: Iterable[WorkNode]) -> list[
     if was_run:
         return []
     return ["it says that tests pass, but no command succeeded after the last file was written"]
+
+
+def _claims_tests(said: str) -> bool:
+    found = (match.start() for match in _TESTS_PASS.finditer(said))
+    return any(not _NO_CLAIM.search(said[max(0, start - 30) : start]) for start in found)
 
 
 def _pointers(said: str, files: Sequence[str]) -> list[str]:

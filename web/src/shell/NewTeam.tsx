@@ -28,6 +28,7 @@ export default function NewTeam() {
   const [model, setModel] = useState("");
   const [usd, setUsd] = useState("");
   const [workers, setWorkers] = useState("");
+  const [acceptance, setAcceptance] = useState("");
   const [isExpanded, setIsExpanded] = useState(false);
   const [problem, setProblem] = useState("");
   const [isSending, setIsSending] = useState(false);
@@ -63,6 +64,7 @@ export default function NewTeam() {
             model: model.trim(),
             ...(usd ? { budget: { usd: Number(usd), turns: 1000 } } : {}),
             ...(workers ? { workers: Number(workers) } : {}),
+            acceptance: acceptance.split("\n").map((line) => line.trim()).filter(Boolean),
             soul: "",
             learns: true,
             start: true,
@@ -95,6 +97,12 @@ export default function NewTeam() {
           Goal
           <Textarea ref={goalInput} id={`${id}g`} autoFocus rows={5} value={goal} onChange={(event) => setGoal(event.target.value)} placeholder="What should be done, for whom, and how will you know it is good?" className="font-normal" />
         </label>
+        {mode === "finite" && (
+          <label htmlFor={`${id}d`} className="flex flex-col gap-1 text-sm font-medium">
+            Done when
+            <Textarea id={`${id}d`} rows={2} value={acceptance} onChange={(event) => setAcceptance(event.target.value)} placeholder={"One statement a line, such as: `report.md` compares all three"} className="font-normal" />
+          </label>
+        )}
         <div className="flex flex-wrap items-center justify-between gap-2">
           <ModePills value={mode} onChange={setMode} />
           <button type="button" aria-expanded={isExpanded} onClick={() => setIsExpanded(!isExpanded)} className="flex h-8 items-center gap-1 text-sm text-ink-2">

@@ -155,15 +155,15 @@ function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team
           </ul>
         </Section>
       )}
+      {node.doubts && (
+        <Section title="Not confirmed">
+          <p className="whitespace-pre-wrap">{node.doubts}</p>
+        </Section>
+      )}
       {node.result && node.status !== "failed" && (
         <Section title="Result">
           <Markdown text={node.result} />
           {node.stop_reason && stopReasonText(node.stop_reason) && <p className="mt-1 text-xs text-ink-3">{stopReasonText(node.stop_reason)}</p>}
-        </Section>
-      )}
-      {node.doubts && (
-        <Section title="Not confirmed">
-          <p className="whitespace-pre-wrap">{node.doubts}</p>
         </Section>
       )}
       {node.checkpoint && !isFinished(node.status) && (

@@ -1,0 +1,288 @@
+"""Ending calls: `finish` and `publish` too early, beside other calls, or in the wrong place."""
+
+import asyncio
+import re
+
+import pytest
+
+from agiraph.domain.triggers import says_nothing_to_do
+from agiraph.domain.work import NodeStatus, StopReason
+from agiraph.providers.base import Request
+from agiraph.runtime.steps import NOT_ALONE
+from agiraph.services.board import leases
+from agiraph.services.lifecycle import retries
+from agiraph.services.lifecycle.teams import NewTeam
+from agiraph.store.teams import TEAMS
+from agiraph.store.tx import Aftermath
+from agiraph.testing import Call, Says, World, call, says
+from agiraph.tools.acceptance import NO_EFFECT, NO_LINES
+from tests.habits.kit import ASK, assign
+from tests.services.stages import pass_time
+from tests.services.triggers import create_trigger, found_idle_team, nodes_of
+from tests.thinking import ThinkingModel
+from tests.tools.delegated_tasks import tool_answers
+
+S = NodeStatus
+LINES = call("set_acceptance", lines=["`report.md` compares both", "The sources were read"])
+WRITE = says(call("write_file", path="report.md", content="words"))
+
+
+def finish(summary: str = "All is done.", *evidence: str) -> Call:
+    return call("finish", summary=summary, evidence=list(evidence))
+
+
+async def team_status(world: World, founded: NewTeam) -> str:
+    return (await world.store.read(TEAMS.get, founded.team.id)).status
+
+
+async def test_e5_a_finish_without_any_work_is_sent_back_once_and_then_doubted(
+    world: World,
+) -> None:
+    plan = finish("First I will read the code, then I will fix it.")
+    ada = world.script("ada", says(plan), says(plan), insists=False)
+    founded = await world.found("Fix it", acceptance=())
+    await world.settle()
+
+    [goal] = await world.board(founded.team.id)
+    [report] = await world.inbox()
+    assert ada.heard.startswith(f"[Not accepted] {NO_LINES}; {NO_EFFECT}. Put it right (1 of 50 ")
+    assert (goal.status, goal.doubts) == (S.COMPLETED, f"{NO_LINES}; {NO_EFFECT}")
+    assert report.text.startswith(f"Done, with doubts. Not confirmed: {goal.doubts}\n\nFirst I")
+
+
+async def test_e5_a_goal_that_only_asks_is_done_by_an_answer(world: World) -> None:
+    lines = call("set_acceptance", lines=["The capital of France is named"])
+    world.script("ada", says(lines), says(finish("Paris.", "Paris is named")))
+    founded = await world.found("What is the capital of France?", acceptance=())
+    await world.settle()
+
+    [goal] = await world.board(founded.team.id)
+    assert (goal.status, goal.doubts, goal.result) == (S.COMPLETED, None, "Paris.")
+
+
+async def test_e6_a_finish_with_open_tasks_names_them_and_they_keep_running(world: World) -> None:
+    started = finish("Started; the results will follow.")
+    ada = world.script(
+        "ada", says(assign("Count", run_in_background=True)), says(started), ASK, insists=False
+    )
+    world.script("bob", ASK)
+    founded = await world.found("Count")
+    await world.settle()
+
+    goal, task = await world.board(founded.team.id)
+    assert f"'Count' ({task.id}) is not done yet (" in ada.heard
+    assert (goal.status, task.status) == (S.WAITING, S.WAITING)
+
+
+async def test_e6_repeated_it_ends_with_doubts_and_the_tasks_are_not_cancelled(
+    world: World,
+) -> None:
+    world.script("ada", says(assign("Count", run_in_background=True)), says(finish("Started.")))
+    world.script("bob", ASK)
+    founded = await world.found("Count")
+    await world.settle()
+
+    goal, task = await world.board(founded.team.id)
+    assert goal.status is S.COMPLETED
+    assert goal.doubts is not None
+    assert task.id in goal.doubts
+    assert (await team_status(world, founded), task.status) == ("completed", S.WAITING)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+async def test_e7_a_finish_beside_other_calls_is_refused_and_the_others_are_made(
+    world: World, order: int
+) -> None:
+    calls = [call("ask_human", question="Red or blue?"), finish()][::order]
+    world.script("ada", says(*calls), says(finish("Painted.")), insists=False)
+    founded = await world.found("Paint it")
+    await world.settle()
+
+    [goal] = await world.board(founded.team.id)
+    [question] = await world.questions(founded.team.id)
+    assert (goal.status, await team_status(world, founded)) == (S.WAITING, "active")
+    await world.answer(question, "Red.")
+    await world.settle()
+    assert (await world.node(goal.id)).result == "Painted."
+    assert NOT_ALONE.format(name="finish") in [a.text for a in await tool_answers(world, goal.id)]
+
+
+async def test_e8_a_call_after_an_ending_one_is_made_and_a_resumed_old_thread_is_told(
+    world: World,
+) -> None:
+    world.script("ada", says(finish("Early."), call("bash", command="touch late")))
+    founded = await world.found("Do it")
+    await world.settle()
+    [goal] = await world.board(founded.team.id)
+    assert list(goal.manifest) == ["late"]
+    # In a thread from before this rule, the second call was never made: its answer must say so.
+    assert "may or may not" not in leases.NOT_MADE
+    assert "Not made" in leases.NOT_MADE
+
+
+async def test_e9_a_finish_in_the_work_of_an_alarm_ends_that_work_only(world: World) -> None:
+    world.script("ada", ASK, says(finish("The build is green.")))
+    founded = await world.found("Release it")
+    await world.settle()
+    alarm = await create_trigger(world, founded, "delayed", {"delay_seconds": 60})
+    await pass_time(world, 61)
+    [woken] = await nodes_of(world, alarm)
+    assert (woken.status, woken.result) == (S.COMPLETED, "The build is green.")
+    [question] = await world.questions(founded.team.id)
+    goal = (await world.board(founded.team.id))[0]
+    assert (goal.status, question.answered_at) == (S.WAITING, None)
+    assert await team_status(world, founded) == "active"
+
+
+@pytest.mark.parametrize(
+    ("said", "is_quiet"),
+    [
+        ("HEARTBEAT_OK", True),
+        ("HEARTBEAT_OK.", True),
+        ("**heartbeat_ok**", True),
+        ("Heartbeat OK: nothing new", True),
+        ("I looked at the mail and the build. HEARTBEAT_OK", True),
+        ("HEARTBEAT_OK " + "x" * 301, False),
+        ("HEARTBEAT_OKAY", False),
+        ("The build is green.", False),
+    ],
+)
+def test_e10_the_agreed_word_is_recognised_however_it_is_decorated(
+    said: str, is_quiet: bool
+) -> None:
+    assert says_nothing_to_do(said) == is_quiet
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [finish("HEARTBEAT_OK. Nothing new."), call("finish", nothing_to_do=True)],
+    ids=["decorated", "argument"],
+)
+async def test_m7_a_quiet_waking_is_not_reflected_on(world: World, ending: Call) -> None:
+    founded = await found_idle_team(world, says(ending), learns=True)
+    alarm = await create_trigger(world, founded, "delayed", {"delay_seconds": 60})
+    await pass_time(world, 61)
+
+    [node] = await nodes_of(world, alarm)
+    assert (node.status, node.stop_reason) == (S.COMPLETED, StopReason.NOTHING_TO_DO)
+    assert [n.lane for n in await world.board(founded.team.id)] == ["work"]
+
+
+async def test_e17_lack_of_room_is_no_reason_while_most_of_it_is_left(world: World) -> None:
+    tired = finish("I am running out of context, so I hand off here.")
+    ada = world.script("ada", WRITE, says(tired), ASK, insists=False)
+    await world.found("Compare them")
+    await world.settle()
+
+    assert "it gives lack of room as a reason, but only this is used: 120 of " in ada.heard
+    assert " tokens of the context window, 2 of 50 turns" in ada.heard
+
+
+async def test_e19_unmet_lines_with_turns_left_are_sent_back_with_the_lines(world: World) -> None:
+    giving_up = finish("Diminishing returns.", "", "I read both")
+    ada = world.script("ada", says(LINES), says(giving_up), ASK, insists=False)
+    await world.found("Compare them", acceptance=())
+    await world.settle()
+
+    assert ada.heard.startswith(
+        "[Not accepted] 'report.md' is not in scratch/, but '`report.md` compares both' asks for "
+        "it. Put it right (2 of 50 turns are used), or call finish again"
+    )
+
+
+async def test_a_retry_starts_the_count_of_refusals_anew(world: World) -> None:
+    """An agent that was sent back once is sent back once more when it gets another try."""
+    quiet = [says(), says(), says()]
+    ada = world.script("ada", says(finish()), *quiet, says(finish()), ASK, insists=False)
+    founded = await world.found("Fix it", acceptance=())
+    await world.settle()
+    [goal] = await world.board(founded.team.id)
+    assert goal.status is not S.COMPLETED
+    await world.store.write(retries.retry, goal.id)
+    await world.settle()
+    assert ada.heard.startswith("[Not accepted]")
+
+
+async def test_the_lines_of_the_person_can_be_added_to_and_not_changed(world: World) -> None:
+    world.script(
+        "ada",
+        says(call("set_acceptance", lines=["Mine"])),
+        says(call("set_acceptance", lines=["Mine, refined", "It is red"])),
+        says(finish("Done.", "", "")),
+        says(call("set_acceptance", lines=["Nothing at all"])),
+        ASK,
+        insists=False,
+    )
+    founded = await world.found("Paint it", acceptance=["It is red"])
+    await world.settle()
+
+    [goal] = await world.board(founded.team.id)
+    assert goal.acceptance == ("It is red", "Mine, refined", "Nothing at all")
+    lines = [e.data["lines"] for e in await world.events(founded.team.id)
+             if e.type == "node.acceptance"]  # fmt: skip
+    assert lines == [
+        ["It is red", "Mine"],
+        ["It is red", "Mine, refined"],
+        ["It is red", "Mine, refined", "Nothing at all"],
+    ]
+
+
+async def test_a_model_cannot_say_that_any_answer_is_enough(world: World) -> None:
+    ada = world.script("ada", says(call("set_acceptance", lines=["Answer."])), ASK)
+    await world.found("Paint it", acceptance=())
+    await world.settle()
+    assert ada.heard == "Only the person may set the line 'answer'. Say what can be checked."
+
+
+async def test_d6_a_result_that_came_and_was_not_read_is_sent_back(world: World) -> None:
+    """The result arrives while the model writes its `finish`; the refusal shows it the result."""
+    gate, ended = asyncio.Event(), asyncio.Event()
+
+    def look(aftermath: Aftermath) -> None:
+        if any(event.type == "node.completed" for event in aftermath.events):
+            ended.set()
+
+    async def meanwhile() -> Says:
+        gate.set()
+        await ended.wait()
+        return says(finish("Done without it."))
+
+    lines = [says(assign("Count", run_in_background=True)), meanwhile, says(finish("There are 3."))]
+    ada = ThinkingModel("scripted/ada", lines)
+    world.model("ada", ada)
+    world.script("bob", WRITE, says(call("publish", summary="There are 3."))).gate = gate
+    world.store.subscribe(look)
+    founded = await world.found("Count")
+    await world.settle()
+
+    goal, task = await world.board(founded.team.id)
+    refused = (await tool_answers(world, goal.id))[1].text
+    assert refused.startswith(f"[Not accepted] the result of 'Count' ({task.id}) has come and was ")
+    assert "There are 3." in ada.heard[2]
+    assert (goal.result, goal.doubts) == ("There are 3.", None)
+
+
+async def test_d6_a_goal_that_insists_says_so_in_its_doubts(world: World) -> None:
+    world.script("ada", says(assign("Count", run_in_background=True)), says(finish("Done.")))
+    world.script("bob", WRITE, says(call("publish", summary="There are 3.")))
+    founded = await world.found("Count")
+    await world.settle()
+    goal, task = await world.board(founded.team.id)
+    assert goal.status is S.COMPLETED
+    was_shown = any(
+        task.id in t.text and "There are 3." in t.text for t in await world.turns(goal.id)
+    )
+    assert was_shown or (goal.doubts is not None and task.id in goal.doubts)
+
+
+async def test_a_failed_task_is_accounted_for_by_a_summary_that_names_it(world: World) -> None:
+    def told(request: Request) -> Says:
+        node_id = re.findall(r"node_\w+", request.transcript.last_spoken.text)[0]
+        return says(finish(f"I counted by hand, because {node_id} failed."))
+
+    world.script("ada", says(assign("Count")), told)
+    world.script("bob", says(), says(), says())
+    founded = await world.found("Count")
+    await world.settle()
+    goal, task = await world.board(founded.team.id)
+    assert (task.status, goal.status, goal.doubts) == (S.FAILED, S.COMPLETED, None)
