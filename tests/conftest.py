@@ -42,6 +42,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--seed", type=int, default=None, help=seed)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not collect files of which no test will run. None: let pytest decide."""
+    quick, long = config.getoption("--quick"), config.getoption("--long")
+    return parts.is_ignored(collection_path, quick=bool(quick), long=bool(long)) or None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect the long tests, which `make faults` runs, and start the slowest tests first."""
     long = {item for item in items if item.get_closest_marker("long")}

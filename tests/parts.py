@@ -35,12 +35,23 @@ BUDGETS_S = {
 
 NOT_QUICK = frozenset({"faults", "web_ui", "scenarios"})
 """Parts that `make quick` leaves out: crash sweeps, browsers, whole scenarios."""
+NOT_QUICK_FILES = frozenset({"test_responses_match_schema.py"})
+"""Files that `make quick` leaves out: to collect their tests takes seconds in each process."""
+LONG_FILES = frozenset({"test_responses_in_many_examples.py"})
+"""Files with nothing but such tests of `make faults`."""
 
 
 def part_of(path: Path) -> str:
     """Return the name of the part that a test file belongs to."""
     folder = path.parent.name
     return folder if folder in BUDGETS_S else "other"
+
+
+def is_ignored(path: Path, *, quick: bool, long: bool) -> bool:
+    """Return whether the tests of this file need not even be collected."""
+    if quick and (path.parent.name in NOT_QUICK or path.name in NOT_QUICK_FILES):
+        return True
+    return not long and path.name in LONG_FILES
 
 
 def is_quick(item: pytest.Item) -> bool:

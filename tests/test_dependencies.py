@@ -34,6 +34,7 @@ def declared() -> list[Requirement]:
     return [Requirement(line) for line in runtime]
 
 
+@pytest.mark.slow
 def test_every_imported_package_is_declared(declared: list[Requirement]) -> None:
     ours = sys.stdlib_module_names | BESIDE | {"agiraph"}
     names = {canonicalize_name(requirement.name) for requirement in declared}

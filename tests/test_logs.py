@@ -153,6 +153,7 @@ async def test_an_unauthorized_request_cannot_choose_its_id_or_fill_the_log(
     assert lines.getvalue() == ""
 
 
+@pytest.mark.slow
 async def test_a_server_without_a_terminal_logs_json_with_request_and_node_ids(
     tmp_path: Path,
 ) -> None:

@@ -12,7 +12,6 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from agiraph import config, serving
-from agiraph.api.app import routes
 from agiraph.api.deps import Timeouts
 from agiraph.api.listen_address import Address
 from agiraph.domain.access import SCOPES, Scope, covers
@@ -20,12 +19,13 @@ from agiraph.domain.errors import Misconfigured
 from agiraph.domain.persons import OWNER
 from agiraph.services import access
 from agiraph.store.tx import Tx
+from tests.api.document import document
 from tests.api.serving import Served
 from tests.api.serving import serving as served_api
 
 OPERATIONS = [
     (method.upper(), path, operation["x-scope"])
-    for path, operations in routes().openapi()["paths"].items()
+    for path, operations in document()["paths"].items()
     for method, operation in operations.items()
     if "x-scope" in operation
 ]

@@ -113,6 +113,7 @@ async def statuses_of_new_connections(port: int) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 async def test_half_sent_requests_are_closed_in_time_and_block_no_other_client(
     tmp_path: Path,
 ) -> None:
@@ -185,6 +186,7 @@ async def test_a_connection_with_endless_headers_is_closed(tmp_path: Path) -> No
     assert served.connections.closed == {"slow request": 1}
 
 
+@pytest.mark.slow
 async def test_a_connection_whose_response_is_not_read_is_closed(tmp_path: Path) -> None:
     async with serving(tmp_path / "home", limits=QUICK) as served:
         watched = await create_team(served)

@@ -1,8 +1,10 @@
 """Many clients at once: no request is refused, no event is lost or sent twice."""
 
+import pytest
 from bench.load import Plan, measure
 
 
+@pytest.mark.slow
 async def test_every_client_receives_every_event_once_while_some_stop_reading() -> None:
     plan = Plan(seconds=6, senders=10, watchers=12, stalled=2, teams=3, size=60_000, pause=0.1)
     found = await measure(plan)

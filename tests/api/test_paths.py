@@ -69,6 +69,7 @@ def encodings(path: str) -> Iterator[str]:
         yield path
 
 
+@pytest.mark.slow
 async def test_no_encoding_of_a_hostile_path_reads_outside_the_team_folder(
     served: Served, founded: NewTeam
 ) -> None:

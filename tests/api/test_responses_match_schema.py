@@ -8,14 +8,13 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, seed, settings
 from schemathesis.specs.openapi import checks
 
-from agiraph.api.app import routes
+from tests.api.document import document
 from tests.api.populated_server import PopulatedServer, populated_server
 from tests.api.serving import TOKEN
 
 EXAMPLES = 12
-LONG_EXAMPLES = 300
 
-schema = schemathesis.openapi.from_dict(routes().openapi())
+schema = schemathesis.openapi.from_dict(document())
 
 
 @pytest.fixture(scope="module")
@@ -58,15 +57,6 @@ BOUNDS = settings(
 @seed(20)
 @BOUNDS
 def test_every_response_matches_the_schema(
-    case: schemathesis.Case, server: PopulatedServer, known: dict[str, str]
-) -> None:
-    check_response(case, server, known)
-
-
-@pytest.mark.long
-@schema.parametrize()
-@settings(BOUNDS, max_examples=LONG_EXAMPLES)
-def test_every_response_matches_the_schema_in_many_examples(
     case: schemathesis.Case, server: PopulatedServer, known: dict[str, str]
 ) -> None:
     check_response(case, server, known)

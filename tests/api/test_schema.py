@@ -8,10 +8,10 @@ from typing import Any
 import orjson
 import pytest
 
-from agiraph.api.app import routes
+from tests.api.document import document
 from tests.api.serving import Served
 
-DOCUMENT: dict[str, Any] = routes().openapi()
+DOCUMENT: dict[str, Any] = document()
 OPERATIONS = {
     f"{method.upper()} {path}": operation
     for path, operations in DOCUMENT["paths"].items()
@@ -54,6 +54,7 @@ def test_every_reference_resolves() -> None:
     assert not [name for name in SCHEMAS if "__" in name], "two models have the same name"
 
 
+@pytest.mark.slow
 def test_the_schema_command_prints_the_schema() -> None:
     command = [sys.executable, "-m", "agiraph.api.schema"]
     said = subprocess.run(command, capture_output=True, check=True).stdout

@@ -39,6 +39,7 @@ def upgrade(path: str, port: int) -> bytes:
     return "\r\n".join([*lines, "", ""]).encode()
 
 
+@pytest.mark.slow
 async def test_sockets_of_stalled_clients_are_closed(tmp_path: Path) -> None:
     limits = Limits(sweep_s=0.05, closing_s=0.2)
     async with AsyncExitStack() as stack:
@@ -75,6 +76,7 @@ def peak_memory_bytes(process: Process) -> int:
     return int(peak) * 1024
 
 
+@pytest.mark.slow
 async def test_100_clients_that_replay_a_long_history_take_little_memory(tmp_path: Path) -> None:
     async with World(tmp_path / "home") as world:
         world.script("ada")

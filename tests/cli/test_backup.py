@@ -54,6 +54,7 @@ async def check_rows_and_files(store: Store, home: Path, *, finished: int) -> No
         assert [event.type for event in told].count("node.completed") == 1
 
 
+@pytest.mark.slow
 async def test_a_backup_of_working_teams_is_restored_and_completed_in_another_home(
     tmp_path: Path,
 ) -> None:
@@ -87,6 +88,7 @@ async def test_a_backup_of_working_teams_is_restored_and_completed_in_another_ho
     assert [f for f in orjson.loads(visit.out)["findings"] if f["verdict"] == "problem"] == []
 
 
+@pytest.mark.slow
 async def test_no_secret_is_in_a_backup(tmp_path: Path) -> None:
     agiraph = Shell(tmp_path / "home", {"OPENAI_API_KEY": SECRET})
     async with up(agiraph) as running:

@@ -44,6 +44,7 @@ def asked(agiraph: Shell, waiting_home: Path) -> str:
     return team.name
 
 
+@pytest.mark.slow
 async def test_help_says_what_each_command_does(executed: Shell) -> None:
     said = {
         (): "Give a goal to a team of agents, watch them work, and get the result.",
@@ -81,6 +82,7 @@ async def test_without_a_command_the_help_is_shown_with_exit_code_2(agiraph: She
     assert missing == Ended(2, "", "agiraph: Missing argument 'TEAM'. See: agiraph board --help\n")
 
 
+@pytest.mark.slow
 async def test_commands_on_an_empty_home_say_how_to_begin(executed: Shell) -> None:
     upgraded = await executed("db", "upgrade")
     teams, inbox, json_ = await asyncio.gather(

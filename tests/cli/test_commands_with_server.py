@@ -94,6 +94,7 @@ async def test_a_conversation_through_a_pipe(agiraph: Shell) -> None:
         assert words in piped.out, piped.out
 
 
+@pytest.mark.slow
 async def test_run_uses_the_server_that_runs_on_the_home(executed: Shell) -> None:
     async with up(executed) as server:
         asked = await executed("run", "Paint it")
@@ -114,6 +115,7 @@ async def test_run_uses_the_server_that_runs_on_the_home(executed: Shell) -> Non
     assert (again.code, "completed" in again.out) == (0, True)
 
 
+@pytest.mark.slow
 async def test_new_with_wait_answers_a_question_at_the_terminal(executed: Shell) -> None:
     async with up(executed), executed.start_at_terminal("new", "Paint it", "--wait") as waiting:
         await waiting.says("your answer: ")
@@ -122,6 +124,7 @@ async def test_new_with_wait_answers_a_question_at_the_terminal(executed: Shell)
     assert (ended.code, "Painted it red." in ended.out) == (0, True)
 
 
+@pytest.mark.slow
 async def test_pause_resume_say_and_stop_work_on_a_team(agiraph: Shell) -> None:
     async with up(agiraph):
         team = await read_json(agiraph, "new", "Paint it", "--name", "a/b")
@@ -192,6 +195,7 @@ async def test_a_server_of_another_home_is_not_used(
     )
 
 
+@pytest.mark.slow
 async def test_tail_reconnects_after_a_restart_of_the_server(agiraph: Shell) -> None:
     async with up(agiraph) as server:
         team = await read_json(agiraph, "new", "Paint it")

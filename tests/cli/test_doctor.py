@@ -93,6 +93,7 @@ def fail_delivery(tx: Tx, team_id: Any, node_id: NodeId) -> str:
     return delivery.id
 
 
+@pytest.mark.slow
 async def test_a_new_home_has_no_problems_and_settings_are_shown_without_secrets(
     executed: Shell,
 ) -> None:

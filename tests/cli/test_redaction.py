@@ -9,6 +9,8 @@ import tarfile
 from pathlib import Path
 from urllib.parse import quote
 
+import pytest
+
 from agiraph.testing import ModelServer, call, says
 
 CANARIES = {
@@ -27,6 +29,7 @@ SNOOP = (
 )
 
 
+@pytest.mark.slow
 async def test_no_key_is_in_rows_exports_or_the_environment_of_commands(tmp_path: Path) -> None:
     home = tmp_path / "home"
     key = CANARIES["OPENAI_API_KEY"]
@@ -86,6 +89,7 @@ def members_of(path: Path) -> dict[str, bytes]:
         return {m.name: tar.extractfile(m).read() for m in tar}  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 async def test_a_key_printed_by_a_command_is_in_no_backup_and_no_export(tmp_path: Path) -> None:
     script = [
         says(call("write_file", path="key.txt", content=KEY)),

@@ -306,6 +306,7 @@ def test_a_refused_restore_does_not_change_an_existing_home(
 WRONG: tuple[Any, ...] = (None, True, [], {"a": 1}, "x\0y", 2**63, 1.5, "not of this", -1)
 
 
+@pytest.mark.slow
 async def test_a_value_of_the_wrong_type_in_any_column_is_refused(
     saved: Path, tmp_path: Path
 ) -> None:
@@ -363,6 +364,7 @@ def fits(was: Any, wrong: Any) -> bool:
     return wrong is None or was is None or isinstance(wrong, type(was)) or isinstance(was, float)
 
 
+@pytest.mark.slow
 def test_a_header_that_names_other_columns_is_refused(
     saved: Path, tmp_path: Path, restore: Restore
 ) -> None:

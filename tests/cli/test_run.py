@@ -8,10 +8,13 @@ import uuid
 from pathlib import Path
 
 import orjson
+import pytest
 
 from agiraph.testing import Call, ModelServer, call, says
 from agiraph.testing.model_server import Seen, Status, Step
 from tests.cli.shell import Ended, Shell
+
+pytestmark = pytest.mark.slow
 
 FINISH = says(call("finish", summary="All is well."))
 

@@ -5,9 +5,9 @@ import re
 
 import aiohttp
 
-from agiraph.api.app import routes
 from agiraph.client import Client
 from agiraph.domain.errors import Declined
+from tests.api.document import document
 from tests.api.serving import TOKEN, Served
 
 ELSEWHERE: set[tuple[str, str]] = set()
@@ -30,7 +30,7 @@ async def test_the_client_has_a_method_for_every_api_operation(served: Served) -
 
     described = {
         (method.upper(), path)
-        for path, methods in routes().openapi()["paths"].items()
+        for path, methods in document()["paths"].items()
         for method in methods
     }
     missing = {

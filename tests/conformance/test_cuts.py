@@ -92,6 +92,7 @@ async def outcomes_of_cuts(
     return outcomes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("provider", "said"), STREAMS.values(), ids=STREAMS.keys())
 async def test_a_stream_that_ends_at_any_byte_gives_the_whole_reply_or_an_error(
     model_on: ModelOn, http: HttpClient, provider: Provider, said: Says

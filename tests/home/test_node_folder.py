@@ -267,6 +267,7 @@ def test_a_node_that_published_nothing_has_no_manifest(node: NodeFolder) -> None
         node.manifest()
 
 
+@pytest.mark.slow
 def test_more_than_10000_files_are_refused_and_nothing_is_published(
     node: NodeFolder, path: Path
 ) -> None:

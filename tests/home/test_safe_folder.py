@@ -96,6 +96,7 @@ def test_a_file_is_read_from_an_offset(folder: Folder) -> None:
     assert pieces == [b"0123", b"4567", b"89", b"", b"0123456789"]
 
 
+@pytest.mark.slow
 def test_a_reader_sees_the_whole_old_or_the_whole_new_file(folder: Folder) -> None:
     old, new = b"o" * 100_000, b"n" * 150_000
     folder.write("file.txt", old)

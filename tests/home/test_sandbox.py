@@ -47,6 +47,7 @@ def test_a_process_warns_once_where_commands_cannot_be_confined() -> None:
     )
 
 
+@pytest.mark.slow
 def test_doctor_reports_a_problem_where_commands_cannot_be_confined(tmp_path: Path) -> None:
     agiraph = str(Path(sys.executable).parent / "agiraph")
     done = without_namespaces(agiraph, "doctor", home=tmp_path / "home")

@@ -37,6 +37,7 @@ async def failure(model_on: ModelOn, step: Step) -> ModelError:
     return caught.value
 
 
+@pytest.mark.slow
 async def test_a_stream_cut_at_any_byte_gives_the_whole_reply_or_an_error(
     model_on: ModelOn,
 ) -> None:

@@ -126,14 +126,16 @@ def cut_at(text: str, cuts: Iterator[int]) -> Iterator[str]:
         at += size
 
 
-@inputs(7_000)
+@pytest.mark.slow
+@inputs(3_000)
 @given(texts)
 def test_every_call_was_written_with_the_key_at_the_beginning_of_a_line(text: str) -> None:
     check(text, parse(text, KEY))
     assert parse(text.replace(KEY, OTHER), KEY).calls == ()
 
 
-@inputs(1_000)
+@pytest.mark.slow
+@inputs(500)
 @given(texts, st.lists(st.integers(1, 7), min_size=1))
 def test_a_reply_in_any_pieces_is_parsed_alike_and_the_streamed_text_is_kept(
     text: str, sizes: list[int]
@@ -148,6 +150,7 @@ def test_a_reply_in_any_pieces_is_parsed_alike_and_the_streamed_text_is_kept(
     assert tuple(reader.calls) == whole.calls
 
 
+@pytest.mark.slow
 @inputs(500)
 @given(st.lists(calls, max_size=4), st.text(alphabet="ab c.\n", max_size=20))
 def test_formatted_calls_are_parsed_back(made: list[ToolCall], words: str) -> None:
@@ -163,7 +166,8 @@ def test_a_json_object_is_found_or_the_answer_is_garbled(text: str) -> None:
         assert first_object(text).startswith("{")
 
 
-@inputs(1_000)
+@pytest.mark.slow
+@inputs(500)
 @given(texts, texts, st.booleans())
 async def test_text_of_tools_or_people_is_never_a_call_when_the_model_repeats_it(
     result: str, message: str, forged: bool

@@ -51,6 +51,7 @@ async def _speak_at(world: World, commit: int, agent: Agent) -> asyncio.Future[M
     return said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slow_reply", [False, True], ids=["quick reply", "slow reply"])
 async def test_a_message_at_any_commit_of_a_node_is_answered_once_and_delivered_once(
     tmp_path: Path, slow_reply: bool

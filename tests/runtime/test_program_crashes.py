@@ -32,6 +32,8 @@ from tests.runtime.programs import (
     start_program,
 )
 
+pytestmark = pytest.mark.slow
+
 WRITES_RESULT = "echo 'It is done.' > _result.md"
 COUNTED = "echo run >> runs.txt"
 

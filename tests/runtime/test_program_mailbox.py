@@ -150,6 +150,7 @@ async def test_each_outbox_message_is_sent_once_however_the_file_is_written(
     assert (await world.node(node.id)).status is NodeStatus.COMPLETED
 
 
+@pytest.mark.slow
 async def test_a_five_megabyte_outbox_sends_a_limited_number_of_messages(world: World) -> None:
     node = await run_program(
         world, f"yes '@human: x' | head -c 5000000 > _outbox.md; {WRITES_RESULT}"

@@ -162,6 +162,7 @@ async def check_done_once(tmp_path: Path) -> None:
     assert [t.seq for t in turns] == list(range(1, len(turns) + 1))
 
 
+@pytest.mark.slow
 async def test_a_frozen_runtime_whose_work_was_taken_over_writes_nothing(tmp_path: Path) -> None:
     first, second = await take_over(tmp_path)
     await second.says("idle")
@@ -173,6 +174,7 @@ async def test_a_frozen_runtime_whose_work_was_taken_over_writes_nothing(tmp_pat
     await check_done_once(tmp_path)
 
 
+@pytest.mark.slow
 async def test_a_runtime_whose_work_was_taken_over_does_not_take_it_back(tmp_path: Path) -> None:
     first, second = await take_over(tmp_path, "--hold")
     await second.says("asked 1")

@@ -39,6 +39,7 @@ def processes_with(mark: str) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 async def test_an_emergency_stop_leaves_no_process_behind(agiraph: Shell, tmp_path: Path) -> None:
     mark = f"mark-{uuid.uuid4().hex}"
     goals = ["Sleep 0", "Sleep 1"]

@@ -191,6 +191,7 @@ async def run(world: World, zone: str, start: datetime, days: int) -> None:
         assert (kept.fired, kept.skipped) == (len(fired), len(passed))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(
     "zone",

@@ -125,6 +125,7 @@ async def test_a_span_has_the_type_of_an_error_and_not_its_message(tmp_path: Pat
     assert "sk-1" not in "".join(span.to_json() for span in spans)
 
 
+@pytest.mark.slow
 def test_the_opentelemetry_sdk_is_not_loaded_unless_tracing_is_on(tmp_path: Path) -> None:
     assert tracing.open_tracing("", {}) is None
     look = (

@@ -190,6 +190,7 @@ async def messages_of(world: World, node: WorkNode) -> list[Message]:
     return await world.store.read(MESSAGES.select, "team_id = :team order by id", team=node.team_id)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 async def test_any_text_lets_a_node_end(world: World, way: EndNode) -> None:
     for text in TEXTS:
@@ -204,6 +205,7 @@ async def test_any_text_lets_a_node_end(world: World, way: EndNode) -> None:
         assert longest <= 2 * LIMIT, len(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "way", [in_a_text_reply, at_its_last_turn, of_a_child, of_research, of_a_reply]
 )
@@ -270,6 +272,7 @@ async def test_a_model_error_with_a_very_long_message_still_becomes_a_question(
     assert (await first_node(world, founded)).result == "ok"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("many", "size"), [(1, 100 * LIMIT), (1, LIMIT), (20, 201), (21, LIMIT + 1), (60, 2000)]
 )
@@ -293,6 +296,7 @@ async def test_dependents_end_however_long_the_titles_of_their_dependencies(
     assert all(len(m.text) <= LIMIT and len(m.title) <= 200 for m in said)
 
 
+@pytest.mark.slow
 async def test_long_evidence_and_many_files_do_not_keep_a_node_from_ending(world: World) -> None:
     founded, _ = await found_waiting_team(world)
     files = "for i in $(seq 300); do touch $(printf 'f%.0s' $(seq 200))$i; done"

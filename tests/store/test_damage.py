@@ -83,6 +83,7 @@ async def test_a_page_of_random_bytes_is_never_read_as_data(database_file: Path)
     assert refused >= 0.9 * len(pages)
 
 
+@pytest.mark.slow
 async def test_flipped_bits_are_refused_or_left_unchanged(database_file: Path) -> None:
     """SQLite has no checksums: a changed letter may go unnoticed; nothing is repaired silently."""
     whole = database_file.read_bytes()

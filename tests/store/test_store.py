@@ -249,6 +249,7 @@ async def test_event_numbers_continue_after_those_of_another_process(tmp_path: P
     await other.close()
 
 
+@pytest.mark.slow
 async def test_event_numbers_are_dense_and_a_reader_with_a_cursor_misses_none(
     store: Store, founded: NewTeam, database_url: str
 ) -> None:

@@ -272,6 +272,7 @@ async def test_the_models_can_be_listed(http: aiohttp.ClientSession) -> None:
         assert [model["id"] for model in (await response.json())["data"]] == ["scripted"]
 
 
+@pytest.mark.slow
 async def test_the_command_serves_a_single_reply(http: aiohttp.ClientSession) -> None:
     command = ("-m", "agiraph.testing.model_server", "--port", "0", "--reply", "Hello, you.")
     process = await asyncio.create_subprocess_exec(

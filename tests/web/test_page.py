@@ -82,6 +82,7 @@ BOMBS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BOMBS)
 async def test_a_pathological_page_is_read_or_refused(name: str) -> None:
     with contextlib.suppress(Refused):
