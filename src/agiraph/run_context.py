@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from agiraph.domain.agents import Agent, Specialist, Team
 from agiraph.domain.chat import Lease, ToolCall, Transcript, Turn
@@ -15,7 +15,7 @@ from agiraph.domain.work import Usage, WorkNode
 from agiraph.home.layout import Home
 from agiraph.home.sandbox import CommandRules
 from agiraph.home.scopes import Scope
-from agiraph.services.board.budgets import Envelope
+from agiraph.services.board.budgets import Envelope, LimitsOfRun
 from agiraph.store.database import Store
 from agiraph.store.rows import to_text
 from agiraph.web.access import Web
@@ -94,6 +94,16 @@ class RunContext:
     def tainted_by(self) -> str | None:
         """Return the source of words in this thread that nobody vouches for; None without any."""
         return self.transcript.tainted_by
+
+    def take_limits(self, limits: LimitsOfRun) -> bool:
+        """Keep to these limits from now on; return whether they leave more room than before."""
+        budget, deadline = self.node.budget, self.deadline
+        self.node = replace(self.node, budget=limits.budget)
+        self.envelopes, self.deadline = limits.envelopes, limits.deadline
+        if limits.deadline is None or deadline is None:
+            return limits.budget != budget or deadline is not None
+        # Two readings of the same limit differ by the time between them.
+        return limits.budget != budget or limits.deadline - deadline > timedelta(seconds=1)
 
     def defer_answer(self, call: ToolCall, answer: Done) -> None:
         """Add an answer to the transcript now and to the thread with the next write.

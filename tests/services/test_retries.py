@@ -170,6 +170,6 @@ async def test_a_retry_is_refused_when_the_parents_budget_is_used_up(world: Worl
         await world.store.write(retries.retry, node_id)
     assert str(refused.value) == (
         f"{node_id} is paid from the budget of {founded.node.id}, which is used up "
-        f"(tokens_spent). Retry {founded.node.id} first, or give the task anew."
+        f"(tokens_spent). Extend or retry {founded.node.id} first, or give the task anew."
     )
     assert (await world.store.read(NODES.get, node_id)).status is NodeStatus.FAILED

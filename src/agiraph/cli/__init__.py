@@ -33,6 +33,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "pause": "teams",
         "resume": "teams",
         "stop": "teams",
+        "extend": "extend",
     },
     "Maintain": {
         "doctor": "doctor",

@@ -18,11 +18,12 @@ from agiraph.api.views import (
     TurnView,
 )
 from agiraph.domain.costs import TeamCosts
-from agiraph.domain.ids import MessageId, ThreadId
+from agiraph.domain.ids import MessageId, NodeId, ThreadId
 from agiraph.domain.messages import Decision
 from agiraph.domain.persons import OWNER
+from agiraph.domain.work import Extension
 from agiraph.services.board import costs
-from agiraph.services.lifecycle import answers
+from agiraph.services.lifecycle import answers, extensions
 from agiraph.services.mail import inbox
 from agiraph.services.members import roster
 from agiraph.store import nodes, threads, triggers
@@ -94,6 +95,24 @@ class Local:
                 tx, MessageId(item), text or note, person_id=OWNER, decision=decision
             )
             return inbox_item_view(tx, inbox.item(tx, OWNER, MessageId(item)))
+
+        return await self._store.write(write)
+
+    async def extend_node(
+        self,
+        node: str,
+        *,
+        turns: int | None = None,
+        tokens: int | None = None,
+        usd: float | None = None,
+        seconds: float | None = None,
+    ) -> NodeView:
+        more = Extension(
+            turns=turns or 0, tokens=tokens or 0, usd=usd or 0.0, seconds=seconds or 0.0
+        )
+
+        def write(tx: Tx) -> NodeView:
+            return node_view(tx, extensions.extend(tx, NodeId(node), more, by=OWNER))
 
         return await self._store.write(write)
 

@@ -112,6 +112,17 @@ DONE_WITH_DOUBTS = 3
 """The exit code of a goal that was reached, with something that could not be confirmed."""
 
 
+def extending(goal: Goal) -> str:
+    """Return the command that lets a partial goal go on, with the limit that it needs."""
+    amounts = {
+        StopReason.TOKENS_SPENT: "--tokens 1000000",
+        StopReason.MONEY_SPENT: "--budget 5",
+        StopReason.TIME_SPENT: "--seconds 3600",
+    }
+    more = amounts.get(goal.stop_reason or StopReason.TURNS_SPENT, "--turns 50")
+    return f"agiraph extend {goal.id} {more}"
+
+
 def print_end(console: Console, bill: str, goal: Goal, files: Sequence[str]) -> int:
     """Print how a goal ended, its result and its files. Return the exit code."""
     if goal.status is NodeStatus.COMPLETED:
@@ -131,7 +142,7 @@ def print_end(console: Console, bill: str, goal: Goal, files: Sequence[str]) -> 
     if is_partial:
         for name in files:
             console.print(f"[dim]{shown(name)}[/]")
-        console.print(f"Let it go on with: agiraph extend {goal.id}")
+        console.print(f"Let it go on with: {extending(goal)}")
     return 1
 
 

@@ -129,8 +129,22 @@ class TeamCalls(Connection):
         await self.ask("POST", path_of("nodes", node, "cancel"))
 
     async def retry_node(self, node: str) -> NodeView:
-        """Retry a failed node."""
+        """Retry a failed or partial node."""
         return await self.post(NodeView, path_of("nodes", node, "retry"))
+
+    async def extend_node(
+        self,
+        node: str,
+        *,
+        turns: int | None = None,
+        tokens: int | None = None,
+        usd: float | None = None,
+        seconds: float | None = None,
+    ) -> NodeView:
+        """Raise a node's limits by these amounts; a node that a limit ended goes on."""
+        more = {"turns": turns, "tokens": tokens, "usd": usd, "seconds": seconds}
+        body = {name: amount for name, amount in more.items() if amount is not None}
+        return await self.make(NodeView, path_of("nodes", node, "extend"), body)
 
     async def cost(self, team: str) -> TeamCosts:
         return await self.get(TeamCosts, path_of("teams", team, "cost"))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from agiraph.domain.waits import WaitingOn
-from agiraph.domain.work import StopReason
+from agiraph.domain.work import Budget, StopReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,8 @@ class Failed:
     result: str | None = None
     """What the agent has so far, in its own words."""
     manifest: dict[str, str] = field(default_factory=dict[str, str])
+    under: Budget | None = None
+    """The limits that the run knew. If the node has others by now, it goes on instead."""
 
 
 Outcome = Finished | Parked | Failed

@@ -145,6 +145,17 @@ class Budget:
         return self.given.get("turns", self.turns) == 1
 
 
+@value
+class Extension:
+    """How much more of its limits a node is given; 0: as before."""
+
+    turns: int = 0
+    """Also added to its limit on model calls, if it has one."""
+    tokens: int = 0
+    usd: float = 0.0
+    seconds: float = 0.0
+
+
 def _tokens(value: object) -> int:
     return min(max(value, 0), MOST_TOKENS) if isinstance(value, int) else 0
 

@@ -60,14 +60,15 @@ class NodeFolder:
         """Copy `scratch/` and rename the copy to `published/`; return its files and their hashes.
 
         If the node has published before, return that: a crash may come after the rename and before
-        the commit, and the call is then repeated. Only a partial result is replaced.
+        the commit, and the call is then repeated. Only a partial result is replaced, and only if
+        the files have changed since.
         """
         fault("fx:before:publish")
         # Left by a crash in the middle of a copy; its files may be incomplete.
         if self.folder.exists(_STAGE):
             self.folder.remove(_STAGE)
         before = self._published_before()
-        if before is not None and (partial or not before.partial):
+        if before is not None and not before.partial:
             return before.files
         try:
             manifest = self._stage(redact(summary), partial)
@@ -76,6 +77,9 @@ class NodeFolder:
                 raise
             raise StoreFull(f"There is no room on the disk to publish {self.id}.") from error
         fault("fx:staged:publish")
+        if before is not None and partial and before.files == manifest.files:
+            self.folder.remove(_STAGE)
+            return before.files
         if before is not None:
             self._set_aside()
         # The commit point: until here a crash leaves nothing that a reader could see.

@@ -64,12 +64,12 @@ class BudgetPolicy:
         near = [m for m in _meters(ctx) if m.limit > 1 and m.used >= WARN_AT * m.limit]
         return [
             SystemNote(
-                f"budget:{m.reason}",
+                _warning_ref(m),
                 f"[Budget] {_plain(m.used)} of {_plain(m.limit)} {m.unit} are used. "
                 "Bring the most important part to an end now, and hand in before the rest is gone.",
             )
             for m in near
-            if not ctx.transcript.has(f"budget:{m.reason}")
+            if not ctx.transcript.has(_warning_ref(m))
         ]
 
     def refusal(self, ctx: RunContext, tool: str) -> str | None:
@@ -98,6 +98,11 @@ class BudgetPolicy:
         tokens = known + sum(len(t.text) for t in fresh) // 4 + REPLY_TOKENS
         usd = self.price(ctx.agent.model, tokens)
         return Reservation(model=ctx.agent.model, tokens=tokens, usd=usd)
+
+
+def _warning_ref(meter: _Meter) -> str:
+    # With the limit: one that was raised gets a warning of its own.
+    return f"budget:{meter.reason}:{meter.limit:g}"
 
 
 def _plain(amount: float) -> str:

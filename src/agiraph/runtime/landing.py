@@ -5,6 +5,7 @@ Whatever the node has written is published with its end.
 
 import asyncio
 import contextlib
+from dataclasses import replace
 
 from agiraph.domain.errors import ModelError, Refused
 from agiraph.domain.outcomes import Failed, Finished, Outcome, Parked
@@ -36,7 +37,9 @@ async def land(steps: Steps, ctx: RunContext, reason: StopReason) -> Outcome:
     # Also a reply from before the landing: a partial result is better than none.
     text = last.text if last is not None else ""
     detail = f"The budget was spent before the goal was reached ({reason})."
-    return await publish_outcome(steps, ctx, Failed(reason, detail, text or None))
+    return await publish_outcome(
+        steps, ctx, Failed(reason, detail, text or None, under=ctx.node.budget)
+    )
 
 
 async def publish_outcome(steps: Steps, ctx: RunContext, outcome: Outcome) -> Outcome:
@@ -59,7 +62,8 @@ async def publish_outcome(steps: Steps, ctx: RunContext, outcome: Outcome) -> Ou
     text = shown_result(ctx, text, name, manifest)
     if isinstance(outcome, Failed):
         detail = outcome.detail + unpublished
-        return Failed(outcome.reason, detail, text or outcome.result, manifest)
+        result = text or outcome.result
+        return replace(outcome, detail=detail, result=result, manifest=manifest)
     # An answer in words meets the same acceptance lines: it is their evidence, files are checked.
     evidence = [text] * len(ctx.node.lines_to_prove)
     missing = acceptance.missing_evidence(ctx, ctx.node, manifest, evidence)

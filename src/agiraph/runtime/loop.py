@@ -42,6 +42,8 @@ class Loop:
                         return outcome
                 reply = await self._think(ctx)
             except OutOfTime:
+                if await self.steps.reload_limits(ctx):
+                    continue
                 return await land(self.steps, ctx, StopReason.TIME_SPENT)
             if reply and (outcome := await self.steps.act(ctx, reply.calls)):
                 return outcome
@@ -57,7 +59,7 @@ class Loop:
         Compaction may run tools, so it may end or park the node by itself.
         """
         return (
-            self.steps.budget.exhausted(ctx)
+            await self.steps.reached_limit(ctx)
             or await self.compaction.compact_if_full(self.steps, ctx)
             or await self.steps.catch_up(ctx)
         )

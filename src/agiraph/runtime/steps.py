@@ -20,6 +20,7 @@ from agiraph.providers.base import Model, Request
 from agiraph.run_context import RunContext
 from agiraph.runtime.calls import Halted, ToolCaller
 from agiraph.runtime.time_limit import within
+from agiraph.services.board import budgets
 from agiraph.services.lifecycle import journal
 from agiraph.services.lifecycle.journal import SystemNote
 
@@ -60,11 +61,25 @@ class Steps:
         Without given notes, those of the budget and the breaker are added. Returns the reason if
         no envelope has enough left, and raises `Halted` if the node was paused or cancelled.
         """
-        added = list(notes) or [
-            *self.budget.notes(ctx),
-            *self.breaker.notes(ctx.transcript),
-        ]
+        if notes:
+            return await self._yield(ctx, notes, deliver_mail=deliver_mail)
+        if warnings := self.budget.notes(ctx):
+            await self.reload_limits(ctx)  # they may have been raised, and the warning be wrong
+            warnings = self.budget.notes(ctx)
+        added = [*warnings, *self.breaker.notes(ctx.transcript)]
         return await self._yield(ctx, added, deliver_mail=deliver_mail)
+
+    async def reached_limit(self, ctx: RunContext) -> StopReason | None:
+        """Return the limit that is reached, if any. Limits that were raised meanwhile count."""
+        if self.budget.exhausted(ctx) is None:
+            return None
+        await self.reload_limits(ctx)
+        return self.budget.exhausted(ctx)
+
+    async def reload_limits(self, ctx: RunContext) -> bool:
+        """Read the limits of the run again; return whether somebody raised them."""
+        limits = await ctx.store.read(budgets.limits_of_run, ctx.node.id)
+        return ctx.take_limits(limits)
 
     async def reserve(self, ctx: RunContext) -> StopReason | None:
         """Reserve the next call's cost without notes or mail; return the reason if it cannot.

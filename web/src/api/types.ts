@@ -388,11 +388,34 @@ export interface paths {
         put?: never;
         /**
          * Retry Node
-         * @description Retry a failed node; its thread continues where it ended.
+         * @description Retry a failed or partial node; its thread continues where it ended.
          *
          *     Each limit that was exhausted is raised by its original amount.
          */
         post: operations["retry_node"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/nodes/{node}/extend": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Extend Node
+         * @description Raise a node's limits by these amounts.
+         *
+         *     A partial node, and one that failed by a limit, goes on in its thread; a team whose goal it was
+         *     works again. An open node goes on with the new limits.
+         */
+        post: operations["extend_node"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1535,6 +1558,24 @@ export interface components {
              * @description Open nodes that were cancelled; running ones end within seconds.
              */
             nodes: number;
+        };
+        /**
+         * ExtensionRequest
+         * @description How much more of each limit a node is given. At least one amount is needed.
+         * @example {
+         *       "turns": 50,
+         *       "usd": 1
+         *     }
+         */
+        ExtensionRequest: {
+            /** Turns */
+            turns?: number | null;
+            /** Tokens */
+            tokens?: number | null;
+            /** Usd */
+            usd?: number | null;
+            /** Seconds */
+            seconds?: number | null;
         };
         /** FileView */
         FileView: {
@@ -3173,7 +3214,7 @@ export interface components {
              */
             op: "event";
             /** Event */
-            event: components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamChangedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodePartialEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeAcceptanceEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerChangedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgeHeldEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"];
+            event: components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamChangedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodePartialEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeExtendedEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeAcceptanceEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerChangedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgeHeldEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"];
         };
         /**
          * HelloFrame
@@ -3728,6 +3769,50 @@ export interface components {
              */
             type: "node.created";
             data: components["schemas"]["NodeCreated"];
+        };
+        /**
+         * NodeExtended
+         * @description A node was given more of its limits.
+         */
+        NodeExtended: {
+            /** Node Id */
+            node_id: string;
+            /**
+             * By
+             * @description The person or agent who extended it.
+             */
+            by: string;
+            /**
+             * Added
+             * @description By how much each limit grew.
+             */
+            added: {
+                [key: string]: number;
+            };
+        };
+        /**
+         * NodeExtendedEvent
+         * @description `node.extended`: A node was given more of its limits.
+         */
+        NodeExtendedEvent: {
+            /** Team Id */
+            team_id: string;
+            /**
+             * Seq
+             * @description The event's number in its team: without gaps, in commit order.
+             */
+            seq: number;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "node.extended";
+            data: components["schemas"]["NodeExtended"];
         };
         /**
          * NodeFailed
@@ -4850,7 +4935,7 @@ export interface components {
             data: components["schemas"]["TurnAdded"];
         };
         Frame: components["schemas"]["HelloFrame"] | components["schemas"]["EventFrame"] | components["schemas"]["DeltaFrame"] | components["schemas"]["DraftFrame"] | components["schemas"]["ResyncFrame"] | components["schemas"]["PingFrame"];
-        Event: components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamChangedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodePartialEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeAcceptanceEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerChangedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgeHeldEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"];
+        Event: components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamChangedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodePartialEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeExtendedEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeAcceptanceEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerChangedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgeHeldEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"];
         /**
          * SubscribeFrame
          * @description The first frame that a client sends on `/api/events`.
@@ -7038,6 +7123,125 @@ export interface operations {
             cookie?: never;
         };
         requestBody?: never;
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NodeView"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Already decided, or not possible in the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    extend_node: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Send the same key again after a lost response: nothing is done twice. */
+                "idempotency-key"?: string | null;
+            };
+            path: {
+                node: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ExtensionRequest"];
+            };
+        };
         responses: {
             /** @description The requested data */
             200: {

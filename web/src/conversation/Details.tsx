@@ -12,6 +12,8 @@ import { capitalize, compactNumber, duration, fullTime, money, plural } from "@/
 import { Avatar, Button, Chip, StatusDot, Meter, type AgentStatus, STATUS_LABELS, type Tone } from "@/ui";
 import { ToastMessage } from "@/conversation/AgentPage";
 import { screenHref } from "@/views";
+import { canExtend, ExtendButton } from "@/views/shared/Extend";
+import { isFinished } from "@/views/shared/taskStatus";
 
 interface Props {
   team: Team;
@@ -172,6 +174,7 @@ function WorkerDetails({ team, agent }: Props) {
               </span>
             </p>
             {(node.data.status === "failed" || node.data.status === "partial") && <Retry node={node.data.id} />}
+            {canExtend(node.data) && isFinished(node.data.status) && <ExtendButton node={node.data} className="mt-2 ml-2" />}
           </div>
         )}
         {node.isError && <p className="text-xs text-fail">{errorMessage(node.error)}</p>}

@@ -5,7 +5,7 @@ import { ArrowLeft, CircleAlert, FileText, Flag, Inbox, MailOpen, MessageCircleQ
 import { useEffect, useMemo, useState } from "react";
 import { toast } from "sonner";
 import { api, errorMessage, type InboxItem, type Team, unwrap } from "@/api/client";
-import { inboxQuery, queryKeys, queryClient, teamsQuery } from "@/api/queries";
+import { inboxQuery, nodeQuery, queryKeys, queryClient, teamsQuery } from "@/api/queries";
 import { live } from "@/live";
 import { cx } from "@/lib/cx";
 import { capitalize, fullTime, shortTime } from "@/lib/format";
@@ -17,6 +17,7 @@ import { ToastMessage } from "@/conversation/AgentPage";
 import { Markdown } from "@/conversation/Markdown";
 import { QuestionCard } from "@/conversation/QuestionCard";
 import { screenHref } from "@/views";
+import { canExtend, ExtendButton } from "@/views/shared/Extend";
 
 const FILTERS = [
   ["all", "All"],
@@ -192,6 +193,7 @@ function Reader({ item, team }: { item: InboxItem; team: Team | undefined }) {
         <span className="flex-1" />
         {message.kind === "briefing" && <RatingButtons id={message.id} initial={message.rating} />}
         {message.kind === "failure" && message.node_id && <Retry node={message.node_id} />}
+        {message.kind === "failure" && message.node_id && <Extend node={message.node_id} />}
         {board && (
           <Link to={board as "/"} className="inline-flex h-8 items-center gap-1.5 rounded-sm border border-line-2 bg-surface px-3 text-sm font-medium hover:bg-hover">
             <Flag className="size-4" /> <span className="max-sm:sr-only">Task</span>
@@ -252,6 +254,12 @@ function RatingButtons({ id, initial }: { id: string; initial: "up" | "down" | n
       </IconButton>
     </>
   );
+}
+
+/** The button to extend the task that a message reports, while that helps. */
+function Extend({ node }: { node: string }) {
+  const { data } = useQuery(nodeQuery(node));
+  return data && canExtend(data) ? <ExtendButton node={data} /> : null;
 }
 
 function Retry({ node }: { node: string }) {

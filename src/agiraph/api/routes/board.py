@@ -1,17 +1,19 @@
 """Board routes: a team's nodes and stages, and one node in detail."""
 
 import asyncio
+from typing import ClassVar
 
 from fastapi import APIRouter, Response
+from pydantic import BaseModel, ConfigDict, Field
 
-from agiraph.api.deps import After, Api, ApiDep, Limit
+from agiraph.api.deps import After, Api, ApiDep, Idempotent, Limit, PersonDep
 from agiraph.api.presenters import node_view, stage_view
 from agiraph.api.problems import documented
 from agiraph.api.views import FileView, NodeDetail, NodeView, StageView
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import NodeId
-from agiraph.domain.work import WorkNode
-from agiraph.services.lifecycle import endings, retries
+from agiraph.domain.work import Extension, WorkNode
+from agiraph.services.lifecycle import endings, extensions, retries
 from agiraph.store import nodes, stages, teams
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
@@ -19,6 +21,27 @@ from agiraph.store.tx import Tx
 router: APIRouter = APIRouter(tags=["board"])
 
 FILES_SHOWN = 500
+
+
+class ExtensionRequest(BaseModel):
+    """How much more of each limit a node is given. At least one amount is needed."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid", strict=True, json_schema_extra={"example": {"turns": 50, "usd": 1}}
+    )
+
+    turns: int | None = Field(default=None, ge=1, le=100_000)
+    tokens: int | None = Field(default=None, ge=1, le=10**12)
+    usd: float | None = Field(default=None, gt=0, le=10**9, allow_inf_nan=False)
+    seconds: float | None = Field(default=None, gt=0, le=10**9, allow_inf_nan=False)
+
+    def extension(self) -> Extension:
+        return Extension(
+            turns=self.turns or 0,
+            tokens=self.tokens or 0,
+            usd=self.usd or 0.0,
+            seconds=self.seconds or 0.0,
+        )
 
 
 @router.get("/teams/{team}/board", responses=documented(404))
@@ -92,8 +115,25 @@ async def cancel_node(node: str, api: ApiDep) -> Response:
 
 @router.post("/nodes/{node}/retry", responses=documented(404, 409))
 async def retry_node(node: str, api: ApiDep) -> NodeView:
-    """Retry a failed node; its thread continues where it ended.
+    """Retry a failed or partial node; its thread continues where it ended.
 
     Each limit that was exhausted is raised by its original amount.
     """
     return await api.store.write(lambda tx: node_view(tx, retries.retry(tx, NodeId(node))))
+
+
+@router.post("/nodes/{node}/extend", responses=documented(404, 409))
+async def extend_node(
+    node: str, body: ExtensionRequest, person: PersonDep, idempotently: Idempotent
+) -> NodeView:
+    """Raise a node's limits by these amounts.
+
+    A partial node, and one that failed by a limit, goes on in its thread; a team whose goal it was
+    works again. An open node goes on with the new limits.
+    """
+    more = body.extension()
+
+    def raise_limits(tx: Tx) -> NodeView:
+        return node_view(tx, extensions.extend(tx, NodeId(node), more, by=person))
+
+    return await idempotently(raise_limits, status=200)  # pyright: ignore[reportReturnType]

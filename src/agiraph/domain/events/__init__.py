@@ -30,6 +30,7 @@ EventType = Literal[
     "node.partial",
     "node.failed",
     "node.cancelled",
+    "node.extended",
     "node.checkpoint",
     "node.acceptance",
     "node.stalled",

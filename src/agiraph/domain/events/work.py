@@ -123,6 +123,19 @@ class NodeCancelled(TeamEvent):
 
 
 @event
+class NodeExtended(TeamEvent):
+    """A node was given more of its limits."""
+
+    event_type: ClassVar[EventType] = "node.extended"
+
+    node_id: str
+    by: str
+    """The person or agent who extended it."""
+    added: dict[str, float]
+    """By how much each limit grew."""
+
+
+@event
 class NodeCheckpoint(TeamEvent):
     """An agent recorded its progress on a node."""
 

@@ -1,11 +1,14 @@
 """Budgets: limits on money, tokens, model calls and time, nested as the nodes are."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
 from agiraph.domain.chat import Lease
+from agiraph.domain.errors import Refused
+from agiraph.domain.events.work import NodeExtended
 from agiraph.domain.ids import NodeId
-from agiraph.domain.work import Budget, NodeStatus, StopReason, WorkNode
+from agiraph.domain.work import Budget, Extension, NodeStatus, StopReason, WorkNode
 from agiraph.store import spend
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
@@ -23,25 +26,48 @@ class Envelope:
     usd: float | None
     calls: int | None
 
+    @classmethod
+    def of(cls, node: WorkNode) -> "Envelope":
+        budget = node.budget
+        return cls(node_id=node.id, tokens=budget.tokens, usd=budget.usd, calls=budget.model_calls)
+
+    @property
+    def has_limit(self) -> bool:
+        return (self.tokens, self.usd, self.calls) != (None, None, None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitsOfRun:
+    """The limits of a run, as the rows have them: they may be raised while it runs."""
+
+    budget: Budget
+    envelopes: tuple[Envelope, ...]
+    deadline: datetime | None
+
+
+def limits_of_run(tx: Tx, node_id: NodeId) -> LimitsOfRun:
+    """Return what the run of this node has to keep to now."""
+    node = NODES.get(tx, node_id)
+    left = seconds_left(tx, node)
+    deadline = None if left is None else tx.now + timedelta(seconds=left)
+    return LimitsOfRun(budget=node.budget, envelopes=envelopes(tx, node), deadline=deadline)
+
 
 def envelopes(tx: Tx, node: WorkNode) -> tuple[Envelope, ...]:
     """Return the envelopes that a call of this node is paid from, outermost first.
 
     They are the limits of the node, of its ancestors and of the nodes that pay for these.
     """
-    found: list[Envelope] = []
-    for _ in range(DEEPEST):
-        budget = node.budget
-        envelope = Envelope(
-            node_id=node.id, tokens=budget.tokens, usd=budget.usd, calls=budget.model_calls
-        )
-        if (envelope.tokens, envelope.usd, envelope.calls) != (None, None, None):
-            found.append(envelope)
-        above = node.parent_id or node.payer_id
-        if above is None:
-            break
-        node = NODES.get(tx, above)
-    return tuple(reversed(found))
+    found = (Envelope.of(each) for each in _payers(tx, node))
+    return tuple(envelope for envelope in found if envelope.has_limit)
+
+
+def _payers(tx: Tx, node: WorkNode) -> list[WorkNode]:
+    """Return the node and the nodes that its calls are paid from, outermost first."""
+    found = [node]
+    while (above := found[-1].parent_id or found[-1].payer_id) and len(found) < DEEPEST:
+        found.append(NODES.get(tx, above))
+    return found[::-1]
 
 
 def share(tx: Tx, parent: WorkNode, *, turns: int | None = None) -> Budget:
@@ -94,9 +120,10 @@ def check_envelopes(tx: Tx, lease: Lease, paid_from: Sequence[Envelope]) -> Stop
     for envelope in paid_from:
         # All runners lock from the outside in, so two of them cannot hold one lock each
         # and wait for the other's.
-        NODES.get(tx, envelope.node_id, lock=True)
+        # The row's limits, not those that the run began with: they may have been raised since.
+        current = Envelope.of(NODES.get(tx, envelope.node_id, lock=True))
         if reason := exhausted_limit(
-            envelope, spend.total(tx, envelope.node_id, apart_from=lease.thread_id)
+            current, spend.total(tx, envelope.node_id, apart_from=lease.thread_id)
         ):
             return reason
     return None
@@ -117,3 +144,73 @@ def exhausted_limit(envelope: Envelope, used: spend.Total) -> StopReason | None:
     if envelope.usd is not None and used.usd >= envelope.usd:
         return StopReason.MONEY_SPENT
     return None
+
+
+def raise_limits(
+    tx: Tx, node: WorkNode, more: Extension, *, by: str
+) -> tuple[WorkNode, dict[str, float]]:
+    """Give a node more of its limits, in any status; return it, and by how much each limit grew.
+
+    Each amount is new room: it is added to what is used if that exceeds the limit. The caller holds
+    the node's row lock.
+    """
+    _check_amounts(node, more)
+    budget, used, given = node.budget, spend.total(tx, node.id), dict(node.budget.given)
+    changes: dict[str, float] = {}
+
+    def add(name: str, amount: float, spent: float = 0.0) -> None:
+        limit = getattr(budget, name)
+        if amount and limit is not None:
+            changes[name] = max(limit, spent) + amount
+            # Chosen by somebody now, so that no default lowers it.
+            given.setdefault(name, limit)
+
+    add("turns", more.turns)
+    add("model_calls", more.turns, used.calls)
+    add("tokens", more.tokens, used.tokens)
+    add("usd", more.usd, used.usd)
+    add("seconds", more.seconds, node.worked_seconds)
+    added = {name: limit - getattr(budget, name) for name, limit in changes.items()}
+    node = replace(node, budget=replace(budget, given=given, **changes))
+    NODES.update(tx, node.id, budget=node.budget)
+    tx.emit(node.team_id, NodeExtended(node_id=node.id, by=by, added=added))
+    return node, added
+
+
+def _check_amounts(node: WorkNode, more: Extension) -> None:
+    amounts = {name: getattr(more, name) for name in ("turns", "tokens", "usd", "seconds")}
+    wrong = [name for name, amount in amounts.items() if not 0 <= amount < float("inf")]
+    if wrong:
+        raise Refused(f"{' and '.join(wrong)} must be numbers above zero: limits are only raised.")
+    chosen = [name for name, amount in amounts.items() if amount]
+    if not chosen:
+        raise Refused("Say how much more to give: turns, tokens, usd or seconds, above zero.")
+    unlimited = [name for name in chosen if getattr(node.budget, name) is None]
+    if unlimited:
+        raise Refused(
+            f"{node.id} has no limit of its own on {' and '.join(unlimited)}, so there is nothing "
+            "to raise. Leave that out."
+        )
+
+
+def spent_limit(tx: Tx, node: WorkNode) -> tuple[WorkNode, StopReason] | None:
+    """Return the outermost of the node and its payers that has a limit used up, and which one."""
+    for payer in _payers(tx, node):
+        reason = exhausted_limit(Envelope.of(payer), spend.total(tx, payer.id))
+        if reason is not None:
+            return payer, reason
+        # Time counts for children, but not for work that is only paid from the node.
+        left = seconds_left(tx, payer)
+        if left is not None and left <= 0 and _is_above(tx, payer, node):
+            return payer, StopReason.TIME_SPENT
+    return None
+
+
+def _is_above(tx: Tx, upper: WorkNode, node: WorkNode) -> bool:
+    for _ in range(DEEPEST):
+        if node.id == upper.id:
+            return True
+        if node.parent_id is None:
+            return False
+        node = NODES.get(tx, node.parent_id)
+    return False

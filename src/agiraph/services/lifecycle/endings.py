@@ -96,7 +96,8 @@ def _as_stored(node: WorkNode, outcome: Finished | Failed) -> tuple[NodeStatus, 
             cut = None if doubts is None else texts.truncate(doubts, texts.DOUBTS)
             return NodeStatus.COMPLETED, texts.fit_message(result), cut
         case Failed(reason, detail, result, manifest):
-            if reason.is_cut_off and (result or manifest or node.checkpoint):
+            shows_something = bool(result or manifest or node.checkpoint)
+            if node.lane == "work" and reason.is_cut_off and shows_something:
                 so_far = texts.so_far(detail, result or node.checkpoint)
                 return NodeStatus.PARTIAL, texts.fit_message(so_far), None
             said = texts.so_far(detail, result) if reason is StopReason.SILENT else detail

@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 from agiraph.domain.chat import (
+    AGAIN,
     THINKING,
     Attachment,
     Lease,
@@ -42,6 +43,7 @@ from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Tx
 
+GO_ON = "[Runtime] Your limits were raised meanwhile. Your tools are back: go on with the work."
 NO_REPLY = "I have your message, but something went wrong while I answered it: {why}"
 
 
@@ -290,8 +292,20 @@ def end(tx: Tx, lease: Lease, outcome: Finished | Failed) -> None:
     """End the node, and with it a finite team whose goal that node was."""
     if isinstance(outcome, Failed) and NODES.get(tx, lease.node_id).lane == "reply":
         return conversation.end_reply(tx, lease, outcome, text=NO_REPLY.format(why=outcome.detail))
+    if isinstance(outcome, Failed) and _has_new_limits(tx, lease, outcome):
+        _ThreadWriter(tx, lease).write(role="user", ref=f"{AGAIN}raised-{lease.epoch}", text=GO_ON)
+        return claims.release(tx, lease)
     teams.close_after(tx, endings.end_node(tx, lease, outcome))
     return None
+
+
+def _has_new_limits(tx: Tx, lease: Lease, outcome: Failed) -> bool:
+    """Whether the node was extended after its run had met a limit. Then it must not end."""
+    if outcome.under is None or not outcome.reason.is_limit:
+        return False
+    threads.check_lease(tx, lease)
+    node = NODES.get(tx, lease.node_id, lock=True)
+    return node.budget != outcome.under and not node.cancel_requested
 
 
 def stop_for_model(

@@ -1,9 +1,10 @@
-"""Retries: run a failed node again, with its used-up limits renewed."""
+"""Retries: run a failed or partial node again, with its used-up limits renewed."""
 
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
-from agiraph.domain.chat import AGAIN, ThreadId, Turn
+from agiraph.domain.chat import AGAIN, Turn
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.team import TeamResumed
 from agiraph.domain.events.work import NodeAssigned
@@ -23,22 +24,45 @@ CALLS = "calls of "
 
 
 def retry(tx: Tx, node_id: NodeId) -> WorkNode:
-    """Put a failed node back into its queue. It continues in its thread.
+    """Put a failed or partial node back into its queue. It continues in its thread.
 
     Every limit that it used up is granted again in its first amount. The budgets of its ancestors
     still apply: if one of them is used up, the retry is refused.
     """
     node = NODES.get(tx, node_id, lock=True)
-    assignee = node.assignee_id
-    if assignee is None:
-        raise Refused(f"{node_id} belongs to nobody; assign it first.")
-    # The agent may have left since: it was hired for this node.
-    # The agent after the node, see `services/__init__.py`.
-    roster.reinstate(tx, teams.lock(tx, assignee))
     thread = threads.of_node(tx, node.id)
     budget, added = _renewed_budget(
         tx, node, [] if thread is None else threads.turns(tx, thread.id)
     )
+    worked = 0.0 if "seconds" in added else node.worked_seconds
+    node = put_back(
+        tx, node, added, text=TRY_AGAIN + more_room(added), budget=budget, worked_seconds=worked
+    )
+    # After the move: an ancestor that refuses rolls everything back, and the check sees the new
+    # budget.
+    _check_ancestors(tx, node)
+    return node
+
+
+def more_room(added: dict[str, float]) -> str:
+    """Return by how much each limit grew, as a sentence for the agent; empty if none did."""
+    more = ", ".join(f"{amount:g} more {name}" for name, amount in added.items())
+    return MORE.format(added=more) if more else ""
+
+
+def put_back(
+    tx: Tx, node: WorkNode, added: dict[str, float], *, text: str, **changes: Any
+) -> WorkNode:
+    """Put an ended node back into its queue, with this text at the end of its thread.
+
+    The team becomes active again. The caller holds the node's row lock.
+    """
+    assignee = node.assignee_id
+    if assignee is None:
+        raise Refused(f"{node.id} belongs to nobody; assign it first.")
+    # The agent may have left since: it was hired for this node.
+    # The agent after the node, see `services/__init__.py`.
+    roster.reinstate(tx, teams.lock(tx, assignee))
     node = nodes.move(
         tx,
         node,
@@ -47,14 +71,10 @@ def retry(tx: Tx, node_id: NodeId) -> WorkNode:
         stop_reason=None,
         ended_at=None,
         crashes=0,
-        budget=budget,
-        worked_seconds=0.0 if "seconds" in added else node.worked_seconds,
+        **changes,
     )
-    # After the move: an ancestor that refuses rolls everything back, and the
-    # check sees the new budget.
-    _check_ancestors(tx, node)
-    if thread is not None:
-        _reopen_thread(tx, thread.id, node, added)
+    if (thread := threads.of_node(tx, node.id)) is not None:
+        leases.reopen(tx, thread.id, node, ref=f"{AGAIN}{node.attempt}", text=text)
     if teams.TEAMS.get(tx, node.team_id).status in ("completed", "stopped"):
         teams.TEAMS.update(tx, node.team_id, status="active")
         tx.emit(node.team_id, TeamResumed())
@@ -62,12 +82,6 @@ def retry(tx: Tx, node_id: NodeId) -> WorkNode:
     tx.emit(node.team_id, NodeAssigned(node_id=node.id, agent_id=assignee, added=added))
     tx.wake(assignee, node.lane)
     return node
-
-
-def _reopen_thread(tx: Tx, thread_id: ThreadId, node: WorkNode, added: dict[str, float]) -> None:
-    more = ", ".join(f"{amount:g} more {name}" for name, amount in added.items())
-    text = TRY_AGAIN + (MORE.format(added=more) if more else "")
-    leases.reopen(tx, thread_id, node, ref=f"{AGAIN}{node.attempt}", text=text)
 
 
 def _renewed_budget(tx: Tx, node: WorkNode, turns: list[Turn]) -> tuple[Budget, dict[str, float]]:
@@ -114,18 +128,18 @@ def _out_of_time(node: WorkNode) -> bool:
 
 def _check_ancestors(tx: Tx, node: WorkNode) -> None:
     """Refuse a retry that an ancestor's budget would end before its first model call."""
-    left = budgets.seconds_left(tx, node)
-    if left is not None and left <= 0:
+    spent = budgets.spent_limit(tx, node)
+    if spent is None:
+        return
+    payer, reason = spent
+    if payer.id == node.id:
+        raise Refused(f"{node.id} was given nothing to spend ({reason}). Give the task anew.")
+    if reason is StopReason.TIME_SPENT:
         raise Refused(
-            f"The time limit of a node above {node.id} is reached. Retry that node first, or give "
-            "the task anew."
+            f"The time limit of {payer.id}, above {node.id}, is reached. Extend or retry that node "
+            "first, or give the task anew."
         )
-    for envelope in budgets.envelopes(tx, node):
-        reason = budgets.exhausted_limit(envelope, spend.total(tx, envelope.node_id))
-        if reason is not None and envelope.node_id == node.id:
-            raise Refused(f"{node.id} was given nothing to spend ({reason}). Give the task anew.")
-        if reason is not None:
-            raise Refused(
-                f"{node.id} is paid from the budget of {envelope.node_id}, which is used up "
-                f"({reason}). Retry {envelope.node_id} first, or give the task anew."
-            )
+    raise Refused(
+        f"{node.id} is paid from the budget of {payer.id}, which is used up ({reason}). Extend or "
+        f"retry {payer.id} first, or give the task anew."
+    )

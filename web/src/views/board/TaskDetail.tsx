@@ -12,6 +12,7 @@ import { Markdown } from "@/conversation/Markdown";
 import { Button, Chip, IconButton, Loading, ErrorPanel } from "@/ui";
 import { screenHref } from "@/views";
 import type { CardData } from "@/views/board/Card";
+import { canExtend, ExtendButton } from "@/views/shared/Extend";
 import { useNow } from "@/views/shared/RelativeTime";
 import { showToast, showError } from "@/views/shared/toast";
 import { elapsed, isFinished, STATUS_STYLES, type DisplayStatus, StatusChip, stopReasonText } from "@/views/shared/taskStatus";
@@ -82,6 +83,7 @@ function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team
         {node.doubts && <Chip tone="wait">In doubt</Chip>}
         {node.stalled_at && !isFinished(node.status) && <Chip tone="wait">No progress for a while</Chip>}
         <span className="flex-1" />
+        {canExtend(node) && <ExtendButton node={node} />}
         <TaskActions node={node} />
       </div>
 
@@ -95,6 +97,9 @@ function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team
         </div>
       )}
       {!question && node.waiting_reason && <Note title={node.status === "pending" ? "Why it is not assigned" : "Waits"}>{node.waiting_reason}</Note>}
+      {node.status === "partial" && (
+        <Note title={stopReasonText(node.stop_reason) || "The task was stopped early"}>It was stopped before it was done. What there is so far is below; extend its limits to let it go on.</Note>
+      )}
       {node.status === "failed" && (
         <div role="note" className="rounded-md border border-fail/30 bg-fail-bg p-3">
           <p className="font-semibold text-fail">{stopReasonText(node.stop_reason) || "The task failed"}</p>
@@ -161,7 +166,7 @@ function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team
         </Section>
       )}
       {node.result && node.status !== "failed" && (
-        <Section title="Result">
+        <Section title={node.status === "partial" ? "Result so far" : "Result"}>
           <Markdown text={node.result} />
           {node.stop_reason && stopReasonText(node.stop_reason) && <p className="mt-1 text-xs text-ink-3">{stopReasonText(node.stop_reason)}</p>}
         </Section>

@@ -1,0 +1,59 @@
+"""`agiraph extend`: give a task more of its limits."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from agiraph.cli.session import clean, command, source
+from agiraph.client import Client
+from agiraph.domain.errors import Refused
+
+if TYPE_CHECKING:
+    from agiraph.cli.local import Local
+
+
+@click.command()
+@click.argument("node")
+@click.option("--turns", type=click.IntRange(1), help="How many more turns.")
+@click.option("--tokens", type=click.IntRange(1), help="How many more tokens.")
+@click.option(
+    "--budget",
+    "--usd",
+    "usd",
+    type=click.FloatRange(min=0, min_open=True),
+    help="How many more dollars.",
+)
+@click.option(
+    "--seconds", type=click.FloatRange(min=0, min_open=True), help="How many more seconds."
+)
+@command
+async def extend(
+    node: str, turns: int | None, tokens: int | None, usd: float | None, seconds: float | None
+) -> None:
+    """Raise the limits of a NODE: the id of a task, or a team for its goal.
+
+    A task that a limit ended goes on where it stopped; one that still works gets more room.
+    """
+    if turns is None and tokens is None and usd is None and seconds is None:
+        raise click.UsageError(
+            "Say how much more it gets: --turns, --tokens, --budget (dollars) or --seconds."
+        )
+    async with source(to_write=True) as found:
+        node_id = node if node.startswith("node_") else await _goal_of(found, node)
+        extended = await found.extend_node(
+            node_id, turns=turns, tokens=tokens, usd=usd, seconds=seconds
+        )
+        is_running = isinstance(found, Client)
+    team = extended.team_id
+    watch = f"agiraph tail {team}" if is_running else f"agiraph run --resume {team}"
+    how = "Watch it with" if is_running else "Continue with"
+    click.echo(f"Extended {clean(extended.title)!r}. {how}: {watch}")
+
+
+async def _goal_of(found: "Client | Local", name: str) -> str:
+    """Return the id of the node of a team's newest goal."""
+    team = await found.team(name)
+    goals = [n for n in await found.board(team.id) if n.source == "system" and not n.parent_id]
+    if not goals:
+        raise Refused(f"{team.name!r} has no task for its goal; name a task by its id.")
+    return max(goals, key=lambda goal: goal.id).id

@@ -1,0 +1,90 @@
+"""Extensions: give a node more of its limits, while it works or after a limit ended it."""
+
+from agiraph.domain.errors import Refused
+from agiraph.domain.ids import NodeId
+from agiraph.domain.work import Extension, NodeStatus, StopReason, WorkNode
+from agiraph.services.board import budgets
+from agiraph.services.lifecycle import retries
+from agiraph.store import nodes, teams, threads
+from agiraph.store.nodes import NODES
+from agiraph.store.tx import Tx
+
+GO_ON = "[Runtime] A limit ended your work; it was raised. Go on where you stopped."
+_AMOUNT = {
+    StopReason.TURNS_SPENT: "turns",
+    StopReason.CALLS_SPENT: "turns",
+    StopReason.TOKENS_SPENT: "tokens",
+    StopReason.MONEY_SPENT: "usd",
+    StopReason.TIME_SPENT: "seconds",
+}
+"""Which amount of an extension raises the limit that is used up."""
+
+
+def extend(tx: Tx, node_id: NodeId, more: Extension, *, by: str) -> WorkNode:
+    """Raise the limits of a node by these amounts.
+
+    A node that a limit or a loop ended goes back into its queue and continues in its thread; if it
+    was the goal, the team works again. Open work goes on and finds the new limits at its next
+    yield point. `by` is the person or agent who extends it.
+    """
+    node = NODES.get(tx, node_id, lock=True)
+    _check_node(tx, node)
+    node, added = budgets.raise_limits(tx, node, more, by=by)
+    _check_payers(tx, node)
+    if not node.status.is_final:
+        return node
+    _check_turns(tx, node)
+    # One limit of a hit node is told, all of them are raised: the thread goes on with a notice.
+    return retries.put_back(tx, node, added, text=GO_ON + retries.more_room(added))
+
+
+def _check_node(tx: Tx, node: WorkNode) -> None:
+    """Refuse a node that more room cannot help."""
+    reason = node.stop_reason
+    if node.lane != "work":
+        raise Refused(f"{node.id} is a {node.lane}, not a task: it cannot be extended.")
+    if node.status is NodeStatus.COMPLETED:
+        raise Refused(
+            f"{node.id} is completed, so there is nothing to extend. Give a new task that says "
+            "what is missing."
+        )
+    if node.status is NodeStatus.CANCELLED:
+        raise Refused(f"{node.id} was cancelled. Give the task anew.")
+    if node.status is NodeStatus.FAILED and (reason is None or not reason.is_cut_off):
+        raise Refused(
+            f"{node.id} did not fail by a limit ({reason}), so more room would not help. Retry it, "
+            "or give the task anew."
+        )
+    if teams.TEAMS.get(tx, node.team_id).status == "archived":
+        raise Refused(f"The team of {node.id} is archived. Create a new team.")
+    goal = nodes.last_goal(tx, node.team_id) if node.is_goal else node
+    if goal is not None and goal.id != node.id:
+        raise Refused(f"The team of {node.id} has a newer goal, {goal.id}. Extend that one.")
+
+
+def _check_payers(tx: Tx, node: WorkNode) -> None:
+    """Refuse an extension that a limit would end before the next model call."""
+    spent = budgets.spent_limit(tx, node)
+    if spent is None:
+        return
+    payer, reason = spent
+    amount = _AMOUNT[reason]
+    if payer.id != node.id:
+        raise Refused(
+            f"{payer.id}, above {node.id}, has used up its own limit ({reason}). Extend {payer.id} "
+            f"by {amount} first."
+        )
+    raise Refused(f"{node.id} has also used up its {amount} ({reason}): extend it by {amount} too.")
+
+
+def _check_turns(tx: Tx, node: WorkNode) -> None:
+    """Refuse too few turns for an ended node: the last one is kept for its closing answer."""
+    thread = threads.of_node(tx, node.id)
+    turns = [] if thread is None else threads.turns(tx, thread.id)
+    used = sum(turn.role == "assistant" and turn.node_id == node.id for turn in turns)
+    short = used - max(1, node.budget.turns - 1) + 1
+    if short > 0:
+        raise Refused(
+            f"{node.id} has used {used} of {node.budget.turns} turns, and keeps the last one for "
+            f"its closing answer: extend it by at least {short} turns more."
+        )

@@ -1,0 +1,227 @@
+"""An extension raises the limits of a node: of one that a limit ended, and of one that works."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from agiraph.domain.errors import Refused
+from agiraph.domain.ids import NodeId
+from agiraph.domain.work import Budget, Extension, NodeStatus, StopReason, WorkNode
+from agiraph.providers.base import OnDelta, Reply, Request
+from agiraph.services.lifecycle import extensions, teams
+from agiraph.store.nodes import NODES
+from agiraph.store.teams import TEAMS
+from agiraph.store.tx import Tx
+from agiraph.testing import World, call, says
+from agiraph.testing.scripted import Line, ScriptedModel
+from tests.services.teams import found_waiting_team
+from tests.services.test_retries import CALL, FINISH, LOOK, create_child, fail_at_limit
+
+R, S = StopReason, NodeStatus
+LAST_WORDS = says("That is all.")
+
+
+async def extend(world: World, node_id: str, more: Extension) -> WorkNode:
+    await world.store.write(extensions.extend, NodeId(node_id), more, by="human")
+    await world.settle()
+    return await world.node(NodeId(node_id))
+
+
+async def refusal(world: World, node_id: str, more: Extension) -> str:
+    with pytest.raises(Refused) as refused:
+        await world.store.write(extensions.extend, NodeId(node_id), more, by="human")
+    return str(refused.value)
+
+
+async def spend(world: World, node_id: str, tokens: int) -> None:
+    def write(tx: Tx) -> None:
+        tx.run("update spend set input_tokens = :t where node_id = :id", t=tokens, id=node_id)
+
+    await world.store.write(write)
+
+
+async def test_a_partial_goal_goes_on_in_its_thread_and_reopens_the_team(world: World) -> None:
+    node = await fail_at_limit(world, Budget(turns=3), LAST_WORDS, FINISH)
+    assert (node.status, node.stop_reason, node.result) == (
+        S.PARTIAL,
+        R.TURNS_SPENT,
+        "That is all.",
+    )
+    assert (await world.store.read(TEAMS.get, node.team_id)).status == "stopped"
+
+    after = await extend(world, node.id, Extension(turns=10))
+    assert (after.status, after.result, after.thread_id) == (S.COMPLETED, "done", node.thread_id)
+    assert after.budget == Budget(turns=13, given={"turns": 3})
+    notices = [t.text for t in await world.turns(node.id) if (t.ref or "").startswith("again:")]
+    assert notices == [extensions.GO_ON + " You have more room: 10 more turns."]
+    events = [e for e in await world.events(node.team_id) if e.type == "node.extended"]
+    assert [(e.data["by"], e.data["added"]) for e in events] == [("human", {"turns": 10})]
+    assert (await world.store.read(TEAMS.get, node.team_id)).status == "completed"
+
+
+@pytest.mark.parametrize(
+    ("budget", "more", "limits"),
+    [
+        (Budget(tokens=1500), Extension(tokens=3000), {"tokens": 5000}),
+        (Budget(model_calls=2), Extension(turns=5), {"turns": 55, "model_calls": 7}),
+    ],
+)
+async def test_an_extension_is_room_beyond_what_is_used(
+    world: World, budget: Budget, more: Extension, limits: dict[str, int]
+) -> None:
+    node = await fail_at_limit(world, budget, FINISH)
+    after = await extend(world, node.id, more)
+    assert (after.status, after.result) == (S.COMPLETED, "done")
+    assert {name: getattr(after.budget, name) for name in limits} == limits
+
+
+@dataclass(slots=True)
+class Extending:
+    """A scripted model; while it writes its reply number `at`, a person extends its node."""
+
+    world: World
+    script: ScriptedModel
+    at: int
+    node_id: NodeId = NodeId("")
+    name: str = "scripted/ada"
+
+    async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
+        if len(self.script.requests) == self.at - 1:
+            more = Extension(turns=20)
+            await self.world.store.write(extensions.extend, self.node_id, more, by="human")
+        return await self.script.reply(request, on_delta)
+
+
+async def run_extended(world: World, at: int, budget: Budget, *lines: Line) -> WorkNode:
+    model = Extending(world, ScriptedModel("scripted/ada", list(lines)), at)
+    world.model("ada", model)
+    founded = await world.found("Reach it", budget=budget)
+    assert founded.node is not None
+    model.node_id = founded.node.id
+    await world.settle()
+    return await world.node(founded.node.id)
+
+
+async def test_a_running_node_finds_the_new_limit_at_its_next_yield_point(world: World) -> None:
+    steps = [says(call("checkpoint", summary=f"step {n}")) for n in range(6)]
+    node = await run_extended(world, 2, Budget(turns=4), LOOK, CALL, *steps, FINISH)
+    assert (node.status, node.result, node.budget.turns) == (S.COMPLETED, "done", 24)
+
+
+async def test_an_extension_during_the_last_answer_lets_the_node_go_on(world: World) -> None:
+    node = await run_extended(world, 3, Budget(turns=3), LOOK, CALL, LAST_WORDS, FINISH)
+    assert (node.status, node.result) == (S.COMPLETED, "done")
+    assert "node.partial" not in [e.type for e in await world.events(node.team_id)]
+
+
+async def test_a_waiting_node_keeps_waiting_with_higher_limits(world: World) -> None:
+    founded, _ = await found_waiting_team(world, budget=Budget(turns=5, tokens=1000))
+    assert founded.node is not None
+    node = await extend(world, founded.node.id, Extension(turns=5, tokens=500))
+    assert (node.status, node.budget.turns, node.budget.tokens) == (S.WAITING, 10, 1500)
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        (Extension(), "Say how much more to give"),
+        (Extension(turns=-1), "turns must be numbers above zero"),
+        (Extension(usd=float("nan")), "usd must be numbers above zero"),
+        (Extension(usd=1.0), "has no limit of its own on usd"),
+        (Extension(turns=1), "extend it by at least 1 turns more"),
+        (Extension(tokens=100), "has used 3 of 3 turns"),
+    ],
+)
+async def test_wrong_amounts_are_refused_and_change_nothing(
+    world: World, more: Extension, why: str
+) -> None:
+    node = await fail_at_limit(world, Budget(turns=3, tokens=100_000), LAST_WORDS, FINISH)
+    assert why in await refusal(world, node.id, more)
+    assert await world.node(node.id) == node
+
+
+async def test_what_more_room_cannot_help_is_refused(world: World) -> None:
+    world.script("ada", FINISH)
+    founded = await world.found("Reach it")
+    await world.settle()
+    assert founded.node is not None
+    assert "is completed, so there is nothing to extend" in await refusal(
+        world, founded.node.id, Extension(turns=5)
+    )
+
+
+async def test_a_node_that_failed_for_another_reason_is_not_extended(world: World) -> None:
+    waiting, _ = await found_waiting_team(world)
+    world.script("bob", RuntimeError("no"))
+    child = await world.store.write(create_child, waiting, Budget())
+    await world.settle()
+    assert "did not fail by a limit (broken)" in await refusal(world, child, Extension(turns=5))
+
+
+async def test_an_older_goal_is_not_extended_beside_a_newer_one(world: World) -> None:
+    node = await fail_at_limit(world, Budget(turns=3), LAST_WORDS, FINISH)
+    await world.store.write(teams.set_goal, node.team_id, "Another goal")
+    await world.settle()
+    assert "has a newer goal" in await refusal(world, node.id, Extension(turns=5))
+
+
+async def test_a_refusal_names_the_ancestor_that_must_be_extended_first(world: World) -> None:
+    founded, _ = await found_waiting_team(world, budget=Budget(tokens=10_000))
+    assert founded.node is not None
+    world.script("bob", LOOK, CALL, says(call("publish", summary="Helped.")))
+    child = await world.store.write(create_child, founded, Budget(tokens=2000))
+    await world.settle()
+    assert (await world.node(child)).stop_reason is R.TOKENS_SPENT
+    await spend(world, founded.node.id, 20_000)
+
+    assert await refusal(world, child, Extension(tokens=5000)) == (
+        f"{founded.node.id}, above {child}, has used up its own limit (tokens_spent). Extend "
+        f"{founded.node.id} by tokens first."
+    )
+    await extend(world, founded.node.id, Extension(tokens=50_000))
+    after = await extend(world, child, Extension(tokens=5000))
+    assert (after.status, after.stop_reason) == (S.COMPLETED, R.PUBLISHED)
+
+
+ASK = says(call("ask_human", question="Shall we?"))
+
+
+async def test_a_coordinator_extends_a_task_that_a_limit_ended(world: World) -> None:
+    ada = ScriptedModel("scripted/ada", [ASK])
+    founded, _ = await found_waiting_team(world, lead=ada)
+    world.script("bob", LOOK, CALL, LAST_WORDS, says(call("publish", summary="Helped.")))
+    child = await world.store.write(create_child, founded, Budget(turns=3))
+    await world.settle()
+    assert (await world.node(child)).status is S.PARTIAL
+
+    ada.lines += [
+        says(call("extend_task", id=child, turns=10)),
+        says(call("task_output", id=child, blocking=True)),
+        FINISH,
+    ]
+    [question] = await world.questions(founded.team.id)
+    await world.answer(question, "Go on.")
+    await world.settle()
+    node = await world.node(child)
+    assert (node.status, node.result, node.budget.turns) == (S.COMPLETED, "Helped.", 13)
+
+
+async def test_a_coordinator_gives_no_more_than_it_has(world: World) -> None:
+    ada = ScriptedModel("scripted/ada", [ASK])
+    founded, _ = await found_waiting_team(world, lead=ada, budget=Budget(tokens=10_000))
+    assert founded.node is not None
+    world.script("bob", LOOK, CALL)
+    child = await world.store.write(create_child, founded, Budget(tokens=2000))
+    await world.settle()
+    ada.lines += [
+        says(call("extend_task", id=child, tokens=9_000)),
+        says(call("extend_task", id=founded.node.id, turns=5)),
+        FINISH,
+    ]
+    [question] = await world.questions(founded.team.id)
+    await world.answer(question, "Go on.")
+    await world.settle()
+    refused = [t.text for t in await world.turns(founded.node.id) if t.role == "tool" and t.failed]
+    assert "tokens left yourself; give less than that" in refused[0]
+    assert "Your own limits can only be raised by whoever gave you the work" in refused[1]
+    assert (await world.store.read(NODES.get, child)).budget.tokens == 2000
