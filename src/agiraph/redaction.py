@@ -24,6 +24,25 @@ _PR_SET_DUMPABLE = 4
 _PIECE_BYTES = 1 << 20
 _MASK = b"[hidden]"
 
+_LOOKS_SECRET = re.compile(
+    r"\b(?:sk|pk|rk)[-_](?:ant|proj|live|test|or|svcacct|admin)?[-_a-zA-Z0-9]{0,12}[-_]?"
+    r"(?=[A-Za-z0-9_-]*\d)[A-Za-z0-9_-]{16,}"
+    r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"
+    r"|\bgh[pousr]_[A-Za-z0-9]{30,}|\bgithub_pat_[A-Za-z0-9_]{40,}|\bglpat-[A-Za-z0-9_-]{18,}"
+    r"|\bxox[abeoprs]-[A-Za-z0-9-]{10,}|\bAIza[A-Za-z0-9_-]{30,}|\bhf_[A-Za-z0-9]{30,}"
+    r"|\bnpm_[A-Za-z0-9]{30,}|\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"
+    r"|\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----(?:.*?-----END [A-Z ]*PRIVATE KEY-----|.*)"
+    r"|(?i:\b\w+://[^\s:/@]+:[^\s@/]{4,}@)"
+    r"|(?i:\b(?:bearer|authorization:)\s+(?=\S*\d)[A-Za-z0-9._~+/-]{20,})"
+    # A password in words: only with a value that looks like one, not "the password is wrong".
+    r"|(?i:\b(?:pass(?:word|phrase|wd)?|pwd|passwort|kennwort|api[ _-]?key|secret(?:[ _-]key)?|"
+    r"access[ _-]?token|pin)\b\s*(?:is|ist|=|:|lautet)\s*[\"'`\u201c]?)"
+    r"(?=\S*[0-9])(?=\S*[A-Za-z!#$%&*?@^_-]|\d{4,8}\b)[^\s\"'`\u201d,;]{4,}",
+    re.DOTALL,
+)
+"""What keys of common vendors, tokens, private keys and passwords in words look like."""
+
 _values: dict[str, str] = {}
 _needles: list[str] = []
 
@@ -91,6 +110,16 @@ def redact(text: str) -> str:
         if needle in text:
             text = text.replace(needle, "[hidden]")
     return text
+
+
+def looks_secret(text: str) -> bool:
+    """Whether the text holds a secret of this process, or what looks like a key or a password."""
+    return redact(text) != text or _LOOKS_SECRET.search(text) is not None
+
+
+def mask_secrets(text: str) -> str:
+    """Return the text with secrets, and what looks like one, replaced by `[hidden]`."""
+    return _LOOKS_SECRET.sub("[hidden]", redact(text))
 
 
 def known() -> list[str]:

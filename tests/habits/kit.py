@@ -1,5 +1,6 @@
 """Kit: calls and replies that the habit tests share."""
 
+import re
 from typing import Any
 
 from agiraph.testing import Call, Says, call, says
@@ -11,3 +12,9 @@ ASK: Says = says(call("ask_human", question="What now?"))
 def assign(task: str, agent: str = "new:scripted/bob", **more: Any) -> Call:
     """Delegate a task; its description is its first words."""
     return call("assign_task", agent=agent, task=task, description=task[:60], **more)
+
+
+def outside_fences(text: str) -> str:
+    """Return what a careful reader takes for the runtime's or a person's own words."""
+    fence = re.compile(r"<<< ([0-9a-f]{16}): [^\n]*\n.*?\n>>> \1: the end of it\.", re.DOTALL)
+    return fence.sub("", text)

@@ -15,6 +15,8 @@ from agiraph.home.safe_open import split
 from agiraph.home.scopes import Scope, Want
 
 SUMMARY, INDEX, ARCHIVE = "MEMORY.md", "index.md", "archive"
+EARLIER = f"{ARCHIVE}/earlier-"
+"""Prefix of the notes that hold what was replaced. They are read, and not searched."""
 LONGEST = 64 * 1024
 """Bytes of one note."""
 LONGEST_SUMMARY = 16 * 1024
@@ -39,6 +41,17 @@ class Written:
     path: str
     """The full path of the note."""
     changed: bool
+    earlier: str | None = None
+    """The note that holds what this one held before, if it was replaced."""
+    lines: int = 0
+    """How many lines it held before."""
+    lost: int = 0
+    """How many of these it no longer holds."""
+
+    @property
+    def lost_most(self) -> bool:
+        """Whether most of what stood there is gone."""
+        return self.lost > self.lines / 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +100,24 @@ class Notes:
         """Replace a note, or append to today's log; update the index."""
         name = self.name(path)
         before, after = self._composed(name, content, today)
+        replaced = bool(before) and after != before and not after.startswith(before.rstrip())
+        if replaced:
+            self._keep_earlier(name, before)
         if after != before:
             with self._opened(name, "w") as (folder, rest):
                 folder.write(rest, after.encode(errors="replace"))
         if name != SUMMARY:
             self.update_index()
-        return Written(self.full(name), after != before)
+        if not replaced:
+            return Written(self.full(name), after != before)
+        old, new = _lines(before), set(_lines(after))
+        lost = sum(line not in new for line in old)
+        return Written(self.full(name), True, _earlier(name), len(old), lost)
+
+    def _keep_earlier(self, name: str, text: str) -> None:
+        """Keep what a note held before it is replaced; one earlier text for each note."""
+        with self._opened(_earlier(name), "w") as (folder, rest):
+            folder.write(rest, text.encode(errors="replace"))
 
     def accept(self, path: str, content: str, *, today: date) -> Written:
         """Write a note that a person confirmed; a log entry goes into today's log."""
@@ -101,7 +126,8 @@ class Notes:
 
     def files(self) -> dict[str, str]:
         """Return every note but the index, with its current text."""
-        found = {name: self._text(name) for name in self._names() if name != INDEX}
+        names = [n for n in self._names() if n != INDEX and not n.startswith(EARLIER)]
+        found = {name: self._text(name) for name in names}
         if summary := self._text(SUMMARY):
             found[SUMMARY] = summary
         return {name: text for name, text in found.items() if text.strip()}
@@ -192,6 +218,15 @@ class Notes:
         folder, rest = self.scope.resolve(self.full(name), want)
         with folder:
             yield folder, rest
+
+
+def _earlier(name: str) -> str:
+    """Return the name under which the text that a note held before is kept."""
+    return f"{EARLIER}{name.replace('/', '--')}"
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 def _gist(text: str) -> str:

@@ -15,6 +15,7 @@ from agiraph.domain.outcomes import Outcome
 from agiraph.domain.persons import is_person
 from agiraph.domain.work import StopReason, WorkNode
 from agiraph.prompts import prompt
+from agiraph.redaction import mask_secrets
 from agiraph.run_context import RunContext
 from agiraph.runtime.steps import Steps
 from agiraph.services.board import planning, texts
@@ -83,6 +84,7 @@ class Compaction:
         # forget or invent open tasks.
         rows = await ctx.store.read(_state_of_rows, ctx.node)
         state = "\n\n".join([await asyncio.to_thread(_state_of_files, ctx), *rows])
+        summary = mask_secrets(summary)  # it stands in every later request
         text = prompt("compacted").format(summary=summary or "(none)", state=state)
         ref = f"summary:{number}"
         ctx.add_turns(await ctx.store.write(journal.compact, ctx.lease, ref=ref, text=text))

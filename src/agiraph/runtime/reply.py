@@ -2,14 +2,17 @@
 
 import asyncio
 import contextlib
+from collections.abc import Sequence
 from functools import reduce
 
 from agiraph.domain.chat import ToolCall, Transcript, Turn
 from agiraph.domain.errors import ModelError, Refused
 from agiraph.domain.fence import enclose_foreign, one_line
+from agiraph.domain.language import guess
 from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Finished, Outcome
 from agiraph.domain.persons import is_person
+from agiraph.domain.promising import promises_by_a_time, promises_work
 from agiraph.domain.taint import graver
 from agiraph.domain.tools import ToolProperties, WorkDecision
 from agiraph.domain.work import StopReason
@@ -25,6 +28,7 @@ from agiraph.services.lifecycle.journal import SystemNote
 from agiraph.services.triggers import promises
 from agiraph.store import messages, nodes
 from agiraph.store.tx import Tx
+from agiraph.tools import scheduling
 from agiraph.tools.foreground import FOREGROUND
 
 MAX_MESSAGES = 30
@@ -37,6 +41,13 @@ MAX_NODES = 20
 WITHOUT_A_MODEL = (
     "I have your message and will get to work on it. (I could not think of a proper answer just "
     "now: {reason})"
+)
+ASKED_TO_PROMISE = "promise"
+"""The ref of the note that asks for a promise."""
+PROMISE_IT = (
+    "[Runtime] You named a time for something you will do, and nothing reminds you of it. Call "
+    f"{scheduling.promise.name} with that time and write your answer again; or write the answer "
+    "without the time."
 )
 NOTHING_SAID = "[Runtime] The human reads only what you write as text. Answer them now, briefly."
 
@@ -55,6 +66,7 @@ async def opening(ctx: RunContext) -> Opening:
         f"# The team's goal\n\n{ctx.team.goal}",
         *state,
         f"Today is {ctx.clock.now():%A, %d %B %Y, %H:%M} (UTC).",
+        _language(asked),
     ]
     question = "\n\n".join(message.text for message in asked)
     return Opening(
@@ -63,6 +75,13 @@ async def opening(ctx: RunContext) -> Opening:
         tuple(a for message in asked for a in message.attachments),
         tainted_by,
     )
+
+
+def _language(asked: Sequence[Message]) -> str:
+    """Return in which language to answer: that of the person's last message."""
+    language = guess(asked[-1].text) if asked else None
+    last = "the language of the person's last message"
+    return f"Answer in {language}, {last}." if language else f"Answer in {last}."
 
 
 def _state(tx: Tx, ctx: RunContext) -> tuple[list[str], str | None]:
@@ -128,6 +147,8 @@ async def _send(ctx: RunContext, text: str) -> Outcome:
     text, manifest = await _publish_if_long(ctx, text)
     outcome = Finished(text, StopReason.FINISHED, manifest)
     decision = _work_decision(ctx.transcript)
+    if decision == "not_needed" and promises_work(text):
+        decision = None  # the person was promised something, so there is work
     await ctx.store.write(conversation.end_reply, ctx.lease, outcome, text=text, work=decision)
     return outcome
 
@@ -151,9 +172,8 @@ async def _write_answer(steps: Steps, ctx: RunContext) -> str:
     # After a crash: calls of the last reply that have no answer.
     await steps.act(ctx, ctx.transcript.open_calls())
     last = ctx.transcript.last_reply
-    while last is None or not _is_answer(ctx.transcript, last):
-        is_silent = last is not None and not last.text.strip() and not last.calls
-        nudge = [SystemNote(f"nudge:{last.seq}", NOTHING_SAID)] if is_silent and last else []
+    while last is None or not _is_answer(ctx.transcript, last) or _lacks_promise(ctx, last):
+        nudge = _nudges(ctx, last)
         if ctx.consumed.turns >= ctx.node.budget.turns or await steps.catch_up(
             ctx, *nudge, deliver_mail=False
         ):
@@ -162,6 +182,24 @@ async def _write_answer(steps: Steps, ctx: RunContext) -> str:
         await steps.act(ctx, last.calls)
     texts = [t.text for t in ctx.transcript.turns if t.role == "assistant" and t.text.strip()]
     return texts[-1] if texts else WITHOUT_A_MODEL.format(reason="nothing was said.")
+
+
+def _nudges(ctx: RunContext, last: Turn | None) -> list[SystemNote]:
+    """Return what the model is told before it is asked again."""
+    if last is None:
+        return []
+    if not last.text.strip() and not last.calls:
+        return [SystemNote(f"nudge:{last.seq}", NOTHING_SAID)]
+    return [SystemNote(ASKED_TO_PROMISE, PROMISE_IT)] if _lacks_promise(ctx, last) else []
+
+
+def _lacks_promise(ctx: RunContext, reply: Turn) -> bool:
+    """Whether the reply promises something by a time, no promise was made, and the model was not
+    told so yet. It is told once."""
+    if ctx.transcript.has(ASKED_TO_PROMISE) or not promises_by_a_time(reply.text):
+        return False
+    made = (call.name for turn in ctx.transcript.turns for call in turn.calls)
+    return scheduling.promise.name not in made
 
 
 def _is_answer(transcript: Transcript, reply: Turn) -> bool:

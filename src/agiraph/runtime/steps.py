@@ -66,7 +66,7 @@ class Steps:
         if warnings := self.budget.notes(ctx):
             await self.reload_limits(ctx)  # they may have been raised, and the warning be wrong
             warnings = self.budget.notes(ctx)
-        added = [*warnings, *self.breaker.notes(ctx.transcript)]
+        added = [*warnings, *self.breaker.notes(ctx.transcript), *_date_notes(ctx)]
         return await self._yield(ctx, added, deliver_mail=deliver_mail)
 
     async def reached_limit(self, ctx: RunContext) -> StopReason | None:
@@ -199,3 +199,14 @@ class Steps:
             and reply is not None
             and len(reply.calls) > 1
         )
+
+
+def _date_notes(ctx: RunContext) -> list[SystemNote]:
+    """Return a note with today's date, if the thread was last told another one."""
+    now, transcript = ctx.clock.now(), ctx.transcript
+    if not transcript.turns or transcript.turns[0].at.date() == now.date():
+        return []
+    # A summary drops the notes before it, so that each cut needs its own.
+    ref = f"date:{now:%Y-%m-%d}:{transcript.cuts}"
+    text = f"[Runtime] Time has passed since you began. Today is {now:%A, %d %B %Y} (UTC)."
+    return [] if transcript.has(ref) else [SystemNote(ref, text)]

@@ -11,6 +11,7 @@ from agiraph.domain.chat import ToolCall, Turn
 from agiraph.run_context import RunContext
 
 _URL = re.compile(r"""https?://[^\s<>"'`\\^{}|]+""", re.IGNORECASE)
+_LOCAL = re.compile(r"https?://(?:localhost|127\.|0\.0\.0\.0|\[::1\])", re.IGNORECASE)
 _OPENING = {")": "(", "]": "["}
 
 
@@ -36,6 +37,26 @@ def _readings(raw: str) -> Iterator[str]:
     for reading in (raw, whole):
         yield reading
         yield reading.rstrip(".,;:!?*_)]")
+
+
+def made_up(ctx: RunContext, text: str) -> list[str]:
+    """Return the addresses in a text that stand in nothing this thread was given, found or opened;
+    addresses of this machine are left out."""
+    # A refused call repeats the addresses that it was refused for.
+    read = [t for t in ctx.transcript.turns if t.role in ("user", "tool") and not t.failed]
+    seen = {_bare(found) for turn in read for found in in_text(turn.text)}
+    seen |= {_bare(found) for found in in_text(ctx.team.goal)}
+    unknown: dict[str, None] = {}
+    for match in _URL.finditer(text):
+        readings = [reading.partition("#")[0] for reading in _readings(match[0])]
+        if not _LOCAL.match(match[0]) and not any(_bare(each) in seen for each in readings):
+            unknown[readings[-1]] = None
+    return list(unknown)
+
+
+def _bare(address: str) -> str:
+    """Return an address as it is compared: the scheme and a slash at the end do not matter."""
+    return address.partition("://")[2].rstrip("/").lower()
 
 
 def of_call(call: ToolCall) -> str:

@@ -156,5 +156,10 @@ def ask_human(
     ] = None,
 ) -> Answer:
     """Ask the human a question and wait for the answer."""
+    if (before := messages.answered_question(tx, ctx.node.id, question)) is not None:
+        return Done(
+            f"You asked this before, and they answered: {before.text}\nGo on with that answer. If "
+            "something has changed since, ask with what is new in the question."
+        )
     asked = bus.ask(tx, ctx.lease, text=question, options=options or ())
     return Pending(WaitingOn("answer", asked.id), f"asked the human: {question}")

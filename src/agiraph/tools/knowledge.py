@@ -13,8 +13,9 @@ from agiraph.domain.fence import enclose_foreign, one_line
 from agiraph.domain.knowledge import InsightType
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.passages import Passage, PassageKind, search_words
-from agiraph.home.notes import Notes
+from agiraph.home.notes import Notes, Written
 from agiraph.providers.embeddings import embeddings
+from agiraph.redaction import looks_secret
 from agiraph.run_context import RunContext
 from agiraph.services.board import planning
 from agiraph.services.knowledge import items, notes, recall
@@ -81,6 +82,8 @@ async def memory_write(
     ctx: RunContext, path: NotePath, content: Annotated[str, Field(min_length=1)]
 ) -> Answer:
     """Write a note for later work: the whole file, or an entry in today's log."""
+    if looks_secret(content):
+        raise Refused(items.NO_SECRETS)
     kept = Notes(ctx.scope)
     if ctx.tainted_by is not None:
         # Checked now, while the model can correct it: nobody should confirm a note that cannot be
@@ -102,7 +105,15 @@ async def memory_write(
     files = await asyncio.to_thread(_files, kept)
     await ctx.store.write(notes.record_write, ctx.agent, written.path, files)
     size = len(files.get(written.path, "").encode(errors="replace"))
-    return Done(f"Wrote {written.path} ({size:,} bytes); index.md lists it.")
+    return Done(f"Wrote {written.path} ({size:,} bytes); index.md lists it.{_replaced(written)}")
+
+
+def _replaced(written: Written) -> str:
+    """Return where the earlier text is, and whether most of it is gone from the note."""
+    if written.earlier is None:
+        return ""
+    lost = f" Of its {written.lines} lines {written.lost} are gone." if written.lost_most else ""
+    return f"{lost} What stood there before is kept: memory_read({written.earlier!r})."
 
 
 @tool(effect="repeatable", reads_file=True, guidance="index.md says what there is.")

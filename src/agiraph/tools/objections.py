@@ -15,7 +15,7 @@ from agiraph.services.board import texts
 from agiraph.store import nodes
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
-from agiraph.tools import acceptance, summary_claims
+from agiraph.tools import acceptance, addresses, summary_claims
 
 RESULT_START = 40
 """Letters and digits of a result by which it is recognised in a thread."""
@@ -31,6 +31,7 @@ async def doubts(
         *_about_children(ctx, children, summary),
         *_about_lines(ctx, node, files, evidence),
         *summary_claims.objections(ctx, [summary, *evidence], files, children),
+        *_about_addresses(ctx, summary),
     ]
     if found and not acceptance.was_sent_back(ctx):
         used, most = ctx.consumed.turns, node.budget.turns
@@ -96,6 +97,13 @@ def _was_shown(ctx: RunContext, child: WorkNode) -> bool:
         turn.role in ("tool", "user") and child.id in turn.text and start in _letters(turn.text)
         for turn in ctx.transcript.turns
     )
+
+
+def _about_addresses(ctx: RunContext, summary: str) -> list[str]:
+    """Return the addresses in the summary that the thread neither found nor opened."""
+    unknown = addresses.made_up(ctx, summary)
+    named = texts.join_limited([texts.truncate(each, texts.TITLE) for each in unknown], by=", ")
+    return [f"these addresses were neither found nor opened here: {named}"] if unknown else []
 
 
 def _letters(text: str) -> str:

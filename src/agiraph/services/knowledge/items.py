@@ -26,6 +26,7 @@ from agiraph.domain.knowledge import (
 )
 from agiraph.domain.passages import search_words
 from agiraph.domain.similarity import compare
+from agiraph.redaction import looks_secret
 from agiraph.services.knowledge import changes
 from agiraph.store import knowledge as rows
 from agiraph.store import passages, teams
@@ -36,6 +37,10 @@ from agiraph.store.tx import Tx
 
 MAX_CHARS = 2000
 """Characters of a memory or an insight: one statement, not a report."""
+NO_SECRETS = (
+    "That holds what looks like a key or a password, which is never kept: it would stand in later "
+    "prompts. Say where it is kept or what it is for, without the secret itself."
+)
 MAX_PEERS = 100
 """Known items that a new item is compared with."""
 
@@ -257,6 +262,8 @@ def _checked_content(content: str) -> str:
     content = to_text(content).strip()
     if not content:
         raise Refused("There is nothing to keep: say in one sentence what is worth knowing.")
+    if looks_secret(content):
+        raise Refused(NO_SECRETS)
     if len(content) > MAX_CHARS:
         raise Refused(
             f"That is {len(content):,} characters; keep one statement of at most {MAX_CHARS:,}, "

@@ -9,6 +9,7 @@ from agiraph.domain.events.knowledge import ThreadHarvested
 from agiraph.domain.ids import SYSTEM
 from agiraph.domain.knowledge import InsightType
 from agiraph.domain.work import Budget, Queue, WorkNode
+from agiraph.redaction import mask_secrets
 from agiraph.services.board import planning
 from agiraph.services.knowledge import items
 from agiraph.store import nodes, threads
@@ -94,7 +95,7 @@ def store_insights(tx: Tx, lease: Lease, learned: Sequence[LearnedInsight]) -> i
             tx,
             agent,
             insight.type,
-            insight.content,
+            mask_secrets(insight.content),
             author=agent.id,
             confidence=insight.confidence,
             source_thread_id=source.id,
