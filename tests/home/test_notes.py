@@ -65,6 +65,7 @@ def test_a_workers_notes_are_in_its_own_folder(team: TeamFolder, path: Path, rol
     changed = {name for name in after if after[name] != before.get(name)}
     assert changed == {
         "agents/ada/MEMORY.md",
+        "agents/ada/memory/archive/earlier-MEMORY.md",
         "agents/ada/memory/index.md",
         "agents/ada/memory/knowledge/chips.md",
         f"agents/ada/memory/{TODAY}.md",

@@ -39,10 +39,7 @@ Refs = Annotated[
 UnmetPolicy = Annotated[
     IfUnmet, Field(description="What to do if something it depends on does not succeed")
 ]
-UNASSIGNED = (
-    "Nobody is chosen yet: somebody takes it in half a minute, or as soon as you wait for it or "
-    "hand in."
-)
+UNASSIGNED = "Nobody is chosen yet: somebody takes it in half a minute, or when you wait."
 
 
 @tool(
