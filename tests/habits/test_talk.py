@@ -5,8 +5,9 @@ import pytest
 from agiraph.domain.language import guess
 from agiraph.domain.messages import MAX_HOPS
 from agiraph.domain.persons import OWNER
-from agiraph.domain.work import NodeStatus
+from agiraph.domain.work import Budget, NodeStatus
 from agiraph.services.lifecycle import conversation
+from agiraph.services.mail import bus
 from agiraph.services.members import roster
 from agiraph.store.tx import Tx
 from agiraph.testing import Says, World, call, says
@@ -129,3 +130,30 @@ async def test_k10_a_question_that_was_answered_is_answered_with_that_answer(
     await world.settle()
     assert ada.heard.startswith("You asked this before, and they answered: Blue.")
     assert [q.text for q in await world.questions(founded.team.id)] == ["What now?"]
+
+
+async def test_k2_many_messages_in_an_hour_are_put_together_and_nothing_is_lost(
+    world: World,
+) -> None:
+    steps = [f"Step {number} is done." for number in range(30)]
+    tell = [says(call("send_message", to="human", content=step)) for step in steps]
+    world.script("ada", *tell, ASK)
+    founded = await world.found("Report", budget=Budget(turns=60))
+    await world.settle()
+    sent = [m for m in await world.conversation(founded.coordinator) if m.kind == "message"]
+    assert len(sent) == bus.MESSAGES_AN_HOUR
+    assert "\n\n".join(message.text for message in sent) == "\n\n".join(steps)
+    # A question is never put off.
+    assert [q.text for q in await world.questions(founded.team.id)] == ["What now?"]
+
+
+async def test_k2_an_hour_later_a_message_is_one_of_its_own_again(world: World) -> None:
+    tell = [says(call("send_message", to="human", content=f"Step {n}.")) for n in range(8)]
+    world.script("ada", *tell, ASK, says(call("send_message", to="human", content="Late.")), ASK)
+    founded = await world.found("Report")
+    await world.settle()
+    world.clock.advance(hours=2)
+    await world.answer((await world.questions(founded.team.id))[0], "Go on.")
+    await world.settle()
+    sent = [m.text for m in await world.conversation(founded.coordinator) if m.kind == "message"]
+    assert sent[-1] == "Late."

@@ -1,5 +1,7 @@
 """Messages: one table; mailboxes, conversations and the inbox are queries on it."""
 
+from datetime import datetime
+
 from agiraph.domain.ids import AgentId, MessageId, NodeId, PersonId, TeamId
 from agiraph.domain.messages import Message
 from agiraph.store.rows import Table, to_micros
@@ -214,6 +216,15 @@ def is_ending_read(tx: Tx, node_id: NodeId) -> bool:
 
 def of_node(tx: Tx, node_id: NodeId) -> list[Message]:
     return MESSAGES.select(tx, "node_id = :node_id order by id", node_id=node_id)
+
+
+def sent_by_node(tx: Tx, node_id: NodeId, recipient: str, *, since: datetime) -> list[Message]:
+    """Return the plain messages that a node has sent to somebody since then, oldest first."""
+    where = (
+        "node_id = :node_id and recipient = :recipient and kind = 'message' "
+        "and created_at > :since order by id"
+    )
+    return MESSAGES.select(tx, where, node_id=node_id, recipient=recipient, since=to_micros(since))
 
 
 def endings_of(tx: Tx, node_id: NodeId) -> list[Message]:

@@ -21,6 +21,11 @@ from agiraph.store.tx import Tx
 from agiraph.tools.base import tool
 from agiraph.tools.work import SUMMARY_CHARACTERS
 
+TOO_MANY = (
+    f"Added to your last message: you have sent them {bus.MESSAGES_AN_HOUR} within an hour. Say "
+    "the rest at the end, in your result; a question goes to them at once."
+)
+
 MessageText = Annotated[
     str,
     Field(min_length=1, max_length=SUMMARY_CHARACTERS, description="Short; more belongs in a file"),
@@ -58,6 +63,9 @@ def send_message(
         case word if means_a_person(word):
             # Hops count messages between agents; a person ends every such chain.
             recipient, hops = planning.person_for(tx, ctx.node), 0
+            if (last := bus.last_of_too_many(tx, ctx.lease, recipient, content)) is not None:
+                bus.append(tx, last, content)
+                return Done(TOO_MANY)
         case _:
             recipient = teams.by_name(tx, ctx.team.id, to).id
             if recipient == ctx.agent.id:

@@ -1,6 +1,7 @@
 """Bus: send messages between agents and people, and record answers to questions."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 from agiraph.domain import fence, spoken
@@ -28,6 +29,8 @@ from agiraph.store.messages import MESSAGES
 from agiraph.store.tx import Tx
 
 TEXT_LIMIT = texts.MESSAGE
+MESSAGES_AN_HOUR = 6
+"""Messages of one node to a person within an hour; further ones are added to the last of them."""
 
 
 def send(
@@ -143,6 +146,37 @@ def _store(tx: Tx, message: Message) -> None:
             recipient=message.recipient,
             text=message.text,
             node_id=message.node_id,
+        ),
+    )
+
+
+def last_of_too_many(tx: Tx, lease: Lease, recipient: str, text: str) -> Message | None:
+    """Return the node's last message to a person if it has sent them `MESSAGES_AN_HOUR` within an
+    hour, and this text can be added to it; None if the text is to be a message of its own."""
+    since = tx.now - timedelta(hours=1)
+    sent = messages.sent_by_node(tx, lease.node_id, recipient, since=since)
+    if len(sent) < MESSAGES_AN_HOUR or len(sent[-1].text) + len(text) + 2 > TEXT_LIMIT:
+        return None
+    return sent[-1]
+
+
+def append(tx: Tx, last: Message, text: str) -> None:
+    """Add a text to the last message that a node sent to a person. It counts as new again."""
+    text, _ = _checked(text, "", refusable=True)
+    _lock_recipient(tx, last.team_id, last.recipient)
+    whole = f"{last.text}\n\n{text}"
+    seq = messages.next_seq(tx, last.team_id, last.recipient)
+    tainted_by = taint.of_words(tx, last.sender, last.node_id)
+    MESSAGES.update(tx, last.id, text=whole, seq=seq, seen_at=None, tainted_by=tainted_by)
+    tx.emit(
+        last.team_id,
+        MessageSent(
+            message_id=last.id,
+            kind=last.kind,
+            sender=last.sender,
+            recipient=last.recipient,
+            text=whole,
+            node_id=last.node_id,
         ),
     )
 
