@@ -121,7 +121,9 @@ def _dense(db: sqlite3.Connection) -> Iterator[str]:
 
 
 def _published(db: sqlite3.Connection, home: Path) -> Iterator[str]:
-    for row in db.execute("select id, team_id, status, manifest from nodes where lane = 'work'"):
+    for row in db.execute(
+        "select id, team_id, status, manifest, reviews_call from nodes where lane = 'work'"
+    ):
         folder = home / "teams" / row["team_id"] / "nodes" / row["id"]
         if (folder / "published").exists():
             node = Home.open(home).team(TeamId(row["team_id"])).node(NodeId(row["id"]))
@@ -129,7 +131,7 @@ def _published(db: sqlite3.Connection, home: Path) -> Iterator[str]:
             on_disk = dict(node.manifest().files)
             if row["status"] == "completed" and json.loads(row["manifest"]) != on_disk:
                 yield f"I7: the manifest of {row['id']} differs from its published files"
-        elif row["status"] == "completed":
+        elif row["status"] == "completed" and row["reviews_call"] is None:
             yield f"I7: {row['id']} is completed and has published nothing"
 
 
@@ -252,7 +254,8 @@ def _delegated_once(db: sqlite3.Connection) -> Iterator[str]:
         made = [call["name"] for call in json.loads(row["calls"] or "[]")]
         given[row["node_id"]] += made.count("assign_task") + made.count("create_work_node")
     for row in db.execute(
-        "select parent_id, count(*) as n from nodes where parent_id is not null group by parent_id"
+        "select parent_id, count(*) as n from nodes where parent_id is not null"
+        " and reviews_call is null group by parent_id"
     ):
         if row["n"] != given[row["parent_id"]]:
             said = f"{row['parent_id']} delegated {given[row['parent_id']]} tasks"

@@ -207,6 +207,29 @@ async def refusals(home: Path) -> None:
     await world.stop()
 
 
+# ---- a result that a reviewer sends back once ----------------------------------------------
+
+
+async def reviewed(home: Path) -> None:
+    def react(request: Request) -> Says:
+        if any(tool.name == "give_verdict" for tool in request.tools):
+            if "the first try" not in request.transcript.turns[1].text:
+                return says(call("give_verdict", verdict="accept"))
+            return says(call("give_verdict", verdict="rework", findings=["No joke in it."]))
+        match step(request):
+            case 0:
+                return says(call("write_file", path="draft.md", content="half and whole"))
+            case 1:
+                return says(call("finish", summary="the first try", evidence=["I laughed"]))
+            case _:
+                return says(call("finish", summary="the second try", evidence=["They laughed"]))
+
+    world = await world_of(home, react)
+    await found_team_once(world, acceptance=["It is funny"], review="auto")
+    await world.settle()
+    await world.stop()
+
+
 # ---- messages during a wait, and after the end ---------------------------------------------
 
 
@@ -270,4 +293,5 @@ ALL = {
     "publishing": publishing,
     "refusals": refusals,
     "messages": messages,
+    "reviewed": reviewed,
 }

@@ -39,7 +39,7 @@ async def publish_as_worker(
     )
     founded = await world.found("Have it done")
     await world.settle()
-    goal, node = await world.board(founded.team.id)
+    goal, node, *_ = await world.board(founded.team.id)
     answers = [t.text for t in await world.turns(node.id) if t.role == "tool"]
     told = [t.text for t in await world.turns(goal.id) if t.role == "tool"]
     return node, answers, "\n".join(told[1:3])
@@ -100,7 +100,11 @@ async def test_missing_evidence_is_refused_once_and_then_reported_as_doubts(
 
 async def test_a_corrected_result_has_no_doubts(world: World) -> None:
     node, answers, _ = await publish_as_worker(
-        world, publish(), WRITE, publish("", "I read it twice"), acceptance=LINES
+        world,
+        publish(),
+        WRITE,
+        publish("", "I read it twice"),
+        acceptance=LINES,
     )
     assert answers[0].startswith("[Not accepted] ")
     assert (node.doubts, world.published(node)) == (None, {"report.md": "words"})

@@ -1,7 +1,10 @@
 """Outcomes: how a tool call ends, and how a run of a node ends."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import Any
 
+from agiraph.domain.errors import Refused
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import Budget, StopReason
 
@@ -31,6 +34,15 @@ class Pending:
     """The longest wait; None: no limit."""
     if_late: str = ""
     """The call's answer when that time is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class InTransaction:
+    """The rest of the call: a function of a `Tx` whose rows commit with the answer it returns."""
+
+    act: "Callable[[Any], Done | Pending]"
+    if_refused: "Callable[[Refused], Awaitable[Done | Pending]]"
+    """Returns the answer if the transaction is refused; it has changed nothing then."""
 
 
 Answer = Done | Pending

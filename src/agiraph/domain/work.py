@@ -83,6 +83,8 @@ class StopReason(StrEnum):
 
     PUBLISHED = "published"
     FINISHED = "finished"
+    ACCEPTED = "accepted"  # a review that found the result good
+    SENT_BACK = "sent_back"  # a review that found faults
     ANSWERED = "answered"  # in plain text, without publish or finish
     NOTHING_TO_DO = "nothing_to_do"  # woken by a trigger, and found nothing
     TURNS_SPENT = "turns_spent"
@@ -229,6 +231,8 @@ class WorkNode:
     trigger_id: TriggerId | None = None
     thread_id: ThreadId | None = None
     """Its thread; a node that resumes another one continues in that one's thread."""
+    reviews_call: str | None = None
+    """Of a review: the call of its parent node that submitted the result it judges."""
     asked_of: AgentId | None = None
     """Of research: the agent that was asked; its conversation gets the summary."""
     tainted_by: str | None = None

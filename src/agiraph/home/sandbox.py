@@ -101,6 +101,8 @@ def view_of(
         readable.append(team / "nodes")
     elif scope.reads(Area.PUBLISHED):
         readable += _published(team / "nodes", refs)
+    if scope.reviewed is not None:
+        readable.append(team / "nodes" / scope.reviewed)
     # Spec, references and results are read-only inside of the writable folder: a command must not
     # change what it was asked to do, nor what was published.
     own = [node] if offline else [node / name for name in (SPEC, REFS, PUBLISHED)]

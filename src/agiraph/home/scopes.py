@@ -20,6 +20,7 @@ class Area(StrEnum):
     OWN_SCRATCH = "own_scratch"
     OWN_PUBLISHED = "own_published"
     PUBLISHED = "published"  # of any other node
+    REVIEWED = "reviewed"  # of the node whose result is reviewed
     OTHER_NODE = "other_node"  # anything else of other nodes
     OWN_DESK = "own_desk"
     OTHER_DESK = "other_desk"
@@ -36,6 +37,7 @@ ACCESS: dict[str, dict[Area, str]] = {
         P.OWN_SCRATCH: "rw",
         P.OWN_PUBLISHED: "r",
         P.PUBLISHED: "r",
+        P.REVIEWED: "r",
         P.OTHER_NODE: "r",
         P.OWN_DESK: "rw",
         P.OTHER_DESK: "",
@@ -49,6 +51,7 @@ ACCESS: dict[str, dict[Area, str]] = {
         P.OWN_SCRATCH: "rw",
         P.OWN_PUBLISHED: "r",
         P.PUBLISHED: "r",
+        P.REVIEWED: "r",
         P.OTHER_NODE: "",
         P.OWN_DESK: "rw",
         P.OTHER_DESK: "",
@@ -94,6 +97,8 @@ class Scope:
     agent: str
     node: NodeId
     team: TeamFolder
+    reviewed: NodeId | None = None
+    """The node whose result is reviewed: all its files can be read."""
 
     def resolve(self, path: str, want: Want) -> tuple[Folder, str]:
         """Return the open folder, which the caller closes, and the rest of the path below it."""
@@ -108,6 +113,8 @@ class Scope:
         match names := split(path):
             case ("nodes", node, *rest) if node == self.node:
                 return self._locate_own(tuple(rest))
+            case ("nodes", node, *rest) if node == self.reviewed:
+                return _scoped(P.REVIEWED, f"nodes/{node}", rest)
             case ("nodes", node, "published", *rest):
                 return _scoped(P.PUBLISHED, f"nodes/{node}/published", rest)
             case ("nodes", *rest):

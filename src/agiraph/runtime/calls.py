@@ -6,14 +6,14 @@ an answer, the tool finds out what happened (`resolve`), or the model is told th
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import Misconfigured, Refused
 from agiraph.domain.fence import enclose_foreign
-from agiraph.domain.outcomes import Answer, Done, Pending
+from agiraph.domain.outcomes import Answer, Done, InTransaction, Pending
 from agiraph.domain.work import Halt
 from agiraph.policies.budget import BudgetPolicy
 from agiraph.policies.permission import PermissionPolicy
@@ -80,6 +80,8 @@ class ToolCaller:
             return await self._record(ctx, call, refused)
         ctx.is_vouched_for = self.permission.vouches(ctx, validated)
         if self.permission.needs_approval(ctx, validated):
+            if ctx.node.reviews_call is not None:  # a review must not wait for a person
+                raise Refused("A person would have to approve this call. Judge without it.")
             decision = await self._ask_person(ctx, validated)
             # A pending or refused decision: `ask_permission` has written it.
             if decision != Done("approved"):
@@ -91,19 +93,31 @@ class ToolCaller:
         self, ctx: RunContext, tool: Tool, call: ToolCall, arguments: dict[str, Any]
     ) -> Answer:
         if tool.effect == "transaction":
-
-            def act(tx: Tx) -> Answer:
-                answer = tool.act(tx, ctx, **arguments)
-                return _fenced(ctx, answer) if isinstance(answer, Done) else answer
-
-            answer, turns = await ctx.store.write(journal.perform, ctx.lease, call, act)
-            ctx.add_turns(*turns)
-            return answer
+            return await self._perform(ctx, call, lambda tx: tool.act(tx, ctx, **arguments))
         if tool.effect == "once":
             known = tool.foresee(ctx, **arguments) if tool.foresee else {}
             # From this commit on the call is never made again by the runtime.
             ctx.add_turns(await ctx.store.write(journal.intend, ctx.lease, call, known))
-        return await self._record(ctx, call, await _run_in_time(ctx, tool, arguments))
+        answer = await _run_in_time(ctx, tool, arguments)
+        if isinstance(answer, InTransaction):
+            try:
+                return await self._perform(ctx, call, answer.act)
+            except Refused as refusal:
+                answer = await answer.if_refused(refusal)
+        return await self._record(ctx, call, answer)
+
+    async def _perform(
+        self, ctx: RunContext, call: ToolCall, act: Callable[[Tx], Answer]
+    ) -> Answer:
+        """Run a function of a transaction; its rows and its answer commit together."""
+
+        def fenced(tx: Tx) -> Answer:
+            answer = act(tx)
+            return _fenced(ctx, answer) if isinstance(answer, Done) else answer
+
+        answer, turns = await ctx.store.write(journal.perform, ctx.lease, call, fenced)
+        ctx.add_turns(*turns)
+        return answer
 
     async def _ask_person(self, ctx: RunContext, call: ToolCall) -> Answer:
         """Return the person's decision: pending until they decide, recorded if they refuse."""
@@ -139,7 +153,9 @@ def _fenced(ctx: RunContext, answer: Done) -> Done:
     return replace(answer, text=text, is_fenced=True)
 
 
-async def _run_in_time(ctx: RunContext, tool: Tool, arguments: dict[str, Any]) -> Answer:
+async def _run_in_time(
+    ctx: RunContext, tool: Tool, arguments: dict[str, Any]
+) -> Answer | InTransaction:
     """Run the tool for no longer than the node's time limit allows."""
     is_once = tool.effect == "once"
     left = ctx.seconds_left

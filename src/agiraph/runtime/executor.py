@@ -47,7 +47,7 @@ from agiraph.store.tx import Tx
 from agiraph.tools.base import Tool
 from agiraph.tools.delegation import assign_task, described
 from agiraph.tools.foreground import FOREGROUND
-from agiraph.tools.toolsets import BUILT_IN, tools_for
+from agiraph.tools.toolsets import BUILT_IN, REVIEW, tools_for
 from agiraph.web.access import Web
 
 
@@ -154,7 +154,10 @@ class Executor:
             # Only for a new thread: its system prompt is stored and never changes, so that the
             # vendor's cache holds for all of its calls.
             known = await prompt.refresh_knowledge(ctx, loaded.prior_knowledge)
-            system = prompt.system_prompt(loaded.team, loaded.agent, folder, specs, now, known)
+            if loaded.node.reviews_call is None:
+                system = prompt.system_prompt(loaded.team, loaded.agent, folder, specs, now, known)
+            else:
+                system = prompt.review_prompt(loaded.agent, folder, specs, now)
             assignment = prompt.assignment(
                 loaded.node,
                 giver=loaded.giver,
@@ -213,6 +216,8 @@ class Executor:
     def _tools(self, loaded: _Loaded) -> Mapping[str, Tool]:
         if loaded.node.parent_id is not None and loaded.node.budget.is_single_turn:
             return {}  # a single answer of the model
+        if loaded.node.reviews_call is not None:
+            return REVIEW
         key = (loaded.agent.role, loaded.agent.tools)
         if key not in self.toolsets:
             tools = dict(tools_for(loaded.agent, self.extra_tools))
@@ -249,7 +254,13 @@ class Executor:
             agent=agent,
             node=node,
             lease=lease,
-            scope=Scope(role=agent.role, agent=agent.name, node=node.id, team=folder),
+            scope=Scope(
+                role=agent.role,
+                agent=agent.name,
+                node=node.id,
+                team=folder,
+                reviewed=None if node.reviews_call is None else node.parent_id,
+            ),
             # Empty here; `add_turns` fills it and counts what the node has consumed.
             transcript=Transcript(),
             parked_calls=loaded.parked_calls,

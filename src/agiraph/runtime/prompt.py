@@ -85,6 +85,20 @@ def _goal(team: Team, role: str) -> str:
     return f"Your task serves this goal: {texts.truncate(one_line(team.goal), GOAL_CHARACTERS)}"
 
 
+def review_prompt(
+    agent: Agent, folder: TeamFolder, tools: Iterable[ToolSpec], now: datetime
+) -> str:
+    """Return the system prompt of a review. Goal, notes and rules of work are left out."""
+    sections = [
+        f"You are {agent.name}.",
+        note(folder, f"agents/{agent.name}/IDENTITY.md"),
+        prompt("review"),
+        guidance(tools),
+        f"Today is {now:%A, %d %B %Y} (UTC).",
+    ]
+    return "\n\n".join(section for section in sections if section.strip())
+
+
 async def refresh_knowledge(ctx: RunContext, loaded: "PriorKnowledge") -> Known:
     """Return the knowledge for this node. Once a day the team's knowledge is maintained first."""
     if loaded.drafts or loaded.is_due:

@@ -26,7 +26,8 @@ async def park_in_words(steps: Steps, ctx: RunContext) -> Outcome | None:
             spoken_questions.park,
             ctx.lease,
             reply=newest[0].seq,
-            question=silence.question(transcript),
+            # A review waits for nobody: without a verdict, its result counts with doubts.
+            question=None if ctx.node.reviews_call else silence.question(transcript),
             remark=silence.remark(transcript),
         )
         if not turns:

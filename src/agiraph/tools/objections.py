@@ -44,8 +44,10 @@ async def doubts(
 
 
 def _load(tx: Tx, node: WorkNode) -> tuple[WorkNode, list[WorkNode]]:
-    """Return the node as it is now, with the lines that were added since, and its children."""
-    return NODES.get(tx, node.id), nodes.children(tx, node.id)
+    """Return the node as it is now, with the lines that were added since, and its delegated tasks;
+    reviews of its result are none."""
+    children = [n for n in nodes.children(tx, node.id) if n.reviews_call is None]
+    return NODES.get(tx, node.id), children
 
 
 def _scratch_files(ctx: RunContext) -> list[str]:

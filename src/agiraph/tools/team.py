@@ -341,8 +341,6 @@ def start_stage(
 
 
 class TaskVerdict(BaseModel):
-    """A verdict on one task of a stage."""
-
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     node_id: str = Field(description="The task's id")
@@ -383,9 +381,8 @@ def reconvene(
     )
     if stage.status == "running":
         return Pending(WaitingOn("stage", stage.id), f"stage {stage.name!r}, done again")
-    if stage.decision == "redo":  # its contract is met already, or cannot be met
-        return _stage_result(tx, stage, ctx.lease.thread_id)
-    if before is not None and before.status == "running":  # its results have not been shown yet
+    # Its results have not been shown yet, or what is redone could not start.
+    if stage.decision == "redo" or (before is not None and before.status == "running"):
         return _stage_result(tx, stage, ctx.lease.thread_id)
     board = board_as_answer(tx, ctx)
     return replace(board, text=f"Stage {stage.name!r} is closed.\n{board.text}")

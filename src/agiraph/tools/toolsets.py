@@ -11,6 +11,7 @@ from agiraph.tools import (
     knowledge,
     limits,
     research,
+    reviewing,
     scheduling,
     shell,
     team,
@@ -56,6 +57,7 @@ BUILT_IN: dict[str, Tool] = {
         scheduling.list_triggers,
         scheduling.cancel_trigger,
         scheduling.promise,
+        reviewing.give_verdict,
     )
 }
 
@@ -101,6 +103,19 @@ def tools_for(agent: Agent, extra: Iterable[Tool] = ()) -> Mapping[str, Tool]:
     # without doubts.
     kept = {name for name in role.tools if _is_kept(BUILT_IN[name])}
     return {name: known[name] for name in sorted((wanted & granted) | kept)}
+
+
+REVIEW: Mapping[str, Tool] = {
+    tool.name: tool
+    for tool in (
+        shell.bash,
+        reviewing.give_verdict,
+        files.list_files,
+        files.read_file,
+        files.read_ref,
+    )
+}
+"""The tools of a review, whatever the reviewer may call otherwise: it reads, runs and judges."""
 
 
 def _is_kept(tool: Tool) -> bool:

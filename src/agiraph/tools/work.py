@@ -1,13 +1,14 @@
 """Work tools: report progress, and end a node with its result."""
 
 import asyncio
+from collections.abc import Awaitable
 from typing import Annotated
 
 from pydantic import Field
 
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.work import NodeCheckpoint
-from agiraph.domain.outcomes import Answer, Done, Finished
+from agiraph.domain.outcomes import Answer, Done, Finished, InTransaction
 from agiraph.domain.triggers import NOTHING_TO_DO, says_nothing_to_do
 from agiraph.domain.work import ANSWER, StopReason, is_answer
 from agiraph.run_context import RunContext
@@ -15,7 +16,7 @@ from agiraph.services.board import acceptance_lines, texts
 from agiraph.services.board.acceptance_lines import LINE_CHARACTERS, MAX_LINES
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
-from agiraph.tools import acceptance, objections
+from agiraph.tools import acceptance, objections, reviewing
 from agiraph.tools.base import tool
 
 SUMMARY_CHARACTERS = 20_000
@@ -34,6 +35,18 @@ Summary = Annotated[
 Evidence = Annotated[
     list[str] | None, Field(description="For each line of what done means, in its order")
 ]
+
+
+async def _submit(
+    ctx: RunContext, summary: str, evidence: list[str], reason: StopReason, *, ending: str
+) -> Answer | InTransaction:
+    """Check the result, have it reviewed if it needs a review, and end the node with it."""
+    doubts = await objections.doubts(ctx, summary, evidence, ending=ending)
+
+    def publish(doubts: str | None) -> Awaitable[Answer]:
+        return _publish(ctx, summary, reason, doubts)
+
+    return await reviewing.submit(ctx, summary, evidence, doubts, publish, ending=ending)
 
 
 async def _publish(
@@ -62,12 +75,13 @@ async def _publish(
     one piece of evidence for each line, in its order: file:NAME, ran:COMMAND, or words.
     """,
 )
-async def publish(ctx: RunContext, summary: Summary, evidence: Evidence = None) -> Answer:
+async def publish(
+    ctx: RunContext, summary: Summary, evidence: Evidence = None
+) -> Answer | InTransaction:
     """Publish what is in scratch/ and end this node with a summary."""
     if ctx.node.source == "trigger" and says_nothing_to_do(summary):
         return await _publish(ctx, summary, StopReason.NOTHING_TO_DO)
-    doubts = await objections.doubts(ctx, summary, evidence or [], ending="publish")
-    return await _publish(ctx, summary, StopReason.PUBLISHED, doubts)
+    return await _submit(ctx, summary, evidence or [], StopReason.PUBLISHED, ending="publish")
 
 
 @tool(
@@ -91,7 +105,7 @@ async def finish(
     nothing_to_do: Annotated[
         bool, Field(description="Only where a trigger woke you and nothing needs attention")
     ] = False,
-) -> Answer:
+) -> Answer | InTransaction:
     """Declare your assignment done, with the answer or a summary of the result."""
     if nothing_to_do and ctx.node.source != "trigger":
         raise Refused(
@@ -102,8 +116,7 @@ async def finish(
         raise Refused("finish: 'summary' is missing. Say what was done and what came of it.")
     if nothing_to_do or (ctx.node.source == "trigger" and says_nothing_to_do(summary)):
         return await _publish(ctx, summary or NOTHING_TO_DO, StopReason.NOTHING_TO_DO)
-    doubts = await objections.doubts(ctx, summary, evidence or [], ending="finish")
-    return await _publish(ctx, summary, StopReason.FINISHED, doubts)
+    return await _submit(ctx, summary, evidence or [], StopReason.FINISHED, ending="finish")
 
 
 @tool(

@@ -41,6 +41,7 @@ class NodeDetails(TypedDict, total=False):
     lane: Lane
     trigger_id: TriggerId | None
     asked_of: AgentId | None
+    reviews_call: str | None
 
 
 def create(

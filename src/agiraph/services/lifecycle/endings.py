@@ -191,6 +191,10 @@ def _notify_waiters(tx: Tx, node: WorkNode, text: str) -> None:
 
     A creator that waits gets the answer to its wait and no second message.
     """
+    if node.reviews_call is not None:
+        # Without an answer: the call that submits the result is made again and reads the verdict.
+        waiting.settle(tx, WaitingOn("node", node.id), None)
+        return
     # Before `settle`, which deletes the waits.
     creator_is_told = _creator_waits(tx, node)
     worker = "nobody" if node.assignee_id is None else planning.name_of(tx, node.assignee_id)

@@ -13,5 +13,6 @@ def start_if_idle(tx: Tx, agent: Agent, last: WorkNode) -> None:
     if last.lane != "work" or nodes.has_open(tx, agent.id):
         return
     due.agent_idle(tx, agent, last)
-    if not firing.found_nothing_to_do(last):  # a run that found nothing to do needs no reflection
+    # A run that found nothing to do, and a review, need no reflection.
+    if not firing.found_nothing_to_do(last) and last.reviews_call is None:
         reflection.start(tx, agent, last)

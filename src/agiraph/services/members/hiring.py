@@ -53,6 +53,14 @@ def resolve(tx: Tx, hirer: Hirer, address: str) -> Agent:
     return agent
 
 
+def specialist(tx: Tx, hirer: Hirer, name: str) -> Agent:
+    """Return an idle agent of this specialist's kind, else hire one."""
+    found = hirer.specialists.get(name)
+    if found is None:
+        raise Refused(f"There is no specialist {name!r}.")
+    return _idle_or_new_specialist(tx, hirer, found, found.model or hirer.agent.model)
+
+
 def _unknown_address(tx: Tx, hirer: Hirer, address: str, error: NotFound) -> Refused:
     if not address:
         return Refused(f"Say who is to do it. {FORMS}")

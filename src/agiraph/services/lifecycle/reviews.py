@@ -1,0 +1,102 @@
+"""Reviews: a reviewer judges a result before it counts. A review is a node below the judged one.
+
+The call that submits the result waits for the review and is made again when it has ended. So the
+rows alone decide what comes next, and a crash neither loses nor repeats a review.
+"""
+
+from typing import NamedTuple
+
+from agiraph.domain.errors import Refused
+from agiraph.domain.ids import SYSTEM, NodeId
+from agiraph.domain.persons import is_person
+from agiraph.domain.waits import WaitingOn
+from agiraph.domain.work import StopReason, WorkNode
+from agiraph.services.board import budgets, planning, texts
+from agiraph.services.lifecycle import endings
+from agiraph.services.members import hiring
+from agiraph.services.members.hiring import Hirer
+from agiraph.store import dependencies, nodes, waits
+from agiraph.store.nodes import NODES
+from agiraph.store.tx import Tx
+
+REVIEWER = "reviewer"
+"""The name of the specialist that reviews results."""
+TURNS = 15
+"""The most turns of a review."""
+MAX_REWORKS = 2
+"""How often a result is sent back by reviewers. After that it counts, with doubts."""
+
+
+class Found(NamedTuple):
+    """What the rows say about the review of a result."""
+
+    is_wanted: bool
+    """Whether others build on the result, or a person gets it."""
+    review: WorkNode | None
+    """The review of this call, if there is one."""
+    reworks: int
+    """How many reviews of the node have sent its result back."""
+    tainted_by: str | None = None
+
+
+def look(tx: Tx, node: WorkNode, call_id: str, task: str) -> Found:
+    """Return what the rows say about the review of the result that this call submits.
+
+    A message may have interrupted the call that waited for a review. If the same task was judged
+    in the meantime, its verdict holds.
+    """
+    reviews = [child for child in nodes.children(tx, node.id) if child.reviews_call is not None]
+    same = [r for r in reviews if r.task == task and r.stop_reason is StopReason.ACCEPTED]
+    review = next((r for r in reviews if r.reviews_call == call_id), same[-1] if same else None)
+    return Found(
+        is_wanted=_is_wanted(tx, node),
+        review=review,
+        reworks=sum(r.stop_reason is StopReason.SENT_BACK for r in reviews),
+        tainted_by=None if review is None else review.tainted_by,
+    )
+
+
+def _is_wanted(tx: Tx, node: WorkNode) -> bool:
+    """Whether a person gets the result, or another node waits for it or is built on it."""
+    return (
+        is_person(node.creator_id)
+        or node.asked_of is not None
+        or node.stage_id is not None
+        or bool(dependencies.dependents(tx, node.id))
+        or bool(waits.on(tx, WaitingOn("node", node.id)))
+    )
+
+
+def begin(tx: Tx, hirer: Hirer, node_id: NodeId, *, call_id: str, task: str) -> WorkNode:
+    """Return the review of the result that this call submits: a new one, or one left open.
+
+    A message may have interrupted the wait for an open review. If the result is the same, the
+    review goes on; if not, it is cancelled. Raises `Refused` if nobody can review.
+    """
+    node = NODES.get(tx, node_id)
+    for left in nodes.children(tx, node.id):
+        if left.reviews_call is None or left.status.is_final:
+            continue
+        if left.task == task:
+            NODES.update(tx, left.id, reviews_call=call_id)
+            return NODES.get(tx, left.id)
+        endings.cancel(tx, left.id)
+    share = budgets.share(tx, node, turns=TURNS)
+    if share.model_calls == 0 or share.tokens == 0:
+        raise Refused("the budget is spent")
+    reviewer = hiring.specialist(tx, hirer, REVIEWER)
+    review = planning.create(
+        tx,
+        team_id=node.team_id,
+        task=task,
+        title=f"Review: {texts.title_of(node)}",
+        source="delegation",
+        creator_id=SYSTEM,
+        assignee_id=reviewer.id,
+        parent_id=node.id,
+        refs=node.refs,
+        budget=share,
+        reviews_call=call_id,
+    )
+    hiring.set_purpose(tx, reviewer, review.id)
+    return review

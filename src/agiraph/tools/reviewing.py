@@ -1,0 +1,179 @@
+"""Reviewing: has a result judged by a reviewer, and gives the reviewer its verdict tool."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from agiraph.domain.errors import Refused
+from agiraph.domain.fence import enclose_words, one_line
+from agiraph.domain.outcomes import Answer, Done, Finished, InTransaction, Pending
+from agiraph.domain.waits import WaitingOn
+from agiraph.domain.work import StopReason, WorkNode
+from agiraph.run_context import RunContext
+from agiraph.services.board import texts
+from agiraph.services.lifecycle import reviews
+from agiraph.store.nodes import NODES
+from agiraph.store.tx import Tx
+from agiraph.tools import acceptance
+from agiraph.tools.base import tool
+from agiraph.tools.delegation import hirer
+
+FINDING_CHARACTERS = 1000
+TASK_CHARACTERS = 20_000
+"""Characters of the judged task and of its result that a reviewer is shown; files hold the rest."""
+MAX_COMMANDS = 30
+COMMAND_CHARACTERS = 300
+SENT_BACK = "[Sent back by the reviewer]"
+NO_VERDICT = "review gave no verdict"
+
+
+Publish = Callable[[str | None], Awaitable[Answer]]
+"""Ends the node with these doubts, or without any."""
+
+
+@tool(
+    effect="transaction",
+    roles=frozenset(),
+    ends_node=True,
+    counts_as_work=False,
+    guidance="""
+    End the review. accept: the result does what the task asks for. rework: it does not; give one
+    finding for each fault that matters, worst first: where it is, what is wrong, how you saw it,
+    and how to put it right. The author reads the findings. With accept they may be left out.
+    """,
+)
+def give_verdict(
+    tx: Tx,
+    ctx: RunContext,
+    verdict: Literal["accept", "rework"],
+    findings: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=FINDING_CHARACTERS)]] | None,
+        Field(max_length=20, description="One fault each; required for rework"),
+    ] = None,
+) -> Answer:
+    """Say whether the result counts or goes back to its author."""
+    found = [line for line in findings or () if line.strip()]
+    if verdict == "rework" and not found:
+        raise Refused("rework needs at least one finding: what is wrong, and how to put it right.")
+    reason = StopReason.ACCEPTED if verdict == "accept" else StopReason.SENT_BACK
+    listed = "\n".join(f"- {one_line(line)}" for line in found) or "Nothing to object to."
+    return Done("Noted.", Finished(listed, reason))
+
+
+async def submit(
+    ctx: RunContext,
+    summary: str,
+    evidence: Sequence[str],
+    doubts: str | None,
+    publish: Publish,
+    *,
+    ending: str,
+) -> Answer | InTransaction:
+    """Publish the result, have it reviewed first, or send it back with the reviewer's findings.
+
+    The call that submits the result is made again after the review, and finds it in the rows.
+    """
+    how = ctx.team.review
+    if how == "never" or (how == "auto" and doubts):
+        return await publish(doubts)
+    node = await ctx.store.read(NODES.get, ctx.node.id)  # its lines may be newer than the run
+    if how == "auto" and not acceptance.unchecked_lines(node, evidence):
+        return await publish(doubts)
+    task = _task(ctx, node, summary, evidence)
+    found = await ctx.store.read(reviews.look, node, ctx.current_call_id, task)
+    if found.review is None or not found.review.status.is_final:
+        if not found.is_wanted:
+            return await publish(doubts)
+        return _begin(ctx, task, doubts, publish)
+    findings = found.review.result or ""
+    match found.review.stop_reason:
+        case StopReason.ACCEPTED:
+            return await publish(doubts)
+        case StopReason.SENT_BACK if found.reworks <= reviews.MAX_REWORKS:
+            return _sent_back(ctx, found, findings, ending)
+        case StopReason.SENT_BACK:
+            return await publish(_joined(doubts, f"the reviewer objects: {one_line(findings)}"))
+        case reason:
+            why = reason or found.review.status
+            return await publish(_joined(doubts, f"{NO_VERDICT} ({why})"))
+
+
+def _joined(doubts: str | None, more: str) -> str:
+    return more if doubts is None else f"{doubts}; {more}"
+
+
+def _begin(ctx: RunContext, task: str, doubts: str | None, publish: Publish) -> InTransaction:
+    call_id = ctx.current_call_id
+
+    def begin(tx: Tx) -> Answer:
+        review = reviews.begin(tx, hirer(ctx), ctx.node.id, call_id=call_id, task=task)
+        return Pending(WaitingOn("node", review.id), "a review of the result")
+
+    async def go_on(refusal: Refused) -> Answer:
+        return await publish(_joined(doubts, f"{NO_VERDICT}: {one_line(str(refusal))}"))
+
+    return InTransaction(begin, go_on)
+
+
+def _sent_back(ctx: RunContext, found: reviews.Found, findings: str, ending: str) -> Done:
+    shown = enclose_words(
+        findings, thread=ctx.lease.thread_id, author="the reviewer", kind="the findings"
+    )
+    text = (
+        f"{SENT_BACK} Put right what is wrong, then call {ending} again. This is time "
+        f"{found.reworks} of at most {reviews.MAX_REWORKS}; after that the work ends with the "
+        f"reviewer's doubts.\n\n{shown}"
+    )
+    return Done(text, failed=True, tainted_by=found.tainted_by, is_fenced=True)
+
+
+def _task(ctx: RunContext, node: WorkNode, summary: str, evidence: Sequence[str]) -> str:
+    """Return the reviewer's assignment: task, acceptance lines, result, files and tool log.
+
+    The author's words are fenced. A mark depends on the fenced text, so nobody can forge it.
+    """
+
+    def fenced(text: str, author: str, kind: str) -> str:
+        cut = texts.truncate(text.strip(), TASK_CHARACTERS)
+        return enclose_words(cut, thread=ctx.lease.thread_id, author=author, kind=kind)
+
+    author = ctx.agent.name
+    claims = [f"{author} submits as the result:\n{summary}"]
+    for number, line in enumerate(node.lines_to_prove):
+        shown = evidence[number] if number < len(evidence) else "nothing"
+        claims.append(f"Done means: {one_line(line)}\nEvidence given: {one_line(shown)}")
+    return "\n\n".join(
+        [
+            f"[Task] Review what {one_line(author)} submits as {node.id}.",
+            fenced(node.task, "whoever gave it", "the task that was given"),
+            fenced("\n\n".join(claims), author, "the result and its evidence"),
+            f"{one_line(author)} made {_work_calls(ctx)} calls that did something. Commands among "
+            f"them, as the runtime recorded them:\n{_log(ctx)}",
+            f"The files are in nodes/{node.id}/scratch for read_file and list_files, and in "
+            f"../../{node.id}/scratch for bash. You can read them and cannot change them.",
+            "Check the result against the task and against each line, then call give_verdict.",
+        ]
+    )
+
+
+def _work_calls(ctx: RunContext) -> int:
+    return sum(
+        acceptance.properties(ctx, call).counts_as_work and not answer.failed
+        for call, answer in acceptance.answered(ctx)
+    )
+
+
+def _log(ctx: RunContext) -> str:
+    """Return the last commands of the judged node, with how each ended."""
+    ran = [
+        (one_line(str(call.arguments.get("command", ""))), answer)
+        for call, answer in acceptance.answered(ctx)
+        if acceptance.properties(ctx, call).runs_commands
+    ][-MAX_COMMANDS:]
+    lines = [
+        f"- {texts.truncate(command, COMMAND_CHARACTERS)}: "
+        + one_line(answer.text.partition("\n")[0])[:COMMAND_CHARACTERS]
+        for command, answer in ran
+    ]
+    return "\n".join(lines) or "none"
