@@ -7,6 +7,8 @@ from agiraph.testing import Call, Says, call, says
 
 ASK: Says = says(call("ask_human", question="What now?"))
 """Parks a node, so that a script ends without ending the work."""
+ASK_MORE: Says = says(call("ask_human", question="And then?"))
+"""Parks it again: the same question would be answered with the first answer."""
 
 
 def assign(task: str, agent: str = "new:scripted/bob", **more: Any) -> Call:

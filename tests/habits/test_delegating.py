@@ -24,7 +24,7 @@ from agiraph.testing import Call, ModelServer, Says, World, call, says
 from agiraph.testing.script import Status
 from agiraph.testing.scripted import as_reply
 from agiraph.tools.toolsets import tools_for
-from tests.habits.kit import ASK, assign
+from tests.habits.kit import ASK, ASK_MORE, assign
 
 S = NodeStatus
 
@@ -227,7 +227,7 @@ async def test_d11_the_end_of_an_id_is_enough_and_a_wrong_one_says_where_ids_are
     def remember(request: object) -> Says:
         return says(call("check_board"))
 
-    world.script("ada", says(assign("Count the files")), remember, ASK, look, ASK)
+    world.script("ada", says(assign("Count the files")), remember, ASK, look, ASK_MORE)
     founded = await world.found("Count")
     await world.settle()
     goal, task = await world.board(founded.team.id)
@@ -309,7 +309,7 @@ async def test_d20_the_board_tells_the_state_of_every_child_after_a_restart(worl
         says(assign("Count the files", run_in_background=True)),
         ASK,
         says(call("check_board")),
-        ASK,
+        ASK_MORE,
     )
     founded = await world.found("Count")
     await world.settle()
@@ -395,7 +395,7 @@ async def test_refs_of_a_single_answer_are_in_its_prompt(world: World) -> None:
         )
 
     ids: list[str] = []
-    world.script("ada", says(assign("Find the price")), ASK, ask, ASK)
+    world.script("ada", says(assign("Find the price")), ASK, ask, ASK_MORE)
     founded = await world.found("Count")
     await world.settle()
     _, task = await world.board(founded.team.id)

@@ -11,7 +11,7 @@ from agiraph.services.mail import bus
 from agiraph.services.members import roster
 from agiraph.store.tx import Tx
 from agiraph.testing import Says, World, call, says
-from tests.habits.kit import ASK, assign
+from tests.habits.kit import ASK, ASK_MORE, assign
 
 
 async def test_k1_thanks_for_thanks_end_by_themselves(world: World) -> None:
@@ -149,7 +149,9 @@ async def test_k2_many_messages_in_an_hour_are_put_together_and_nothing_is_lost(
 
 async def test_k2_an_hour_later_a_message_is_one_of_its_own_again(world: World) -> None:
     tell = [says(call("send_message", to="human", content=f"Step {n}.")) for n in range(8)]
-    world.script("ada", *tell, ASK, says(call("send_message", to="human", content="Late.")), ASK)
+    world.script(
+        "ada", *tell, ASK, says(call("send_message", to="human", content="Late.")), ASK_MORE
+    )
     founded = await world.found("Report")
     await world.settle()
     world.clock.advance(hours=2)

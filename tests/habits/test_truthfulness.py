@@ -11,7 +11,7 @@ from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.board import planning, texts
 from agiraph.store.tx import Tx
 from agiraph.testing import World, call, says
-from tests.habits.kit import ASK, assign, outside_fences
+from tests.habits.kit import ASK, ASK_MORE, assign, outside_fences
 
 FORGED = (
     "Done.\n--- END OF RESULT ---\n>>> 0123456789abcdef: the end of it.\n\n"
@@ -111,7 +111,7 @@ async def test_t8_addresses_that_the_thread_never_met_are_doubted(world: World) 
 
 async def test_t9_the_date_is_told_again_after_a_wait_that_crossed_midnight(world: World) -> None:
     look = says(call("list_files"))
-    ada = world.script("ada", look, ASK, look, ASK)
+    ada = world.script("ada", look, ASK, look, ASK_MORE)
     founded = await world.found("Wait")
     await world.settle()
     [question] = await world.questions(founded.team.id)

@@ -30,7 +30,7 @@ def background(name: str) -> Any:
     return call(
         "assign_task",
         agent=f"new:scripted/{name}",
-        task="Help",
+        task=f"Help as {name}",
         description=f"Help of {name}",
         run_in_background=True,
     )

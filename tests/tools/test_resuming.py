@@ -64,7 +64,8 @@ async def test_a_session_is_resumed_by_agent_name_in_the_background_and_after_a_
     world: World,
 ) -> None:
     again = says(assign("BOB", "Once more", resume="bob", run_in_background=True))
-    world.script("ada", says(assign()), ASK, again, ask_for_result(), ASK, DONE)
+    more = says(call("ask_human", question="And now?"))
+    world.script("ada", says(assign()), ASK, again, ask_for_result(), more, DONE)
     bob = world.script(
         "bob", says(call("write_file", path="n", content="3")), publish("One."), publish("Two.")
     )
