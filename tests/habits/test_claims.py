@@ -144,7 +144,7 @@ async def test_d13_a_result_that_points_to_earlier_words_is_sent_back(world: Wor
     pointer = says(call("publish", summary="See my previous message for the numbers."))
     bob = world.script("bob", look, pointer, says(call("publish", summary="There are 3.")),
                        insists=False)  # fmt: skip
-    founded = await world.found("Count")
+    founded = await world.found("Make an inventory of the house")
     await world.settle()
     assert "points to other words ('See my previous message'), which nobody but you" in bob.heard
     assert "There are 3." in ada.heard

@@ -66,7 +66,7 @@ async def test_e6_a_finish_with_open_tasks_names_them_and_they_keep_running(worl
         "ada", says(assign("Count", run_in_background=True)), says(started), ASK, insists=False
     )
     world.script("bob", ASK)
-    founded = await world.found("Count")
+    founded = await world.found("Make an inventory of the house")
     await world.settle()
 
     goal, task = await world.board(founded.team.id)
@@ -79,7 +79,7 @@ async def test_e6_repeated_it_ends_with_doubts_and_the_tasks_are_not_cancelled(
 ) -> None:
     world.script("ada", says(assign("Count", run_in_background=True)), says(finish("Started.")))
     world.script("bob", ASK)
-    founded = await world.found("Count")
+    founded = await world.found("Make an inventory of the house")
     await world.settle()
 
     goal, task = await world.board(founded.team.id)
@@ -252,7 +252,7 @@ async def test_d6_a_result_that_came_and_was_not_read_is_sent_back(world: World)
     world.model("ada", ada)
     world.script("bob", WRITE, says(call("publish", summary="There are 3."))).gate = gate
     world.store.subscribe(look)
-    founded = await world.found("Count")
+    founded = await world.found("Make an inventory of the house")
     await world.settle()
 
     goal, task = await world.board(founded.team.id)
@@ -265,7 +265,7 @@ async def test_d6_a_result_that_came_and_was_not_read_is_sent_back(world: World)
 async def test_d6_a_goal_that_insists_says_so_in_its_doubts(world: World) -> None:
     world.script("ada", says(assign("Count", run_in_background=True)), says(finish("Done.")))
     world.script("bob", WRITE, says(call("publish", summary="There are 3.")))
-    founded = await world.found("Count")
+    founded = await world.found("Make an inventory of the house")
     await world.settle()
     goal, task = await world.board(founded.team.id)
     assert goal.status is S.COMPLETED
@@ -282,7 +282,7 @@ async def test_a_failed_task_is_accounted_for_by_a_summary_that_names_it(world: 
 
     world.script("ada", says(assign("Count")), told)
     world.script("bob", says(), says(), says())
-    founded = await world.found("Count")
+    founded = await world.found("Make an inventory of the house")
     await world.settle()
     goal, task = await world.board(founded.team.id)
     assert (task.status, goal.status, goal.doubts) == (S.FAILED, S.COMPLETED, None)

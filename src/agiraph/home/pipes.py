@@ -7,6 +7,8 @@ is no failure; `pipefail` alone would make it one.
 
 import re
 
+LONGEST_BYTES = 130_000
+"""Of a longer command nothing is changed: the system limits the length of an argument."""
 _READS_A_PART = re.compile(r"\|\s*(?:head\b|grep\s+(?:-\w+\s+)*-\w*[qm]|sed\s.*q\b)")
 """Stages that end before they have read everything, so that the stage before gets SIGPIPE."""
 _ON_EXIT = """\
@@ -30,6 +32,8 @@ def reporting(command: str) -> str:
     It stays on its line, so that the numbers in error messages are right. Another shell runs it as
     it is.
     """
+    if len(command.encode(errors="replace")) > LONGEST_BYTES:
+        return command
     lax = _may_be_misled(command)
     option = "" if lax else "set -o pipefail; "
     return (
