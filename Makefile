@@ -14,7 +14,7 @@ SEED := $(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')
 GOAL ?= Show me what you can do
 
 .DEFAULT_GOAL := help
-.PHONY: web web-types web-test web-check screenshots chromium node postgres help setup up run test quick both check faults bench bench-web lock clean
+.PHONY: lint types public-types layers web-compile web-units web web-types web-test web-check screenshots chromium node postgres help setup up run test quick both check faults bench bench-web lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,9 +37,9 @@ run: setup ## Run a goal in the terminal: GOAL="…"; without a key the scripted
 	@$(BIN)/agiraph run "$(GOAL)"
 
 test: setup postgres chromium node ## All tests, on SQLite and PostgreSQL, in a browser, with kills; says what took how long
-	@sh tests/timed check 150 $(MAKE) --no-print-directory check
-	@sh tests/timed web 60 $(MAKE) --no-print-directory web-test
-	@sh tests/timed tests 420 $(BIN)/python tests/rerun.py -q -n $(WORKERS) --dist worksteal --lean --seed=$(SEED) --hypothesis-seed=$(SEED)
+	@sh tests/timed check 100 $(MAKE) --no-print-directory check
+	@sh tests/timed web 40 $(MAKE) --no-print-directory web-test
+	@sh tests/timed tests 400 $(BIN)/python tests/rerun.py -q -n $(WORKERS) --dist worksteal --lean --seed=$(SEED) --hypothesis-seed=$(SEED)
 
 quick: setup ## The tests for every few minutes: on SQLite, without browsers, kills and whole scenarios
 	@sh tests/timed quick 120 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --quick
@@ -57,13 +57,22 @@ node: setup
 	@sh tests/install-node
 
 check: setup ## Format, lint, types, public API, import layers
+	@$(MAKE) --no-print-directory -j 2 -O lint types public-types layers
+	@echo "check: clean"
+
+lint:
 	@$(BIN)/ruff format --check --quiet src tests bench
 	@$(BIN)/ruff check --quiet src tests bench
+
+types:
 	@$(BIN)/pyright --warnings
+
+public-types:
 	@# --verifytypes looks for the package with the first Python of the PATH.
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pyright --verifytypes agiraph --ignoreexternal > .venv/verifytypes.log || { sed -n '/^Symbols used/,$$p' .venv/verifytypes.log; exit 1; }
+
+layers:
 	@$(BIN)/lint-imports --no-cache > .venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
-	@echo "check: clean"
 
 faults: setup postgres ## The long runs: kills at every point and at random, chaos, fuzzing; MINUTES=50 or more
 	@$(BIN)/python -m pytest -q tests --long -m long --minutes=$(MINUTES) -n 2 --dist worksteal
@@ -83,7 +92,12 @@ web: web/node_modules/.package-lock.json web-types ## Build the web UI into src/
 	@$(BIN)/python web/stamp.py
 
 web-test: node web/node_modules/.package-lock.json ## The web UI's types and unit tests
+	@$(MAKE) --no-print-directory -j 2 -O web-compile web-units
+
+web-compile:
 	@cd web && node_modules/.bin/tsc --noEmit
+
+web-units:
 	@cd web && node_modules/.bin/vitest run
 
 web-check: web/node_modules/.package-lock.json ## The web UI's types and built files are what the sources give
