@@ -230,9 +230,9 @@ async def test_the_environment_overrides_the_settings_file(agiraph: Shell) -> No
     done = says(call("finish", summary="done"))
     async with ModelServer([done, done]) as server:
         agiraph.environment = {"OPENAI_BASE_URL": server.openai_url}
-        await agiraph("run", "By the file")
+        await agiraph("run", "By the file", "--accept", "answer")
         agiraph.environment["AGIRAPH_MODEL"] = "openai/from-environment"
-        await agiraph("run", "By the environment")
+        await agiraph("run", "By the environment", "--accept", "answer")
 
     assert [seen.model for seen in server.requests] == ["from-file", "from-environment"]
 

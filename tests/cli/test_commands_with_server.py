@@ -97,7 +97,7 @@ async def test_a_conversation_through_a_pipe(agiraph: Shell) -> None:
 @pytest.mark.slow
 async def test_run_uses_the_server_that_runs_on_the_home(executed: Shell) -> None:
     async with up(executed) as server:
-        asked = await executed("run", "Paint it")
+        asked = await executed("run", "Paint it", "--accept", "answer")
         team = team_in(asked.out)
         [question] = await read_json(executed, "inbox", "--open")
         answered = await executed("answer", question["id"], "blue")

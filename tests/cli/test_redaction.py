@@ -50,7 +50,7 @@ async def test_no_key_is_in_rows_exports_or_the_environment_of_commands(tmp_path
             "OPENAI_BASE_URL": server.openai_url,
             **CANARIES,
         }
-        done = await _run(environment, "run", "Tell me")
+        done = await _run(environment, "run", "Tell me", "--accept", "answer")
         exported = await _run(environment, "export", _team(done), str(tmp_path / "out"))
         assert server.requests[0].headers["authorization"] == f"Bearer {key}"
     assert (done.returncode, exported.returncode) == (0, 0), done.stdout + done.stderr
@@ -105,7 +105,7 @@ async def test_a_key_printed_by_a_command_is_in_no_backup_and_no_export(tmp_path
             "OPENAI_BASE_URL": server.openai_url,
             "OPENAI_API_KEY": KEY,
         }
-        done = await _run(environment, "run", "Print it")
+        done = await _run(environment, "run", "Print it", "--accept", "answer")
     exported = await _run(environment, "export", _team(done), str(tmp_path / "out"))
     saved = await _run(environment, "backup", str(tmp_path / "b.tar.gz"))
     assert (done.returncode, exported.returncode, saved.returncode) == (0, 0, 0), saved.stderr

@@ -46,15 +46,17 @@ async def test_the_demo_model_reaches_any_goal_and_says_that_it_is_scripted(
     assert (ended.code, ended.err) == (0, "")
     assert first == f"Show me [bold] :smile: what you can do {team}"
     assert second.startswith("A scripted demo answers, not an AI.")
-    assert "\nDone. 3 turns · " in ended.out
+    assert "\nDone. 4 turns · " in ended.out
     assert Path(path).is_relative_to(executed.home / "teams" / team)
     assert Path(path).read_text().startswith("# A note from the demo")
 
 
 async def test_a_model_on_a_server_reaches_the_goal(agiraph: Shell) -> None:
+    summary = "It is in a.md.\n:tada: [/bold] \x1b[2J"
     steps = [
+        says(call("set_acceptance", lines=["`a.md` is written"])),
         says("I write it down.", call("write_file", path="a.md", content="x")),
-        says(call("finish", summary="It is in a.md.\n:tada: [/bold] \x1b[2J")),
+        says(call("finish", summary=summary, evidence=["file:a.md"])),
     ]
     async with ModelServer(steps) as server:
         ended = await use_model_server(agiraph, server)("run", "Write it down")
@@ -65,13 +67,15 @@ async def test_a_model_on_a_server_reaches_the_goal(agiraph: Shell) -> None:
     assert (ended.code, ended.err) == (0, "")
     assert ended.out == (
         f"Write it down {team}\n"
+        "  → set_acceptance ['`a.md` is written']\n"
+        "  ✓ Done means: 1. `a.md` is written\n"
         "● I write it down.\n"
         "  → write_file a.md\n"
         "  ✓ Wrote a.md (1 bytes).\n"
         "  → finish It is in a.md. :tada: [/bold] �[2J\n"
         "  ✓ Published: a.md.\n"
         "\n"
-        "Done. 2 turns · 240 tokens · $0.0000 and calls without a known price\n"
+        "Done. 3 turns · 360 tokens · $0.0000 and calls without a known price\n"
         "\n"
         "It is in a.md.\n:tada: [/bold] �[2J\n"
         f"{published / 'a.md'}\n"
@@ -79,12 +83,29 @@ async def test_a_model_on_a_server_reaches_the_goal(agiraph: Shell) -> None:
     assert server.requests[0].headers["authorization"] == "Bearer sk-canary"
 
 
+async def test_a_goal_that_is_done_with_doubts_has_exit_code_3(agiraph: Shell) -> None:
+    finish = says(call("finish", summary="The report is in `report.md`."))
+    async with ModelServer([finish, finish]) as server:
+        ended = await use_model_server(agiraph, server)(
+            "run", "Write a report", "--accept", "`report.md` is written"
+        )
+    doubts = (
+        "'report.md' is not in scratch/, but '`report.md` is written' asks for it; "
+        "'report.md' is named in the summary and does not exist"
+    )
+    assert (ended.code, ended.err) == (3, "")
+    assert "\nDone, with doubts. 2 turns · " in ended.out
+    assert f"\nNot confirmed: {doubts}\n\nThe report is in `report.md`.\n" in ended.out
+
+
 async def test_no_api_key_can_be_read_by_a_command(executed: Shell) -> None:
     look = "env; cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' | sort -u"
     steps = [says(call("bash", command=look)), FINISH]
     key = f"sk-{uuid.uuid4()}"  # unique: processes of other tests have keys of their own
     async with ModelServer(steps) as server:
-        ended = await use_model_server(executed, server, key)("run", "Look for keys")
+        ended = await use_model_server(executed, server, key)(
+            "run", "Look for keys", "--accept", "answer"
+        )
 
     assert ended.code == 0
     assert server.requests[1].headers["authorization"] == f"Bearer {key}"
@@ -96,7 +117,11 @@ async def test_the_limits_for_commands_apply(agiraph: Shell) -> None:
     (agiraph.home / "agiraph.toml").write_text("[command_limits]\nfile_mib = 1\n")
     steps = [says(call("bash", command="head -c 3000000 /dev/zero > big; wc -c < big")), FINISH]
     async with ModelServer(steps) as server:
-        assert (await use_model_server(agiraph, server)("run", "Write a large file")).code == 0
+        assert (
+            await use_model_server(agiraph, server)(
+                "run", "Write a large file", "--accept", "answer"
+            )
+        ).code == 0
 
     assert "1048576" in server.requests[1].messages[-1].text
 
@@ -158,7 +183,7 @@ async def test_a_run_over_its_budget_fails_and_shows_the_partial_result(agiraph:
 async def test_a_refused_api_key_becomes_a_question_that_says_what_to_check(agiraph: Shell) -> None:
     steps = [Status(401, "Incorrect API key provided: sk-canary."), FINISH]
     async with ModelServer(steps) as server:
-        refused = await use_model_server(agiraph, server)("run", "Try")
+        refused = await use_model_server(agiraph, server)("run", "Try", "--accept", "answer")
         [question] = orjson.loads((await agiraph("inbox", "--open", "--json")).out)
         await agiraph("answer", question["id"], "It has been renewed.")
         resumed = await agiraph("run", "--resume", team_in(refused.out))
@@ -178,7 +203,7 @@ async def test_a_refused_api_key_becomes_a_question_that_says_what_to_check(agir
 async def test_an_unreachable_model_is_retried_until_the_run_is_interrupted(agiraph: Shell) -> None:
     async with ModelServer([]) as server:
         use_model_server(agiraph, server)
-    async with agiraph.start("run", "Try") as running:
+    async with agiraph.start("run", "Try", "--accept", "answer") as running:
         await running.says("Trying again by itself.")
         running.signal(signal.SIGINT)
         ended = await running.ends()
@@ -197,7 +222,7 @@ async def test_without_a_terminal_a_question_is_answered_later(agiraph: Shell) -
         return says(call("finish", summary=f"Painted it {seen.messages[-1].text}."))
 
     async with ModelServer(script) as server:
-        asked = await use_model_server(agiraph, server)("run", "Paint it")
+        asked = await use_model_server(agiraph, server)("run", "Paint it", "--accept", "answer")
         team, question = team_in(asked.out), re.search(r"msg_\w+", asked.out)
         assert question is not None
         still_open = await agiraph("run", "--resume", team)
@@ -224,7 +249,9 @@ async def test_a_question_at_the_terminal_is_answered_at_the_prompt(executed: Sh
     ]
     async with (
         ModelServer(steps) as server,
-        use_model_server(executed, server).start_at_terminal("run", "Paint it") as running,
+        use_model_server(executed, server).start_at_terminal(
+            "run", "Paint it", "--accept", "answer"
+        ) as running,
     ):
         await running.says("your answer: ")
         running.types(b"\n")
@@ -272,7 +299,9 @@ async def test_a_stopped_or_killed_run_continues_where_it_was(
                 return FINISH
 
     async with ModelServer(script) as server:
-        async with use_model_server(agiraph, server).start("run", "Take your time") as running:
+        async with use_model_server(agiraph, server).start(
+            "run", "Take your time", "--accept", "answer"
+        ) as running:
             assert await asyncio.to_thread(begun.read_text) == "1\n"
             running.signal(signal.SIGINT)
             stopped = await running.ends()

@@ -25,7 +25,9 @@ def play(seen: Seen) -> Says:
 
 async def test_a_run_shows_agents_and_tasks_and_commands_show_their_threads(agiraph: Shell) -> None:
     async with ModelServer(play) as server:
-        run = await use_model_server(agiraph, server)("run", "Have a poem written")
+        run = await use_model_server(agiraph, server)(
+            "run", "Have a poem written", "--accept", "answer"
+        )
     assert run.code == 0, run.out + run.err
     [team] = (agiraph.home / "teams").iterdir()
     for line in (
