@@ -260,3 +260,20 @@ async def test_a_team_that_is_stopped_cancels_its_review(world: World) -> None:
     await world.settle()
     goal, [review] = await goal_and_reviews(world, founded)
     assert (goal.status, review.status) == (S.CANCELLED, S.CANCELLED)
+
+
+async def test_lines_that_overlook_a_file_of_the_goal_are_reviewed(world: World) -> None:
+    def author(request: Request) -> Says:
+        match sum(turn.role == "assistant" for turn in request.transcript.spoken()):
+            case 0:
+                return says(call("set_acceptance", lines=["`joke.md` exists"]))
+            case 1:
+                return WRITE
+            case _:
+                return says(call("finish", summary="Done.", evidence=["file:joke.md"]))
+
+    world.model("ada", ReactiveModel("scripted/ada", Cast([REWORK], author).play))
+    founded = await world.found("Write puns.md", acceptance=(), review="auto")
+    await world.settle()
+    goal, reviews = await goal_and_reviews(world, founded)
+    assert (len(reviews), (goal.doubts or "")[:21]) == (3, "the reviewer objects:")

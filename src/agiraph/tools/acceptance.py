@@ -17,6 +17,7 @@ NO_LINES = (
 NO_EFFECT = "nothing was read, written, run or given to anyone"
 
 _FILE = re.compile(r"`([\w][\w ./-]*\.\w+)`")
+_BARE_FILE = re.compile(r"\b[\w-]+\.(?:md|txt|csv|json|ya?ml|toml|html?|pdf|py|js|ts|sh|sql)\b")
 _MASK = re.compile(
     r"\|\|\s*(?:true|echo|printf|exit\s+0)\b|\|\|\s*:|;\s*(?:true|:|exit\s+0)\s*$"
     r"|\|\s*head\b[^|;]*&&"
@@ -55,6 +56,23 @@ def unchecked_lines(node: WorkNode, evidence: Sequence[str]) -> list[str]:
         for line, kind in zip(node.lines_to_prove, kinds, strict=False)
         if kind not in ("file", "ran") and not _FILE.search(line)
     ]
+
+
+def overlooked_files(ctx: RunContext, node: WorkNode) -> list[str]:
+    """Return the files that the goal names and that neither its lines nor any successful call do.
+
+    Lines that the agent wrote itself may be about something else than the goal. For lines that a
+    person gave, the list is empty.
+    """
+    if not node.is_goal or node.given_lines:
+        return []
+    known = "\n".join(node.acceptance) + "".join(
+        str(call.arguments)
+        for call, answer in answered(ctx)
+        if properties(ctx, call).counts_as_work and not answer.failed
+    )
+    named = {*_FILE.findall(node.task), *_BARE_FILE.findall(node.task)}
+    return sorted(name for name in named if name not in known)
 
 
 def _unconfirmed(ctx: RunContext, existing: set[str], shown: str) -> list[str]:

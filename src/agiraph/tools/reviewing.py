@@ -78,7 +78,10 @@ async def submit(
     if how == "never" or (how == "auto" and doubts):
         return await publish(doubts)
     node = await ctx.store.read(NODES.get, ctx.node.id)  # its lines may be newer than the run
-    if how == "auto" and not acceptance.unchecked_lines(node, evidence):
+    is_checked = not (
+        acceptance.unchecked_lines(node, evidence) or acceptance.overlooked_files(ctx, node)
+    )
+    if how == "auto" and is_checked:
         return await publish(doubts)
     task = _task(ctx, node, summary, evidence)
     found = await ctx.store.read(reviews.look, node, ctx.current_call_id, task)
@@ -108,6 +111,8 @@ def _begin(ctx: RunContext, task: str, doubts: str | None, publish: Publish) -> 
 
     def begin(tx: Tx) -> Answer:
         review = reviews.begin(tx, hirer(ctx), ctx.node.id, call_id=call_id, task=task)
+        if review.status.is_final:
+            return Done("The review has just ended. Make the same call again.", failed=True)
         return Pending(WaitingOn("node", review.id), "a review of the result")
 
     async def go_on(refusal: Refused) -> Answer:

@@ -68,13 +68,15 @@ def _is_wanted(tx: Tx, node: WorkNode) -> bool:
 
 
 def begin(tx: Tx, hirer: Hirer, node_id: NodeId, *, call_id: str, task: str) -> WorkNode:
-    """Return the review of the result that this call submits: a new one, or one left open.
+    """Return the review of the result that this call submits: a new one, or an earlier one.
 
     A message may have interrupted the wait for an open review. If the result is the same, the
     review goes on; if not, it is cancelled. Raises `Refused` if nobody can review.
     """
     node = NODES.get(tx, node_id)
     for left in nodes.children(tx, node.id):
+        if left.task == task and left.stop_reason is StopReason.ACCEPTED:
+            return left  # it ended since `look`
         if left.reviews_call is None or left.status.is_final:
             continue
         if left.task == task:
