@@ -175,7 +175,7 @@ async def test_e17_lack_of_room_is_no_reason_while_most_of_it_is_left(world: Wor
     await world.settle()
 
     assert "it gives lack of room as a reason, but only this is used: 120 of " in ada.heard
-    assert " tokens of the context window, 2 of 50 turns" in ada.heard
+    assert " tokens of the context window, 2 of 500 turns" in ada.heard
 
 
 async def test_e19_unmet_lines_with_turns_left_are_sent_back_with_the_lines(world: World) -> None:
@@ -186,7 +186,7 @@ async def test_e19_unmet_lines_with_turns_left_are_sent_back_with_the_lines(worl
 
     assert ada.heard.startswith(
         "[Not accepted] 'report.md' is not in scratch/, but '`report.md` compares both' asks for "
-        "it. Put it right (2 of 50 turns are used), or call finish again"
+        "it. Put it right (2 of 500 turns are used), or call finish again"
     )
 
 

@@ -63,7 +63,7 @@ async def test_a_partial_goal_goes_on_in_its_thread_and_reopens_the_team(world: 
     ("budget", "more", "limits"),
     [
         (Budget(tokens=1500), Extension(tokens=3000), {"tokens": 5000}),
-        (Budget(model_calls=2), Extension(turns=5), {"turns": 55, "model_calls": 7}),
+        (Budget(model_calls=2), Extension(turns=5), {"turns": 105, "model_calls": 7}),
     ],
 )
 async def test_an_extension_is_room_beyond_what_is_used(

@@ -111,7 +111,7 @@ async def test_a_retry_of_a_failure_within_its_limits_is_granted_nothing(world: 
     assert node.stop_reason is R.LOOPING
 
     node, granted = await retry(world, node)
-    assert (node.result, node.budget, granted) == ("done", Budget(), {})
+    assert (node.result, node.budget, granted) == ("done", Budget(turns=500), {})
 
 
 async def test_a_retry_is_granted_more_calls_of_a_limited_tool(world: World) -> None:

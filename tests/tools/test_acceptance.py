@@ -89,7 +89,7 @@ async def test_missing_evidence_is_refused_once_and_then_reported_as_doubts(
     )
     doubts = "; ".join(missing)
     assert answers[1] == (
-        f"[Not accepted] {doubts}. Put it right (2 of 50 turns are used), or call publish again "
+        f"[Not accepted] {doubts}. Put it right (2 of 100 turns are used), or call publish again "
         "and say in the summary why it cannot be done; then the work ends with these doubts, and "
         "whoever asked for it reads them."
     )

@@ -45,6 +45,8 @@ class Api:
     """The model of teams that do not name one."""
     check_model: Callable[[str], object] = lambda name: None
     """Raises an error if a model name cannot be used."""
+    is_priced: Callable[[str], bool] = lambda name: True
+    """Whether the price of a model is known; without one, a goal gets a limit on tokens."""
     build: str = "dev"
     failing: Callable[[], list[str]] = lambda: []
     """Returns a sentence for each background task of this process that is failing now."""

@@ -30,6 +30,8 @@ from agiraph.redaction import environment
 @click.option(
     "--budget", type=click.FloatRange(min=0), help="The most dollars that the team may spend."
 )
+@click.option("--turns", type=click.IntRange(1), help="The most turns.  [default: 500]")
+@click.option("--tokens", type=click.IntRange(1), help="The most tokens of the whole team.")
 @click.option("--accept", multiple=True, metavar="LINE", help=ACCEPT_HELP)
 @click.option("--wait", "waits", is_flag=True, help="Show progress until the goal is reached.")
 @json_option
@@ -42,6 +44,8 @@ async def new(
     review: Review,
     model: str,
     budget: float | None,
+    turns: int | None,
+    tokens: int | None,
     accept: tuple[str, ...],
     waits: bool,
     json_: bool,
@@ -53,7 +57,8 @@ async def new(
         )
     if waits and json_:
         raise click.UsageError("--wait is for people and --json for programs: choose one.")
-    limit = None if budget is None else {"usd": budget}
+    chosen = {"usd": budget, "turns": turns, "tokens": tokens}
+    limit = {name: most for name, most in chosen.items() if most is not None} or None
     async with connected() as client:
         team = await client.create_team(
             goal,

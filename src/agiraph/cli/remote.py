@@ -37,7 +37,12 @@ class Remote:
     async def begin(
         self, goal: str, model: str, budget: Budget, acceptance: Sequence[str] = ()
     ) -> int:
-        asked = {"turns": budget.turns, "tokens": budget.tokens, "seconds": budget.seconds}
+        asked = {
+            "turns": budget.turns,
+            "tokens": budget.tokens,
+            "usd": budget.usd,
+            "seconds": budget.seconds,
+        }
         team = await self._client.create_team(
             goal, model=model, budget=asked, learns=False, acceptance=acceptance
         )

@@ -20,14 +20,14 @@ from agiraph.domain.agents import Team
 from agiraph.domain.errors import Declined, HomeInUse, Refused, Unreachable
 from agiraph.domain.messages import Message
 from agiraph.domain.persons import OWNER
-from agiraph.domain.work import Budget, NodeStatus, WorkNode
+from agiraph.domain.work import GOAL_TURNS, Budget, NodeStatus, WorkNode
 from agiraph.redaction import environment
+from agiraph.services.board import budgets
 from agiraph.services.lifecycle import answers, teams
 from agiraph.store import messages, nodes
 from agiraph.store import teams as rows
 from agiraph.store.tx import Aftermath
 
-DEFAULT_TURNS = 50
 SENDING_TIMEOUT_S = 10
 """How long a run waits at its end for messages to channels."""
 
@@ -38,11 +38,15 @@ SENDING_TIMEOUT_S = 10
     "--model", help="The model, as provider/model; `demo` needs no key.  [env: AGIRAPH_MODEL]"
 )
 @click.option("--resume", metavar="TEAM", help="Continue a team that was interrupted or waits.")
-@click.option(
-    "--turns", type=click.IntRange(1), help=f"The most turns.  [default: {DEFAULT_TURNS}]"
-)
+@click.option("--turns", type=click.IntRange(1), help=f"The most turns.  [default: {GOAL_TURNS}]")
 @click.option(
     "--tokens", type=click.IntRange(1), help="The most tokens, input and output together."
+)
+@click.option(
+    "--budget",
+    "usd",
+    type=click.FloatRange(min=0, min_open=True),
+    help="The most dollars, as far as prices are known.",
 )
 @click.option("--minutes", type=click.FloatRange(min=0, min_open=True), help="The most minutes.")
 @click.option("--accept", multiple=True, metavar="LINE", help=ACCEPT_HELP)
@@ -53,6 +57,7 @@ async def run(
     resume: str | None,
     turns: int | None,
     tokens: int | None,
+    usd: float | None,
     minutes: float | None,
     accept: tuple[str, ...],
 ) -> None:
@@ -65,13 +70,13 @@ async def run(
         raise click.UsageError(
             'Give a goal (agiraph run "GOAL") or continue a team (agiraph run --resume TEAM).'
         )
-    if resume is not None and (model or turns or tokens or minutes or accept):
+    if resume is not None and (model or turns or tokens or usd or minutes or accept):
         raise click.UsageError(
             "--resume keeps the model and limits of the team: leave out the other options."
         )
     settings = config.load(environment())
     seconds = None if minutes is None else minutes * 60
-    budget = Budget(turns=turns or DEFAULT_TURNS, tokens=tokens, seconds=seconds)
+    budget = Budget(turns=turns or GOAL_TURNS, tokens=tokens, usd=usd, seconds=seconds)
     console = Console(highlight=False, emoji=False, soft_wrap=True)
     running = Run(settings, console)
     chosen = model or settings.model
@@ -123,7 +128,9 @@ class Run:
                 owner_id=OWNER,
                 goal=goal,
                 model=model,
-                budget=budget,
+                budget=budgets.for_goal(
+                    budget, mode="finite", is_priced=runtime.models.is_priced(model)
+                ),
                 learns=False,
                 acceptance=acceptance,
             )

@@ -126,11 +126,19 @@ _LIMITS = frozenset(
 )
 
 
+GOAL_TURNS = 500
+GOAL_SECONDS = 24 * 3600.0
+"""The time limit of a finite goal for which none is chosen."""
+UNPRICED_TOKENS = 5_000_000
+"""The token limit of a goal whose model has no known price, if none is chosen: no limit on money
+would end it."""
+
+
 @value
 class Budget:
     """What a node may spend. None: no limit but its parent's."""
 
-    turns: int = 50
+    turns: int = 100
     tokens: int | None = None
     usd: float | None = None
     model_calls: int | None = None

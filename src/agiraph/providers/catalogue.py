@@ -121,6 +121,10 @@ class Catalogue:
             self.prices.price_of_input(name, tokens) for name in self._names_for_prices(names)
         )
 
+    def is_priced(self, names: str) -> bool:
+        """Whether calls of this model cost money that is known."""
+        return self.usd(names, 1_000_000) > 0
+
     def _names_for_prices(self, names: str) -> list[str]:
         """Return the chain's names for the price list.
 

@@ -12,7 +12,8 @@ from agiraph.api.problems import documented
 from agiraph.api.views import TeamView
 from agiraph.domain.agents import Limits, Mode, Review, Rule
 from agiraph.domain.ids import PersonId, TeamId
-from agiraph.domain.work import Budget
+from agiraph.domain.work import GOAL_TURNS, Budget
+from agiraph.services.board import budgets
 from agiraph.services.board.acceptance_lines import LINE_CHARACTERS, MAX_LINES
 from agiraph.services.lifecycle import settings
 from agiraph.services.lifecycle import teams as verbs
@@ -24,11 +25,15 @@ router: APIRouter = APIRouter(tags=["teams"])
 
 
 class BudgetRequest(BaseModel):
-    """Limits for the work on the goal. A field that is not set has no limit."""
+    """Limits for the work on the goal.
+
+    Without `seconds` a finite goal has 24 hours; without `tokens`, one whose model has no known
+    price has 5 million. Other fields that are not set have no limit.
+    """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True)
 
-    turns: int = Field(default=Budget().turns, ge=1, le=100_000)
+    turns: int = Field(default=GOAL_TURNS, ge=1, le=100_000)
     tokens: int | None = Field(default=None, ge=0, le=10**12)
     usd: float | None = Field(default=None, ge=0, le=10**9, allow_inf_nan=False)
     model_calls: int | None = Field(default=None, ge=0, le=10**9)
@@ -156,6 +161,9 @@ async def create_team(
     """Create a team. Its coordinator starts working on the goal, unless `start` is false."""
     api.check_model(body.model or api.model)
     settings.check_interval(body.interval)
+    chosen = None if body.budget is None else body.budget.budget()
+    is_priced = api.is_priced(body.model or api.model)
+    budget = budgets.for_goal(chosen, mode=body.mode, is_priced=is_priced)
 
     def found(tx: Tx) -> TeamView:
         founded = verbs.create(
@@ -165,7 +173,7 @@ async def create_team(
             name=body.name,
             mode=body.mode,
             model=body.model or api.model,
-            budget=None if body.budget is None else body.budget.budget(),
+            budget=budget,
             permissions=tuple(Rule(**rule.model_dump()) for rule in body.permissions),
             tools=tuple(body.tools),
             limits=None if body.workers is None else Limits(agents=body.workers),
@@ -252,13 +260,15 @@ async def stop_team(team: str, api: ApiDep, person: PersonDep) -> TeamView:
 
 @router.post("/teams/{team}/goal", status_code=201, responses=documented(404, 409))
 async def set_goal(
-    team: str, body: NewGoal, person: PersonDep, idempotently: Idempotent
+    team: str, body: NewGoal, api: ApiDep, person: PersonDep, idempotently: Idempotent
 ) -> TeamView:
     """Give a team a new goal, which starts a new run. What the team knows is kept."""
 
     def aim(tx: Tx) -> TeamView:
-        budget = None if body.budget is None else body.budget.budget()
         found = teams.find(tx, team)
+        chosen = None if body.budget is None else body.budget.budget()
+        is_priced = api.is_priced(teams.coordinator(tx, found.id).model)
+        budget = budgets.for_goal(chosen, mode=found.mode, is_priced=is_priced)
         aimed = verbs.set_goal(tx, found.id, body.goal, budget=budget, acceptance=body.acceptance)
         return team_view(tx, aimed, person)
 

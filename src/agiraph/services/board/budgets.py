@@ -4,11 +4,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from agiraph.domain.agents import Mode
 from agiraph.domain.chat import Lease
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.work import NodeExtended
 from agiraph.domain.ids import NodeId
-from agiraph.domain.work import Budget, Extension, NodeStatus, StopReason, WorkNode
+from agiraph.domain.work import (
+    GOAL_SECONDS,
+    GOAL_TURNS,
+    UNPRICED_TOKENS,
+    Budget,
+    Extension,
+    NodeStatus,
+    StopReason,
+    WorkNode,
+)
 from agiraph.store import spend
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
@@ -91,6 +101,16 @@ def share(tx: Tx, parent: WorkNode, *, turns: int | None = None) -> Budget:
         seconds=None if seconds is None else max(seconds, 0.0),
         given={} if turns is None else {"turns": turns},
     )
+
+
+def for_goal(budget: Budget | None, *, mode: Mode, is_priced: bool) -> Budget:
+    """Return the limits of a goal that a person gave: those they chose, and the defaults."""
+    chosen = budget or Budget(turns=GOAL_TURNS)
+    if chosen.seconds is None and mode == "finite":
+        chosen = replace(chosen, seconds=GOAL_SECONDS)
+    if chosen.tokens is None and not is_priced:
+        chosen = replace(chosen, tokens=UNPRICED_TOKENS)
+    return chosen
 
 
 def seconds_left(tx: Tx, node: WorkNode) -> float | None:

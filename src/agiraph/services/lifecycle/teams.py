@@ -16,7 +16,7 @@ from agiraph.domain.events.team import (
     TeamStopped,
 )
 from agiraph.domain.ids import NodeId, PersonId, TeamId, new_id
-from agiraph.domain.work import Budget, NodeStatus, WorkNode
+from agiraph.domain.work import GOAL_TURNS, Budget, NodeStatus, WorkNode
 from agiraph.services.board import acceptance_lines, planning
 from agiraph.services.lifecycle import endings
 from agiraph.services.members import roster
@@ -113,7 +113,7 @@ def start_goal(
         source="system",
         creator_id=team.owner_id,
         assignee_id=coordinator.id,
-        budget=budget or Budget(),
+        budget=budget or Budget(turns=GOAL_TURNS),
         acceptance=lines,
         given_lines=len(lines),
     )
