@@ -45,7 +45,7 @@ async def test_e5_a_finish_without_any_work_is_sent_back_once_and_then_doubted(
 
     [goal] = await world.board(founded.team.id)
     [report] = await world.inbox()
-    assert ada.heard.startswith(f"[Not accepted] {NO_LINES}; {NO_EFFECT}. Put it right (1 of 50 ")
+    assert ada.heard.startswith(f"[Not accepted] {NO_LINES}; {NO_EFFECT}. Put it right (1 of 500 ")
     assert (goal.status, goal.doubts) == (S.COMPLETED, f"{NO_LINES}; {NO_EFFECT}")
     assert report.text.startswith(f"Done, with doubts. Not confirmed: {goal.doubts}\n\nFirst I")
 

@@ -1267,7 +1267,7 @@ export interface components {
         Budget: {
             /**
              * Turns
-             * @default 50
+             * @default 100
              */
             turns: number;
             /** Tokens */
@@ -1296,12 +1296,15 @@ export interface components {
         };
         /**
          * BudgetRequest
-         * @description Limits for the work on the goal. A field that is not set has no limit.
+         * @description Limits for the work on the goal.
+         *
+         *     Without `seconds` a finite goal has 24 hours; without `tokens`, one whose model has no known
+         *     price has 5 million. Other fields that are not set have no limit.
          */
         BudgetRequest: {
             /**
              * Turns
-             * @default 50
+             * @default 500
              */
             turns: number;
             /** Tokens */
@@ -1946,6 +1949,11 @@ export interface components {
             /** Goal */
             goal: string;
             budget?: components["schemas"]["BudgetRequest"] | null;
+            /**
+             * Acceptance
+             * @description What must be true when the goal is reached, one statement each. A file in backticks must be published; `answer` means that any answer is enough. Agents can add lines, not change these.
+             */
+            acceptance?: string[];
         };
         /**
          * NewInsight
@@ -2068,6 +2076,11 @@ export interface components {
              * @enum {string}
              */
             review: "auto" | "always" | "never";
+            /**
+             * Acceptance
+             * @description What must be true when the goal is reached, one statement each. A file in backticks must be published; `answer` means that any answer is enough. Agents can add lines, not change these.
+             */
+            acceptance?: string[];
         };
         /**
          * NewToken
