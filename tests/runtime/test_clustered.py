@@ -12,7 +12,7 @@ import pytest
 from agiraph.app import open_store
 from agiraph.domain.persons import OWNER
 from agiraph.domain.time import SystemClock
-from agiraph.domain.work import NodeStatus, WorkNode
+from agiraph.domain.work import ANSWER, NodeStatus, WorkNode
 from agiraph.services.board import planning
 from agiraph.services.lifecycle import endings, teams
 from agiraph.services.lifecycle.teams import NewTeam
@@ -43,7 +43,13 @@ class Cluster:
     async def found(self, notes: int) -> NewTeam:
         goal = f"Notes: {notes}"
         return await self.store.write(
-            teams.create, owner_id=OWNER, goal=goal, model="scripted/ada", learns=False
+            teams.create,
+            owner_id=OWNER,
+            goal=goal,
+            model="scripted/ada",
+            learns=False,
+            acceptance=(ANSWER,),
+            review="never",
         )
 
     async def node(self, founded: NewTeam) -> WorkNode:

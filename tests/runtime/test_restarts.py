@@ -10,7 +10,7 @@ from agiraph.app import open_store
 from agiraph.domain.errors import HomeInUse
 from agiraph.domain.persons import OWNER
 from agiraph.domain.time import SystemClock
-from agiraph.domain.work import NodeStatus, Queue, WorkNode
+from agiraph.domain.work import ANSWER, NodeStatus, Queue, WorkNode
 from agiraph.providers.base import Request
 from agiraph.services.lifecycle import claims, teams
 from agiraph.services.lifecycle.teams import NewTeam
@@ -135,7 +135,13 @@ async def take_over(tmp_path: Path, *flags: str) -> tuple[Worker, Worker]:
     home.mkdir()
     store = await open_store(url, SystemClock())
     await store.write(
-        teams.create, owner_id=OWNER, goal="Notes: 3", model="scripted/ada", learns=False
+        teams.create,
+        owner_id=OWNER,
+        goal="Notes: 3",
+        model="scripted/ada",
+        learns=False,
+        acceptance=(ANSWER,),
+        review="never",
     )
     await store.close()
     first = await Worker.start(home, url, ledger, "--hold", "--unlocked")

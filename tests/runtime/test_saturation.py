@@ -11,7 +11,7 @@ import pytest
 from agiraph.app import open_store
 from agiraph.domain.persons import OWNER
 from agiraph.domain.time import SystemClock
-from agiraph.domain.work import NodeStatus
+from agiraph.domain.work import ANSWER, NodeStatus
 from agiraph.services.lifecycle import teams
 from agiraph.store import nodes, spend
 from agiraph.store.database import Store
@@ -92,7 +92,13 @@ async def saturate(path: Path, url: str, *, teams_: int, seconds: float) -> str:
         }
         founded = [
             await store.write(
-                teams.create, owner_id=OWNER, goal=f"Team {n}", model="openai/test", learns=False
+                teams.create,
+                owner_id=OWNER,
+                goal=f"Team {n}",
+                model="openai/test",
+                learns=False,
+                acceptance=(ANSWER,),
+                review="never",
             )
             for n in range(teams_)
         ]
