@@ -100,13 +100,17 @@ def interval_text(seconds: float) -> str:
 @click.option(
     "--budget", type=click.FloatRange(min=0), help="The most dollars for the work on this goal."
 )
+@click.option("--accept", multiple=True, metavar="LINE", help=ACCEPT_HELP)
 @json_option
 @command
-async def goal(team: str, goal: str, budget: float | None, json_: bool) -> None:
+async def goal(
+    team: str, goal: str, budget: float | None, accept: tuple[str, ...], json_: bool
+) -> None:
     """Give a TEAM a new GOAL. Open work on the old one is cancelled; what it knows stays."""
     limit = None if budget is None else {"usd": budget}
     async with connected() as client:
-        aimed = await client.set_goal((await client.team(team)).id, goal, budget=limit)
+        found = await client.team(team)
+        aimed = await client.set_goal(found.id, goal, budget=limit, acceptance=accept)
     if json_:
         return click.echo(as_json(aimed))
     click.echo(f"{clean(aimed.name)!r} works on the new goal. Watch it: agiraph tail {aimed.id}")
