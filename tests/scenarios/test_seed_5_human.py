@@ -15,17 +15,18 @@ SETUP = 'engine = "PostgreSQL"\n'
 
 
 def plays_the_administrator(seen: Seen) -> Step:
-    last = seen.messages[-1].text
+    # After the days of waiting the model is also told the date, behind the answer.
+    last = [message for message in seen.messages if message.role == "tool"]
     match seen.index:
         case 0:
             options = ["PostgreSQL", "SQLite"]
             return says("One thing first.", call("ask_human", question=QUESTION, options=options))
         case 1:
-            engine = "PostgreSQL" if last.startswith("PostgreSQL") else "SQLite"
+            engine = "PostgreSQL" if last[-1].text.startswith("PostgreSQL") else "SQLite"
             setup = f"printf 'engine = \"%s\"\\n' {engine} > database.toml && cat database.toml"
             return says(call("bash", command=setup))
         case _:
-            engine = last.split('"')[1]
+            engine = last[-1].text.split('"')[1]
             return says(call("finish", summary=f"{engine} is set up (database.toml)."))
 
 
