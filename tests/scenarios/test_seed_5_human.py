@@ -11,6 +11,7 @@ from tests.scenarios.traces import exported, statuses
 GOAL = "Set up a database for our project."
 QUESTION = "Should I use PostgreSQL or SQLite? What's the use case?"
 ANSWER = "PostgreSQL, it's for a production web app"
+TODAY = "[Runtime] Time has passed since you began. Today is Thursday, 08 January 2026 (UTC)."
 SETUP = 'engine = "PostgreSQL"\n'
 
 
@@ -93,6 +94,7 @@ async def test_the_answer_of_a_person_decides_how_the_work_continues(
         ("user", GOAL),
         ("assistant", "One thing first."),
         ("tool", ANSWER),
+        ("user", TODAY),
         ("assistant", "bash"),
         ("tool", f"[exit code 0]\n{SETUP.rstrip()}"),
         ("assistant", "finish"),
