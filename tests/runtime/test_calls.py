@@ -14,7 +14,7 @@ from agiraph.run_context import RunContext
 from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Tx
 from agiraph.testing import Call, PowerCut, World, call, says
-from agiraph.tools.base import Effect, Tool, tool
+from agiraph.tools.base import CUT_OFF, Effect, Tool, tool
 from agiraph.tools.toolsets import tools_for
 from tests.tools.tool_calls import ToolAnswer, node_folder, refused, run_calls
 
@@ -58,10 +58,7 @@ async def test_an_invalid_tool_call_is_answered_with_an_error_and_the_others_run
     assert told == [
         ToolAnswer("Wrote a.md (1 bytes)."),
         refused(f"There is no tool called 'fly'. Your tools: {', '.join(tools)}."),
-        refused(
-            "The arguments of write_file were not a JSON object but: "
-            f"""'{{"path": "b.md", "content'. {usage}"""
-        ),
+        refused(f"write_file: {CUT_OFF}"),
         refused(f"write_file: 'content' is missing. {usage}"),
         refused(f"write_file: 'content' is wrong (Input should be a valid string). {usage}"),
         refused(f"write_file: there is no argument 'mode'. {usage}"),

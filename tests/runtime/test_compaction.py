@@ -11,7 +11,7 @@ from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Step, context_overflow
 from agiraph.testing.script import Seen
 
-WINDOW = 7_000
+WINDOW = 14_000
 
 
 def note_taker(turns: int):

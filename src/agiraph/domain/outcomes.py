@@ -34,6 +34,8 @@ class Pending:
     """The longest wait; None: no limit."""
     if_late: str = ""
     """The call's answer when that time is over."""
+    or_on: tuple[WaitingOn, ...] = ()
+    """Other things that end the wait, too: the first of them that ends answers the call."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,14 +39,19 @@ class Readings:
     _found: dict[bytes, _Reading] = field(default_factory=dict[bytes, _Reading])
     _calls: dict[str, bytes] = field(default_factory=dict[str, bytes])
 
-    def shortened(self, transcript: Transcript, call: ToolCall, answer: Done) -> Done:
-        """Return the answer, or a line in its place if the thread holds this text twice."""
+    def shortened(
+        self, transcript: Transcript, call: ToolCall, answer: Done, *, stored: str
+    ) -> Done:
+        """Return the answer, or a line in its place if the thread holds this text twice.
+
+        `stored` is the answer's text as the thread would hold it.
+        """
         tool = self.tools.get(call.name)
         if answer.failed or tool is None or not tool.properties.reads_file:
             return answer
         self._examine(transcript)
         found = self._found.get(_key(call))
-        if found is None or found.text != answer.text or found.times < MAX_READINGS:
+        if found is None or found.text != stored or found.times < MAX_READINGS:
             return answer
         begins = answer.text.strip()[:_SHOWN]
         ago = self._steps - found.step

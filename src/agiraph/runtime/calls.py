@@ -7,7 +7,7 @@ an answer, the tool finds out what happened (`resolve`), or the model is told th
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agiraph.domain.chat import ToolCall
@@ -15,17 +15,25 @@ from agiraph.domain.errors import Misconfigured, Refused
 from agiraph.domain.fence import enclose_foreign
 from agiraph.domain.outcomes import Answer, Done, InTransaction, Pending
 from agiraph.domain.work import Halt
+from agiraph.policies import idle_wait
 from agiraph.policies.budget import BudgetPolicy
 from agiraph.policies.permission import PermissionPolicy
+from agiraph.policies.reading import Readings
 from agiraph.run_context import RunContext
 from agiraph.runtime.spill import spill
+from agiraph.services.board import texts, unfinished
 from agiraph.services.lifecycle import journal
 from agiraph.store.tx import Tx
-from agiraph.tools.base import Tool
+from agiraph.tools.base import CUT_OFF, Tool
 
 UNKNOWN = "It may or may not have happened. Find out before you make it again."
 IN_DOUBT = f"The runtime was cut off while this call was under way. {UNKNOWN}"
 TOO_LATE = "Stopped: the time limit of this work is reached."
+SAME_CALL = "Not made again: this reply holds the same call before ({first}). {came}"
+SLEEPS = (
+    "Not made: the command sleeps while tasks that you gave away are open, and nobody can reach "
+    "you meanwhile. To wait for them at no cost, {how}; you go on when the first of them has ended."
+)
 GRACE_S = 5.0
 """How long a `once` tool may outlast the time limit, so that it ends its command in order."""
 
@@ -45,6 +53,10 @@ class ToolCaller:
     tools: Mapping[str, Tool]
     budget: BudgetPolicy
     permission: PermissionPolicy
+    readings: Readings = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "readings", Readings(self.tools))
 
     async def answer(self, ctx: RunContext, call: ToolCall) -> Answer:
         """Make one call and record its answer; a `transaction` tool commits both together.
@@ -61,11 +73,43 @@ class ToolCaller:
         if tool is None:
             known = ", ".join(self.tools) or "none"
             text = f"There is no tool called {call.name!r}. Your tools: {known}."
+            text = CUT_OFF if call.is_cut_off else text
             return await self._record(ctx, call, Done(text, failed=True))
         try:
+            if (same := self._same_call(ctx, tool, call)) is not None:
+                return await self._record(ctx, call, same)
             return await self._call(ctx, tool, call)
         except (Refused, Misconfigured) as refusal:
             return await self._record(ctx, call, Done(str(refusal), failed=True))
+
+    def _same_call(self, ctx: RunContext, tool: Tool, call: ToolCall) -> Done | None:
+        """Return the answer to a call that its reply holds before; None if it is the first.
+
+        Only for calls that give work away or must not be made twice: models repeat such calls by
+        mistake, never on purpose.
+        """
+        reply = ctx.transcript.last_reply
+        if reply is None or not (tool.properties.delegates or tool.effect == "once"):
+            return None
+        for first in reply.calls:
+            if first.id == call.id:
+                return None
+            if (first.name, first.arguments) == (call.name, call.arguments):
+                return Done(SAME_CALL.format(first=first.id, came=_came_of(ctx, first)))
+        return None
+
+    async def _refuse_sleep(self, ctx: RunContext, tool: Tool, arguments: dict[str, Any]) -> None:
+        """Refuse a command that sleeps long while delegated tasks are open."""
+        command = str(arguments.get("command", "")) if tool.properties.runs_commands else ""
+        if idle_wait.seconds_asleep(command) <= idle_wait.LONGEST_SLEEP_S:
+            return
+        tasks = await ctx.store.read(unfinished.open_task_ids, ctx.lease)
+        if tasks:
+            blocking = [
+                t.name for t in self.tools.values() if "blocking" in t.arguments.model_fields
+            ]
+            call = f'call {blocking[0]}(id="{tasks[0]}", blocking=true)' if blocking else ""
+            raise Refused(SLEEPS.format(how=call or "reply without a call"))
 
     async def _call(self, ctx: RunContext, tool: Tool, call: ToolCall) -> Answer:
         arguments = tool.read(call)
@@ -87,13 +131,29 @@ class ToolCaller:
             if decision != Done("approved"):
                 return decision
             ctx.is_vouched_for = True
+        await self._refuse_sleep(ctx, tool, arguments)
         return await self._make(ctx, tool, call, arguments)
 
     async def _make(
         self, ctx: RunContext, tool: Tool, call: ToolCall, arguments: dict[str, Any]
     ) -> Answer:
         if tool.effect == "transaction":
-            return await self._perform(ctx, call, lambda tx: tool.act(tx, ctx, **arguments))
+            before = self._earlier_look(ctx, tool, call)
+
+            def act(tx: Tx) -> Answer:
+                answer = tool.act(tx, ctx, **arguments)
+                is_new = not isinstance(answer, Done) or _fenced(ctx, answer).text != before
+                if before is None or is_new:
+                    return answer
+                # A second look that finds nothing new waits, as if it were blocking.
+                if "blocking" in arguments:
+                    return tool.act(tx, ctx, **arguments | {"blocking": True})
+                return unfinished.pending_look(tx, ctx.lease) or answer
+
+            answer = await self._perform(ctx, call, act)
+            if isinstance(answer, Pending):
+                ctx.parked_calls[call.id] = answer.waiting_on
+            return answer
         if tool.effect == "once":
             known = tool.foresee(ctx, **arguments) if tool.foresee else {}
             # From this commit on the call is never made again by the runtime.
@@ -104,6 +164,9 @@ class ToolCaller:
                 return await self._perform(ctx, call, answer.act)
             except Refused as refusal:
                 answer = await answer.if_refused(refusal)
+        if isinstance(answer, Done):
+            stored = _fenced(ctx, answer).text
+            answer = self.readings.shortened(ctx.transcript, call, answer, stored=stored)
         return await self._record(ctx, call, answer)
 
     async def _perform(
@@ -118,6 +181,12 @@ class ToolCaller:
         answer, turns = await ctx.store.write(journal.perform, ctx.lease, call, fenced)
         ctx.add_turns(*turns)
         return answer
+
+    def _earlier_look(self, ctx: RunContext, tool: Tool, call: ToolCall) -> str | None:
+        """Return the answer to the same look before this one, if nothing was done in between."""
+        if not tool.properties.polls or call.arguments.get("blocking"):
+            return None
+        return idle_wait.earlier_look(ctx.transcript, call, self.tools)
 
     async def _ask_person(self, ctx: RunContext, call: ToolCall) -> Answer:
         """Return the person's decision: pending until they decide, recorded if they refuse."""
@@ -151,6 +220,14 @@ def _fenced(ctx: RunContext, answer: Done) -> Done:
     source = f"{answer.tainted_by}, or work that has read it"
     text = enclose_foreign(answer.text, thread=ctx.lease.thread_id, source=source)
     return replace(answer, text=text, is_fenced=True)
+
+
+def _came_of(ctx: RunContext, call: ToolCall) -> str:
+    """Return what an earlier call of the same reply gave."""
+    if (waiting_on := ctx.parked_calls.get(call.id)) is not None:
+        return f"It waits for {waiting_on.id}."
+    answers = (t.text for t in reversed(ctx.transcript.turns) if t.ref == call.id)
+    return f"It gave: {texts.truncate(next(answers, 'no answer yet'), texts.REASON)}"
 
 
 async def _run_in_time(

@@ -6,10 +6,11 @@ stay in the database.
 """
 
 import asyncio
+import contextlib
 from dataclasses import dataclass
 
 from agiraph.domain.chat import Transcript
-from agiraph.domain.errors import Refused
+from agiraph.domain.errors import ContextExceeded, Misconfigured, ModelGarbled, Refused
 from agiraph.domain.messages import NEEDS_ANSWER
 from agiraph.domain.outcomes import Outcome
 from agiraph.domain.persons import is_person
@@ -29,6 +30,17 @@ FULL = 0.75
 """The share of the window at which a thread is compacted; the stages need the rest."""
 DIGEST_CHARACTERS = 200
 """Characters of each answer in a digest, the summary that is made without a model."""
+TOO_SMALL = (
+    "The context window of the model ({:,} tokens) is too small for this work: the instructions "
+    "and tools alone fill most of it. Use a model with a larger window, or set its real window in "
+    "agiraph.toml."
+)
+FIRST_STEPS = 3
+"""A thread that is full again within so few steps is examined for a prompt that is too long."""
+MAX_READ = 50
+"""Files that the model has read which the text after a cut lists, the newest ones."""
+_NO_ANSWER = (ModelGarbled, ContextExceeded)
+"""Errors with which a model that is asked for notes or a summary has given none."""
 MAX_FILES = 100
 """Files in scratch/ that the text after a cut lists."""
 
@@ -52,22 +64,60 @@ class Compaction:
             if not transcript.has(flush):
                 if size(transcript) < FULL * self.window:
                     return None
+                if self._is_prompt_too_long(transcript):
+                    raise Misconfigured(TOO_SMALL.format(self.window))
                 note = SystemNote(flush, prompt("compaction_flush"))
                 if reason := await steps.catch_up(ctx, note, deliver_mail=False):
                     return reason
-            # If something follows the note, the reply to it is stored: a crash came after it.
-            if transcript.last_spoken.ref == flush:
-                reply = await steps.think(ctx, "compaction")
-                if outcome := await steps.act(ctx, reply.calls):
-                    return outcome
+            if outcome := await self._flush(steps, ctx, flush):
+                return outcome
             note = SystemNote(ask, prompt("compact"))
             if reason := await steps.catch_up(ctx, note, deliver_mail=False):
                 return reason
-        if transcript.last_spoken.ref == ask:
-            await steps.think(ctx, "compaction", may_call=False)
-        last = transcript.last_reply
-        await self._cut(ctx, number, last.text if last else "")
+        await self._cut(ctx, number, await self._summary(steps, ctx, ask))
         return None
+
+    async def _flush(self, steps: Steps, ctx: RunContext, flush: str) -> Outcome | None:
+        """Let the model save what it needs; return the outcome if a call ended or parked it."""
+        # If something follows the note, the reply to it is stored: a crash came after it.
+        if ctx.transcript.last_spoken.ref != flush:
+            return None
+        try:
+            reply = await steps.think(ctx, "compaction")
+        except _NO_ANSWER:
+            return None  # what is not saved now is in the summary, or else in the digest
+        return await steps.act(ctx, reply.calls)
+
+    async def _summary(self, steps: Steps, ctx: RunContext, ask: str) -> str:
+        """Return the model's summary; a digest where there is none, for nothing may be lost."""
+        transcript = ctx.transcript
+        text, is_cut = "", False
+        # Some models call a tool here although they may not. Vendors answer that with an error, or
+        # with a reply without text.
+        with contextlib.suppress(*_NO_ANSWER):
+            if transcript.last_spoken.ref == ask:
+                await steps.think(ctx, "compaction", may_call=False)
+            last = transcript.last_reply
+            if last is not None and not steps.breaker.silence.written_call(last):
+                text, is_cut = last.text.strip(), last.is_cut
+        if text and not is_cut:
+            return text
+        whole = digest(transcript, self.window)
+        return f"{text}\n\n(The summary broke off here.)\n\n{whole}" if text else whole
+
+    def _is_prompt_too_long(self, transcript: Transcript) -> bool:
+        """Whether what every request begins with fills most of the window.
+
+        The vendor counted it with the first reply since the last summary.
+        """
+        steps = transcript.steps(FIRST_STEPS, since_cut=True)
+        if not steps or len(steps) == FIRST_STEPS:
+            return False
+        first = steps[-1]
+        before = transcript.turns[transcript.first : transcript.turns.index(first)]
+        fixed = ("assignment", "system")
+        varying = sum(len(t.text) for t in before if not t.is_summary and t.ref not in fixed)
+        return first.usage.input_tokens - varying // 4 >= FULL * self.window
 
     async def compact_now(self, ctx: RunContext) -> bool:
         """Compact without the model, because it refused the thread as too long.
@@ -85,7 +135,7 @@ class Compaction:
         rows = await ctx.store.read(_state_of_rows, ctx.node)
         state = "\n\n".join([await asyncio.to_thread(_state_of_files, ctx), *rows])
         summary = mask_secrets(summary)  # it stands in every later request
-        text = prompt("compacted").format(summary=summary or "(none)", state=state)
+        text = prompt("compacted").format(summary=summary or "(nothing was done)", state=state)
         ref = f"summary:{number}"
         ctx.add_turns(await ctx.store.write(journal.compact, ctx.lease, ref=ref, text=text))
 
@@ -146,6 +196,25 @@ def _state_of_rows(tx: Tx, node: WorkNode) -> list[str]:
     return lines
 
 
+def _files_used(ctx: RunContext) -> dict[str, list[str]]:
+    """Return the files that the calls of the thread have read and written, the newest last."""
+    failed = {t.ref for t in ctx.transcript.turns if t.role == "tool" and t.failed}
+    read: dict[str, None] = {}
+    written: dict[str, None] = {}
+    for call in (call for turn in ctx.transcript.turns for call in turn.calls):
+        known = ctx.known_tools.get(call.name)
+        if known is None or call.id in failed or not call.arguments:
+            continue
+        used = read if known.reads_file else written if known.writes_files else {}
+        path = str(next(iter(call.arguments.values())))
+        used.pop(path, None)
+        used[path] = None
+    return {
+        "Files you have written": [*written][-MAX_READ:],
+        "Files you have read already": [*read][-MAX_READ:],
+    }
+
+
 def _state_of_files(ctx: RunContext) -> str:
     """Return the assignment, the files in scratch/ and the turns used, which a summary may get
     wrong."""
@@ -159,5 +228,8 @@ def _state_of_files(ctx: RunContext) -> str:
         except Refused:
             files = [f"- more than {MAX_FILES}; list_files shows them"]
     lines.append("Files in scratch/:\n" + ("\n".join(files) or "- none"))
+    for what, paths in _files_used(ctx).items():
+        if paths:
+            lines.append(f"{what}:\n" + "\n".join(f"- {path}" for path in paths))
     used = f"{ctx.consumed.turns} of {ctx.node.budget.turns} turns are used."
     return "\n\n".join([*lines, used])

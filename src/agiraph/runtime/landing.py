@@ -11,11 +11,16 @@ from agiraph.domain.errors import ModelError, Refused
 from agiraph.domain.outcomes import Failed, Finished, Outcome, Parked
 from agiraph.domain.work import StopReason
 from agiraph.run_context import RunContext
+from agiraph.runtime.compaction import digest
 from agiraph.runtime.spill import keep_result, shown_result
 from agiraph.runtime.steps import Steps
 from agiraph.services.board import texts
 from agiraph.services.lifecycle.journal import SystemNote
+from agiraph.store.nodes import NODES
 from agiraph.tools import acceptance
+
+DIGEST_CHARACTERS = 8000
+"""Characters of the digest that stands for the result of a node without a last word."""
 
 LAST_WORD = (
     "[Budget] The budget of this work is spent ({reason}) and your tools are gone. Write the final "
@@ -29,17 +34,25 @@ async def land(steps: Steps, ctx: RunContext, reason: StopReason) -> Outcome:
     The `landing` note is committed before the model is asked, so a crash does not ask twice.
     """
     if not ctx.transcript.has("landing") and steps.budget.may_land(ctx, reason):
-        await steps.catch_up(ctx, SystemNote("landing", LAST_WORD.format(reason=reason)))
+        # Without mail, which would stand between the note and its answer.
+        note = SystemNote("landing", LAST_WORD.format(reason=reason))
+        await steps.catch_up(ctx, note, deliver_mail=False)
     if ctx.transcript.last_spoken.ref == "landing":
         with contextlib.suppress(ModelError):  # the node ends without a last answer
             await steps.think(ctx, may_call=False, timeout_s=steps.budget.landing_seconds(ctx))
+    detail = f"The budget was spent before the goal was reached ({reason})."
+    return await publish_outcome(steps, ctx, Failed(reason, detail, under=ctx.node.budget))
+
+
+async def _so_far(steps: Steps, ctx: RunContext) -> str | None:
+    """Return what a node that was cut off has to show: its last words, else its checkpoint, else a
+    digest of its thread; None only if its model never replied."""
     last = ctx.transcript.last_reply
     # Also a reply from before the landing: a partial result is better than none.
-    text = last.text if last is not None else ""
-    detail = f"The budget was spent before the goal was reached ({reason})."
-    return await publish_outcome(
-        steps, ctx, Failed(reason, detail, text or None, under=ctx.node.budget)
-    )
+    if last is not None and last.text.strip() and not steps.breaker.silence.written_call(last):
+        return last.text
+    node = await ctx.store.read(NODES.get, ctx.node.id)
+    return node.checkpoint or digest(ctx.transcript, DIGEST_CHARACTERS) or None
 
 
 async def publish_outcome(steps: Steps, ctx: RunContext, outcome: Outcome) -> Outcome:
@@ -47,6 +60,8 @@ async def publish_outcome(steps: Steps, ctx: RunContext, outcome: Outcome) -> Ou
     if isinstance(outcome, Parked):
         return outcome
     await steps.caller.write_deferred(ctx)
+    if isinstance(outcome, Failed) and outcome.reason.is_cut_off and not outcome.result:
+        outcome = replace(outcome, result=await _so_far(steps, ctx))
     folder = ctx.home.team(ctx.team.id).node(ctx.node.id)
     partial = isinstance(outcome, Failed)
     text = outcome.result or ""

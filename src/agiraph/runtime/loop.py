@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from agiraph.domain.chat import Turn
 from agiraph.domain.errors import ContextExceeded, OutOfTime
-from agiraph.domain.outcomes import Outcome
+from agiraph.domain.outcomes import Failed, Outcome
 from agiraph.domain.work import StopReason
 from agiraph.run_context import RunContext
 from agiraph.runtime.compaction import Compaction
@@ -38,6 +38,8 @@ class Loop:
                         pass
                     case StopReason() as reason:
                         return await land(self.steps, ctx, reason)
+                    case Failed() as failed:
+                        return await publish_outcome(self.steps, ctx, failed)
                     case outcome:
                         return outcome
                 reply = await self._think(ctx)

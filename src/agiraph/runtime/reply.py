@@ -51,6 +51,8 @@ PROMISE_IT = (
 )
 NOTHING_SAID = "[Runtime] The human reads only what you write as text. Answer them now, briefly."
 
+CUT_OFF = "[Runtime] Your answer broke off before its end. Give it again, whole and much shorter."
+
 
 async def opening(ctx: RunContext) -> Opening:
     """Return the prompt of a reply: identity, memories, conversation, board and promises."""
@@ -188,8 +190,8 @@ def _nudges(ctx: RunContext, last: Turn | None) -> list[SystemNote]:
     """Return what the model is told before it is asked again."""
     if last is None:
         return []
-    if not last.text.strip() and not last.calls:
-        return [SystemNote(f"nudge:{last.seq}", NOTHING_SAID)]
+    if not last.calls and (last.is_cut or not last.text.strip()):
+        return [SystemNote(f"nudge:{last.seq}", CUT_OFF if last.is_cut else NOTHING_SAID)]
     return [SystemNote(ASKED_TO_PROMISE, PROMISE_IT)] if _lacks_promise(ctx, last) else []
 
 
@@ -205,8 +207,10 @@ def _lacks_promise(ctx: RunContext, reply: Turn) -> bool:
 def _is_answer(transcript: Transcript, reply: Turn) -> bool:
     """Whether the reply has text, and no call in it failed or looked up something to tell."""
     failed = _failed_calls(transcript)
-    return bool(reply.text.strip()) and not any(
-        call.id in failed or _properties(call).looks_up for call in reply.calls
+    return (
+        bool(reply.text.strip())
+        and not reply.is_cut
+        and not any(call.id in failed or _properties(call).looks_up for call in reply.calls)
     )
 
 

@@ -35,7 +35,6 @@ Refs = Annotated[
     ),
 ]
 
-
 UnmetPolicy = Annotated[
     IfUnmet, Field(description="What to do if something it depends on does not succeed")
 ]
@@ -44,7 +43,6 @@ UNASSIGNED = "Nobody is chosen yet: somebody takes it in half a minute, or when 
 
 @tool(
     effect="transaction",
-    delegates=True,
     guidance="""
     Put a piece of work on the board. Say what is wanted, for what, and with acceptance what done
     means: lines that can be checked, with `file names` in backticks. It starts when everything it

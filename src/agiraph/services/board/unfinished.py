@@ -1,6 +1,7 @@
 """Unfinished: makes a node wait for its delegated tasks and questions that have no result yet."""
 
 from agiraph.domain.chat import IN_WORDS, WAITS, Lease, Turn
+from agiraph.domain.outcomes import Pending
 from agiraph.domain.persons import is_person
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, WorkNode
@@ -40,6 +41,25 @@ def open_waits(tx: Tx, lease: Lease, *, reply: int, remark: str = "") -> list[Tu
         tx, append_at, node_id=lease.node_id, role="user", ref=f"{WAITS}{reply}", text=text
     )
     return [turn]
+
+
+def pending_look(tx: Tx, lease: Lease) -> Pending | None:
+    """Return a wait for the first of the node's unfinished work that ends, for a call that only
+    looks how the work stands; None if nothing is open.
+
+    Locks the team's row, as every verb that opens waits between nodes does.
+    """
+    TEAMS.get(tx, lease.team_id, lock=True)
+    found = _open_children(tx, lease) or _open_questions(tx, lease)
+    if not found:
+        return None
+    first, *others = found
+    return Pending(first, texts.join_limited(list(found.values())), or_on=tuple(others))
+
+
+def open_task_ids(tx: Tx, lease: Lease) -> list[str]:
+    """Return the ids of the node's delegated tasks that have not ended."""
+    return [child.id for child in nodes.children(tx, lease.node_id) if not child.status.is_final]
 
 
 def _open_children(tx: Tx, lease: Lease) -> dict[WaitingOn, str]:

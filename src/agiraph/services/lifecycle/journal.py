@@ -252,7 +252,8 @@ def record(tx: Tx, lease: Lease, call: ToolCall, answer: Answer) -> list[Turn]:
     """Write a call's answer, or its wait; if the answer ends the node, the end commits with it."""
     writer = _ThreadWriter(tx, lease)
     if isinstance(answer, Pending):
-        waits.open(tx, lease, call_id=call.id, waiting_on=answer.waiting_on, reason=answer.reason)
+        for on in (answer.waiting_on, *answer.or_on):
+            waits.open(tx, lease, call_id=call.id, waiting_on=on, reason=answer.reason)
         if answer.seconds is not None:
             timer = new_id("timer")
             # Two waits of one call. The first that ends answers the call and drops the other.
