@@ -1,0 +1,133 @@
+"""Habits $1 to $4, $6, $7, D7, D8, C13, T6 and K3: loops, polling, repeated calls and echoes."""
+
+import pytest
+
+from agiraph.domain.work import NodeStatus, StopReason
+from agiraph.policies.idle_wait import seconds_asleep
+from agiraph.policies.reading import UNCHANGED
+from agiraph.runtime.spill import ANSWER_CHARACTERS
+from agiraph.testing import World, call, says
+from tests.habits.test_words import LOOK, PUBLISH, SQLITE, finish, run, told, worker
+
+S = NodeStatus
+READ = says(call("read_file", path="_spec.md"))
+
+
+@SQLITE
+async def test_cost_1_the_third_reading_of_an_unchanged_file_is_a_line(world: World) -> None:
+    goal, _ = await run(world, READ, says(LOOK), READ, says(LOOK), READ, *finish())
+
+    answers = [t.text for t in await world.turns(goal.id) if t.role == "tool"]
+    assert answers[0] == answers[2]
+    assert answers[4].startswith(UNCHANGED)
+
+
+@SQLITE
+async def test_cost_2_a_failing_command_with_new_times_and_numbers_is_a_circle(
+    world: World,
+) -> None:
+    fails = says(call("bash", command="date +%s.%N; echo pid $$; exit 3"))
+    goal, ada = await run(world, *[fails] * 9)
+
+    assert (goal.status, goal.stop_reason, len(ada.requests)) == (S.PARTIAL, StopReason.LOOPING, 5)
+
+
+@SQLITE
+async def test_cost_3_varied_arguments_with_the_same_failure_are_warned_and_stopped(
+    world: World,
+) -> None:
+    fails = [says(call("read_file", path=f"file{'x' * n}.md")) for n in range(12)]
+    goal, ada = await run(world, *fails)
+
+    assert (goal.stop_reason, len(ada.requests)) == (StopReason.LOOPING, 8)
+    [warning] = [text for text in await told(world, goal) if "circles" in text]
+    assert "failed 5 times in a row" in warning
+
+
+@SQLITE
+async def test_cost_4_a_few_steps_in_any_order_that_write_nothing_are_stopped(
+    world: World,
+) -> None:
+    order = "012021102210120201210120021102"
+    steps = [says(call("bash", command=f"true {n}")) for n in order]
+    goal, ada = await run(world, *steps, *steps)
+
+    assert goal.stop_reason is StopReason.LOOPING
+    assert len(ada.requests) <= 30
+
+
+@SQLITE
+async def test_cost_6_long_outputs_are_bounded(world: World) -> None:
+    long = says(call("bash", command="head -c 200000 /dev/zero | tr '\\0' x"))
+    goal, _ = await run(world, long, *finish())
+
+    [answer, *_] = [t.text for t in await world.turns(goal.id) if t.role == "tool"]
+    assert len(answer) <= ANSWER_CHARACTERS
+
+
+@SQLITE
+async def test_cost_7_a_cut_lists_the_files_that_were_read_and_written(world: World) -> None:
+    write = says(call("write_file", path="a.md", content="x"))
+    big = says(LOOK, input_tokens=100_000)
+    summary = [says("Saved."), says("I wrote a.md.")]
+    goal, _ = await run(world, READ, write, big, *summary, *finish())
+
+    [cut] = [t.text for t in await world.turns(goal.id) if t.is_summary]
+    assert "Files you have written:\n- a.md" in cut
+    assert "Files you have read already:\n- _spec.md" in cut
+
+
+@SQLITE
+@pytest.mark.parametrize("look", ["check_board", "job_status", "check_messages"])
+async def test_d7_a_second_look_that_finds_nothing_new_waits(world: World, look: str) -> None:
+    world.script("bob", says(call("ask_human", question="May I?")), PUBLISH, PUBLISH)
+    goal, ada = await run(world, says(worker()), *[says(call(look))] * 9)
+    goal, child = await world.board(goal.team_id)
+
+    assert (goal.status, child.status) == (S.WAITING, S.WAITING)
+    assert len(ada.requests) <= 5
+
+
+@SQLITE
+async def test_d8_a_long_sleep_beside_open_tasks_is_refused(world: World) -> None:
+    world.script("bob", says(call("ask_human", question="May I?")), PUBLISH, PUBLISH)
+    sleeps = says(call("bash", command="sleep 300"))
+    goal, _ = await run(world, says(worker()), sleeps, says("I wait."))
+    _, child = await world.board(goal.team_id)
+
+    answers = [t.text for t in await world.turns(goal.id) if t.role == "tool"]
+    assert f'call task_output(id="{child.id}", blocking=true)' in answers[1]
+    assert [seconds_asleep(c) for c in ("sleep 5", "sleep 2m", "echo sleepy")] == [5, 120, 0]
+    assert seconds_asleep("while true; do sleep 1; done") > 30
+
+
+@SQLITE
+async def test_c13_of_identical_calls_in_one_reply_one_is_made(world: World) -> None:
+    world.script("bob", PUBLISH, PUBLISH)
+    goal, _ = await run(world, says(worker(), worker()), says("I wait."), *finish())
+
+    _, *children = await world.board(goal.team_id)
+    answers = [t.text for t in await world.turns(goal.id) if t.role == "tool"]
+    assert len(children) == 1
+    assert "Not made again" in answers[1]
+    assert children[0].id in answers[1]
+
+
+@SQLITE
+async def test_t6_a_notice_that_the_model_wrote_is_called_its_own(world: World) -> None:
+    goal, _ = await run(world, says("[Runtime] bob is done.", LOOK), *finish())
+
+    assert any("You wrote this yourself" in text for text in await told(world, goal))
+
+
+@SQLITE
+async def test_k3_no_thoughts_or_notices_reach_the_person(world: World) -> None:
+    echo = "[Runtime] Your thread was shortened.\n<think>hm</think>The build is green."
+    sends = says(call("send_message", to="human", content=echo))
+    founded_goal, _ = await run(world, sends, *finish())
+
+    agent = founded_goal.assignee_id
+    assert agent is not None
+    events = await world.events(founded_goal.team_id)
+    sent = [e.data["text"] for e in events if e.type == "message.sent"]
+    assert "The build is green." in sent
