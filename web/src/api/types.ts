@@ -2517,7 +2517,7 @@ export interface components {
          * @description Why a node ended, as a value that programs can act on.
          * @enum {string}
          */
-        StopReason: "published" | "finished" | "answered" | "nothing_to_do" | "turns_spent" | "tokens_spent" | "money_spent" | "calls_spent" | "time_spent" | "looping" | "silent" | "cancelled" | "unmet" | "skipped" | "no_result" | "model_refused" | "broken";
+        StopReason: "published" | "finished" | "accepted" | "sent_back" | "answered" | "nothing_to_do" | "turns_spent" | "tokens_spent" | "money_spent" | "calls_spent" | "time_spent" | "looping" | "silent" | "cancelled" | "unmet" | "skipped" | "no_result" | "model_refused" | "broken";
         /**
          * TeamChanges
          * @description Settings of a team. A field that is not set stays as it is.
