@@ -10,7 +10,7 @@ from agiraph.domain.messages import NEEDS_ANSWER, Message
 from agiraph.domain.persons import OWNER, is_person
 from agiraph.domain.stages import Stage
 from agiraph.domain.waits import WaitingOn
-from agiraph.domain.work import NodeStatus, WorkNode
+from agiraph.domain.work import NodeStatus, WorkNode, is_answer
 from agiraph.store import dependencies, teams, threads
 from agiraph.store.messages import MESSAGES
 from agiraph.store.nodes import NODES
@@ -20,7 +20,7 @@ from agiraph.store.tx import Tx
 from agiraph.store.waits import WAITS
 from agiraph.testing import World
 from tests.habits.conversations import stable
-from tests.habits.lapses import FORGED_LINE
+from tests.habits.lapses import FORGED_LINE, Lapse
 
 GoesOn = Callable[[str], bool]
 ROUNDS = 6
@@ -115,22 +115,15 @@ def _is_open(message: Message) -> bool:
     return is_question and message.answered_at is None
 
 
-def violations(
-    left: Left, before: Left, *, unwanted: tuple[str, ...], is_wanted: bool
-) -> Iterator[str]:
+def violations(left: Left, before: Left, lapse: Lapse, *, is_wanted: bool) -> Iterator[str]:
     """Compare what a run with a lapse has left with a run without it.
 
     `is_wanted`: whether the script wanted its workers to the end; one that improvises may end.
     """
     yield from (f"an event is not valid: {event}" for event in left.broken)
     for node in left.nodes:
-        said = [words for words in unwanted if words in (node.result or "")]
-        if (
-            said
-            and node.lane == "work"
-            and node.status is NodeStatus.COMPLETED
-            and _has_tools(node)
-        ):
+        said = [words for words in lapse.unwanted if words in (node.result or "")]
+        if said and _must_not_say(node, lapse):
             yield f"{_named(node)} completed with {said[0]!r} as its result"
         if str(node.stop_reason) == "broken":
             yield f"{_named(node)} broke: {node.result}"
@@ -148,8 +141,16 @@ def violations(
     yield from stuck(left)
 
 
-def _has_tools(node: WorkNode) -> bool:
-    return not node.budget.is_single_turn
+def _must_not_say(node: WorkNode, lapse: Lapse) -> bool:
+    """Whether a completed node should not have the words of this lapse as its result.
+
+    An ending call may say anything, right or wrong, where an answer is all that was asked for.
+    """
+    if node.lane != "work" or node.status is not NodeStatus.COMPLETED or node.budget.is_single_turn:
+        return False
+    takes_answers = any(is_answer(line) for line in node.acceptance)
+    is_side_work = node.parent_id is None and not node.is_goal
+    return not lapse.is_ending or not (takes_answers or is_side_work)
 
 
 def _named(node: WorkNode) -> str:

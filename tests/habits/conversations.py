@@ -13,7 +13,9 @@ from agiraph.testing.script import Call, Says, Seen, SeenCall, SeenMessage
 
 MARK = "lapse"
 """The prefix of the ids of calls that only the lapse makes."""
-_ID = re.compile(r"\b[a-z]+_[0-9a-z]{10,}\b|\bt_\w+(\.\d+)*\b|:\d{4,5}/|/tmp/\S*|/dev/shm/\S*")
+_ID = re.compile(
+    r"\b[a-z]+_[0-9a-z]{10,}\b|\bt_\w+(\.\d+)*\b|\b[0-9a-f]{16}\b|:\d{4,5}/|/tmp/\S*|/dev/shm/\S*"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 from agiraph.testing.script import Call, Says, says
 from tests.habits.conversations import MARK, Conversation
@@ -34,8 +34,9 @@ class Lapse:
     """Whether only a model server can send it."""
     unwanted: tuple[str, ...] = ()
     """Words that must never be the result of completed work."""
-    early: Literal["always", "first"] = "always"
-    """Whether they are unwanted in every reply, or only in the first of a thread."""
+    is_ending: bool = False
+    """Whether it ends the work in the right form. Then its words are unwanted only if nothing was
+    done before."""
 
 
 def _marked(name: str, number: int, **arguments: Any) -> Call:
@@ -140,7 +141,7 @@ def _ends(name: str, text: str, tool: str, applies: Applies) -> Lapse:
         said=(says(_marked(tool, 1, summary=text)),),
         applies=applies,
         unwanted=(text,),
-        early="first",
+        is_ending=True,
     )
 
 

@@ -18,7 +18,6 @@ from agiraph.testing import World
 from agiraph.testing.staging import directed_by
 from tests.habits import aftermath, lapses, stories
 from tests.habits.aftermath import Left
-from tests.habits.lapses import Lapse
 from tests.habits.understudy import Place, Understudy
 
 STILL_SECONDS = 0.8
@@ -92,18 +91,10 @@ def perform(mutation: Mutation) -> list[str] | None:
         return None
     if run.left is None:
         return ["the story never closed its world"]
-    found = aftermath.violations(
-        run.left,
-        before.left,
-        unwanted=_unwanted(lapse, place),
-        is_wanted=run.improvised == 0,
-    )
-    return list(dict.fromkeys([*run.found, *found]))
-
-
-def _unwanted(lapse: Lapse, place: Place) -> tuple[str, ...]:
-    is_late = lapse.early == "first" and place.talk.replies > 0
-    return () if is_late else lapse.unwanted
+    if lapse.is_ending and place.talk.replies > 0:
+        lapse = replace(lapse, unwanted=())
+    wrong = aftermath.violations(run.left, before.left, lapse, is_wanted=run.improvised == 0)
+    return list(dict.fromkeys([*run.found, *wrong]))
 
 
 async def _perform(story: str, run: Run) -> BaseException | None:

@@ -1,7 +1,9 @@
 """Beside the goal: side work, messages and alarms while the goal waits for a person."""
 
+from agiraph.domain.messages import Message
 from agiraph.domain.work import NodeStatus
 from agiraph.providers.base import Request
+from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.lifecycle.timers import fire_due
 from agiraph.store.teams import TEAMS
 from agiraph.testing import Says, World, call, says
@@ -33,24 +35,36 @@ def works(request: Request) -> Says:
         if "bash" not in made:
             return says(call("bash", command="echo green"))
         return says(call("finish", summary="The build is green."))
-    return paints(shown, made)
+    return paints(request, made)
 
 
-def paints(shown: str, made: list[str]) -> Says:
-    if "schedule" not in made:
-        alarm = {"delay_seconds": HOUR}
-        return says(call("schedule", type="delayed", config=alarm, action=ALARM))
-    if "green it is" not in shown:
+def paints(request: Request, made: list[str]) -> Says:
+    shown = shown_text(request)
+    if "set_acceptance" not in made:
+        return says(
+            call("set_acceptance", lines=["`paint.md` names the colour"]),
+            call("schedule", type="delayed", config={"delay_seconds": HOUR}, action=ALARM),
+        )
+    if (colour := answered(request)) is None:
         return says(call("ask_human", question=QUESTION))
     if "write_file" not in made:
         unit = "metres" if UNITS in shown else "feet"
-        return says(call("write_file", path="paint.md", content=f"Green, in {unit}.\n"))
-    return says(call("finish", summary="The paint is chosen: paint.md."))
+        return says(call("write_file", path="paint.md", content=f"{colour}, in {unit}.\n"))
+    done = "The paint is chosen: paint.md."
+    return says(call("finish", summary=done, evidence=["file:paint.md"]))
 
 
-async def begin(world: World):
+def answered(request: Request) -> str | None:
+    """Return the person's answer to the question, if it has come."""
+    turns = list(request.transcript.spoken())
+    asked = {c.id for turn in turns for c in turn.calls if c.name == "ask_human"}
+    answers = [turn.text for turn in turns if turn.ref in asked]
+    return next((text for text in answers if not text.startswith("Not answered yet")), None)
+
+
+async def begin(world: World) -> tuple[NewTeam, Message]:
     world.model("ada", ReactiveModel("scripted/ada", works))
-    founded = await world.found(GOAL)
+    founded = await world.found(GOAL, acceptance=())
     await world.settle()
     [question] = await world.questions(founded.team.id)
     return founded, question
@@ -65,7 +79,7 @@ async def test_side_work_is_done_while_the_goal_waits(world: World) -> None:
     assert world.published(side) == {"chairs.md": "There are 7 chairs.\n"}
     assert [m.id for m in await world.questions(founded.team.id)] == [question.id]
 
-    await world.answer(question, "green it is")
+    await world.answer(question, "Green")
     await world.settle()
     goal, side = await world.board(founded.team.id)
     assert goal.status is NodeStatus.COMPLETED
@@ -80,7 +94,7 @@ async def test_a_message_beside_an_open_question_is_heard_and_the_question_stays
     await world.settle()
     assert [m.id for m in await world.questions(founded.team.id)] == [question.id]
 
-    await world.answer(question, "green it is")
+    await world.answer(question, "Green")
     await world.settle()
     [goal] = await world.board(founded.team.id)
     assert world.published(goal) == {"paint.md": "Green, in metres.\n"}
@@ -99,6 +113,6 @@ async def test_an_alarm_that_finishes_leaves_the_goal_and_its_question_alone(
     assert (await world.store.read(TEAMS.get, founded.team.id)).status == "active"
     assert [m.id for m in await world.questions(founded.team.id)] == [question.id]
 
-    await world.answer(question, "green it is")
+    await world.answer(question, "Green")
     await world.settle()
     assert [n.status for n in await world.board(founded.team.id)] == [NodeStatus.COMPLETED] * 2

@@ -1,0 +1,1 @@
+"""Planted: old faults of the runtime, planted on purpose. The mutated stories must catch each."""

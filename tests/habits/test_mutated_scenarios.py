@@ -1,0 +1,57 @@
+"""Mutated scenarios: whichever reply of a model goes wrong, the runtime stays right."""
+
+import random
+
+import pytest
+
+from tests.conftest import SweepLog
+from tests.habits import stories
+from tests.habits.mutations import Mutation, chosen, perform, rehearse
+from tests.time_box import TimeBox
+
+SEED = 15
+EACH = {name: 12 for name in stories.CHEAP} | {name: 4 for name in stories.COSTLY}
+"""Runs of each story in `make test`."""
+FEWEST = 2000
+"""Runs of all stories together in `make faults`, however little time there is."""
+
+
+@pytest.mark.parametrize("story", stories.ALL)
+def test_a_story_with_a_lapse_stays_right(story: str, sweep_log: SweepLog) -> None:
+    found = _performed(chosen(story, most=EACH[story], seed=SEED))
+    sweep_log.append(f"{len(found)} mutated runs of {story!r}, seed {SEED}")
+    assert _report(found) == ""
+    assert len(found) >= min(EACH[story], 10)
+
+
+def test_the_stories_have_enough_runs_with_a_lapse() -> None:
+    assert sum(EACH.values()) >= 200
+
+
+@pytest.mark.long(share=0.1)
+@pytest.mark.parametrize("story", stories.ALL)
+def test_a_story_with_any_lapse_in_any_reply_stays_right(
+    story: str, time_box: TimeBox, seed: int, sweep_log: SweepLog
+) -> None:
+    every = list(rehearse(story).mutations(story))
+    random.Random(seed).shuffle(every)
+    fewest = FEWEST // len(stories.ALL) + 1
+    found: dict[Mutation, list[str]] = {}
+    for number, mutation in enumerate(every):
+        if number >= fewest and not time_box.is_open:
+            break
+        found |= _performed([mutation])
+    sweep_log.append(f"{len(found)} of {len(every)} mutated runs of {story!r}, seed {seed}")
+    assert _report(found) == ""
+
+
+def _performed(mutations: list[Mutation]) -> dict[Mutation, list[str]]:
+    """Run the mutations; leave out those whose reply did not come."""
+    found = {mutation: perform(mutation) for mutation in mutations}
+    return {mutation: each for mutation, each in found.items() if each is not None}
+
+
+def _report(found: dict[Mutation, list[str]]) -> str:
+    """Return one paragraph for each run with violations."""
+    wrong = {mutation: each for mutation, each in found.items() if each}
+    return "\n".join("\n  ".join([str(mutation), *each]) for mutation, each in wrong.items())
