@@ -18,7 +18,7 @@ BUDGETS_S = {
     "conformance": 25,
     "domain": 5,
     "faults": 110,
-    "habits": 60,
+    "habits": 170,
     "home": 50,
     "policies": 20,
     "providers": 25,

@@ -41,7 +41,9 @@ class Left:
     stages: dict[str, Stage]
     timers: frozenset[str]
     heard: str
-    """All that was said in any thread."""
+    """All that was said in any thread of work."""
+    is_stopped: bool
+    """Whether a person stopped a team, which cancels its work."""
     broken: tuple[str, ...] = ()
     """Events that did not match their schema."""
 
@@ -51,8 +53,11 @@ class Left:
 
     @property
     def cancelled(self) -> Counter[str]:
-        gone = (n for n in self.nodes if n.status is NodeStatus.CANCELLED)
-        return Counter(stable(n.task) for n in gone if n.lane == "work")
+        gone = (n for n in self.nodes if n.status is NodeStatus.CANCELLED and n.lane == "work")
+        newest = {n.team_id: n.id for n in self.nodes if n.is_goal}
+        # A goal that a person replaced by another one is cancelled.
+        kept = (n for n in gone if not n.is_goal or newest[n.team_id] == n.id)
+        return Counter(stable(n.task) for n in kept)
 
     @property
     def questions(self) -> Counter[str]:
@@ -73,7 +78,7 @@ def read(tx: Tx) -> Left:
     turns = [
         turn.text
         for node in nodes
-        if node.thread_id is not None
+        if node.thread_id is not None and node.lane == "work"
         for turn in threads.turns(tx, ThreadId(node.thread_id))
         if turn.role in ("user", "tool", "system")
     ]
@@ -90,6 +95,7 @@ def read(tx: Tx) -> Left:
         stages={stage.id: stage for stage in STAGES.select(tx, "true")},
         timers=frozenset(row[0] for row in tx.all("select id from timers")),
         heard="\n".join(turns),
+        is_stopped=any(team.status == "stopped" for team in teams.every(tx)),
     )
 
 
@@ -127,7 +133,7 @@ def violations(left: Left, before: Left, lapse: Lapse, *, is_wanted: bool) -> It
             yield f"{_named(node)} completed with {said[0]!r} as its result"
         if str(node.stop_reason) == "broken":
             yield f"{_named(node)} broke: {node.result}"
-    if is_wanted:
+    if is_wanted and not before.is_stopped:
         more = left.cancelled - before.cancelled
         yield from (f"the wanted work {task!r} was cancelled" for task in more)
         again = left.tasks - before.tasks
@@ -206,13 +212,13 @@ def _may_answer(left: Left, question: Message, goes_on: GoesOn) -> bool:
 
 def _can_come(left: Left, on: WaitingOn, goes_on: GoesOn) -> bool:
     match on.kind:
-        case "answer" | "approval":
+        case "answer" | "approval" | "reply":
             asked = [m for m in left.messages if m.id == on.id and m.answered_at is None]
             return any(is_person(m.recipient) or _may_answer(left, m, goes_on) for m in asked)
         case "time":
             return True
         case "node":
             return goes_on(on.id)
-        case "stage":
+        case _:
             members = [str(n.id) for n in left.nodes if n.stage_id == on.id]
             return on.id in left.timers or any(goes_on(member) for member in members)

@@ -18,6 +18,7 @@ from agiraph.testing.model_server import Seen, Step
 from tests.cli.shell import PROGRAM
 from tests.scenarios.thread_queries import reply_count
 
+pytestmark = pytest.mark.slow
 PATIENCE_S = 60
 QUESTION = "Which colour?"
 GREEN = "Green it is."
@@ -281,3 +282,14 @@ async def test_an_alarm_that_finishes_ends_only_itself(client: Client) -> None:
     await client.answer(question.id, GREEN)
     goal, _ = await reached(client, team, statuses("completed", "completed"))
     assert goal.result == "Chosen: paint.md."
+
+
+async def test_a_goal_that_a_limit_ended_is_extended_and_completes(client: Client) -> None:
+    team = await found(client, FEW_TURNS, budget={"turns": 3})
+    [goal] = await reached(client, team, statuses("partial"))
+    assert (goal.stop_reason, goal.result) == ("turns_spent", "So far: one wall.")
+    extended = await client.extend_node(goal.id, turns=10)
+    assert extended.status in ("assigned", "running")
+    [goal] = await reached(client, team, statuses("completed"))
+    assert goal.result == "All walls: walls.md."
+    assert (await client.team(team)).status == "completed"
