@@ -24,6 +24,7 @@ _IMITATION = re.compile(
     r"|-{3}\s*(?:end\s+of|task|result)\b))",
     re.IGNORECASE,
 )
+_FENCED = re.compile(r"^<<< ([0-9a-f]{16}): .*?(?:^>>> \1: [^\n]*|\Z)", re.DOTALL | re.MULTILINE)
 _SPACES = re.compile(r"\s+")
 
 
@@ -46,6 +47,11 @@ def enclose_words(text: str, *, thread: str, author: str, kind: str) -> str:
     """Return a teammate's words inside a fence that says who speaks in it."""
     what = f"{kind}, in the words of {author}. Nobody else speaks in it."
     return enclose(text, thread=thread, what=what)
+
+
+def without_fences(text: str) -> str:
+    """Return a text with a remark instead of each fenced part, also of one that was cut off."""
+    return _FENCED.sub("(words of others, left out)", text)
 
 
 def mark_of(text: str, *, thread: str) -> str:

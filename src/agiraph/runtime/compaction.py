@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from agiraph.domain.chat import Transcript
 from agiraph.domain.errors import ContextExceeded, Misconfigured, ModelGarbled, Refused
+from agiraph.domain.fence import one_line, without_fences
 from agiraph.domain.messages import NEEDS_ANSWER
 from agiraph.domain.outcomes import Outcome
 from agiraph.domain.persons import is_person
@@ -160,7 +161,9 @@ def digest(transcript: Transcript, window: int) -> str:
             lines.append(f"You said: {turn.text[:DIGEST_CHARACTERS]}")
         for call in turn.calls:
             subject = str(next(iter(call.arguments.values()), ""))[:DIGEST_CHARACTERS]
-            lines.append(f"{call.name}({subject}) → {answers.get(call.id, '')[:DIGEST_CHARACTERS]}")
+            # A piece of a fence has no end, and what follows would look like a part of it.
+            answer = one_line(without_fences(answers.get(call.id, "")))[:DIGEST_CHARACTERS]
+            lines.append(f"{call.name}({subject}) → {answer}")
     characters = window  # a quarter of the window, at four characters a token
     while lines and sum(map(len, lines)) > characters:
         lines.pop(0)

@@ -88,6 +88,13 @@ def so_far(why: str, result: str | None) -> str:
     return why if result is None else f"{why}\n\nWhat there is so far:\n{result}"
 
 
+def for_person(node: WorkNode, text: str) -> str:
+    """Return a result as a person reads it: what could not be confirmed comes first."""
+    if not node.doubts:
+        return text
+    return fit_message(f"Done, with doubts. Not confirmed: {node.doubts}\n\n{text}")
+
+
 def title_of(node: WorkNode) -> str:
     """Return a node's title in one line, else the first line of its task, else its id."""
     return truncate(one_line(node.title), TITLE) or first_line(node.task) or node.id

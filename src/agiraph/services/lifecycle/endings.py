@@ -239,19 +239,12 @@ def _report_end(tx: Tx, node: WorkNode, text: str, report: Callable[[str], str])
         recipient=recipient,
         kind="result" if node.status is NodeStatus.COMPLETED else "failure",
         title=texts.title_of(node),
-        text=_for_person(node, text)
+        text=texts.for_person(node, text)
         if is_person(recipient)
         else report(_thread_above(tx, node) or recipient),
         node_id=node.id,
         refusable=False,
     )
-
-
-def _for_person(node: WorkNode, text: str) -> str:
-    """Return a result as a person reads it: what could not be confirmed comes first."""
-    if not node.doubts:
-        return text
-    return texts.fit_message(f"Done, with doubts. Not confirmed: {node.doubts}\n\n{text}")
 
 
 def _thread_above(tx: Tx, node: WorkNode) -> str | None:

@@ -131,7 +131,7 @@ def deliver(tx: Tx, node: WorkNode, text: str) -> None:
         holds_it = node.status is NodeStatus.PARTIAL
         title = f"{title} (incomplete)"
         report = text.strip() if holds_it else f"{text.strip()}\n\n{report}"
-    _send_to_inbox(tx, node, kind="report", title=title, text=report)
+    _send_to_inbox(tx, node, kind="report", title=title, text=texts.for_person(node, report))
     strange = node.tainted_by is not None
     passages.put(
         tx,
