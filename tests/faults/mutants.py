@@ -72,6 +72,11 @@ def split_delegation() -> None:
     _split("assign_task")
 
 
+def split_extension() -> None:
+    """More room for a task and the answer of the call that gave it commit one after the other."""
+    _split("extend_task")
+
+
 def _split(name: str) -> None:
     call = ToolCaller._call
 
@@ -291,6 +296,7 @@ ALL: dict[str, Planted] = {
     "reruns_program": Planted(reruns_program, "program", "db:after:_send_all"),
     "split_send": Planted(split_send, "effects", "db:after:send"),
     "split_delegation": Planted(split_delegation, "teamwork"),
+    "split_extension": Planted(split_extension, "endings", "db:after:send"),
     "inplace_write": Planted(inplace_write, "effects", "fx:in:write"),
     "move_publish": Planted(move_publish, "publishing", "fx:staged:publish"),
     "split_answer": Planted(split_answer, "questions", "db:after:record_answer"),

@@ -19,12 +19,21 @@ from pathlib import Path
 import orjson
 
 from agiraph.testing.sweep import Report, Scenario, Sweep
-from tests.faults import life, mutants
+from tests.faults import endings, life, mutants
 from tests.faults.scenarios import ALL, scenario
 from tests.faults.teamwork import program, program_ran_once, teamwork
 
-SCENARIOS = ALL | {"teamwork": teamwork, "program": program, "life": life.life}
-EXTRA_CHECKS = {"life": life.after_recovery, "program": program_ran_once}
+SCENARIOS = ALL | {
+    "teamwork": teamwork,
+    "program": program,
+    "life": life.life,
+    "endings": endings.endings,
+}
+EXTRA_CHECKS = {
+    "life": life.after_recovery,
+    "program": program_ran_once,
+    "endings": endings.after_recovery,
+}
 """Additional checks after the recovery, for some scenarios."""
 
 
