@@ -1,6 +1,7 @@
 """Mutated scenarios: whichever reply of a model goes wrong, the runtime stays right."""
 
 import random
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +28,14 @@ def test_a_story_with_a_lapse_stays_right(story: str, sweep_log: SweepLog) -> No
     sweep_log.append(f"{len(found)} mutated runs of {story!r}, seed {SEED}")
     assert _report(found) == ""
     assert len(found) >= min(EACH[story], 10)
+
+
+def test_every_file_of_scenarios_is_a_story() -> None:
+    folder = Path(__file__).parents[1]
+    files = {file.stem for file in (folder / "scenarios").glob("test_*.py")}
+    used = (folder / "habits" / "stories.py").read_text()
+    # The newcomer's models are behind a server process of its own.
+    assert {name for name in files if f"{name}." not in used} == {"test_newcomer"}
 
 
 def test_the_stories_have_enough_runs_with_a_lapse() -> None:
