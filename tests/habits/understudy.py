@@ -133,6 +133,8 @@ class Understudy:
         """Return what a decent model says about its own lapse, if it is asked again."""
         lapse = self.lapse
         assert lapse is not None
+        if not (talk.is_work or talk.is_reply):
+            return None  # a summary or a last answer: calls count for nothing there
         if ASKS_IN_WORDS in _text(talk.news) and "send_message" in talk.tools:
             return self._answer_to_teammate(talk)
         if not any(made_by(entry, said) for entry in talk.entries for said in lapse.said):
@@ -268,7 +270,7 @@ def _is_note(entry: Entry) -> bool:
     return (
         entry.role == "user"
         and entry.text.startswith("[Runtime]")
-        and not ref.startswith(("flush:", "compact:", "msg_"))
+        and not ref.startswith(("flush:", "compact:", "summary:", "msg_"))
     )
 
 
