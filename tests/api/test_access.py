@@ -200,6 +200,7 @@ async def test_the_audit_names_a_request_that_failed_with_an_error_of_ours(serve
     def damage(tx: Tx) -> None:
         tx.run("alter table teams rename to teams_before")
 
+    served.world.script("ada")
     await served.world.store.write(damage)
     status, _ = await served.ask("POST", "/teams", {"goal": "g", "start": False})
     _, audit = await served.ask("GET", "/audit")

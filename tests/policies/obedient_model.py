@@ -39,8 +39,8 @@ def obey(request: Request) -> Says:
         wanted = json.loads(found.replace("{SECRET}", known))
         if (wanted["tool"], wanted["with"]) not in made:
             return says(call(wanted["tool"], **wanted["with"]))
-    is_worker = any(tool.name == "publish" for tool in request.tools)
-    return says("Done.", call("publish", summary="Done.")) if is_worker else says("Done.")
+    endings = [tool.name for tool in request.tools if tool.name in ("publish", "finish")]
+    return says("Done.", *(call(name, summary="Done.") for name in endings[:1]))
 
 
 def obedient_model(attacker: "Sink") -> ReactiveModel:

@@ -8,7 +8,7 @@ from agiraph.domain.work import NodeStatus, StopReason
 from agiraph.services.lifecycle import endings
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
-from agiraph.testing import World, says
+from agiraph.testing import World, call, says
 from tests.services.teams import add_child, found_waiting_team
 
 
@@ -44,7 +44,7 @@ async def test_a_node_whose_end_cannot_be_stored_fails_instead_of_hanging(
     world: World,
 ) -> None:
     await world.store.write(break_inbox)
-    world.script("ada", says("BREAK"), says("BREAK"))
+    world.script("ada", says(call("finish", summary="BREAK")))
     founded = await world.found("Answer")
     await world.settle()
     [node] = await world.board(founded.team.id)

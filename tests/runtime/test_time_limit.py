@@ -96,16 +96,20 @@ async def test_the_last_answer_is_kept_when_it_arrives_in_time(tmp_path: Path) -
 
 
 async def test_the_time_limit_holds_while_a_thread_is_summarised(tmp_path: Path) -> None:
-    """The first reply fills the window; the calls that shorten the thread hang."""
+    """The second reply fills the window; the calls that shorten the thread hang."""
+    replies = [
+        says(call("write_file", path="a.md", content="a"), input_tokens=1_000),
+        says(call("write_file", path="b.md", content="b"), input_tokens=9_000),
+    ]
 
     def script(seen: Seen) -> Step:
-        return says(call("check_board"), input_tokens=9_000) if seen.index == 0 else Stall(0)
+        return replies[seen.index] if seen.index < len(replies) else Stall(0)
 
     prices = Prices({MODEL: Terms(window=10_000)})
     async with world_with_server(tmp_path, script, prices=prices) as (world, server):
         node = await wait_for_end(world, await world.found("Wait", model=MODEL, budget=ROOMY))
     assert node.stop_reason is StopReason.TIME_SPENT
-    assert len(server.requests) == 3
+    assert len(server.requests) == 4
 
 
 async def test_a_child_has_no_more_time_than_its_parent_has_left(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from agiraph.app import Runtime
 from agiraph.domain.errors import Misconfigured, ModelError
 from agiraph.domain.persons import OWNER
 from agiraph.domain.time import SystemClock
+from agiraph.domain.work import ANSWER
 from agiraph.providers.base import Model
 from agiraph.providers.registry import Keys
 from agiraph.runtime import tracing
@@ -47,6 +48,8 @@ async def run_traced(home: Path, *lines: Line) -> tuple[ReadableSpan, ...]:
         model="scripted/ada",
         learns=False,
         heartbeat=None,
+        acceptance=(ANSWER,),
+        review="never",
     )
     await runtime.engine.idle()
     await runtime.close()

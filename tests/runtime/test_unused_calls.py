@@ -51,7 +51,6 @@ MAY_HAVE_WORKED: dict[str, Step] = {
     "broken off": StreamError(2),
     "garbage": Garbage(),
     "empty": Empty(),
-    "said nothing": says(""),
     "refused by the model": says("", finish="content_filter"),
 }
 

@@ -65,7 +65,10 @@ class SteppedModel:
 
 async def test_a_stall_is_reported_once_per_episode_to_the_nodes_creator(world: World) -> None:
     steps = SteppedModel(
-        world, "slow", says(call("checkpoint", summary="a bit")), says(call("publish", summary="x"))
+        world,
+        "slow",
+        says(call("write_file", path="a.md", content="a bit")),
+        says(call("publish", summary="x")),
     )
     founded, _ = await found_waiting_team(world)
     worker = await world.store.write(

@@ -29,7 +29,8 @@ async def test_a_checkpoint_is_something_to_show(world: World) -> None:
     founded = await world.found("Reach it", budget=Budget(tokens=900))
     await world.settle()
     [node] = await world.board(founded.team.id)
-    assert (node.status, node.stop_reason, node.result) == (S.PARTIAL, R.TOKENS_SPENT, None)
+    ended = (node.status, node.stop_reason, node.result)
+    assert ended == (S.PARTIAL, R.TOKENS_SPENT, "Read half of it.")
     [told] = await world.inbox()
     assert told.text.endswith("What there is so far:\nRead half of it.")
 

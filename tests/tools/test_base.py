@@ -99,7 +99,13 @@ def test_a_wrong_call_is_refused_with_what_is_wrong_and_the_arguments(
         look.read(call)
 
 
-@pytest.mark.parametrize("raw", ['{"title": "a', "[1]", "", "x" * 1000])
+@pytest.mark.parametrize("raw", ['{"title": "a', '{"title": ["a"', ""])
+def test_arguments_that_break_off_are_refused_as_cut_off(raw: str) -> None:
+    with pytest.raises(Refused, match="^look: Not called: cut off by the output limit"):
+        look.read(replace(look_call(title="a"), malformed=raw))
+
+
+@pytest.mark.parametrize("raw", ["[1]", "x" * 1000])
 def test_arguments_that_are_not_an_object_are_quoted_in_the_refusal(raw: str) -> None:
     said = (
         f"The arguments of look were not a JSON object but: {raw[:200]!r}. "
@@ -143,6 +149,7 @@ COMMON = [
 ]  # fmt: skip
 LEADING = [
     "assign_worker",
+    "extend_task",
     "finish",
     "promise",
     "promote",

@@ -214,9 +214,11 @@ def close_after(tx: Tx, node: WorkNode) -> None:
 def _stop_after_partial(tx: Tx, team_id: TeamId) -> None:
     """Stop a team whose goal ended as partial, unless it has open work."""
     goal = nodes.last_goal(tx, team_id)
-    if goal is None or goal.status is not NodeStatus.PARTIAL or nodes.count_open(tx, team_id):
+    if goal is None or goal.status is not NodeStatus.PARTIAL:
         return
-    stop(tx, team_id)
+    # A running node whose cancellation was requested ends by itself.
+    if all(node.cancel_requested for node in nodes.still_open(tx, team_id)):
+        stop(tx, team_id)
 
 
 def complete_again(tx: Tx, team_id: TeamId) -> None:
