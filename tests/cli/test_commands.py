@@ -276,4 +276,4 @@ async def test_an_empty_postgresql_database_must_be_upgraded_first(
     assert unready.err.endswith("run `agiraph db upgrade`.\n")
     assert (upgraded.code, upgraded.out.startswith("Applied: 0001")) == (0, True)
     assert again == Ended(0, "The database is up to date.\n")
-    assert (ran.code, ran.err, "\nDone. 3 turns" in ran.out) == (0, "", True)
+    assert (ran.code, ran.err, "\nDone. 4 turns" in ran.out) == (0, "", True)

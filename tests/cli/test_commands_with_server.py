@@ -117,7 +117,10 @@ async def test_run_uses_the_server_that_runs_on_the_home(executed: Shell) -> Non
 
 @pytest.mark.slow
 async def test_new_with_wait_answers_a_question_at_the_terminal(executed: Shell) -> None:
-    async with up(executed), executed.start_at_terminal("new", "Paint it", "--wait") as waiting:
+    async with (
+        up(executed),
+        executed.start_at_terminal("new", "Paint it", "--accept", "answer", "--wait") as waiting,
+    ):
         await waiting.says("your answer: ")
         waiting.types(b"red\n")
         ended = await waiting.ends()
@@ -198,7 +201,7 @@ async def test_a_server_of_another_home_is_not_used(
 @pytest.mark.slow
 async def test_tail_reconnects_after_a_restart_of_the_server(agiraph: Shell) -> None:
     async with up(agiraph) as server:
-        team = await read_json(agiraph, "new", "Paint it")
+        team = await read_json(agiraph, "new", "Paint it", "--accept", "answer")
         async with agiraph.start("tail", team["id"], "--after", "0") as tail:
             await tail.says("Red or blue?")
             server.signal(signal.SIGTERM)

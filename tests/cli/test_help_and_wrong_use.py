@@ -18,6 +18,12 @@ WORDS = [(name,) for name in NAMES] + [
     (group, name) for group, names in GROUPS.items() for name in names
 ]
 WRONG = {
+    ("extend", "node_1"): (
+        "Say how much more it gets: --turns, --tokens, --budget (dollars) or --seconds."
+    ),
+    ("extend", "node_1", "--turns", "0"): (
+        "Invalid value for '--turns': 0 is not in the range x>=1."
+    ),
     ("new",): "Missing argument 'GOAL'.",
     ("new", "x", "--mode", "endless"): (
         "Invalid value for '--mode': 'endless' is not one of 'finite', 'infinite'."

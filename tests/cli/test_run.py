@@ -170,14 +170,16 @@ async def test_a_run_over_its_budget_fails_and_shows_the_partial_result(agiraph:
         ended = await use_model_server(agiraph, server)("run", "--turns", "2", "Take notes")
 
     assert ended.code == 1
-    assert ended.out.endswith(
+    assert (
         "! The budget was spent before the goal was reached (turns_spent).\n"
         "\n"
-        "The goal was not reached (turns_spent). 2 turns · 240 tokens · $0.0000 and calls without "
-        "a known price\n"
+        "The goal was reached in part (turns_spent). 2 turns · 240 tokens · $0.0000 and calls "
+        "without a known price\n"
         "\n"
         "One note.\n"
-    )
+    ) in ended.out
+    [node] = agiraph.home.glob("teams/*/nodes/*")
+    assert ended.out.endswith(f"Let it go on with: agiraph extend {node.name} --turns 50\n")
 
 
 async def test_a_refused_api_key_becomes_a_question_that_says_what_to_check(agiraph: Shell) -> None:

@@ -13,6 +13,8 @@ def play(seen: Seen) -> Says:
     """A coordinator that assigns one task to a writer and one to a program."""
     answers = [message for message in seen.messages if message.role == "tool"]
     if "You are writer" in seen.system:
+        if not answers:
+            return says(call("write_file", path="poem.md", content="One\nTwo\nThree\n"))
         return says(call("publish", summary="The poem is written."))
     if not answers:
         program = "cli:printf 'counting\\n'; echo 'Three lines.' > _result.md"
@@ -35,7 +37,7 @@ async def test_a_run_shows_agents_and_tasks_and_commands_show_their_threads(agir
         "+ printf joins (worker, cli)",
         "◇ new task: the poem",
         "│ printf counting",
-        "✓ writer Published: no files.",
+        "✓ writer Published: poem.md.",
     ):
         assert line in run.out, (line, run.out)
 

@@ -85,6 +85,7 @@ async def _call_every_method(client: Client) -> None:
         client.node("node_x"),
         client.cancel_node("node_x"),
         client.retry_node("node_x"),
+        client.extend_node("node_x", turns=1),
         client.cost(team.id),
         client.inbox(),
         client.item("msg_x"),

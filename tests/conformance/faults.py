@@ -31,7 +31,7 @@ ANTHROPIC, OPENAI, GEMINI, _, HOUSE = PROVIDERS
 GOOD = says("All is well.", Call("bash", {"command": "ls"}, id="a"), thinking="Hm.")
 MEBIBYTE = 2**20
 
-End = Literal["unavailable", "garbled", "refused", "exceeded"]
+End = Literal["unavailable", "garbled", "refused", "missing", "exceeded"]
 """The error: temporary, unreadable, permanent, or the thread is too long."""
 
 
@@ -202,7 +202,7 @@ FAULTS: dict[str, Fault] = {
     "401": _status(401, "refused"),
     "402": _status(402, "refused"),
     "403": _status(403, "refused"),
-    "404": _status(404, "refused"),
+    "404": _status(404, "missing"),
     "408": _status(408, "unavailable"),
     "409": _status(409, "unavailable"),
     "413": _status(413, "exceeded"),
@@ -262,15 +262,10 @@ FAULTS: dict[str, Fault] = {
         play=lambda form, seen: Status(200, orjson.dumps(form.format.whole(seen, GOOD))[:-9]),
     ),
     "larger than memory": Fault(end="garbled", play=_oversized),
-    "nulls": _shape("garbled", "nulls"),
-    "no choices": _shape("garbled", "no choices"),
     "wrong choices": _shape("garbled", "wrong choices"),
     "null choice": _shape("garbled", "null choice"),
     "wrong text": _shape("garbled", "wrong text"),
     "nameless call": _shape("garbled", "nameless call"),
-    "thinking without text": Fault(
-        end="garbled", play=lambda form, seen: form.answer(seen, says("", thinking="Hm."))
-    ),
     "content filter": Fault(
         end="refused", play=lambda form, seen: form.answer(seen, says("", finish="content_filter"))
     ),
@@ -287,3 +282,13 @@ def end_of_empty(form: Form) -> End:
 
 
 EMPTY = Fault(end="unavailable", play=_empty)
+
+EMPTY_REPLIES: dict[str, Fault] = {
+    "nulls": _shape("garbled", "nulls"),
+    "no choices": _shape("garbled", "no choices"),
+    "thinking without text": Fault(
+        end="garbled", play=lambda form, seen: form.answer(seen, says("", thinking="Hm."))
+    ),
+}
+"""Answers in which the model said nothing. The loop nudges it; to ask again with the same bytes
+brings the same again."""

@@ -8,6 +8,7 @@ from agiraph.domain.errors import (
     ContextExceeded,
     ModelError,
     ModelGarbled,
+    ModelMissing,
     ModelRefused,
     ModelUnavailable,
 )
@@ -17,7 +18,15 @@ from agiraph.providers.retry import Retrying
 from agiraph.testing import ManualClock, ModelServer
 from agiraph.testing.model_server import Script, Seen, Step
 from tests.conformance.conftest import ModelOn, WireModel
-from tests.conformance.faults import EMPTY, FAULTS, FORMS, Fault, Form, end_of_empty
+from tests.conformance.faults import (
+    EMPTY,
+    EMPTY_REPLIES,
+    FAULTS,
+    FORMS,
+    Fault,
+    Form,
+    end_of_empty,
+)
 from tests.conformance.threads import SPEC
 from tests.providers.transcripts import request, thread
 
@@ -25,6 +34,7 @@ ERRORS: dict[str, type[ModelError]] = {
     "unavailable": ModelUnavailable,
     "garbled": ModelGarbled,
     "refused": ModelRefused,
+    "missing": ModelMissing,
     "exceeded": ContextExceeded,
 }
 
@@ -67,6 +77,21 @@ async def test_a_fault_raises_the_right_error_and_is_retried_only_if_it_is_tempo
         else:
             assert await patient.reply(request()) == whole
             assert (len(server.requests), clock.slept) == (2, waits)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
+@pytest.mark.parametrize("name", EMPTY_REPLIES)
+async def test_an_answer_that_says_nothing_is_an_empty_reply(
+    model_on: ModelOn, form: Form, name: str
+) -> None:
+    async with ModelServer(fault_first(form, EMPTY_REPLIES[name])) as server:
+        model = model_on(form.provider, server)
+        if (form.name, name) == ("openai-json", "no choices"):
+            with pytest.raises(ModelGarbled):  # not even an empty message
+                await model.reply(request())
+            return
+        reply = await model.reply(request())
+    assert (reply.text, reply.calls) == ("", ())
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)

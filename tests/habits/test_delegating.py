@@ -96,6 +96,17 @@ async def test_d4_a_task_in_the_words_of_a_completed_or_open_one_is_refused(worl
     assert "in the same words" in told[3]
 
 
+async def test_d4_the_same_words_under_another_title_are_another_task(world: World) -> None:
+    parts = [
+        call("create_work_node", title=f"{maker}: prices", task="List the street prices.")
+        for maker in ("AMD", "Intel", "amd")
+    ]
+    founded, told = await delegated(world, *parts)
+    _, amd, intel = await world.board(founded.team.id)
+    assert (amd.title, intel.title) == ("AMD: prices", "Intel: prices")
+    assert f"{amd.id} is " in told[2]
+
+
 async def test_d4_a_task_that_failed_may_be_given_again(world: World) -> None:
     world.script("bob", says(), says(), says())
     world.script("cid", *work("Three."))

@@ -101,7 +101,7 @@ def test_a_wrong_call_is_refused_with_what_is_wrong_and_the_arguments(
 
 @pytest.mark.parametrize("raw", ['{"title": "a', '{"title": ["a"', ""])
 def test_arguments_that_break_off_are_refused_as_cut_off(raw: str) -> None:
-    with pytest.raises(Refused, match="^look: Not called: cut off by the output limit"):
+    with pytest.raises(Refused, match=r"^look: Not called: cut off by the output limit"):
         look.read(replace(look_call(title="a"), malformed=raw))
 
 

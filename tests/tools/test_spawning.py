@@ -356,6 +356,7 @@ async def test_tool_filtering_keeps_coordinator_tools_from_spawned_agents(world:
     lead, spawned = set(ada.requests[0].tools), set(bob.requests[0].tools)
     assert lead - spawned == {
         "assign_worker",
+        "extend_task",
         "finish",
         "promise",
         "promote",

@@ -64,7 +64,8 @@ def assign_task(
         else _same_worker(tx, ctx, earlier, agent)
     )
     if earlier is None:
-        refuse_repeats(tx, ctx, task, worker)
+        # Its description is a label that models word anew each time, so it does not count.
+        refuse_repeats(tx, ctx, task, "", worker)
     node = planning.create(
         tx,
         team_id=ctx.team.id,
@@ -88,12 +89,12 @@ def assign_task(
     return Pending(WaitingOn("node", node.id), f"{worker.name}: {description} ({node.id})")
 
 
-def refuse_repeats(tx: Tx, ctx: RunContext, task: str, worker: Agent | None) -> None:
+def refuse_repeats(tx: Tx, ctx: RunContext, task: str, title: str, worker: Agent | None) -> None:
     """Raise `Refused` for a task that is this node's own, was given before, or goes on with
     another one."""
     goal = ctx.team.goal if ctx.node.is_goal else ""
     to_program = worker is not None and worker.kind == "cli"
-    repeats.check(tx, ctx.node, task, goal=goal, to_program=to_program)
+    repeats.check(tx, ctx.node, task, title=title, goal=goal, to_program=to_program)
 
 
 def _find_earlier(tx: Tx, ctx: RunContext, identity: str) -> WorkNode:

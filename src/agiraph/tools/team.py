@@ -70,7 +70,7 @@ def create_work_node(
     paths, sources = _paths(tx, ctx, refs or {})
     open_sources = [n.id for n in sources if n.status is not NodeStatus.COMPLETED]
     worker = None if assigned_to is None else hiring.resolve(tx, hirer(ctx), assigned_to)
-    refuse_repeats(tx, ctx, task, worker)
+    refuse_repeats(tx, ctx, task, title, worker)
     node = planning.create(
         tx,
         team_id=ctx.team.id,

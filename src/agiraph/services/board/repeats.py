@@ -31,7 +31,15 @@ _GOES_ON = re.compile(
 )
 
 
-def check(tx: Tx, giver: WorkNode, task: str, *, goal: str = "", to_program: bool = False) -> None:
+def check(
+    tx: Tx,
+    giver: WorkNode,
+    task: str,
+    *,
+    title: str = "",
+    goal: str = "",
+    to_program: bool = False,
+) -> None:
     """Raise `Refused` for a task that must not be delegated; `goal` is the team's, if the giver
     works on it. A program cannot pass a task on, so it may be given the whole of the giver's."""
     if not to_program and any(_is_own(task, own) for own in (giver.task, goal) if own):
@@ -40,7 +48,8 @@ def check(tx: Tx, giver: WorkNode, task: str, *, goal: str = "", to_program: boo
             "away a part of it: say which part, what it is for, and what done means."
         )
     children = nodes.children(tx, giver.id)
-    before = next((c for c in children if _was_given(c) and _same(task, c.task)), None)
+    repeated = (c for c in children if _was_given(c) and _same(task, c.task))
+    before = next((c for c in repeated if not _is_other_part(title, c.title)), None)
     if before is not None:
         raise Refused(
             f"You gave this task before, in the same words: {before.id} is {before.status} "
@@ -63,6 +72,12 @@ def _was_given(child: WorkNode) -> bool:
 
 def _same(one: str, other: str) -> bool:
     return _plain(one) == _plain(other)
+
+
+def _is_other_part(title: str, other: str) -> bool:
+    """Whether two tasks in the same words are about two things, which their titles name: "AMD:
+    prices" and "Intel: prices"."""
+    return bool(title.strip() and other.strip()) and not _same(title, other)
 
 
 def _plain(text: str) -> tuple[str, ...] | str:
