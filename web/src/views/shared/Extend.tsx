@@ -1,25 +1,18 @@
 /** Extend: a button that gives a task more of its limits; one that a limit ended goes on. */
-import { useMutation } from "@tanstack/react-query";
 import { TimerReset } from "lucide-react";
-import { type FormEvent, useState } from "react";
-import { api, type Schemas, unwrap } from "@/api/client";
-import { queryClient } from "@/api/queries";
-import { Button, Dialog, Input } from "@/ui";
+import { lazy, Suspense, useState } from "react";
+import type { Schemas } from "@/api/client";
+import { Button, Dialog } from "@/ui";
 import { isFinished } from "@/views/shared/taskStatus";
-import { showError, showToast } from "@/views/shared/toast";
 
-type NodeDetail = Schemas["NodeDetail"];
-type Limit = "turns" | "tokens" | "usd" | "seconds";
+const ExtendForm = lazy(() => import("@/views/shared/ExtendForm"));
+
+export type NodeDetail = Schemas["NodeDetail"];
+export type Limit = "turns" | "tokens" | "usd" | "seconds";
 type StopReason = NonNullable<NodeDetail["stop_reason"]>;
 
-/** The limits as the form shows them; time is entered in minutes. */
-const LIMITS: readonly { name: Limit; label: string; suggestion: string; step: string; factor: number }[] = [
-  { name: "turns", label: "Turns", suggestion: "50", step: "1", factor: 1 },
-  { name: "tokens", label: "Tokens", suggestion: "1000000", step: "1", factor: 1 },
-  { name: "usd", label: "Dollars", suggestion: "5", step: "any", factor: 1 },
-  { name: "seconds", label: "Minutes", suggestion: "60", step: "any", factor: 60 },
-];
-const ENDED_BY: Partial<Record<StopReason, Limit>> = { turns_spent: "turns", calls_spent: "turns", tokens_spent: "tokens", money_spent: "usd", time_spent: "seconds", looping: "turns" };
+/** The limit that each reason for an end names. */
+export const ENDED_BY: Partial<Record<StopReason, Limit>> = { turns_spent: "turns", calls_spent: "turns", tokens_spent: "tokens", money_spent: "usd", time_spent: "seconds", looping: "turns" };
 
 /** Whether more room lets this task go on. */
 export function canExtend(node: NodeDetail): boolean {
@@ -36,47 +29,8 @@ export function ExtendButton({ node, className }: { node: NodeDetail; className?
         <TimerReset className="size-3.5" aria-hidden /> Extend
       </Button>
       <Dialog open={isOpen} onOpenChange={setIsOpen} title="Extend the limits" description={isFinished(node.status) ? "The task goes on where it stopped." : "The task goes on with the new limits."}>
-        {isOpen && <ExtendForm node={node} onDone={() => setIsOpen(false)} />}
+        <Suspense>{isOpen && <ExtendForm node={node} onDone={() => setIsOpen(false)} />}</Suspense>
       </Dialog>
     </>
-  );
-}
-
-function ExtendForm({ node, onDone }: { node: NodeDetail; onDone: () => void }) {
-  const endedBy = node.stop_reason ? ENDED_BY[node.stop_reason] : undefined;
-  const shown = LIMITS.filter(({ name }) => node.budget[name] != null);
-  const [amounts, setAmounts] = useState<Partial<Record<Limit, string>>>(() => Object.fromEntries(shown.filter(({ name }) => name === endedBy).map(({ name, suggestion }) => [name, suggestion])));
-  const more = Object.fromEntries(shown.flatMap(({ name, factor }) => (amounts[name] ? [[name, Number(amounts[name]) * factor]] : [])));
-  const extend = useMutation({
-    mutationFn: () => unwrap(api.POST("/api/nodes/{node}/extend", { params: { path: { node: node.id } }, body: more })),
-    onSuccess: () => {
-      onDone();
-      void queryClient.invalidateQueries({ queryKey: ["node", node.id] });
-      void queryClient.invalidateQueries({ queryKey: ["whole-board", node.team_id] });
-      showToast(isFinished(node.status) ? "The task goes on where it stopped." : "The task has more room.");
-    },
-    onError: (error) => showError("The task could not be extended", error),
-  });
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    extend.mutate();
-  };
-  return (
-    <form onSubmit={submit} className="flex flex-col gap-3">
-      {shown.map(({ name, label, step, factor }) => (
-        <label key={name} className="grid grid-cols-[1fr_140px] items-center gap-3 text-sm">
-          <span>
-            More {label.toLowerCase()} <span className="tabular text-xs text-ink-3">now {(Number(node.budget[name]) / factor).toLocaleString()}</span>
-          </span>
-          <Input type="number" min="0" step={step} inputMode="decimal" value={amounts[name] ?? ""} onChange={(event) => setAmounts({ ...amounts, [name]: event.target.value })} />
-        </label>
-      ))}
-      <div className="flex justify-end gap-2">
-        <Button onClick={onDone}>Cancel</Button>
-        <Button variant="primary" type="submit" disabled={extend.isPending || Object.values(more).every((amount) => !(amount > 0))}>
-          Extend
-        </Button>
-      </div>
-    </form>
   );
 }
