@@ -9,6 +9,7 @@ import contextlib
 import logging
 import random
 
+from agiraph.domain.errors import StoreUnavailable
 from agiraph.domain.ids import TeamId
 from agiraph.domain.time import Clock
 from agiraph.domain.work import Queue
@@ -128,6 +129,11 @@ class ClusteredEngine:
         if not self._jobs.is_visible:
             # Peers take this worker for dead: they would free the job and do the work twice.
             return RetryLater("not connected", OTHER_WORKER_S)
+        try:
+            if queue not in self._running and await self._was_delivered_before(queue, owner):
+                return None
+        except StoreUnavailable as error:  # an error would delete the job's row
+            return RetryLater(str(error), FAILED_RETRY_S)
         # The job's row is deleted, but its work is not forgotten: the run
         # under way checks the queue again.
         if queue in self._running:
@@ -172,17 +178,22 @@ class ClusteredEngine:
         finally:
             task.cancel()
 
-    async def _work_off(self, queue: Queue, owner: str) -> None:
-        """Drive the queue until it is empty, unless this job was delivered a second time.
+    async def _was_delivered_before(self, queue: Queue, owner: str) -> bool:
+        """Whether this job was delivered before; then its node is disowned and gets a new job.
 
-        A running node that this very job owns shows a second delivery: the first handler is dead or
-        slow. The node is disowned and gets a new job with a new number, so that a slow handler can
-        neither claim the node again nor delete the new job when it ends its own.
+        A running node that this very job owns shows it: the first handler is dead or slow. The new
+        job has a new number, so that a slow handler can neither claim the node again nor delete the
+        new job when it ends its own. Nothing runs under the old job, not even for a moment: a new
+        job that arrived meanwhile would be left to that run, which the slow handler could end.
         """
         left = await self._store.read(nodes.running, queue)
-        if left is not None and left.owner == owner:
-            await self._store.write(claims.clear_owner, queue, owner=owner)
-            return
+        if left is None or left.owner != owner:
+            return False
+        await self._store.write(claims.clear_owner, queue, owner=owner)
+        return True
+
+    async def _work_off(self, queue: Queue, owner: str) -> None:
+        """Drive the queue until it is empty."""
         while await self._drive(queue, owner=owner, only=self._only):
             self._again.discard(queue)  # the next drive reads whatever that job announced
 
