@@ -56,7 +56,8 @@ class Team:
     """When no briefing is sent to channels, such as `22:00-07:00`."""
     quiet_zone: str = "UTC"
     review: Review = "auto"
-    """When a result on which others build, or that goes to a person, is reviewed first."""
+    """Whether a reviewer judges a result before it counts, if others build on it or a person gets
+    it: always, never, or (auto) only if an acceptance line cannot be checked by a program."""
 
 
 @value

@@ -61,8 +61,10 @@ def mark_of(text: str, *, thread: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return a text without line breaks, for a name or a title outside a fence: on a line of its
-    own it could look like somebody's message."""
+    """Return a text without line breaks, for names and titles that stand outside a fence.
+
+    With a line break in it, a title could pretend to be the beginning of somebody's message.
+    """
     return _SPACES.sub(" ", text).strip()
 
 

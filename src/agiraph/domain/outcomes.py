@@ -40,7 +40,10 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class InTransaction:
-    """The rest of the call: a function of a `Tx` whose rows commit with the answer it returns."""
+    """The tool has done its slow part; `act` is the rest, which runs in one database transaction.
+
+    The rows that `act` writes and the answer it returns are committed together.
+    """
 
     act: "Callable[[Any], Done | Pending]"
     if_refused: "Callable[[Refused], Awaitable[Done | Pending]]"

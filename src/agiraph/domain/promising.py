@@ -34,7 +34,7 @@ _TIME = re.compile(
 
 
 def promises_work(text: str) -> bool:
-    """Whether the text says that its author will do something for the reader."""
+    """Whether a reply to a person promises work, such as "I'll do it right away"."""
     return _WORK.search(_LETS_KNOW.sub("", text)) is not None
 
 

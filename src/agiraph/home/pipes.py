@@ -8,7 +8,8 @@ is no failure; `pipefail` alone would make it one.
 import re
 
 LONGEST_BYTES = 130_000
-"""Of a longer command nothing is changed: the system limits the length of an argument."""
+"""Commands longer than this run as they are, without pipefail: with our addition they could exceed
+the length that Linux allows for one argument."""
 _READS_A_PART = re.compile(r"\|\s*(?:head\b|grep\s+(?:-\w+\s+)*-\w*[qm]|sed\s.*q\b)")
 """Stages that end before they have read everything, so that the stage before gets SIGPIPE."""
 _ON_EXIT = """\

@@ -55,9 +55,9 @@ class Loops:
 
     tools: Mapping[str, Tool]
     _judged: tuple[int, _Circle | None] = (0, None)
-    """The thread's length when it was last judged, and the result: a cache."""
+    """A cache: how many turns the thread had when it was last examined, and the loop found then."""
     _outcomes: dict[int, tuple[str, bytes]] = field(default_factory=dict[int, tuple[str, bytes]])
-    """Outcomes of answers by their number: a cache, as to normalize a long answer takes time."""
+    """A cache of normalized answers by turn number, because normalizing a long one is slow."""
 
     def note(self, transcript: Transcript) -> SystemNote | None:
         """Return the warning that the thread needs now, if any."""

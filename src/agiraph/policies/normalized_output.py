@@ -1,6 +1,7 @@
-"""Normalized output: a tool's answer without the parts that change although nothing has changed.
+"""Normalized output: a tool's answer without times, durations, process ids and random ids.
 
-Times, durations, process ids and random ids make the output of a repeated command look new.
+These differ each time a command is repeated, also if its outcome is the same. Without them the
+loop detector sees that two answers are equal.
 """
 
 import re

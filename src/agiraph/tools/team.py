@@ -379,7 +379,8 @@ def reconvene(
     )
     if stage.status == "running":
         return Pending(WaitingOn("stage", stage.id), f"stage {stage.name!r}, done again")
-    # Its results have not been shown yet, or what is redone could not start.
+    # The model has not seen the results yet if the stage ended during this call, or if the worker
+    # of a task to be redone has left.
     if stage.decision == "redo" or (before is not None and before.status == "running"):
         return _stage_result(tx, stage, ctx.lease.thread_id)
     board = board_as_answer(tx, ctx)

@@ -54,7 +54,7 @@ def resolve(tx: Tx, hirer: Hirer, address: str) -> Agent:
 
 
 def specialist(tx: Tx, hirer: Hirer, name: str) -> Agent:
-    """Return an idle agent of this specialist's kind, else hire one."""
+    """Return an agent that was hired as this specialist and has no open work, else hire one."""
     found = hirer.specialists.get(name)
     if found is None:
         raise Refused(f"There is no specialist {name!r}.")
@@ -106,7 +106,10 @@ def check_model(hirer: Hirer, name: str) -> str:
 def _idle_or_new_specialist(
     tx: Tx, hirer: Hirer, specialist: Specialist, model: str, *, fresh: bool = False
 ) -> Agent:
-    """Return an idle agent of this specialist's kind, else hire one; `fresh` always hires."""
+    """Return an agent that was hired as this specialist and has no open work, else hire one.
+
+    With `fresh` a new one is always hired.
+    """
     if not fresh:
         for agent in teams.members(tx, hirer.agent.team_id):
             # Without a lock: if two delegations choose the same idle agent, the second
