@@ -12,11 +12,11 @@ import uvloop
 
 from agiraph.domain.chat import ToolCall, ToolSpec, Transcript, Turn
 from agiraph.domain.ids import ThreadId
-from agiraph.providers.anthropic import AnthropicModel
 from agiraph.providers.base import Model, Request
-from agiraph.providers.gemini import GeminiModel
-from agiraph.providers.http import HttpClient
-from agiraph.providers.openai import OpenAIModel
+from agiraph.providers.http.client import HttpClient
+from agiraph.providers.wires.anthropic import AnthropicModel
+from agiraph.providers.wires.chat_completions import OpenAIModel
+from agiraph.providers.wires.gemini import GeminiModel
 from agiraph.testing import ModelServer, says
 from agiraph.testing.script import Seen
 

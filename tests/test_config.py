@@ -9,7 +9,7 @@ from agiraph import config
 from agiraph.config import Setting
 from agiraph.domain.errors import Misconfigured
 from agiraph.home.sandbox import Limits
-from agiraph.providers.prices import Terms
+from agiraph.providers.facts.prices import Terms
 from agiraph.providers.registry import Account, Keys, Server
 from agiraph.runtime.command_line import Command
 

@@ -14,7 +14,7 @@ from agiraph.home.lock import HomeLock
 from agiraph.home.sandbox import CommandRules, Limits
 from agiraph.home.specialists import specialists
 from agiraph.providers.catalogue import Catalogue
-from agiraph.providers.prices import Prices
+from agiraph.providers.facts.prices import Prices
 from agiraph.providers.registry import Keys, ModelFactory, Registry
 from agiraph.run_context import RunContext
 from agiraph.runtime.channels import Channel

@@ -14,8 +14,8 @@ from agiraph.domain.errors import Misconfigured
 from agiraph.home.sandbox import Limits
 from agiraph.location import FILE, IN_FILE, Location, chain, find, written_in
 from agiraph.logs import LEVELS
-from agiraph.providers.http_proxy import Proxies
-from agiraph.providers.prices import Prices, Terms
+from agiraph.providers.facts.prices import Prices, Terms
+from agiraph.providers.http.proxy import Proxies
 from agiraph.providers.registry import Account, Keys, Server
 from agiraph.providers.vendors import KEY_VARIABLES, REMOTE_VENDOR_NAMES, VENDORS
 from agiraph.runtime.channels import Channel

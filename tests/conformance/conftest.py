@@ -10,11 +10,11 @@ from agiraph import config
 from agiraph.domain.chat import Thread, Turn
 from agiraph.domain.ids import ThreadId
 from agiraph.domain.persons import OWNER
-from agiraph.providers.anthropic import AnthropicModel
-from agiraph.providers.gemini import GeminiModel
-from agiraph.providers.http import HttpClient
-from agiraph.providers.openai import OpenAIModel
+from agiraph.providers.http.client import HttpClient
 from agiraph.providers.registry import Registry
+from agiraph.providers.wires.anthropic import AnthropicModel
+from agiraph.providers.wires.chat_completions import OpenAIModel
+from agiraph.providers.wires.gemini import GeminiModel
 from agiraph.services.lifecycle import teams
 from agiraph.store import threads
 from agiraph.store.sqlite import SqliteStore

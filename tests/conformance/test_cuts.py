@@ -9,7 +9,7 @@ import pytest
 
 from agiraph.domain.errors import ModelUnavailable
 from agiraph.providers.base import Reply
-from agiraph.providers.http import HttpClient, Response
+from agiraph.providers.http.client import HttpClient, Response
 from agiraph.testing import Call, ModelServer, Says, says
 from tests.conformance.conftest import PROVIDERS, ModelOn, Provider, WireModel
 from tests.providers.transcripts import request

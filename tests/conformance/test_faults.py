@@ -13,7 +13,7 @@ from agiraph.domain.errors import (
     ModelUnavailable,
 )
 from agiraph.providers.base import Request
-from agiraph.providers.http import HttpClient
+from agiraph.providers.http.client import HttpClient
 from agiraph.providers.retry import Retrying
 from agiraph.testing import ManualClock, ModelServer
 from agiraph.testing.model_server import Script, Seen, Step

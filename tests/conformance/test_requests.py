@@ -7,7 +7,7 @@ import pytest
 
 from agiraph.domain.chat import Attachment, Turn
 from agiraph.providers.base import Request
-from agiraph.providers.http import HttpClient
+from agiraph.providers.http.client import HttpClient
 from agiraph.providers.registry import Account, Keys, Registry
 from agiraph.testing import ManualClock, ModelServer, says
 from tests.conformance.conftest import KEY, PROVIDERS, ModelOn, Provider, WireModel

@@ -9,9 +9,9 @@ import pytest
 
 from agiraph.domain.chat import Transcript, Turn
 from agiraph.domain.errors import ModelRefused
-from agiraph.providers import anthropic, gemini, openai
 from agiraph.providers.base import Request
-from agiraph.providers.http_connection import Body
+from agiraph.providers.http.connection import Body
+from agiraph.providers.wires import anthropic, chat_completions, gemini
 from agiraph.testing import Call, ModelServer, call, says
 from agiraph.testing.model_server import Seen, Status, Step
 from agiraph.testing.model_server.form import signature
@@ -32,7 +32,7 @@ SEALED = signature(THOUGHT)
 Encode = Callable[[str, Request], Body]
 ENCODES: dict[str, Encode] = {
     "anthropic": anthropic.encode,
-    "openai": openai.encode,
+    "openai": chat_completions.encode,
     "gemini": gemini.encode,
 }
 

@@ -14,7 +14,7 @@ from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.home.specialists import parse
 from agiraph.providers.base import OnDelta, Reply, Request
 from agiraph.providers.catalogue import Catalogue
-from agiraph.providers.prices import Prices
+from agiraph.providers.facts.prices import Prices
 from agiraph.providers.registry import Account, Keys, Registry
 from agiraph.services.lifecycle import timers
 from agiraph.services.lifecycle.teams import NewTeam

@@ -8,7 +8,7 @@ import pytest
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import ModelGarbled
 from agiraph.domain.work import Budget, NodeStatus, StopReason, WorkNode
-from agiraph.providers.prices import Prices, Terms
+from agiraph.providers.facts.prices import Prices, Terms
 from agiraph.providers.registry import Account, Keys
 from agiraph.store.teams import TEAMS
 from agiraph.testing import Call, ModelServer, Says, World, call, says

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 import uvloop
 
-from agiraph.providers.http import HttpClient
-from agiraph.providers.openai import OpenAIModel
+from agiraph.providers.http.client import HttpClient
+from agiraph.providers.wires.chat_completions import OpenAIModel
 from agiraph.testing import ManualClock, ModelServer
 
 KEY = "sk-canary-4711"

@@ -13,7 +13,7 @@ from agiraph.domain.errors import (
     ModelRefused,
     ModelUnavailable,
 )
-from agiraph.providers.http import HttpClient, Response, error_text
+from agiraph.providers.http.client import HttpClient, Response, error_text
 from agiraph.testing import ManualClock, ModelServer
 from agiraph.testing.model_server import Status, Step, Trickle, context_overflow
 

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from agiraph.domain.errors import ContextExceeded, ModelUnavailable
-from agiraph.providers.http import HttpClient, Response
-from agiraph.providers.http_connection import (
+from agiraph.providers.http.client import HttpClient, Response
+from agiraph.providers.http.connection import (
     MAX_BUFFERED_BYTES,
     SEND_CHUNK_BYTES,
     ConnectionFailed,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from agiraph.domain.errors import ModelRefused, ModelUnavailable
-from agiraph.providers import http_connection
-from agiraph.providers.http import HttpClient
+from agiraph.providers.http import connection as http_connection
+from agiraph.providers.http.client import HttpClient
 from agiraph.testing import ManualClock
 from tests.providers.raw_server import Caller, RawServer, answer, echo, post
 

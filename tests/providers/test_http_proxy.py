@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from agiraph.domain.errors import Misconfigured, ModelError, ModelRefused, ModelUnavailable
-from agiraph.providers import http_connection
-from agiraph.providers.http import HttpClient
-from agiraph.providers.http_proxy import Proxies
+from agiraph.providers.http import connection as http_connection
+from agiraph.providers.http.client import HttpClient
+from agiraph.providers.http.proxy import Proxies
 from agiraph.providers.registry import Account, Keys, Registry
 from agiraph.providers.retry import Retrying
 from agiraph.redaction import redact

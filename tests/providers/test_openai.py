@@ -10,8 +10,8 @@ import pytest
 from agiraph.domain.chat import ToolCall, ToolSpec, Transcript
 from agiraph.domain.work import Usage
 from agiraph.providers.base import Reply, Request
-from agiraph.providers.http import HttpClient
-from agiraph.providers.openai import OpenAIModel, encode
+from agiraph.providers.http.client import HttpClient
+from agiraph.providers.wires.chat_completions import OpenAIModel, encode
 from agiraph.testing import Call, ModelServer, call, says
 from agiraph.testing.model_server import Garbage, Status, Trickle
 from tests.providers.conftest import KEY

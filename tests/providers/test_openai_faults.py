@@ -7,8 +7,8 @@ import pytest
 
 from agiraph.domain.errors import ModelError, ModelGarbled, ModelRefused, ModelUnavailable
 from agiraph.providers.base import Reply
-from agiraph.providers.http import HttpClient
-from agiraph.providers.openai import OpenAIModel
+from agiraph.providers.http.client import HttpClient
+from agiraph.providers.wires.chat_completions import OpenAIModel
 from agiraph.testing import Call, ModelServer, says
 from agiraph.testing.model_server import (
     Cut,

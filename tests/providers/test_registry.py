@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from agiraph.domain.errors import Misconfigured
-from agiraph.providers.anthropic import AnthropicModel
 from agiraph.providers.demo import DemoModel
-from agiraph.providers.gemini import GeminiModel
-from agiraph.providers.openai import OpenAIModel
 from agiraph.providers.registry import Account, Keys, Registry, Server
+from agiraph.providers.wires.anthropic import AnthropicModel
+from agiraph.providers.wires.chat_completions import OpenAIModel
+from agiraph.providers.wires.gemini import GeminiModel
 from agiraph.testing import ManualClock, ModelServer, says
 from tests.providers.transcripts import request
 

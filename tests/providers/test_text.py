@@ -11,12 +11,12 @@ import pytest
 from agiraph.domain.chat import Attachment, ProviderData, TextMark, Transcript, VendorParts
 from agiraph.domain.errors import ModelUnavailable
 from agiraph.domain.work import NodeStatus, Usage
-from agiraph.providers.anthropic import AnthropicModel
 from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.providers.gemini import GeminiModel
-from agiraph.providers.http import HttpClient
-from agiraph.providers.openai import OpenAIModel
-from agiraph.providers.text import TextToolModel
+from agiraph.providers.http.client import HttpClient
+from agiraph.providers.wires.anthropic import AnthropicModel
+from agiraph.providers.wires.chat_completions import OpenAIModel
+from agiraph.providers.wires.gemini import GeminiModel
+from agiraph.providers.wires.text import TextToolModel
 from agiraph.testing import Call, ModelServer, Says, ScriptedModel, World, call, says
 from agiraph.testing.script import Seen
 from agiraph.tools.base import CUT_OFF

@@ -4,8 +4,8 @@ import pytest
 
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import ModelGarbled
-from agiraph.providers.text import KEY_LENGTH, KEY_LETTERS, draw_key
-from agiraph.providers.text_calls import (
+from agiraph.providers.wires.text import KEY_LENGTH, KEY_LETTERS, draw_key
+from agiraph.providers.wires.text_calls import (
     MAX_CALLS,
     MAX_DEPTH,
     NO_NAME,

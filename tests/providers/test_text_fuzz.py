@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from agiraph.domain.chat import ToolCall, ToolSpec, Transcript
 from agiraph.domain.errors import ModelGarbled
 from agiraph.providers.base import Request
-from agiraph.providers.text import TextToolModel
-from agiraph.providers.text_calls import (
+from agiraph.providers.wires.text import TextToolModel
+from agiraph.providers.wires.text_calls import (
     MAX_CALLS,
     NO_NAME,
     ParsedReply,

@@ -8,11 +8,11 @@ import orjson
 import pytest
 
 from agiraph.domain.work import MOST_TOKENS, Budget, NodeStatus, StopReason, Usage
-from agiraph.providers import usage as usages
 from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.providers.http import HttpClient
-from agiraph.providers.prices import Prices, Terms
+from agiraph.providers.facts.prices import Prices, Terms
+from agiraph.providers.http.client import HttpClient
 from agiraph.providers.registry import Account, Keys
+from agiraph.providers.wires import usage as usages
 from agiraph.services.board import costs
 from agiraph.testing import ManualClock, ModelServer, World, call, says
 from agiraph.testing.model_server import Garbage

@@ -6,7 +6,7 @@ from itertools import count
 
 from agiraph.domain.chat import ToolSpec, Transcript
 from agiraph.providers.base import Model, Request
-from agiraph.providers.text import TextToolModel, draw_key
+from agiraph.providers.wires.text import TextToolModel, draw_key
 from agiraph.testing import ScriptedModel, says
 from agiraph.testing.scripted import Line
 from tests.providers.transcripts import tool_call, turn

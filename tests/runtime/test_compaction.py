@@ -4,7 +4,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from agiraph.domain.work import Budget, NodeStatus
-from agiraph.providers.prices import Prices, Terms
+from agiraph.providers.facts.prices import Prices, Terms
 from agiraph.providers.registry import Account, Keys
 from agiraph.store import spend
 from agiraph.testing import ModelServer, World, call, says

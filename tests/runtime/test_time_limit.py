@@ -11,7 +11,7 @@ import pytest
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.time import SystemClock
 from agiraph.domain.work import Budget, NodeStatus, StopReason, WorkNode
-from agiraph.providers.prices import Prices, Terms
+from agiraph.providers.facts.prices import Prices, Terms
 from agiraph.providers.registry import Account, Keys
 from agiraph.run_context import RunContext
 from agiraph.services.lifecycle.teams import NewTeam

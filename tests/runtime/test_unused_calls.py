@@ -7,7 +7,7 @@ import pytest
 
 from agiraph.domain.ids import NodeId
 from agiraph.domain.work import Budget
-from agiraph.providers.prices import Prices, Terms
+from agiraph.providers.facts.prices import Prices, Terms
 from agiraph.providers.registry import Account, Keys
 from agiraph.services.board import costs
 from agiraph.store import spend

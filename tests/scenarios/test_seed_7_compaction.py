@@ -7,7 +7,7 @@ from pathlib import Path
 from agiraph import faultpoints
 from agiraph.domain.work import Budget, NodeStatus
 from agiraph.providers.base import Request
-from agiraph.providers.prices import Prices, Terms
+from agiraph.providers.facts.prices import Prices, Terms
 from agiraph.store import teams
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel

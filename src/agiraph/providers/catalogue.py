@@ -9,11 +9,11 @@ from agiraph.domain.errors import Misconfigured, ModelMissing
 from agiraph.domain.time import Clock
 from agiraph.providers.base import Model, OnDelta, Reply, Request
 from agiraph.providers.circuit import CircuitBreaker, Guarded
+from agiraph.providers.facts.prices import Priced, Prices, listed_models
 from agiraph.providers.fallback import Fallback
-from agiraph.providers.prices import Priced, Prices, listed_models
 from agiraph.providers.registry import ModelFactory, Registry
 from agiraph.providers.retry import Retrying
-from agiraph.providers.text import TextToolModel
+from agiraph.providers.wires.text import TextToolModel
 
 SHORT_WAIT_S = 5.0
 """The longest backoff of a model when another model, or a person, waits for the call's end."""

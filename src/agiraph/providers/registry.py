@@ -7,10 +7,10 @@ from agiraph.domain.errors import Misconfigured
 from agiraph.domain.time import Clock
 from agiraph.providers.base import Model
 from agiraph.providers.demo import DemoModel
-from agiraph.providers.http import HttpClient
-from agiraph.providers.http_proxy import Proxies
-from agiraph.providers.openai import OpenAIModel
+from agiraph.providers.http.client import HttpClient
+from agiraph.providers.http.proxy import Proxies
 from agiraph.providers.vendors import REMOTE_VENDOR_NAMES, VENDOR_BY_NAME, VENDORS, Vendor
+from agiraph.providers.wires.chat_completions import OpenAIModel
 
 ModelFactory = Callable[[str], Model]
 """Makes a model from the part of its name after the slash."""

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from agiraph.providers.anthropic import AnthropicModel
 from agiraph.providers.base import Model
-from agiraph.providers.gemini import GeminiModel
-from agiraph.providers.http import HttpClient
-from agiraph.providers.openai import OpenAIModel
+from agiraph.providers.http.client import HttpClient
+from agiraph.providers.wires.anthropic import AnthropicModel
+from agiraph.providers.wires.chat_completions import OpenAIModel
+from agiraph.providers.wires.gemini import GeminiModel
 
 
 class Wire(Protocol):

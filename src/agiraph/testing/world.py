@@ -19,7 +19,7 @@ from agiraph.domain.work import ANSWER, WorkNode
 from agiraph.home.sandbox import Limits
 from agiraph.home.specialists import specialists
 from agiraph.providers.base import Model
-from agiraph.providers.prices import Prices
+from agiraph.providers.facts.prices import Prices
 from agiraph.providers.registry import Keys
 from agiraph.run_context import RunContext
 from agiraph.runtime.channels import Channel

@@ -9,9 +9,9 @@ from agiraph.domain.chat import Attachment, ToolCall, ToolSpec, Turn
 from agiraph.domain.errors import ContextExceeded
 from agiraph.domain.work import Usage
 from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.providers.http import HttpClient
-from agiraph.providers.http_connection import Body
-from agiraph.providers.request_buffer import (
+from agiraph.providers.http.client import HttpClient
+from agiraph.providers.http.connection import Body
+from agiraph.providers.wires.request_buffer import (
     IMAGES,
     PDF,
     Part,
@@ -28,8 +28,8 @@ from agiraph.providers.request_buffer import (
     tool_name,
     unchanged_parts,
 )
-from agiraph.providers.usage import UsageReader
-from agiraph.providers.wire import (
+from agiraph.providers.wires.usage import UsageReader
+from agiraph.providers.wires.wire import (
     ReplyBuilder,
     build_call,
     request_reply,

@@ -22,7 +22,7 @@ from agiraph.domain.errors import (
 )
 from agiraph.domain.time import Clock, SystemClock
 from agiraph.faultpoints import fault
-from agiraph.providers.http_connection import (
+from agiraph.providers.http.connection import (
     Body,
     CertificateUntrusted,
     ConnectionFailed,
@@ -31,7 +31,7 @@ from agiraph.providers.http_connection import (
     Target,
     parse_url,
 )
-from agiraph.providers.http_proxy import ProxiedClient, Proxies, Proxy, ProxyRefused
+from agiraph.providers.http.proxy import ProxiedClient, Proxies, Proxy, ProxyRefused
 
 T = TypeVar("T")
 

@@ -13,9 +13,8 @@ from agiraph.domain.chat import ProviderData, ToolCall, VendorParts
 from agiraph.domain.errors import ModelError, ModelGarbled, ModelRefused, ModelUnavailable
 from agiraph.domain.work import Usage
 from agiraph.faultpoints import fault
-from agiraph.providers import usage as usages
 from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.providers.http import (
+from agiraph.providers.http.client import (
     CUT_OFF,
     EventStreamParser,
     HttpClient,
@@ -25,8 +24,9 @@ from agiraph.providers.http import (
     parse_object,
     read_object,
 )
-from agiraph.providers.http_connection import Body
-from agiraph.providers.thoughts import ThoughtFilter, apart
+from agiraph.providers.http.connection import Body
+from agiraph.providers.wires import usage as usages
+from agiraph.providers.wires.thoughts import ThoughtFilter, apart
 
 UNREADABLE = (KeyError, IndexError, TypeError, AttributeError, ValueError)
 """The exceptions of code that reads a field which is missing or has another type."""

@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 import aiohttp
 
 from agiraph.domain.errors import Misconfigured
-from agiraph.providers.http_connection import (
+from agiraph.providers.http.connection import (
     CONNECT_TIMEOUT_S,
     MAX_HEADER_BYTES,
     Body,

@@ -45,7 +45,13 @@ from agiraph.domain.chat import (
 from agiraph.domain.ids import ThreadId
 from agiraph.prompts import prompt
 from agiraph.providers.base import Model, OnDelta, Reply, Request
-from agiraph.providers.text_calls import ReplyParser, first_object, format_call, parse, tag_name
+from agiraph.providers.wires.text_calls import (
+    ReplyParser,
+    first_object,
+    format_call,
+    parse,
+    tag_name,
+)
 
 WIRE = "text"
 KEY_LETTERS = "bcdfghjkmnpqrstvwxz23456789"
