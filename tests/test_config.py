@@ -113,7 +113,7 @@ def test_model_servers_come_from_the_file_and_their_keys_from_the_environment(
         ),
         (
             '[servers.house]\nbase_url = "http://x"\nurl = "y"',
-            "[servers.house] has unknown settings ['url']; it knows: base_url, key_env.",
+            "[servers.house] has unknown settings ['url']; it knows: base_url, key_env,",
         ),
         (
             '[servers.house]\nbase_url = "http://x"\nkey_env = 5',

@@ -16,6 +16,13 @@ from agiraph.location import FILE, IN_FILE, Location, chain, find, written_in
 from agiraph.logs import LEVELS
 from agiraph.providers.facts.prices import Prices, Terms
 from agiraph.providers.http.proxy import Proxies
+from agiraph.providers.options import (
+    OPTION_KEYS,
+    ModelOptions,
+    headers_of,
+    options_of,
+    without_options,
+)
 from agiraph.providers.registry import Account, Keys, Server
 from agiraph.providers.vendors import KEY_VARIABLES, REMOTE_VENDOR_NAMES, VENDORS
 from agiraph.runtime.channels import Channel
@@ -66,6 +73,7 @@ _COMMANDS = "commands"
 _LIMITS = "command_limits"
 _CHANNELS = "channels"
 _SEARCH = "search"
+_SERVER_KEYS = ("base_url", "key_env", "wire", "headers")
 _SERVER_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _NOT_SERVERS = REMOTE_VENDOR_NAMES | {"demo", "text"}
 # User and password in an address: `show` masks the password in the list that people look at.
@@ -124,7 +132,9 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     path, written = place.home / FILE, written_in(place.home / FILE)
     shown: dict[str, Setting] = {}
     pick = _Picker(environ, written, shown)
-    keys = _keys(pick, _servers(path, written.get(_SERVERS, {}), environ))
+    servers = _servers(path, written.get(_SERVERS, {}), environ)
+    models = written.get(_MODELS, {})
+    keys = _keys(pick, servers, options_of(path, models, environ))
     commands = _commands(path, written.get(_COMMANDS, {}), environ)
     limits = _limits(path, written.get(_LIMITS, {}))
     channels = channels_of(path, written.get(_CHANNELS, {}), environ)
@@ -142,7 +152,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         model=pick("AGIRAPH_MODEL", keys.default_model),
         reply_model=pick("AGIRAPH_REPLY_MODEL", ""),
         keys=keys,
-        prices=Prices(_terms(path, written.get(_MODELS, {}))),
+        prices=Prices(_terms(path, without_options(models))),
         commands=commands,
         channels=channels,
         limits=limits,
@@ -155,7 +165,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     )
 
 
-def _keys(pick: _Picker, servers: dict[str, Server]) -> Keys:
+def _keys(pick: _Picker, servers: dict[str, Server], options: dict[str, ModelOptions]) -> Keys:
     accounts = {
         vendor.name: Account(
             key=pick(vendor.key_variable, ""), base_url=pick(vendor.url_variable, "")
@@ -163,7 +173,8 @@ def _keys(pick: _Picker, servers: dict[str, Server]) -> Keys:
         for vendor in VENDORS
         if not vendor.is_local
     }
-    keys = Keys(accounts, servers=servers, proxies=Proxies.read(pick.environ))
+    proxies = Proxies.read(pick.environ)
+    keys = Keys(accounts, servers=servers, proxies=proxies, options=options)
     for name, value in keys.proxies.shown().items():
         pick.shown[name] = Setting(value=value, origin="environment")
     return keys
@@ -212,7 +223,8 @@ def _terms(path: Path, written: Any) -> dict[str, Terms]:
         where = ".".join(str(part) for part in first["loc"])
         raise Misconfigured(
             f"{path}: models.{where}: {first['msg']}. A model has its window in tokens and its "
-            "price in dollars per million: input_usd, output_usd, cached_usd."
+            "price in dollars per million: input_usd, output_usd, cached_usd. Its options are "
+            f"{', '.join(OPTION_KEYS)}."
         ) from error
 
 
@@ -279,11 +291,20 @@ def _server(where: str, table: dict[str, Any], environ: Mapping[str, str]) -> Se
             f"{where} holds a key. Put it into the environment and its variable into key_env: "
             "files are copied and shared by accident more easily."
         )
-    if unknown := sorted(set(table) - {"base_url", "key_env"}):
-        raise Misconfigured(f"{where} has unknown settings {unknown}; it knows: base_url, key_env.")
+    if unknown := sorted(set(table) - {*_SERVER_KEYS}):
+        known = ", ".join(_SERVER_KEYS)
+        raise Misconfigured(f"{where} has unknown settings {unknown}; it knows: {known}.")
     url, variable = table.get("base_url", ""), table.get("key_env", "")
     if not isinstance(url, str) or not url.startswith(("https://", "http://")):
         raise Misconfigured(f"{where} base_url {url!r} must begin with https:// or http://.")
     if not isinstance(variable, str):
         raise Misconfigured(f"{where} key_env {variable!r} must be the name of a variable.")
-    return Server(base_url=url, key=environ.get(variable, ""), key_env=variable)
+    if (wire := table.get("wire", "chat")) not in ("chat", "responses"):
+        raise Misconfigured(f'{where} wire {wire!r} must be "chat" or "responses".')
+    return Server(
+        base_url=url,
+        key=environ.get(variable, ""),
+        key_env=variable,
+        wire=wire,
+        headers=headers_of(where, table.get("headers", {}), environ),
+    )

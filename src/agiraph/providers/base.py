@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from agiraph.domain.chat import ProviderData, ToolCall, ToolSpec, Transcript
+from agiraph.domain.effort import Effort
 from agiraph.domain.value import value
 from agiraph.domain.work import Usage
 
@@ -20,8 +21,13 @@ class Request:
     """Whether the model may call the tools. They are sent even if not: the thread contains calls
     to them, and a vendor's cache holds only for an unchanged beginning of the request."""
     max_output_tokens: int | None = None
+    """None: what the settings say of the model."""
     schema: dict[str, Any] | None = None
     """The JSON schema of the reply's text, for a structured answer."""
+    effort: Effort | None = None
+    """How much the model thinks first; None: what the settings say of the model, or else the
+    vendor's default."""
+    temperature: float | None = None
 
 
 @value

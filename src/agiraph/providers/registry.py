@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from agiraph.domain.errors import Misconfigured
 from agiraph.domain.time import Clock
@@ -9,9 +10,12 @@ from agiraph.providers.base import Model
 from agiraph.providers.demo import DemoModel
 from agiraph.providers.http.client import HttpClient
 from agiraph.providers.http.proxy import Proxies
+from agiraph.providers.options import ModelOptions
 from agiraph.providers.vendors import REMOTE_VENDOR_NAMES, VENDOR_BY_NAME, VENDORS, Vendor
 from agiraph.providers.wires.chat_completions import OpenAIModel
 
+ServerWire = Literal["chat", "responses"]
+"""OpenAI's chat completions API, or its Responses API."""
 ModelFactory = Callable[[str], Model]
 """Makes a model from the part of its name after the slash."""
 
@@ -27,12 +31,15 @@ class Account:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """A server named in agiraph.toml that speaks OpenAI's chat completions API."""
+    """A server named in agiraph.toml that speaks one of OpenAI's APIs."""
 
     base_url: str
     key: str = field(default="", repr=False)
     key_env: str = ""
     """The environment variable that should hold the key; empty if the server needs none."""
+    wire: ServerWire = "chat"
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """Sent with every request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +50,10 @@ class Keys:
     """By the `name` of a vendor in the table."""
     servers: Mapping[str, Server] = field(default_factory=dict[str, Server], kw_only=True)
     proxies: Proxies = field(default=Proxies(), kw_only=True)
+    options: Mapping[str, ModelOptions] = field(
+        default_factory=dict[str, ModelOptions], kw_only=True
+    )
+    """What the settings add to the requests to a model, by its name `provider/model`."""
 
     @property
     def default_model(self) -> str:

@@ -1,0 +1,92 @@
+"""Options of models and servers: what agiraph.toml may add to a request."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from agiraph import config
+from agiraph.domain.errors import Misconfigured
+from agiraph.providers.facts.prices import Terms
+from agiraph.providers.options import ModelOptions, merged
+from agiraph.providers.registry import Server
+
+EVERYTHING = """
+[models."openai/gpt-6"]
+window = 5000
+effort = "high"
+temperature = 0.5
+max_output_tokens = 4000
+headers = { "X-Team" = "red", "x-gateway" = "env:GATEWAY_KEY" }
+body = { service_tier = "flex", reasoning = { summary = "auto" } }
+"""
+
+
+def load(tmp_path: Path, written: str, **environ: str) -> config.Settings:
+    (tmp_path / "agiraph.toml").write_text(written)
+    return config.load({"AGIRAPH_HOME": str(tmp_path), **environ})
+
+
+def test_options_of_a_model_are_read_beside_its_terms(tmp_path: Path) -> None:
+    settings = load(tmp_path, EVERYTHING, GATEWAY_KEY="gk-123")
+
+    assert settings.keys.options == {
+        "openai/gpt-6": ModelOptions(
+            effort="high",
+            temperature=0.5,
+            max_output_tokens=4000,
+            headers={"x-team": "red", "x-gateway": "gk-123"},
+            body={"service_tier": "flex", "reasoning": {"summary": "auto"}},
+        )
+    }
+    assert settings.prices.terms == {"openai/gpt-6": Terms(window=5000)}
+    assert "gk-123" not in repr(settings) + str(settings.shown)
+
+
+def test_a_server_has_a_wire_and_headers(tmp_path: Path) -> None:
+    written = '[servers.house]\nbase_url = "http://x/v1"\nwire = "responses"\n'
+    settings = load(tmp_path, written + 'headers = { x-a = "1" }')
+
+    assert settings.keys.servers == {
+        "house": Server(base_url="http://x/v1", wire="responses", headers={"x-a": "1"})
+    }
+
+
+MODEL = '[models."a/b"]\n'
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        (MODEL + 'effort = "huge"', "effort 'huge' is not one of none, low, medium, high, max."),
+        (MODEL + "effort = 3", "effort 3 is not one of none"),
+        (MODEL + "temperature = 3", "temperature 3 must be a number from 0 to 2."),
+        (MODEL + "temperature = true", "temperature True must be a number from 0 to 2."),
+        (MODEL + "max_output_tokens = 0", "max_output_tokens 0 must be a whole number above 0."),
+        (MODEL + 'headers = "x"', 'headers must be a table: headers = { "x-name" = "value" }.'),
+        (MODEL + 'headers = { "a b" = "1" }', "headers: 'a b' is not the name of a header."),
+        (MODEL + 'headers = { Authorization = "1" }', "'Authorization' is set by agiraph."),
+        (MODEL + "headers = { x = 1 }", "headers.x must be a text of ASCII characters"),
+        (MODEL + 'headers = { x = "a\\nb" }', "headers.x must be a text of ASCII characters"),
+        (MODEL + 'headers = { x = "env:NOT_SET" }', "headers.x: set NOT_SET in the environment"),
+        (MODEL + "body = 3", "body must be a table with fields of the request."),
+        (MODEL + "body = { stream = false, model = 1 }", "body may not set model, stream: agiraph"),
+        (MODEL + "efort = 1", "Its options are effort, temperature, max_output_tokens, headers"),
+        ('[servers.x]\nbase_url = "http://x"\nwire = "soap"', "wire 'soap' must be"),
+    ],
+)
+def test_wrong_options_are_refused(tmp_path: Path, written: str, said: str) -> None:
+    with pytest.raises(Misconfigured, match=re.escape(said)):
+        load(tmp_path, written)
+
+
+def test_extra_fields_are_merged_into_objects_and_replace_other_values() -> None:
+    settings = {"a": 1, "deep": {"kept": 1, "replaced": 1}}
+    extra = {"b": 2, "deep": {"replaced": 2, "added": 2}}
+
+    assert merged(settings, extra) == {
+        "a": 1,
+        "b": 2,
+        "deep": {"kept": 1, "replaced": 2, "added": 2},
+    }
+    assert settings == {"a": 1, "deep": {"kept": 1, "replaced": 1}}
