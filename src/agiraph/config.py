@@ -223,8 +223,8 @@ def _terms(path: Path, written: Any) -> dict[str, Terms]:
         where = ".".join(str(part) for part in first["loc"])
         raise Misconfigured(
             f"{path}: models.{where}: {first['msg']}. A model has its window in tokens and its "
-            "price in dollars per million: input_usd, output_usd, cached_usd. Its options are "
-            f"{', '.join(OPTION_KEYS)}."
+            "price in dollars per million: input_usd, output_usd, cached_usd, cache_write_usd. Its "
+            f"options are {', '.join(OPTION_KEYS)}."
         ) from error
 
 

@@ -105,7 +105,7 @@ async def test_unknown_parts_of_a_message_are_ignored(model_on: ModelOn) -> None
     )  # fmt: skip
     reply = await reply_to(model_on, ANTHROPIC, step)
 
-    usage = Usage(input_tokens=100, output_tokens=9, cached_tokens=90)
+    usage = Usage(input_tokens=100, output_tokens=9, cached_tokens=90, cache_write_tokens=3)
     assert reply == Reply(text="Hello.", usage=usage)
 
 

@@ -181,8 +181,19 @@ class Usage:
 
     input_tokens: int = 0
     output_tokens: int = 0
+    """Thoughts are among them."""
     cached_tokens: int = 0
+    """The input tokens that the vendor read from its cache."""
     usd: float | None = None
+    cache_write_tokens: int = 0
+    """The input tokens that the vendor wrote to its cache, if it charges for that."""
+    thinking_tokens: int = 0
+    """The output tokens that were thoughts, where the vendor counts them apart."""
+    searches: int = 0
+    """Web searches that the vendor made for the reply, and charges for."""
+    is_estimated: bool = False
+    """Whether the tokens were estimated from the length of the texts, because the vendor reported
+    none or impossible ones."""
 
     @property
     def tokens(self) -> int:
@@ -194,12 +205,18 @@ class Usage:
         A token count that is no number becomes 0, one that is too high MOST_TOKENS.
         """
         tokens = _tokens(self.input_tokens)
+        cached = min(_tokens(self.cached_tokens), tokens)
+        written = _tokens(self.output_tokens)
         usd = self.usd
         return Usage(
             input_tokens=tokens,
-            output_tokens=_tokens(self.output_tokens),
-            cached_tokens=min(_tokens(self.cached_tokens), tokens),
+            output_tokens=written,
+            cached_tokens=cached,
             usd=usd if isinstance(usd, (int, float)) and 0 <= usd <= MOST_USD else None,
+            cache_write_tokens=min(_tokens(self.cache_write_tokens), tokens - cached),
+            thinking_tokens=min(_tokens(self.thinking_tokens), written),
+            searches=_tokens(self.searches),
+            is_estimated=self.is_estimated is True,
         )
 
     def __add__(self, other: "Usage") -> "Usage":
@@ -209,6 +226,10 @@ class Usage:
             output_tokens=self.output_tokens + other.output_tokens,
             cached_tokens=self.cached_tokens + other.cached_tokens,
             usd=sum(priced) if priced else None,
+            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
+            thinking_tokens=self.thinking_tokens + other.thinking_tokens,
+            searches=self.searches + other.searches,
+            is_estimated=self.is_estimated or other.is_estimated,
         )
 
 

@@ -156,9 +156,15 @@ def append(
         attachments=to_json(attachments) if attachments else None,
         extra=to_json(stored) if stored else None,
         model=model,
-        usage=to_json(usage) if usage is not None else None,
+        usage=to_json(_stored_usage(usage)) if usage is not None else None,
     )
     return AppendPoint(at.thread_id, at.epoch, at.base, turn.seq), turn
+
+
+def _stored_usage(usage: Usage) -> dict[str, Any]:
+    """Return the counts of a call without the zeros; a price of zero is a known price and stays."""
+    counts = {name: getattr(usage, name) for name in Usage.__dataclass_fields__}
+    return {name: count for name, count in counts.items() if count or name == "usd"}
 
 
 def _stored_details(turn: Turn) -> dict[str, Any]:

@@ -24,6 +24,9 @@ class Terms:
     input_usd: float | None = None
     output_usd: float | None = None
     cached_usd: float | None = None
+    """For input tokens that the vendor reads from its cache; None: as other input."""
+    cache_write_usd: float | None = None
+    """For input tokens that the vendor writes to its cache; None: as other input."""
     window: int | None = None
 
 
@@ -38,8 +41,10 @@ class Prices:
         terms = self.terms.get(name)
         if terms is not None and terms.input_usd is not None and terms.output_usd is not None:
             cached_usd = terms.input_usd if terms.cached_usd is None else terms.cached_usd
-            uncached_tokens = usage.input_tokens - usage.cached_tokens
-            millionths = uncached_tokens * terms.input_usd + usage.cached_tokens * cached_usd
+            write_usd = terms.input_usd if terms.cache_write_usd is None else terms.cache_write_usd
+            plain = usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens
+            millionths = plain * terms.input_usd + usage.cached_tokens * cached_usd
+            millionths += usage.cache_write_tokens * write_usd
             return (millionths + usage.output_tokens * terms.output_usd) / 1_000_000
         return _listed_usd(name, usage)
 
@@ -72,6 +77,10 @@ def _listed_usd(name: str, usage: Usage) -> float | None:
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
         cache_read_tokens=usage.cached_tokens or None,
+        # A model without a price of its own for these pays them as input or output tokens.
+        cache_write_tokens=usage.cache_write_tokens or None,
+        output_reasoning_tokens=usage.thinking_tokens or None,
+        web_searches=usage.searches or None,
     )
     return float(calc_price(counted, model_ref=model, provider_id=provider).total_price)
 

@@ -346,9 +346,11 @@ def _tool_call(block: Part, *, is_cut: bool) -> ToolCall:
 def _usage(counts: UsageReader) -> Usage:
     # Anthropic's input_tokens leaves out cached tokens; ours, like the other vendors', counts all.
     cached = counts.tokens("cache_read_input_tokens")
-    fresh = counts.tokens("input_tokens") + counts.tokens("cache_creation_input_tokens")
+    written = counts.tokens("cache_creation_input_tokens")
     return Usage(
-        input_tokens=fresh + cached,
+        input_tokens=counts.tokens("input_tokens") + written + cached,
         output_tokens=counts.tokens("output_tokens"),
         cached_tokens=cached,
+        cache_write_tokens=written,
+        searches=counts.part("server_tool_use").tokens("web_search_requests"),
     )

@@ -251,10 +251,14 @@ class _Reader:
 
     def _count(self, usage: Any) -> None:
         counts = UsageReader(usage)
+        read = counts.part("prompt_tokens_details")
         self.reply.usage = Usage(
             input_tokens=counts.tokens("prompt_tokens"),
             output_tokens=counts.tokens("completion_tokens"),
-            cached_tokens=counts.part("prompt_tokens_details").tokens("cached_tokens"),
+            cached_tokens=read.tokens("cached_tokens"),
+            # Anthropic's models behind OpenRouter; other servers leave it out.
+            cache_write_tokens=read.tokens("cache_write_tokens"),
+            thinking_tokens=counts.part("completion_tokens_details").tokens("reasoning_tokens"),
             usd=counts.usd("cost"),
         )
         self.reply.doubts = counts.doubts

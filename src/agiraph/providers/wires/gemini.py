@@ -280,8 +280,10 @@ def _tool_call(call: Part) -> ToolCall:
 
 def _usage(counts: UsageReader) -> Usage:
     # Google counts thoughts apart from the reply's tokens, and charges both as output.
+    thoughts = counts.tokens("thoughtsTokenCount")
     return Usage(
         input_tokens=counts.tokens("promptTokenCount") + counts.tokens("toolUsePromptTokenCount"),
-        output_tokens=counts.tokens("candidatesTokenCount") + counts.tokens("thoughtsTokenCount"),
+        output_tokens=counts.tokens("candidatesTokenCount") + thoughts,
+        thinking_tokens=thoughts,
         cached_tokens=counts.tokens("cachedContentTokenCount"),
     )

@@ -70,5 +70,6 @@ def checked(reply: Reply, doubts: Sequence[str], *, model: str, sent_bytes: int)
     usage = Usage(
         input_tokens=sent_bytes // BYTES_PER_TOKEN + 1,
         output_tokens=received_bytes // BYTES_PER_TOKEN + 1,
+        is_estimated=True,
     )
     return replace(reply, usage=usage.bounded())
