@@ -10,7 +10,8 @@ from agiraph.config import Setting
 from agiraph.domain.errors import Misconfigured
 from agiraph.home.sandbox import Limits
 from agiraph.providers.facts.prices import Terms
-from agiraph.providers.registry import Account, Keys, Server
+from agiraph.providers.registry import Account, Keys
+from agiraph.providers.servers import Server
 from agiraph.runtime.command_line import Command
 
 KEYS = {
@@ -18,6 +19,10 @@ KEYS = {
     "OPENAI_API_KEY": "sk-canary",
     "GEMINI_API_KEY": "AIza-canary",
     "OPENROUTER_API_KEY": "sk-or-canary",
+    "DEEPSEEK_API_KEY": "sk-deep-canary",
+    "MISTRAL_API_KEY": "mistral-canary",
+    "XAI_API_KEY": "xai-canary",
+    "GROQ_API_KEY": "gsk-canary",
 }
 
 
@@ -33,6 +38,10 @@ def test_keys_and_addresses_come_from_each_vendors_usual_variables(tmp_path: Pat
         "OPENAI_BASE_URL": "http://o/v1",
         "GOOGLE_GEMINI_BASE_URL": "http://g",
         "OPENROUTER_BASE_URL": "http://r/v1",
+        "DEEPSEEK_BASE_URL": "http://d/v1",
+        "MISTRAL_BASE_URL": "http://m/v1",
+        "XAI_BASE_URL": "http://x/v1",
+        "GROQ_BASE_URL": "http://q/v1",
     }
     assert load(tmp_path, **KEYS, **addresses).keys == Keys(
         {
@@ -40,6 +49,10 @@ def test_keys_and_addresses_come_from_each_vendors_usual_variables(tmp_path: Pat
             "openai": Account(key="sk-canary", base_url="http://o/v1"),
             "gemini": Account(key="AIza-canary", base_url="http://g"),
             "openrouter": Account(key="sk-or-canary", base_url="http://r/v1"),
+            "deepseek": Account(key="sk-deep-canary", base_url="http://d/v1"),
+            "mistral": Account(key="mistral-canary", base_url="http://m/v1"),
+            "xai": Account(key="xai-canary", base_url="http://x/v1"),
+            "groq": Account(key="gsk-canary", base_url="http://q/v1"),
         }
     )
 
@@ -48,6 +61,7 @@ def test_keys_and_addresses_come_from_each_vendors_usual_variables(tmp_path: Pat
     ("known", "model"),
     [
         ((), "demo"),
+        (("GROQ_API_KEY",), "groq/openai/gpt-oss-120b"),
         (("OPENROUTER_API_KEY",), "openrouter/anthropic/claude-sonnet-5.5"),
         (("OPENROUTER_API_KEY", "GEMINI_API_KEY"), "gemini/gemini-3.8-flash"),
         (("GEMINI_API_KEY", "OPENAI_API_KEY"), "openai/gpt-6-sol"),
@@ -82,6 +96,11 @@ def test_model_servers_come_from_the_file_and_their_keys_from_the_environment(
     [servers.ollama]
     base_url = "http://10.0.0.1:11434/v1"
     key_env = "NOT_SET"
+
+    [servers.claude]
+    base_url = "http://10.0.0.2:1"
+    wire = "anthropic"
+    window = 8192
     """
     settings = load(tmp_path, written, HOUSE_KEY="sk-canary")
 
@@ -89,11 +108,13 @@ def test_model_servers_come_from_the_file_and_their_keys_from_the_environment(
         "house": Server(base_url="https://house.example/v1", key="sk-canary", key_env="HOUSE_KEY"),
         "gpu-2": Server(base_url="http://ada:secret@gpu:8000/v1"),
         "ollama": Server(base_url="http://10.0.0.1:11434/v1", key_env="NOT_SET"),
+        "claude": Server(base_url="http://10.0.0.2:1", wire="anthropic", window=8192),
     }
     assert {name: s.value for name, s in settings.shown.items() if name.startswith("servers")} == {
         "servers.house": "https://house.example/v1 (key in HOUSE_KEY: set)",
         "servers.gpu-2": "http://ada:…@gpu:8000/v1",
         "servers.ollama": "http://10.0.0.1:11434/v1 (key in NOT_SET: missing)",
+        "servers.claude": "http://10.0.0.2:1 (wire anthropic, window 8,192)",
     }
 
 
@@ -118,6 +139,14 @@ def test_model_servers_come_from_the_file_and_their_keys_from_the_environment(
         (
             '[servers.house]\nbase_url = "http://x"\nkey_env = 5',
             "[servers.house] key_env 5 must be the name of a variable.",
+        ),
+        (
+            '[servers.house]\nbase_url = "http://x"\nwire = "soap"',
+            "[servers.house] wire 'soap' is not known; use chat, ",
+        ),
+        (
+            '[servers.house]\nbase_url = "http://x"\nwindow = "8k"',
+            "[servers.house] window '8k' must be a number of tokens, such as 8192.",
         ),
         (
             '[servers.openai]\nbase_url = "http://x"',

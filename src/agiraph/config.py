@@ -16,15 +16,11 @@ from agiraph.location import FILE, IN_FILE, Location, chain, find, written_in
 from agiraph.logs import LEVELS
 from agiraph.providers.facts.prices import Prices, Terms
 from agiraph.providers.http.proxy import Proxies
-from agiraph.providers.options import (
-    OPTION_KEYS,
-    ModelOptions,
-    headers_of,
-    options_of,
-    without_options,
-)
-from agiraph.providers.registry import Account, Keys, Server
-from agiraph.providers.vendors import KEY_VARIABLES, REMOTE_VENDOR_NAMES, VENDORS
+from agiraph.providers.options import OPTION_KEYS, ModelOptions, options_of, without_options
+from agiraph.providers.registry import Account, Keys
+from agiraph.providers.servers import Server
+from agiraph.providers.servers import servers as servers_of
+from agiraph.providers.vendors import KEY_VARIABLES, VENDORS
 from agiraph.runtime.channels import Channel
 from agiraph.runtime.channels.configured import channels as channels_of
 from agiraph.runtime.command_line import Command
@@ -73,9 +69,6 @@ _COMMANDS = "commands"
 _LIMITS = "command_limits"
 _CHANNELS = "channels"
 _SEARCH = "search"
-_SERVER_KEYS = ("base_url", "key_env", "wire", "headers")
-_SERVER_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
-_NOT_SERVERS = REMOTE_VENDOR_NAMES | {"demo", "text"}
 # User and password in an address: `show` masks the password in the list that people look at.
 _PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*@")
 
@@ -132,7 +125,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     path, written = place.home / FILE, written_in(place.home / FILE)
     shown: dict[str, Setting] = {}
     pick = _Picker(environ, written, shown)
-    servers = _servers(path, written.get(_SERVERS, {}), environ)
+    servers = servers_of(path, written.get(_SERVERS, {}), environ)
     models = written.get(_MODELS, {})
     keys = _keys(pick, servers, options_of(path, models, environ))
     commands = _commands(path, written.get(_COMMANDS, {}), environ)
@@ -193,9 +186,7 @@ def _show_tables(
 ) -> None:
     """Record servers, commands, limits and channels with their origins."""
     for name, server in keys.servers.items():
-        key = f" (key in {server.key_env}: {'set' if server.key else 'missing'})"
-        value = server.base_url + (key if server.key_env else "")
-        pick.show(f"{_SERVERS}.{name}", value, FILE)
+        pick.show(f"{_SERVERS}.{name}", server.description, FILE)
     for name, command in commands.items():
         sees = f" (sees {', '.join(command.environment)})" if command.environment else ""
         resumes = " (resumes after a crash)" if command.resumes else ""
@@ -263,48 +254,3 @@ def _limits(path: Path, written: Any) -> Limits:
         raise Misconfigured(
             f"{path}: {where}: {first['msg']}. Write whole numbers in [{_LIMITS}]: {known}."
         ) from error
-
-
-def _servers(path: Path, written: Any, environ: Mapping[str, str]) -> dict[str, Server]:
-    """Return the file's model servers, each with its key from the environment."""
-    example = '[servers.NAME] with base_url = "http://…/v1" and, if it needs one, key_env = "VAR"'
-    if not isinstance(written, dict):
-        raise Misconfigured(f"{path}: servers are tables, {example}.")
-    servers: dict[str, Server] = {}
-    for name, table in cast(dict[str, Any], written).items():
-        where = f"{path}: [servers.{name}]"
-        if not isinstance(table, dict):
-            raise Misconfigured(f"{where} must be a table: {example}.")
-        # A model is named provider/model; a server with a provider's
-        # name would hide one of the two.
-        if name in _NOT_SERVERS:
-            raise Misconfigured(f"{where} has the name of a provider; give it one of its own.")
-        if not _SERVER_NAME.fullmatch(name):
-            raise Misconfigured(f"{where}: a name is small letters, digits, - and _.")
-        servers[name] = _server(where, cast(dict[str, Any], table), environ)
-    return servers
-
-
-def _server(where: str, table: dict[str, Any], environ: Mapping[str, str]) -> Server:
-    if "key" in table:
-        raise Misconfigured(
-            f"{where} holds a key. Put it into the environment and its variable into key_env: "
-            "files are copied and shared by accident more easily."
-        )
-    if unknown := sorted(set(table) - {*_SERVER_KEYS}):
-        known = ", ".join(_SERVER_KEYS)
-        raise Misconfigured(f"{where} has unknown settings {unknown}; it knows: {known}.")
-    url, variable = table.get("base_url", ""), table.get("key_env", "")
-    if not isinstance(url, str) or not url.startswith(("https://", "http://")):
-        raise Misconfigured(f"{where} base_url {url!r} must begin with https:// or http://.")
-    if not isinstance(variable, str):
-        raise Misconfigured(f"{where} key_env {variable!r} must be the name of a variable.")
-    if (wire := table.get("wire", "chat")) not in ("chat", "responses"):
-        raise Misconfigured(f'{where} wire {wire!r} must be "chat" or "responses".')
-    return Server(
-        base_url=url,
-        key=environ.get(variable, ""),
-        key_env=variable,
-        wire=wire,
-        headers=headers_of(where, table.get("headers", {}), environ),
-    )

@@ -9,7 +9,7 @@ from agiraph import config
 from agiraph.domain.errors import Misconfigured
 from agiraph.providers.facts.prices import Terms
 from agiraph.providers.options import ModelOptions, merged
-from agiraph.providers.registry import Server
+from agiraph.providers.servers import Server
 
 EVERYTHING = """
 [models."openai/gpt-6"]
@@ -72,7 +72,10 @@ MODEL = '[models."a/b"]\n'
         (MODEL + "body = 3", "body must be a table with fields of the request."),
         (MODEL + "body = { stream = false, model = 1 }", "body may not set model, stream: agiraph"),
         (MODEL + "efort = 1", "Its options are effort, temperature, max_output_tokens, headers"),
-        ('[servers.x]\nbase_url = "http://x"\nwire = "soap"', "wire 'soap' must be"),
+        (
+            '[servers.x]\nbase_url = "http://x"\nwire = "soap"',
+            "wire 'soap' is not known; use chat, responses, anthropic, gemini.",
+        ),
     ],
 )
 def test_wrong_options_are_refused(tmp_path: Path, written: str, said: str) -> None:

@@ -7,7 +7,8 @@ import pytest
 
 from agiraph.domain.errors import Misconfigured
 from agiraph.providers.demo import DemoModel
-from agiraph.providers.registry import Account, Keys, Registry, Server
+from agiraph.providers.registry import Account, Keys, Registry
+from agiraph.providers.servers import Server
 from agiraph.providers.wires.anthropic import AnthropicModel
 from agiraph.providers.wires.chat_completions import OpenAIModel
 from agiraph.providers.wires.gemini import GeminiModel
@@ -27,6 +28,7 @@ KEYS = Keys(
         "house": Server(base_url="http://house:1/v1", key="sk-house-canary", key_env="HOUSE_KEY"),
         "locked": Server(base_url="http://locked:1/v1", key_env="LOCKED_KEY"),
         "vllm": Server(base_url="http://gpu:8000/v1"),
+        "claude": Server(base_url="http://claude:1", wire="anthropic"),
     },
 )
 
@@ -57,6 +59,8 @@ def test_the_demo_needs_no_key() -> None:
         ("google/m", GeminiModel, "m", "https://generativelanguage.googleapis.com", "AIza-canary"),
         ("openrouter/a/b", OpenAIModel, "a/b", "https://openrouter.ai/api/v1", "sk-or-canary"),
         ("ollama/qwen3:8b", OpenAIModel, "qwen3:8b", "http://127.0.0.1:11434/v1", ""),
+        ("llamacpp/m", OpenAIModel, "m", "http://127.0.0.1:8080/v1", ""),
+        ("claude/m", AnthropicModel, "m", "http://claude:1", ""),
         ("lmstudio/m", OpenAIModel, "m", "http://127.0.0.1:1234/v1", ""),
         ("house/a/b", OpenAIModel, "a/b", "http://house:1/v1", "sk-house-canary"),
         ("vllm/m", OpenAIModel, "m", "http://gpu:8000/v1", ""),
@@ -88,8 +92,8 @@ async def test_an_unknown_model_name_is_refused_with_the_known_providers(
 ) -> None:
     said = (
         f"{name!r} is not a model agiraph can reach. Write `provider/model` with one of anthropic, "
-        "gemini, google, house, lmstudio, locked, ollama, openai, openrouter, vllm, or `demo`, "
-        "which needs no key. Servers of your own are named in agiraph.toml."
+        "claude, deepseek, gemini, google, groq, house, llamacpp, lmstudio, locked, mistral, "
+        "ollama, openai, openrouter, vllm, x-ai, xai, or `demo`, which needs no key. Servers of your own are named in agiraph.toml."
     )
     with pytest.raises(Misconfigured, match=f"^{re.escape(said)}$"):
         registry.resolve(name)

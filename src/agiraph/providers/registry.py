@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
 from agiraph.domain.errors import Misconfigured
 from agiraph.domain.time import Clock
@@ -11,11 +10,15 @@ from agiraph.providers.demo import DemoModel
 from agiraph.providers.http.client import HttpClient
 from agiraph.providers.http.proxy import Proxies
 from agiraph.providers.options import ModelOptions
-from agiraph.providers.vendors import REMOTE_VENDOR_NAMES, VENDOR_BY_NAME, VENDORS, Vendor
-from agiraph.providers.wires.chat_completions import OpenAIModel
+from agiraph.providers.servers import Server
+from agiraph.providers.vendors import (
+    REMOTE_VENDOR_NAMES,
+    VENDOR_BY_NAME,
+    VENDORS,
+    WIRES,
+    Vendor,
+)
 
-ServerWire = Literal["chat", "responses"]
-"""OpenAI's chat completions API, or its Responses API."""
 ModelFactory = Callable[[str], Model]
 """Makes a model from the part of its name after the slash."""
 
@@ -27,19 +30,6 @@ class Account:
     key: str = field(default="", repr=False)
     base_url: str = ""
     """Replaces the vendor's address, for a gateway or a server of one's own."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
-    """A server named in agiraph.toml that speaks one of OpenAI's APIs."""
-
-    base_url: str
-    key: str = field(default="", repr=False)
-    key_env: str = ""
-    """The environment variable that should hold the key; empty if the server needs none."""
-    wire: ServerWire = "chat"
-    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    """Sent with every request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +125,7 @@ class Registry:
                 "says. Set the variable, or remove key_env."
             )
         _check_url(server.base_url, f"base_url of [servers.{provider}]")
-        return OpenAIModel(
+        return WIRES[server.wire](
             name=name, model=model, base_url=server.base_url, key=server.key, http=self._http
         )
 

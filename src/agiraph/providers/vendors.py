@@ -24,6 +24,16 @@ class Wire(Protocol):
     ) -> Model: ...
 
 
+CHAT = "chat"
+WIRES: Mapping[str, Wire] = {
+    CHAT: OpenAIModel,
+    "responses": OpenAIModel,
+    "anthropic": AnthropicModel,
+    "gemini": GeminiModel,
+}
+"""The wires that a [servers.NAME] table may choose, by name; the first is the default."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vendor:
     name: str
@@ -88,10 +98,47 @@ VENDORS: tuple[Vendor, ...] = (
         url_variable="OPENROUTER_BASE_URL",
         default_model="anthropic/claude-sonnet-5.5",
     ),
+    Vendor(
+        name="deepseek",
+        wire=OpenAIModel,
+        base_url="https://api.deepseek.com/v1",
+        key_variable="DEEPSEEK_API_KEY",
+        url_variable="DEEPSEEK_BASE_URL",
+        default_model="deepseek-v4-pro",
+    ),
+    Vendor(
+        name="mistral",
+        wire=OpenAIModel,
+        base_url="https://api.mistral.ai/v1",
+        key_variable="MISTRAL_API_KEY",
+        url_variable="MISTRAL_BASE_URL",
+        default_model="mistral-large-4",
+        telemetry_name="mistral_ai",
+    ),
+    Vendor(
+        name="xai",
+        aliases=("x-ai",),
+        wire=OpenAIModel,
+        base_url="https://api.x.ai/v1",
+        key_variable="XAI_API_KEY",
+        url_variable="XAI_BASE_URL",
+        default_model="grok-4.7",
+        price_list_id="x-ai",
+        telemetry_name="x_ai",
+    ),
+    Vendor(
+        name="groq",
+        wire=OpenAIModel,
+        base_url="https://api.groq.com/openai/v1",
+        key_variable="GROQ_API_KEY",
+        url_variable="GROQ_BASE_URL",
+        default_model="openai/gpt-oss-120b",
+    ),
     # 127.0.0.1 and not "localhost", which may resolve to ::1, where these servers do not listen by
     # default.
     Vendor(name="ollama", wire=OpenAIModel, base_url="http://127.0.0.1:11434/v1"),
     Vendor(name="lmstudio", wire=OpenAIModel, base_url="http://127.0.0.1:1234/v1"),
+    Vendor(name="llamacpp", wire=OpenAIModel, base_url="http://127.0.0.1:8080/v1"),
     Vendor(name="vllm", wire=OpenAIModel, base_url="http://127.0.0.1:8000/v1"),
 )
 """All vendors. The order decides whose default model is used when several keys are set."""
