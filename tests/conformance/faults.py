@@ -31,7 +31,7 @@ ANTHROPIC, OPENAI, GEMINI, _, HOUSE = PROVIDERS
 GOOD = says("All is well.", Call("bash", {"command": "ls"}, id="a"), thinking="Hm.")
 MEBIBYTE = 2**20
 
-End = Literal["unavailable", "garbled", "refused", "missing", "exceeded"]
+End = Literal["unavailable", "silent", "garbled", "refused", "unpaid", "missing", "exceeded"]
 """The error: temporary, unreadable, permanent, or the thread is too long."""
 
 
@@ -177,7 +177,7 @@ def _cut(after: int | None) -> Fault:
 
 
 def _stall(after: int) -> Fault:
-    return Fault(end="unavailable", play=lambda form, seen: Stall(after, form.answer(seen)))
+    return Fault(end="silent", play=lambda form, seen: Stall(after, form.answer(seen)))
 
 
 def _error(end: End, **about: Any) -> Fault:
@@ -200,7 +200,7 @@ def _broken_stream(after: int) -> Fault:
 FAULTS: dict[str, Fault] = {
     "400": _status(400, "refused"),
     "401": _status(401, "refused"),
-    "402": _status(402, "refused"),
+    "402": _status(402, "unpaid"),
     "403": _status(403, "refused"),
     "404": _status(404, "missing"),
     "408": _status(408, "unavailable"),
@@ -240,14 +240,14 @@ FAULTS: dict[str, Fault] = {
     "silent after the headers": _stall(0),
     "silent after 100 bytes": _stall(100),
     "silent from the beginning": Fault(
-        end="unavailable", play=lambda form, seen: Delay(60, form.answer(seen))
+        end="silent", play=lambda form, seen: Delay(60, form.answer(seen))
     ),
     "overloaded at once": _broken_stream(0),
     "overloaded midway": _broken_stream(2),
     "a temporary error": _error("unavailable", type="overloaded_error", message="Busy."),
     "a permanent error": _error("refused", type="invalid_request_error", message="No such tool."),
     "a temporary error with a code": _error("unavailable", code=502, message="Upstream."),
-    "a permanent error with a code": _error("refused", code=402, message="No credit."),
+    "a permanent error with a code": _error("unpaid", code=402, message="No credit."),
     "an HTML page instead of an answer": Fault(
         end="garbled", play=lambda form, seen: Status(200, b"<html>Log in first</html>")
     ),

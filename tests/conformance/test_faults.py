@@ -10,7 +10,9 @@ from agiraph.domain.errors import (
     ModelGarbled,
     ModelMissing,
     ModelRefused,
+    ModelSilent,
     ModelUnavailable,
+    QuotaSpent,
 )
 from agiraph.providers.base import Request
 from agiraph.providers.http.client import HttpClient
@@ -32,6 +34,8 @@ from tests.providers.transcripts import request, thread
 
 ERRORS: dict[str, type[ModelError]] = {
     "unavailable": ModelUnavailable,
+    "silent": ModelSilent,
+    "unpaid": QuotaSpent,
     "garbled": ModelGarbled,
     "refused": ModelRefused,
     "missing": ModelMissing,
@@ -67,7 +71,7 @@ async def test_a_fault_raises_the_right_error_and_is_retried_only_if_it_is_tempo
     assert type(caught.value) is ERRORS[fault.end]
     assert whole.text == "All is well."
 
-    waits = {"unavailable": [*fault.waits], "garbled": []}.get(fault.end)
+    waits = {"unavailable": [*fault.waits], "silent": [*fault.waits], "garbled": []}.get(fault.end)
     async with ModelServer(fault_first(form, fault)) as server:
         patient = Retrying(model=opened(server), clock=clock, jitter=lambda: 1.0)
         if waits is None or (fault.end == "unavailable" and not waits):

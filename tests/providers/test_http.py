@@ -13,7 +13,8 @@ from agiraph.domain.errors import (
     ModelRefused,
     ModelUnavailable,
 )
-from agiraph.providers.http.client import HttpClient, Response, error_text
+from agiraph.providers.http.client import HttpClient, Response
+from agiraph.providers.http.errors import error_text
 from agiraph.testing import ManualClock, ModelServer
 from agiraph.testing.model_server import Status, Step, Trickle, context_overflow
 
@@ -53,7 +54,11 @@ async def test_a_temporary_status_raises_model_unavailable(http: HttpClient, cod
         (301, ""),
         (400, ""),
         (401, " Check the key of this provider."),
-        (402, ""),
+        (
+            402,
+            " The account of this provider has no money or quota left. Add credit or raise its "
+            "limit, or choose another model.",
+        ),
         (403, " Check the key of this provider."),
         (404, " Check the model's name and the provider's address."),
         (422, ""),

@@ -292,7 +292,8 @@ async def test_a_silent_proxy_raises_model_unavailable(opened: list[HttpClient])
 
     assert isinstance(error, ModelUnavailable)
     assert (str(error), error.unused) == (
-        f"Cannot reach {HOST}: no data arrived for 0.1 s.",
+        f"Cannot reach {HOST}: no data arrived for 0.1 s. If this server needs longer, set "
+        "first_byte_s for it in agiraph.toml.",
         False,
     )
 

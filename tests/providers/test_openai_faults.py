@@ -89,7 +89,11 @@ async def test_a_server_that_stops_sending_raises_model_unavailable(
         with pytest.raises(ModelUnavailable) as caught:
             await model_on(server).reply(request())
 
-    assert str(caught.value) == f"Cannot reach {host}: no data arrived for 0.2 s."
+    first = "first_byte_s" if step != Stall(300) else "between_bytes_s"
+    assert str(caught.value) == (
+        f"Cannot reach {host}: no data arrived for 0.2 s. If this server needs longer, set {first} "
+        "for it in agiraph.toml."
+    )
 
 
 @pytest.mark.parametrize(

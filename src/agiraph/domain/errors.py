@@ -19,9 +19,15 @@ AgiraphError
 ├── Misconfigured        a setting is missing or wrong; the message says which and what to do
 └── ModelError           the model gave no usable answer
     ├── ModelUnavailable ... for now: rate limit, overload, server error, lost connection
+    │   └── ModelSilent      ... because no reply began within the patience with its server
     ├── ModelRefused     ... and never will to this request: bad key, bad request
-    │   └── ModelMissing     ... because the provider has no model of this name
+    │   ├── ModelMissing     ... because the provider has no model of this name
+    │   ├── ModelDeclined    ... because the model or the vendor's filter withholds the answer
+    │   ├── QuotaSpent       ... because the account has no money or quota left
+    │   └── PromptCut        ... because the server dropped a part of the prompt silently
     ├── ModelGarbled     ... that can be parsed: empty, truncated, wrong format
+    │   ├── CallGarbled      ... because the vendor found a broken tool call in it
+    │   └── ModelRepeats     ... because it repeats one piece without end
     ├── ContextExceeded  ... because the thread no longer fits its window
     └── OutOfTime        ... before the time limit of the node
 """
@@ -120,6 +126,10 @@ class ModelUnavailable(ModelError):
         self.retry_after = retry_after
 
 
+class ModelSilent(ModelUnavailable):
+    pass
+
+
 class ModelRefused(ModelError):
     pass
 
@@ -128,8 +138,38 @@ class ModelMissing(ModelRefused):
     pass
 
 
-class ModelGarbled(ModelError):
+class ModelDeclined(ModelRefused):
     pass
+
+
+class QuotaSpent(ModelRefused):
+    pass
+
+
+class PromptCut(ModelRefused):
+    pass
+
+
+class ModelGarbled(ModelError):
+    hint: str = ""
+    """What to tell the model at the end of the next request, so that it answers otherwise."""
+    tries: int = 1
+    """How often the model is asked again."""
+
+
+class CallGarbled(ModelGarbled):
+    tries = 3
+
+    def __init__(self, message: str, *, hint: str) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class ModelRepeats(ModelGarbled):
+    hint = (
+        "Your last reply repeated the same words again and again. It was cut off and nothing of it "
+        "was kept. Answer anew and briefly, and do not repeat yourself."
+    )
 
 
 class ContextExceeded(ModelError):

@@ -1,23 +1,18 @@
 """HTTP client: POST requests to model servers, and the `ModelError` that each failure means."""
 
-import json
-import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
-from typing import Any, Protocol, TypeVar, cast
-
-import orjson
+from typing import Protocol, TypeVar
 
 from agiraph.domain.errors import (
-    ContextExceeded,
     Misconfigured,
     ModelError,
-    ModelGarbled,
-    ModelMissing,
     ModelRefused,
+    ModelSilent,
     ModelUnavailable,
 )
 from agiraph.domain.time import Clock, SystemClock
@@ -28,40 +23,21 @@ from agiraph.providers.http.connection import (
     ConnectionFailed,
     ConnectionPool,
     HttpConnection,
+    ServerSilent,
     Target,
     parse_url,
 )
+from agiraph.providers.http.errors import delay_in_body, error_for_status, error_text
+from agiraph.providers.http.patience import Patience, default_patience
 from agiraph.providers.http.proxy import ProxiedClient, Proxies, Proxy, ProxyRefused
 
 T = TypeVar("T")
 
-STALL_TIMEOUT_S = 120
-"""A response without a byte for this long has failed: vendors send keep-alives far more often."""
 MAX_RETRY_AFTER_S = 24 * 3600.0
 """The longest wait that a server may ask for; a longer Retry-After is shortened to it."""
 # Enough for every vendor's error object. A gateway may answer with a whole HTML page instead, of
 # which `error_text` shows the first 300 bytes.
 MAX_ERROR_BYTES = 64 * 1024
-# Far more than any model may write in one reply. An endless stream fails here instead of filling
-# the memory of the process that runs all agents.
-MAX_REPLY_BYTES = 32 * 2**20
-
-_NOT_CHARGED = frozenset(range(400, 500)) - {408, 499} | {503, 529}
-"""Statuses with which a server refuses a request before a model works on it. Other errors may come
-later and cost money: a gateway that gave up (408, 499, 502, 504), a model that crashed (500)."""
-
-_OVERFLOW = ("context_length", "context length", "context window", "maximum context", "too long",
-             "exceed_context_size", "request too large", "input token count")  # fmt: skip
-"""Parts of the messages with which vendors say that a thread exceeds the context window."""
-_MISSING_MODEL = re.compile(
-    r"model[_ ]not[_ ]found|invalid model|not a valid model|unknown model|no such model"
-    r"|model\b.{0,200}\b(?:does not exist|not found|is not supported|not available)",
-    re.IGNORECASE | re.DOTALL,
-)
-"""Messages with which servers that answer 400 say that they have no model of this name."""
-_NOT_STRICT_JSON = re.compile(rb"NaN|Infinity|[eE]\+?\d{3}")
-"""Numbers that orjson refuses and Python's own parser accepts."""
-_RETRY_DELAY = re.compile(rb'"retryDelay"\s*:\s*"([0-9.]+)s"')
 
 
 class Exchange(Protocol):
@@ -73,6 +49,10 @@ class Exchange(Protocol):
     def headers(self) -> Mapping[str, str]: ...
     async def read_chunk(self) -> bytes:
         """Return the body bytes that arrived since the last call; b"" at the end of the body."""
+        ...
+
+    def begin(self) -> None:
+        """Note that the first event of the reply is here; see `Patience`."""
         ...
 
 
@@ -89,6 +69,10 @@ class Response:
     async def read_chunk(self) -> bytes:
         return await self.exchange.read_chunk()
 
+    def begin(self) -> None:
+        """Note that the first event of the reply is here; see `Patience`."""
+        self.exchange.begin()
+
 
 ResponseHandler = Callable[[Response], Awaitable[T]]
 """Reads a response with status 200 and returns what is in it."""
@@ -102,19 +86,33 @@ class HttpClient:
         clock: Clock | None = None,
         *,
         proxies: Proxies | None = None,
-        stall_timeout_s: float = STALL_TIMEOUT_S,
+        stall_timeout_s: float | None = None,
     ) -> None:
         self._clock = clock or SystemClock()
         self._proxies = proxies or Proxies()
-        self._pool = ConnectionPool(stall_timeout_s)
-        self._proxied = ProxiedClient(stall_timeout_s)
+        self._pool = ConnectionPool()
+        self._proxied = ProxiedClient()
+        self._patience: Patience | None = None
+        """Replaces the default patience with every server; None: by the server's address."""
+        if stall_timeout_s is not None:
+            self._patience = Patience(first_byte_s=stall_timeout_s, between_bytes_s=stall_timeout_s)
 
     async def close(self) -> None:
         await self._pool.close()
         await self._proxied.close()
 
+    def patience_with(self, url: str) -> Patience:
+        """Return the patience with the server of this URL where the settings say nothing."""
+        return self._patience or default_patience(url)
+
     async def post(
-        self, url: str, *, headers: dict[str, str], body: Body, handle: ResponseHandler[T]
+        self,
+        url: str,
+        *,
+        headers: dict[str, str],
+        body: Body,
+        handle: ResponseHandler[T],
+        patience: Patience | None = None,
     ) -> T:
         """Send a request and return what `handle` reads from a response with status 200.
 
@@ -123,10 +121,14 @@ class HttpClient:
         fault("fx:before:llm")
         target = parse_url(url)
         host = target.host_header.decode()
+        patience = patience or self.patience_with(url)
         try:
             if (proxy := self._proxies.for_url(url)) is not None:
-                return await self._post_by_proxy(proxy, url, target, headers, body, handle)
-            return await self._post_directly(target, headers, body, handle)
+                exchange = self._by_proxy(proxy, url, target, headers, body, patience)
+            else:
+                exchange = self._directly(target, headers, body, patience)
+            async with exchange as answered:
+                return await self._handled(answered, target, handle)
         except CertificateUntrusted as error:
             raise ModelRefused(
                 f"The certificate of {host} is not trusted ({error}). If the server is your own, "
@@ -137,38 +139,41 @@ class HttpClient:
             message = f"Cannot reach {host}: {error}."
             if isinstance(error, ProxyRefused) and error.status in _PERMANENT_PROXY_ERRORS:
                 raise ModelRefused(message, unused=True) from error
+            if isinstance(error, ServerSilent) and not error.has_begun:
+                raise ModelSilent(message) from error
             raise ModelUnavailable(message, unused=error.is_unsent) from error
 
-    async def _post_directly(
-        self, target: Target, headers: dict[str, str], body: Body, handle: ResponseHandler[T]
-    ) -> T:
+    @asynccontextmanager
+    async def _directly(
+        self, target: Target, headers: dict[str, str], body: Body, patience: Patience
+    ) -> AsyncGenerator[Exchange]:
         head = _request_head(target, headers, body)
         connection: HttpConnection = await self._pool.acquire(target.origin)
         is_answered = False
         try:
-            await connection.send_request(head, body)
-            result = await self._handled(connection, target, handle)
+            await connection.send_request(head, body, patience)
+            yield connection
             is_answered = True
-            return result
         finally:
             # Cancellation passes here too. The connection is then closed, so that the vendor can
             # stop computing a reply that nobody reads.
             self._pool.release(target.origin, connection, is_answered=is_answered)
 
-    async def _post_by_proxy(
+    @asynccontextmanager
+    async def _by_proxy(
         self,
         proxy: Proxy,
         url: str,
         target: Target,
         headers: dict[str, str],
         body: Body,
-        handle: ResponseHandler[T],
-    ) -> T:
+        patience: Patience,
+    ) -> AsyncGenerator[Exchange]:
         # Direct requests are checked in `_fixed_head`, which this path does not use.
         _refuse_line_breaks(target.path, headers.values())
         headers = {**headers, "accept-encoding": "identity"}
-        async with self._proxied.post(proxy, url, headers, body) as exchange:
-            return await self._handled(exchange, target, handle)
+        async with self._proxied.post(proxy, url, headers, body, patience) as exchange:
+            yield exchange
 
     async def _handled(self, exchange: Exchange, target: Target, handle: ResponseHandler[T]) -> T:
         response = Response(exchange, target.host_header.decode())
@@ -178,11 +183,18 @@ class HttpClient:
         return await handle(response)
 
     async def _error_of(self, response: Response) -> ModelError:
-        status, raw = response.exchange.status, await _read_up_to(response, MAX_ERROR_BYTES)
+        status, raw = response.exchange.status, await read_up_to(response, MAX_ERROR_BYTES)
         reason = error_text(raw)
         message = f"{response.host} answered {status}: {reason}"
-        wait = response.exchange.headers.get("retry-after") or _delay_in_body(raw)
-        return error_for_status(status, reason, message, retry_after=self._seconds_of(wait))
+        header = response.exchange.headers.get("retry-after")
+        return error_for_status(
+            status,
+            reason,
+            message,
+            retry_after=self._seconds_of(header or delay_in_body(raw)),
+            body=raw,
+            has_retry_header=header is not None,
+        )
 
     def _seconds_of(self, retry_after: str) -> float | None:
         """Return a Retry-After value in seconds; None if it is neither a number nor a date."""
@@ -227,127 +239,9 @@ def _refuse_line_breaks(path: str, values: Iterable[str]) -> None:
         )
 
 
-def error_for_status(
-    status: int, reason: str, message: str, *, retry_after: float | None = None
-) -> ModelError:
-    """Return the error for a status; its class says whether a retry may help."""
-    error = _error_class(status, reason, message, retry_after)
-    error.unused = status in _NOT_CHARGED
-    return error
-
-
-def _error_class(status: int, reason: str, message: str, retry_after: float | None) -> ModelError:
-    if status == 413 or (status == 400 and any(text in reason.lower() for text in _OVERFLOW)):
-        return ContextExceeded(message)
-    # The vendors' own SDKs retry 408, 409 (a lock timed out on their side) and 429 as well.
-    if status in (408, 409, 425, 429) or status >= 500:
-        return ModelUnavailable(message, retry_after=retry_after)
-    if status in (401, 403):
-        return ModelRefused(f"{message} Check the key of this provider.")
-    if status == 404 or (status == 400 and _MISSING_MODEL.search(reason)):
-        return ModelMissing(f"{message} Check the model's name and the provider's address.")
-    return ModelRefused(message)
-
-
-def _delay_in_body(raw: bytes) -> str:
-    """Return the seconds to wait that Google names in the error's body, not in a header."""
-    found = _RETRY_DELAY.search(raw)
-    return found[1].decode() if found else ""
-
-
-def error_text(raw: bytes) -> str:
-    """Return the message of an error response, whichever vendor's shape it has."""
-    try:
-        body: Any = orjson.loads(raw)
-    except orjson.JSONDecodeError:
-        return raw[:300].decode(errors="replace").strip() or "nothing"
-    # Gemini may send the error object inside a list.
-    if isinstance(body, list) and body and isinstance(body[0], dict):
-        body = cast(list[Any], body)[0]
-    for key in ("error", "message"):
-        if isinstance(body, dict) and key in body:
-            body = cast(dict[str, Any], body)[key]
-    return str(cast(object, body))[:500]
-
-
-class EventStreamParser:
-    """Splits a stream of server-sent events into the payloads of its `data:` lines."""
-
-    def __init__(self) -> None:
-        self._rest = b""
-        self._total_bytes = 0
-
-    def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """Yield the payloads that are complete now. An empty chunk is the end of the stream."""
-        if not chunk:
-            yield from self._last()
-            return
-        self._total_bytes += len(chunk)
-        if self._total_bytes > MAX_REPLY_BYTES:
-            raise ModelGarbled(f"The response is longer than {MAX_REPLY_BYTES // 2**20} MiB.")
-        # Other lines contain nothing that the JSON does not: Anthropic's `event:` names are
-        # repeated in it, and comments such as OpenRouter's ": OPENROUTER PROCESSING" only keep the
-        # connection open. `strip` removes the "\r" of servers that end lines with "\r\n".
-        *lines, self._rest = (self._rest + chunk).split(b"\n")
-        for line in lines:
-            if line.startswith(b"data:"):
-                yield line[5:].strip()
-
-    def _last(self) -> Iterator[bytes]:
-        if self._rest.startswith(b"data:"):
-            last = self._rest[5:].strip()
-            # Some servers close the connection without the empty line that ends the last event.
-            # Half an event means that the connection broke, which a retry may cure.
-            if not _is_complete(last):
-                raise ModelUnavailable(CUT_OFF)
-            yield last
-
-
-CUT_OFF = "The response was cut off before its end."
-
-
-def _is_complete(payload: bytes) -> bool:
-    """Whether a last event without a newline behind it has arrived as a whole."""
-    try:
-        orjson.loads(payload)
-    except orjson.JSONDecodeError:
-        return payload == b"[DONE]"
-    return True
-
-
-async def read_object(response: Response) -> dict[str, Any]:
-    """Return the JSON object of a response that is not a stream."""
-    raw = await _read_up_to(response, MAX_REPLY_BYTES + 1)
-    if len(raw) > MAX_REPLY_BYTES:
-        raise ModelGarbled(f"The response is longer than {MAX_REPLY_BYTES // 2**20} MiB.")
-    return parse_object(raw)
-
-
-async def _read_up_to(response: Response, limit_bytes: int) -> bytes:
+async def read_up_to(response: Response, limit_bytes: int) -> bytes:
+    """Return the body of a response, at most that many bytes of it."""
     raw = bytearray()
     while len(raw) < limit_bytes and (chunk := await response.read_chunk()):
         raw += chunk
     return bytes(raw[:limit_bytes])
-
-
-def parse_object(raw: bytes) -> dict[str, Any]:
-    """Return the JSON object in these bytes, or raise `ModelGarbled`."""
-    try:
-        body = _parse_json(raw)
-    except ValueError as error:
-        raise ModelGarbled(f"The response is not JSON: {raw[:80]!r}") from error
-    if not isinstance(body, dict):
-        raise ModelGarbled(f"The response is not a JSON object: {raw[:80]!r}")
-    return body  # pyright: ignore[reportUnknownVariableType]
-
-
-def _parse_json(raw: bytes) -> Any:
-    try:
-        return orjson.loads(raw)
-    except orjson.JSONDecodeError:
-        if _NOT_STRICT_JSON.search(raw) is None:
-            raise
-    try:
-        return json.loads(raw)  # servers written in Python send NaN; the reply is still good
-    except RecursionError as error:
-        raise ValueError("nested too deep") from error

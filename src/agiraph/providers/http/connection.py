@@ -14,6 +14,8 @@ from urllib.parse import urlsplit
 
 import httptools
 
+from agiraph.providers.http.patience import Patience
+
 Body = Sequence[bytes | bytearray]
 """A request body in pieces, so that the bytes of a long thread are not joined for every request."""
 
@@ -29,12 +31,24 @@ MAX_HEADER_BYTES = 64 * 1024
 
 
 class ConnectionFailed(Exception):
-    """A connection could not be opened, broke, or was silent for longer than the stall timeout."""
+    """A connection could not be opened, broke, or was silent for too long."""
 
     def __init__(self, reason: str, *, is_unsent: bool = False) -> None:
         super().__init__(reason)
         self.is_unsent = is_unsent
         """Whether no byte of the request can have reached the server, so nothing is charged."""
+
+
+class ServerSilent(ConnectionFailed):
+    """The server sent nothing for longer than the patience with it."""
+
+    def __init__(self, limit_s: float, *, has_begun: bool) -> None:
+        setting = "between_bytes_s" if has_begun else "first_byte_s"
+        super().__init__(
+            f"no data arrived for {limit_s:g} s. If this server needs longer, set {setting} for it "
+            "in agiraph.toml"
+        )
+        self.has_begun = has_begun
 
 
 class CertificateUntrusted(ConnectionFailed):
@@ -83,9 +97,12 @@ def parse_url(url: str) -> Target:
 class HttpConnection(asyncio.Protocol):
     """One connection. It carries one request at a time."""
 
-    def __init__(self, stall_timeout_s: float) -> None:
+    def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._stall_timeout_s = stall_timeout_s
+        self._patience: Patience
+        self._sent_at = 0.0
+        self._has_begun = False
+        """Whether the first event of the reply has arrived; see `Patience`."""
         self._transport: asyncio.Transport
         self._parser: httptools.HttpResponseParser
         self._waiter: asyncio.Future[None] | None = None
@@ -108,14 +125,15 @@ class HttpConnection(asyncio.Protocol):
 
     # ---- sending and reading ---------------------------------------------------------------
 
-    async def send_request(self, head: bytes, body: Body) -> None:
+    async def send_request(self, head: bytes, body: Body, patience: Patience) -> None:
         """Send a request and return when the response's headers have arrived."""
         self._reset()
+        self._patience, self._has_begun = patience, False
         self._parser = httptools.HttpResponseParser(self)
-        self._last_read_at = self._loop.time()
+        self._last_read_at = self._sent_at = self._loop.time()
         # One timer per request: `data_received` only notes the time, and the timer sets itself
         # again. A timer per read would cancel and create one for every event of a stream.
-        self._timer = self._loop.call_later(self._stall_timeout_s, self._check_stall)
+        self._timer = self._loop.call_later(patience.first_byte_s, self._check_stall)
         # Head and body are written together, so that a short request leaves in one packet.
         await self._write((head, *body))
         while not self._has_headers:
@@ -155,6 +173,13 @@ class HttpConnection(asyncio.Protocol):
             self._transport.resume_reading()
         self._unread_bytes = 0
         return chunk
+
+    def begin(self) -> None:
+        """Note that the first event of the reply is here: from now on silence has to be short."""
+        if not self._has_begun and self._timer is not None:
+            self._has_begun = True
+            self._timer.cancel()
+            self._timer = self._loop.call_later(self._patience.between_bytes_s, self._check_stall)
 
     async def _wait_for_data(self) -> None:
         if self._error is not None:
@@ -263,17 +288,20 @@ class HttpConnection(asyncio.Protocol):
     # ---- failure ---------------------------------------------------------------------------
 
     def _check_stall(self) -> None:
-        """Fail if nothing arrived for the stall timeout; otherwise set the timer again.
+        """Fail if the server was silent for too long; otherwise set the timer again.
 
         While reading is paused the silence is ours, not the server's, so it does not count.
         """
-        silent_s = self._loop.time() - self._last_read_at
-        if self._transport.is_reading() and silent_s >= self._stall_timeout_s:
-            self._fail(ConnectionFailed(f"no data arrived for {self._stall_timeout_s:g} s"))
+        now, patience = self._loop.time(), self._patience
+        limit_s = patience.between_bytes_s if self._has_begun else patience.first_byte_s
+        left_s = limit_s - (now - self._last_read_at)
+        if not self._has_begun:
+            left_s = min(left_s, patience.first_event_s - (now - self._sent_at))
+        if self._transport.is_reading() and left_s <= 0:
+            self._fail(ServerSilent(limit_s, has_begun=self._has_begun))
             self._transport.abort()
         else:
-            left_s = max(self._stall_timeout_s - silent_s, 0.01)
-            self._timer = self._loop.call_later(left_s, self._check_stall)
+            self._timer = self._loop.call_later(max(left_s, 0.01), self._check_stall)
 
     def _fail(self, error: Exception) -> None:
         self._error = self._error or error
@@ -289,8 +317,7 @@ class HttpConnection(asyncio.Protocol):
 class ConnectionPool:
     """Idle connections per origin. The one used last is taken first, in constant time."""
 
-    def __init__(self, stall_timeout_s: float) -> None:
-        self._stall_timeout_s = stall_timeout_s
+    def __init__(self) -> None:
         self._idle: defaultdict[Origin, list[HttpConnection]] = defaultdict(list)
 
     async def acquire(self, origin: Origin) -> HttpConnection:
@@ -313,7 +340,7 @@ class ConnectionPool:
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 _, connection = await loop.create_connection(
-                    lambda: HttpConnection(self._stall_timeout_s),
+                    HttpConnection,
                     origin.host,
                     origin.port,
                     ssl=trusted_certificates() if origin.is_tls else None,

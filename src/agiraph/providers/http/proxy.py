@@ -4,6 +4,7 @@ Requests without a proxy use the faster `http_connection`. aiohttp is used only 
 knows forward proxies, CONNECT tunnels and TLS inside of them.
 """
 
+import asyncio
 import base64
 import io
 import ipaddress
@@ -24,9 +25,11 @@ from agiraph.providers.http.connection import (
     Body,
     CertificateUntrusted,
     ConnectionFailed,
+    ServerSilent,
     parse_url,
     trusted_certificates,
 )
+from agiraph.providers.http.patience import Patience
 from agiraph.redaction import keep
 
 
@@ -171,12 +174,13 @@ def _holds(entry: str, address: ipaddress.IPv4Address | ipaddress.IPv6Address) -
         return False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ProxiedExchange:
     """A response whose headers have arrived through a proxy."""
 
     response: aiohttp.ClientResponse
-    proxy: Proxy
+    patience: Patience
+    has_begun: bool = False
 
     @property
     def status(self) -> int:
@@ -188,19 +192,27 @@ class ProxiedExchange:
 
     async def read_chunk(self) -> bytes:
         """Return the body bytes that arrived since the last call; b"" at the end of the body."""
-        return await self.response.content.readany()
+        limit_s = self.patience.between_bytes_s if self.has_begun else self.patience.first_byte_s
+        try:
+            async with asyncio.timeout(limit_s):
+                return await self.response.content.readany()
+        except TimeoutError as error:
+            raise ServerSilent(limit_s, has_begun=self.has_begun) from error
+
+    def begin(self) -> None:
+        """Note that the first event of the reply is here: from now on silence has to be short."""
+        self.has_begun = True
 
 
 class ProxiedClient:
     """Sends requests through proxies, with the time limits and errors of `http_connection`."""
 
-    def __init__(self, stall_timeout_s: float) -> None:
-        self._stall_timeout_s = stall_timeout_s
+    def __init__(self) -> None:
         self._session: aiohttp.ClientSession | None = None
 
     @asynccontextmanager
     async def post(
-        self, proxy: Proxy, url: str, headers: Mapping[str, str], body: Body
+        self, proxy: Proxy, url: str, headers: Mapping[str, str], body: Body, patience: Patience
     ) -> AsyncGenerator[ProxiedExchange]:
         """Send a request; hold its connection until the caller has read the response."""
         is_tls = parse_url(url).origin.is_tls
@@ -219,14 +231,15 @@ class ProxiedClient:
                 proxy_headers=credentials if is_tls else None,
                 # A redirect would send the API key to another host.
                 allow_redirects=False,
+                timeout=_timeout(patience),
             ) as response:
                 # Without TLS the proxy's refusal looks like the provider's response. Through a
                 # tunnel aiohttp raises ClientHttpProxyError instead.
                 if response.status == 407:
                     raise ProxyRefused(proxy, 407, response.reason or "")
-                yield ProxiedExchange(response, proxy)
+                yield ProxiedExchange(response, patience)
         except (aiohttp.ClientError, OSError) as error:
-            raise self._failure(proxy, error) from error
+            raise self._failure(proxy, error, patience) from error
 
     async def close(self) -> None:
         if self._session is not None:
@@ -247,17 +260,10 @@ class ProxiedClient:
                 skip_auto_headers=("User-Agent", "Accept"),
                 max_line_size=MAX_HEADER_BYTES,
                 max_field_size=MAX_HEADER_BYTES,
-                # A long reply may take many minutes, so only silence ends it.
-                timeout=aiohttp.ClientTimeout(
-                    total=None,
-                    connect=CONNECT_TIMEOUT_S,
-                    sock_connect=CONNECT_TIMEOUT_S,
-                    sock_read=self._stall_timeout_s,
-                ),
             )
         return self._session
 
-    def _failure(self, proxy: Proxy, error: Exception) -> ConnectionFailed:
+    def _failure(self, proxy: Proxy, error: Exception, patience: Patience) -> ConnectionFailed:
         """Translate an aiohttp error. aiohttp's own texts are not used where they hold URLs."""
         through = f"through the proxy {proxy.url}"
         # Subclasses first: the proxy errors are also response or connector errors. `is_unsent` is
@@ -275,7 +281,7 @@ class ProxiedClient:
                 reason = f"no connection within {CONNECT_TIMEOUT_S:g} s {through}"
                 return ConnectionFailed(reason, is_unsent=True)
             case aiohttp.SocketTimeoutError():
-                return ConnectionFailed(f"no data arrived for {self._stall_timeout_s:g} s")
+                return ServerSilent(patience.first_byte_s, has_begun=False)
             case aiohttp.ClientProxyConnectionError():
                 reason = error.strerror or (error.errno and os.strerror(error.errno)) or "no answer"
                 said = f"no connection to the proxy {proxy.url} ({reason}). Check {proxy.variable}"
@@ -289,3 +295,13 @@ class ProxiedClient:
                 return ConnectionFailed(f"{said} ({through})")
             case _:
                 return ConnectionFailed(f"{error or type(error).__name__} {through}")
+
+
+def _timeout(patience: Patience) -> aiohttp.ClientTimeout:
+    # A long reply may take many minutes, so only silence ends it. `read_chunk` ends a shorter one.
+    return aiohttp.ClientTimeout(
+        total=None,
+        connect=CONNECT_TIMEOUT_S,
+        sock_connect=CONNECT_TIMEOUT_S,
+        sock_read=max(patience.first_byte_s, patience.between_bytes_s),
+    )

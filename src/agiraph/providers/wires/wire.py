@@ -14,17 +14,10 @@ from agiraph.domain.errors import ModelError, ModelGarbled, ModelRefused, ModelU
 from agiraph.domain.work import Usage
 from agiraph.faultpoints import fault
 from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.providers.http.client import (
-    CUT_OFF,
-    EventStreamParser,
-    HttpClient,
-    Response,
-    error_for_status,
-    error_text,
-    parse_object,
-    read_object,
-)
+from agiraph.providers.http.client import HttpClient, Response
 from agiraph.providers.http.connection import Body
+from agiraph.providers.http.errors import error_for_status, error_text
+from agiraph.providers.http.events import CUT_OFF, EventStreamParser, parse_object, read_object
 from agiraph.providers.wires import usage as usages
 from agiraph.providers.wires.thoughts import ThoughtFilter, apart
 
@@ -194,6 +187,7 @@ async def _read_stream(
     while chunk and not reader.reply.is_closed:
         chunk = await response.read_chunk()
         for payload in events.feed(chunk):
+            response.begin()
             _take_event(payload, reader, on_delta)
             if reader.reply.is_closed:
                 break

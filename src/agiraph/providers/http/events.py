@@ -1,0 +1,93 @@
+"""Event streams: splits a response body into server-sent events, and reads JSON objects."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+from agiraph.domain.errors import ModelGarbled, ModelUnavailable
+from agiraph.providers.http.client import Response, read_up_to
+
+# Far more than any model may write in one reply. An endless stream fails here instead of filling
+# the memory of the process that runs all agents.
+MAX_REPLY_BYTES = 32 * 2**20
+_NOT_STRICT_JSON = re.compile(rb"NaN|Infinity|[eE]\+?\d{3}")
+"""Numbers that orjson refuses and Python's own parser accepts."""
+
+
+class EventStreamParser:
+    """Splits a stream of server-sent events into the payloads of its `data:` lines."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._total_bytes = 0
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        """Yield the payloads that are complete now. An empty chunk is the end of the stream."""
+        if not chunk:
+            yield from self._last()
+            return
+        self._total_bytes += len(chunk)
+        if self._total_bytes > MAX_REPLY_BYTES:
+            raise ModelGarbled(f"The response is longer than {MAX_REPLY_BYTES // 2**20} MiB.")
+        # Other lines contain nothing that the JSON does not: Anthropic's `event:` names are
+        # repeated in it, and comments such as OpenRouter's ": OPENROUTER PROCESSING" only keep the
+        # connection open. `strip` removes the "\r" of servers that end lines with "\r\n".
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        for line in lines:
+            if line.startswith(b"data:"):
+                yield line[5:].strip()
+
+    def _last(self) -> Iterator[bytes]:
+        if self._rest.startswith(b"data:"):
+            last = self._rest[5:].strip()
+            # Some servers close the connection without the empty line that ends the last event.
+            # Half an event means that the connection broke, which a retry may cure.
+            if not _is_complete(last):
+                raise ModelUnavailable(CUT_OFF)
+            yield last
+
+
+CUT_OFF = "The response was cut off before its end."
+
+
+def _is_complete(payload: bytes) -> bool:
+    """Whether a last event without a newline behind it has arrived as a whole."""
+    try:
+        orjson.loads(payload)
+    except orjson.JSONDecodeError:
+        return payload == b"[DONE]"
+    return True
+
+
+async def read_object(response: Response) -> dict[str, Any]:
+    """Return the JSON object of a response that is not a stream."""
+    raw = await read_up_to(response, MAX_REPLY_BYTES + 1)
+    if len(raw) > MAX_REPLY_BYTES:
+        raise ModelGarbled(f"The response is longer than {MAX_REPLY_BYTES // 2**20} MiB.")
+    return parse_object(raw)
+
+
+def parse_object(raw: bytes) -> dict[str, Any]:
+    """Return the JSON object in these bytes, or raise `ModelGarbled`."""
+    try:
+        body = _parse_json(raw)
+    except ValueError as error:
+        raise ModelGarbled(f"The response is not JSON: {raw[:80]!r}") from error
+    if not isinstance(body, dict):
+        raise ModelGarbled(f"The response is not a JSON object: {raw[:80]!r}")
+    return body  # pyright: ignore[reportUnknownVariableType]
+
+
+def _parse_json(raw: bytes) -> Any:
+    try:
+        return orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        if _NOT_STRICT_JSON.search(raw) is None:
+            raise
+    try:
+        return json.loads(raw)  # servers written in Python send NaN; the reply is still good
+    except RecursionError as error:
+        raise ValueError("nested too deep") from error

@@ -1,0 +1,50 @@
+"""Patience: how long a server may be silent before its reply begins, and within it."""
+
+import ipaddress
+from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
+
+MAX_FIRST_EVENT_S = 3600.0
+"""The longest wait for the first event of a reply while a server only sends keep-alives."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """Two limits of silence, in seconds.
+
+    Any byte is a sign of life and starts the clock again, be it of a header or of a keep-alive
+    comment. But only the first event of the reply ends the wait for the first byte: a server that
+    sends headers or comments at once may still read a long prompt for minutes.
+    """
+
+    first_byte_s: float = 300.0
+    between_bytes_s: float = 120.0
+
+    def longer(self, factor: float) -> "Patience":
+        """Return this patience with a longer wait for the first byte."""
+        return self if factor == 1 else replace(self, first_byte_s=self.first_byte_s * factor)
+
+    @property
+    def first_event_s(self) -> float:
+        """The longest wait for the first event, however many keep-alives come before it."""
+        return max(self.first_byte_s, MAX_FIRST_EVENT_S)
+
+
+REMOTE = Patience()
+"""Vendors send the first event within seconds, or keep-alives while a model thinks."""
+LOCAL = Patience(first_byte_s=900.0, between_bytes_s=180.0)
+"""A server on this machine or network may load a model first, and read a long prompt slowly."""
+
+
+def default_patience(url: str) -> Patience:
+    """Return the patience with the server of this URL if the settings say nothing."""
+    return LOCAL if _is_near(urlsplit(url).hostname or "") else REMOTE
+
+
+def _is_near(host: str) -> bool:
+    """Whether a host is on this machine or in a private network."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return "." not in host or host.endswith((".local", ".lan", ".internal", ".localhost"))
+    return address.is_loopback or address.is_private
