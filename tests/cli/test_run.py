@@ -38,7 +38,7 @@ def team_in(text: str) -> str:
 async def test_the_demo_model_reaches_any_goal_and_says_that_it_is_scripted(
     executed: Shell,
 ) -> None:
-    ended = await executed("run", "Show me [bold] :smile: what you can do")
+    ended = await executed("run", "Show me [bold] :smile: what you can do", "--review", "never")
 
     team = team_in(ended.out)
     first, second, *_ = ended.out.splitlines()
@@ -49,6 +49,8 @@ async def test_the_demo_model_reaches_any_goal_and_says_that_it_is_scripted(
     assert "\nDone. 4 turns · " in ended.out
     assert Path(path).is_relative_to(executed.home / "teams" / team)
     assert Path(path).read_text().startswith("# A note from the demo")
+    [listed] = orjson.loads((await executed("teams", "--json")).out)
+    assert listed["review"] == "never"
 
 
 async def test_a_model_on_a_server_reaches_the_goal(agiraph: Shell) -> None:
@@ -129,6 +131,9 @@ async def test_the_limits_for_commands_apply(agiraph: Shell) -> None:
 async def test_wrong_arguments_are_reported_in_one_line(agiraph: Shell) -> None:
     wrong = {
         (): 'Give a goal (agiraph run "GOAL") or continue a team (agiraph run --resume TEAM).',
+        ("--resume", "b", "--review", "never"): (
+            "--resume keeps the model and limits of the team: leave out the other options."
+        ),
         ("--resume", "b", "--turns", "9"): (
             "--resume keeps the model and limits of the team: leave out the other options."
         ),
@@ -171,10 +176,10 @@ async def test_a_run_over_its_budget_fails_and_shows_the_partial_result(agiraph:
 
     assert ended.code == 1
     assert (
-        "! The budget was spent before the goal was reached (turns_spent).\n"
+        "! It stopped at a limit before it was done: its turns are used up.\n"
         "\n"
-        "The goal was reached in part (turns_spent). 2 turns · 240 tokens · $0.0000 and calls "
-        "without a known price\n"
+        "The goal was reached in part: its turns are used up. 2 turns · 240 tokens · $0.0000 and "
+        "calls without a known price\n"
         "\n"
         "One note.\n"
     ) in ended.out

@@ -7,6 +7,7 @@ import aiohttp
 
 from agiraph.client import Client
 from agiraph.domain.errors import Declined
+from agiraph.domain.work import Extension
 from tests.api.document import document
 from tests.api.serving import TOKEN, Served
 
@@ -85,7 +86,7 @@ async def _call_every_method(client: Client) -> None:
         client.node("node_x"),
         client.cancel_node("node_x"),
         client.retry_node("node_x"),
-        client.extend_node("node_x", turns=1),
+        client.extend_node("node_x", Extension(turns=1)),
         client.cost(team.id),
         client.inbox(),
         client.item("msg_x"),

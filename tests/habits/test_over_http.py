@@ -13,6 +13,7 @@ import pytest
 
 from agiraph.api.views import MessageView, NodeView
 from agiraph.client import Client
+from agiraph.domain.work import Extension
 from agiraph.testing import ModelServer, call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.cli.shell import PROGRAM
@@ -288,7 +289,7 @@ async def test_a_goal_that_a_limit_ended_is_extended_and_completes(client: Clien
     team = await found(client, FEW_TURNS, budget={"turns": 3})
     [goal] = await reached(client, team, statuses("partial"))
     assert (goal.stop_reason, goal.result) == ("turns_spent", "So far: one wall.")
-    extended = await client.extend_node(goal.id, turns=10)
+    extended = await client.extend_node(goal.id, Extension(turns=10))
     assert extended.status in ("assigned", "running")
     [goal] = await reached(client, team, statuses("completed"))
     assert goal.result == "All walls: walls.md."

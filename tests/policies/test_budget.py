@@ -16,7 +16,7 @@ LANDING = (
     "[Budget] The budget of this work is spent ({}) and your tools are gone. Write the final "
     "answer now: what you achieved, where it is, and what whoever goes on should do next."
 )
-SPENT = "The budget was spent before the goal was reached ({})."
+SPENT = "It stopped at a limit before it was done: {}."
 
 
 def note(number: int) -> Says:
@@ -52,7 +52,7 @@ async def test_the_last_turn_is_for_landing_and_publishes_the_files_so_far(world
     assert (world.published(node), is_partial(world, node)) == ({"1.md": "x", "2.md": "x"}, True)
     assert (ada.heard, ada.requests[-1].tools) == (LANDING.format("turns_spent"), ())
     so_far = "\n\nWhat there is so far:\nTwo notes; a third is missing."
-    assert (told.kind, told.text) == ("failure", SPENT.format("turns_spent") + so_far)
+    assert (told.kind, told.text) == ("failure", SPENT.format("its turns are used up") + so_far)
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

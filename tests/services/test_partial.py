@@ -12,7 +12,7 @@ from tests.services.test_retries import CALL, FINISH, LOOK, create_child
 
 R, S = StopReason, NodeStatus
 LAST_WORDS = says("Half of it is in notes.md.")
-DETAIL = "The budget was spent before the goal was reached (turns_spent)."
+DETAIL = "It stopped at a limit before it was done: its turns are used up."
 
 
 async def test_without_anything_to_show_a_limit_is_a_failure(world: World) -> None:

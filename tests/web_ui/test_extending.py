@@ -25,7 +25,19 @@ async def test_a_goal_that_a_limit_ended_is_extended_from_the_inbox(visit: Visit
     team = await desk.found("Count the beans", **settings)
     await desk.go("/inbox")
     await page.get_by_text("Half of the beans: 31.").first.click()
-    await page.get_by_role("button", name="Extend").click()
+    await expect(
+        page.get_by_text("Stopped at a limit: turns").locator("visible=true")
+    ).to_have_count(2)
+    await expect(page.get_by_role("note")).to_have_text(
+        "It stopped at a limit before it was done: its turns are used up."
+    )
+    extend = page.get_by_role("button", name="Extend")
+    boxes = [
+        await page.get_by_role("button", name="Try again").bounding_box(),
+        await extend.bounding_box(),
+    ]
+    assert len({box and box["height"] for box in boxes}) == 1
+    await extend.click()
 
     dialog = page.get_by_role("dialog")
     await expect(dialog.get_by_text("The task goes on where it stopped.")).to_be_visible()
@@ -36,5 +48,6 @@ async def test_a_goal_that_a_limit_ended_is_extended_from_the_inbox(visit: Visit
     await dialog.get_by_role("button", name="Extend").click()
     await expect(dialog).to_have_count(0)
     await expect(page.get_by_text("All beans: 62.").first).to_be_visible()
+    await expect(page.locator("header").get_by_text("Stopped early, done since")).to_be_visible()
     [goal] = await desk.up.ask("GET", f"/teams/{team['id']}/board")
     assert (goal["status"], goal["result"]) == ("completed", "All beans: 62.")

@@ -21,6 +21,7 @@ async def test_a_team_is_created_with_settings_that_can_be_changed_later(visit: 
     page = desk.page
     await page.get_by_role("main").get_by_role("button", name="New team").click()
     await page.get_by_label("Goal").fill("Count the beans")
+    await page.get_by_label("Done when").fill("answer\n\nThe sum is right ")
     await page.get_by_role("button", name="More").click()
     await page.get_by_label("Acts by itself").select_option("every day")
     await page.get_by_label("A reviewer checks results").select_option("Never")
@@ -33,6 +34,17 @@ async def test_a_team_is_created_with_settings_that_can_be_changed_later(visit: 
     await page.get_by_role("menuitem", name="Settings and new goal").click()
     await expect(page.get_by_label("Acts by itself")).to_have_value("86400")
     await expect(page.get_by_label("A reviewer checks results")).to_have_value("never")
+    await page.get_by_label("New goal").fill("Weigh the beans")
+    await page.get_by_label("Done when").fill("answer")
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.get_by_label("Details").get_by_text("Weigh the beans").first).to_be_visible()
+    [team] = await desk.up.ask("GET", "/teams")
+    board = await desk.up.ask("GET", f"/teams/{team['id']}/board")
+    goals = [await desk.up.ask("GET", f"/nodes/{n['id']}") for n in board if n["lane"] == "work"]
+    assert [goal["acceptance"] for goal in goals] == [["answer", "The sum is right"], ["answer"]]
+
+    await page.get_by_role("button", name="Team actions").click()
+    await page.get_by_role("menuitem", name="Settings and new goal").click()
     await page.get_by_role("button", name="Runs until you stop it").click()
     await page.get_by_label("Acts by itself").select_option("every hour")
     await page.get_by_label("Name", exact=True).fill("Beans")

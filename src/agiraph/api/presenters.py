@@ -193,11 +193,16 @@ def turn_view(turn: Turn) -> TurnView:
 
 
 def inbox_item_view(tx: Tx, item: inbox.Item) -> InboxItem:
+    node_id = item.message.node_id
+    node = None if node_id is None else nodes.NODES.find(tx, node_id)
     return InboxItem(
         message=message_view(tx, item.message),
         state=item.state,
         needs_answer=item.needs_answer,
         deliveries=list(item.deliveries),
+        node_status=None if node is None else node.status,
+        stop_reason=None if node is None else node.stop_reason,
+        doubts=None if node is None else node.doubts,
     )
 
 

@@ -214,6 +214,11 @@ class InboxItem(View):
     state: State
     needs_answer: bool = Field(description="Whether a node waits for the person's answer.")
     deliveries: list[Delivery] = Field(description="The deliveries to the person's channels.")
+    node_status: NodeStatus | None = Field(
+        description="The status now of the node that the message is about; null if there is none."
+    )
+    stop_reason: StopReason | None = Field(description="Why that node ended, if it has ended.")
+    doubts: str | None = Field(description="What could not be confirmed of that node's result.")
 
 
 class InboxPage(View):

@@ -7,6 +7,7 @@ import click
 from agiraph.cli.session import clean, command, source
 from agiraph.client import Client
 from agiraph.domain.errors import Refused
+from agiraph.domain.work import Extension
 
 if TYPE_CHECKING:
     from agiraph.cli.local import Local
@@ -40,9 +41,10 @@ async def extend(
         )
     async with source(to_write=True) as found:
         node_id = node if node.startswith("node_") else await _goal_of(found, node)
-        extended = await found.extend_node(
-            node_id, turns=turns, tokens=tokens, usd=usd, seconds=seconds
+        more = Extension(
+            turns=turns or 0, tokens=tokens or 0, usd=usd or 0.0, seconds=seconds or 0.0
         )
+        extended = await found.extend_node(node_id, more)
         is_running = isinstance(found, Client)
     team = extended.team_id
     watch = f"agiraph tail {team}" if is_running else f"agiraph run --resume {team}"

@@ -98,19 +98,7 @@ class Local:
 
         return await self._store.write(write)
 
-    async def extend_node(
-        self,
-        node: str,
-        *,
-        turns: int | None = None,
-        tokens: int | None = None,
-        usd: float | None = None,
-        seconds: float | None = None,
-    ) -> NodeView:
-        more = Extension(
-            turns=turns or 0, tokens=tokens or 0, usd=usd or 0.0, seconds=seconds or 0.0
-        )
-
+    async def extend_node(self, node: str, more: Extension) -> NodeView:
         def write(tx: Tx) -> NodeView:
             return node_view(tx, extensions.extend(tx, NodeId(node), more, by=OWNER))
 

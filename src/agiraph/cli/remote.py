@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -13,6 +13,7 @@ from agiraph.cli.inbox import everything
 from agiraph.cli.progress import Progress
 from agiraph.cli.session import CONNECTION_LOST
 from agiraph.client import Client, ConnectionLost, Frame, ReplyDelta
+from agiraph.domain.agents import Review
 from agiraph.domain.errors import Refused
 from agiraph.domain.events import Event
 from agiraph.domain.work import Budget, NodeStatus
@@ -22,6 +23,17 @@ _MAY_END = frozenset(
      "question.asked", "team.stopped", "team.archived"}
 )  # fmt: skip
 """Event types after which the goal may be done, or may wait for an answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedGoal:
+    """A goal as `agiraph run` was given it."""
+
+    text: str
+    model: str
+    budget: Budget
+    acceptance: tuple[str, ...]
+    review: Review
 
 
 class Remote:
@@ -34,17 +46,20 @@ class Remote:
         self._progress = Progress(console)
         self._stopped = asyncio.Event()
 
-    async def begin(
-        self, goal: str, model: str, budget: Budget, acceptance: Sequence[str] = ()
-    ) -> int:
-        asked = {
-            "turns": budget.turns,
-            "tokens": budget.tokens,
-            "usd": budget.usd,
-            "seconds": budget.seconds,
+    async def begin(self, goal: AskedGoal) -> int:
+        limits = {
+            "turns": goal.budget.turns,
+            "tokens": goal.budget.tokens,
+            "usd": goal.budget.usd,
+            "seconds": goal.budget.seconds,
         }
         team = await self._client.create_team(
-            goal, model=model, budget=asked, learns=False, acceptance=acceptance
+            goal.text,
+            model=goal.model,
+            budget=limits,
+            learns=False,
+            acceptance=goal.acceptance,
+            review=goal.review,
         )
         return await self.watch(team)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 
 import click
 from rich.console import Console
@@ -11,12 +11,12 @@ from agiraph import config
 from agiraph.app import Runtime
 from agiraph.cli import terminal
 from agiraph.cli.progress import Progress
-from agiraph.cli.remote import Remote
+from agiraph.cli.remote import AskedGoal, Remote
 from agiraph.cli.session import command
-from agiraph.cli.settings import ACCEPT_HELP
+from agiraph.cli.settings import ACCEPT_HELP, REVIEW_HELP, REVIEWS
 from agiraph.client import Client
 from agiraph.config import Settings
-from agiraph.domain.agents import Team
+from agiraph.domain.agents import Review, Team
 from agiraph.domain.errors import Declined, HomeInUse, Refused, Unreachable
 from agiraph.domain.messages import Message
 from agiraph.domain.persons import OWNER
@@ -50,6 +50,7 @@ SENDING_TIMEOUT_S = 10
 )
 @click.option("--minutes", type=click.FloatRange(min=0, min_open=True), help="The most minutes.")
 @click.option("--accept", multiple=True, metavar="LINE", help=ACCEPT_HELP)
+@click.option("--review", type=click.Choice(REVIEWS), help=f"{REVIEW_HELP}  [default: auto]")
 @command
 async def run(
     goal: str | None,
@@ -60,6 +61,7 @@ async def run(
     usd: float | None,
     minutes: float | None,
     accept: tuple[str, ...],
+    review: Review | None,
 ) -> None:
     """Work on a GOAL until it is reached, and show the progress.
 
@@ -70,7 +72,7 @@ async def run(
         raise click.UsageError(
             'Give a goal (agiraph run "GOAL") or continue a team (agiraph run --resume TEAM).'
         )
-    if resume is not None and (model or turns or tokens or usd or minutes or accept):
+    if resume is not None and (model or turns or tokens or usd or minutes or accept or review):
         raise click.UsageError(
             "--resume keeps the model and limits of the team: leave out the other options."
         )
@@ -79,11 +81,17 @@ async def run(
     budget = Budget(turns=turns or GOAL_TURNS, tokens=tokens, usd=usd, seconds=seconds)
     console = Console(highlight=False, emoji=False, soft_wrap=True)
     running = Run(settings, console)
-    chosen = model or settings.model
+    asked = AskedGoal(
+        text=goal or "",
+        model=model or settings.model,
+        budget=budget,
+        acceptance=accept,
+        review=review or "auto",
+    )
     try:
         if resume is not None:
             raise click.exceptions.Exit(await running.resume(resume))
-        raise click.exceptions.Exit(await running.begin(goal or "", chosen, budget, accept))
+        raise click.exceptions.Exit(await running.begin(asked))
     except HomeInUse as error:
         async with _running_server(settings, error) as client:
             console.print(f"[dim]The agiraph server at {client.url} does the work.[/]")
@@ -91,7 +99,7 @@ async def run(
             if resume is not None:
                 code = await remote.resume(resume)
             else:
-                code = await remote.begin(goal or "", chosen, budget, accept)
+                code = await remote.begin(asked)
         raise click.exceptions.Exit(code) from None
 
 
@@ -117,22 +125,21 @@ class Run:
         self._stopped = asyncio.Event()
         self._team: Team | None = None
 
-    async def begin(
-        self, goal: str, model: str, budget: Budget, acceptance: Sequence[str] = ()
-    ) -> int:
+    async def begin(self, goal: AskedGoal) -> int:
         async with self._open() as runtime:
-            runtime.models.resolve(model)  # refuse a wrong model name before a team is created
+            runtime.models.resolve(goal.model)  # refuse a wrong model name before a team is created
             # The team ends with this goal, so it has no later work to learn for.
             founded = await runtime.store.write(
                 teams.create,
                 owner_id=OWNER,
-                goal=goal,
-                model=model,
+                goal=goal.text,
+                model=goal.model,
                 budget=budgets.for_goal(
-                    budget, mode="finite", is_priced=runtime.models.is_priced(model)
+                    goal.budget, mode="finite", is_priced=runtime.models.is_priced(goal.model)
                 ),
                 learns=False,
-                acceptance=acceptance,
+                acceptance=goal.acceptance,
+                review=goal.review,
             )
             return await self._go(runtime, founded.team)
 

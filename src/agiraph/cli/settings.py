@@ -101,15 +101,23 @@ def interval_text(seconds: float) -> str:
     "--budget", type=click.FloatRange(min=0), help="The most dollars for the work on this goal."
 )
 @click.option("--accept", multiple=True, metavar="LINE", help=ACCEPT_HELP)
+@click.option("--review", type=click.Choice(REVIEWS), help=REVIEW_HELP)
 @json_option
 @command
 async def goal(
-    team: str, goal: str, budget: float | None, accept: tuple[str, ...], json_: bool
+    team: str,
+    goal: str,
+    budget: float | None,
+    accept: tuple[str, ...],
+    review: Review | None,
+    json_: bool,
 ) -> None:
     """Give a TEAM a new GOAL. Open work on the old one is cancelled; what it knows stays."""
     limit = None if budget is None else {"usd": budget}
     async with connected() as client:
         found = await client.team(team)
+        if review is not None and review != found.review:
+            await client.change_team(found.id, review=review)
         aimed = await client.set_goal(found.id, goal, budget=limit, acceptance=accept)
     if json_:
         return click.echo(as_json(aimed))

@@ -52,8 +52,9 @@ def of_board(work: list[NodeView]) -> Table:
     table = Table(Column("task", no_wrap=True), "title", "agent", "status", "", box=None)
     for node in work:
         note = node.waiting_reason or (node.result or "").partition("\n")[0][:80]
-        if node.status in (NodeStatus.PARTIAL, NodeStatus.FAILED):
-            note = f"{node.stop_reason}: {note}" if note else str(node.stop_reason)
+        if node.status in (NodeStatus.PARTIAL, NodeStatus.FAILED) and node.stop_reason:
+            why = node.stop_reason.words
+            note = f"{why}: {note}" if note else why
         table.add_row(
             node.id,
             "  " * node.depth + shown(node.title),
@@ -93,8 +94,23 @@ def of_inbox(items: list[InboxItem]) -> Table:
         style = "bold" if item.state == "unread" else None
         # A person decides by this text: nothing in it may be hidden.
         text = escape(visible(said)) if item.needs_answer else shown(said)
-        table.add_row(message.id, message.kind, state, text + note, style=style)
+        table.add_row(message.id, ending_text(item), state, text + note, style=style)
     return table
+
+
+def ending_text(item: InboxItem) -> str:
+    """Return the kind of an inbox item in words; of an end, also what became of the task."""
+    match item.message.kind, item.node_status:
+        case "failure", NodeStatus.PARTIAL:
+            return "stopped early"
+        case "failure", NodeStatus.COMPLETED:
+            return "done since"
+        case "failure", NodeStatus() as status if not status.is_final:
+            return "goes on"
+        case "result", _ if item.doubts:
+            return "done, with doubts"
+        case kind, _:
+            return kind
 
 
 def of_triggers(triggers: list[TriggerView]) -> Table:

@@ -1,6 +1,7 @@
 """Teams: create, control and read teams, their agents, board and costs."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, TypedDict, Unpack
 
 from agiraph.api.views import AgentView, NodeDetail, NodeView, StageView, TeamView
@@ -8,6 +9,7 @@ from agiraph.client.connection import Connection, path_of
 from agiraph.domain.agents import Mode, Review
 from agiraph.domain.costs import TeamCosts
 from agiraph.domain.errors import NotFound
+from agiraph.domain.work import Extension
 
 
 class TeamSettings(TypedDict, total=False):
@@ -132,18 +134,9 @@ class TeamCalls(Connection):
         """Retry a failed or partial node."""
         return await self.post(NodeView, path_of("nodes", node, "retry"))
 
-    async def extend_node(
-        self,
-        node: str,
-        *,
-        turns: int | None = None,
-        tokens: int | None = None,
-        usd: float | None = None,
-        seconds: float | None = None,
-    ) -> NodeView:
+    async def extend_node(self, node: str, more: Extension) -> NodeView:
         """Raise a node's limits by these amounts; a node that a limit ended goes on."""
-        more = {"turns": turns, "tokens": tokens, "usd": usd, "seconds": seconds}
-        body = {name: amount for name, amount in more.items() if amount is not None}
+        body = {name: amount for name, amount in asdict(more).items() if amount}
         return await self.make(NodeView, path_of("nodes", node, "extend"), body)
 
     async def cost(self, team: str) -> TeamCosts:

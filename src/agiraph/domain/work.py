@@ -114,6 +114,11 @@ class StopReason(StrEnum):
         """
         return self.is_limit or self is StopReason.LOOPING
 
+    @property
+    def words(self) -> str:
+        """The reason as a person reads it, such as *its turns are used up*."""
+        return _WORDS[self]
+
 
 _LIMITS = frozenset(
     {
@@ -124,6 +129,27 @@ _LIMITS = frozenset(
         StopReason.TIME_SPENT,
     }
 )
+_WORDS = {
+    StopReason.PUBLISHED: "it submitted its result",
+    StopReason.FINISHED: "it finished",
+    StopReason.ACCEPTED: "it accepted the result",
+    StopReason.SENT_BACK: "it found faults",
+    StopReason.ANSWERED: "it answered in words",
+    StopReason.NOTHING_TO_DO: "there was nothing to do",
+    StopReason.TURNS_SPENT: "its turns are used up",
+    StopReason.TOKENS_SPENT: "its tokens are used up",
+    StopReason.MONEY_SPENT: "its money is used up",
+    StopReason.CALLS_SPENT: "its model calls are used up",
+    StopReason.TIME_SPENT: "its time is used up",
+    StopReason.LOOPING: "it went in a loop",
+    StopReason.SILENT: "it stopped answering",
+    StopReason.CANCELLED: "it was cancelled",
+    StopReason.UNMET: "something it needs did not succeed",
+    StopReason.SKIPPED: "something it needs did not succeed",
+    StopReason.NO_RESULT: "it ended without a result",
+    StopReason.MODEL_REFUSED: "its model cannot be used",
+    StopReason.BROKEN: "an error in agiraph itself",
+}
 
 
 GOAL_TURNS = 500

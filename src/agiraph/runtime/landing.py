@@ -40,7 +40,7 @@ async def land(steps: Steps, ctx: RunContext, reason: StopReason) -> Outcome:
     if ctx.transcript.last_spoken.ref == "landing":
         with contextlib.suppress(ModelError):  # the node ends without a last answer
             await steps.think(ctx, may_call=False, timeout_s=steps.budget.landing_seconds(ctx))
-    detail = f"The budget was spent before the goal was reached ({reason})."
+    detail = f"It stopped at a limit before it was done: {reason.words}."
     return await publish_outcome(steps, ctx, Failed(reason, detail, under=ctx.node.budget))
 
 

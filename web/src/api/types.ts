@@ -1685,6 +1685,15 @@ export interface components {
              * @description The deliveries to the person's channels.
              */
             deliveries: components["schemas"]["Delivery"][];
+            /** @description The status now of the node that the message is about; null if there is none. */
+            node_status: components["schemas"]["NodeStatus"] | null;
+            /** @description Why that node ended, if it has ended. */
+            stop_reason: components["schemas"]["StopReason"] | null;
+            /**
+             * Doubts
+             * @description What could not be confirmed of that node's result.
+             */
+            doubts: string | null;
         };
         /** InboxPage */
         InboxPage: {

@@ -3,7 +3,7 @@ import { type FormEvent, useRef, useState } from "react";
 import { type Agent, api, errorMessage, type Team, unwrap } from "@/api/client";
 import { queryClient, queryKeys } from "@/api/queries";
 import { randomId } from "@/lib/randomId";
-import { IntervalField, type Mode, ModePills, type Review, ReviewField } from "@/shell/teamFields";
+import { AcceptanceField, acceptanceLines, IntervalField, type Mode, ModePills, type Review, ReviewField } from "@/shell/teamFields";
 import { Button, Dialog, Input, Textarea } from "@/ui";
 
 const MODE_NOTES: Record<Mode, string> = {
@@ -18,6 +18,7 @@ export default function TeamSettings({ team, coordinator, onClose }: { team: Tea
   const [interval, setRestInterval] = useState(team.interval);
   const [review, setReview] = useState<Review>(team.review);
   const [goal, setGoal] = useState("");
+  const [acceptance, setAcceptance] = useState("");
   const [problem, setProblem] = useState("");
   const [isSending, setIsSending] = useState(false);
   // A goal that is sent twice with the same key is set once. After an error the next try is a new request.
@@ -38,7 +39,7 @@ export default function TeamSettings({ team, coordinator, onClose }: { team: Tea
       if (Object.keys(changes).length > 0) await unwrap(api.PATCH("/api/teams/{team}", { params: { path: { team: team.id } }, body: changes }));
       if (goal.trim())
         await unwrap(
-          api.POST("/api/teams/{team}/goal", { params: { path: { team: team.id }, header: { "idempotency-key": idempotencyKey.current } }, body: { goal: goal.trim() } }),
+          api.POST("/api/teams/{team}/goal", { params: { path: { team: team.id }, header: { "idempotency-key": idempotencyKey.current } }, body: { goal: goal.trim(), acceptance: mode === "finite" ? acceptanceLines(acceptance) : [] } }),
         );
       await queryClient.invalidateQueries({ queryKey: queryKeys.teams });
       onClose();
@@ -72,6 +73,7 @@ export default function TeamSettings({ team, coordinator, onClose }: { team: Tea
           New goal
           <Textarea rows={3} value={goal} onChange={(event) => setGoal(event.target.value)} placeholder="Leave empty to keep the goal. Open work on the old goal is cancelled; what the team knows stays." className="font-normal" />
         </label>
+        {mode === "finite" && goal.trim() && <AcceptanceField value={acceptance} onChange={setAcceptance} />}
         {problem && (
           <p role="alert" className="font-normal text-fail">
             {problem}

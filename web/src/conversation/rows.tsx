@@ -9,6 +9,7 @@ import { type Draft, resendMessage, discardUnsent, useLive } from "@/live";
 import type { GivenAnswer, ToolCall, NodeSummary, MessageRow, TextRow, SystemRow, ToolsRow } from "@/live/log";
 import { copyText } from "@/lib/clipboard";
 import { cx } from "@/lib/cx";
+import { fencedWords } from "@/lib/fence";
 import { duration, fullTime, plural, clockTime } from "@/lib/format";
 import { HUMAN, SYSTEM } from "@/lib/participants";
 import { Avatar, Button } from "@/ui";
@@ -124,7 +125,7 @@ function MessageItem({ row, message, isContinued, isHighlighted, agentId }: { ro
         )}
         {title && kind && <p className="font-medium">{title}</p>}
         <div className={cx(isPeer && "text-ink-2")}>
-          <Markdown text={isPeer ? resultText(row.text) : row.text} breaks={row.messageKind !== "report" && row.messageKind !== "briefing"} />
+          <Markdown text={isPeer ? fencedWords(row.text) : row.text} breaks={row.messageKind !== "report" && row.messageKind !== "briefing"} />
         </div>
         {message && message.attachments.length > 0 && <Attachments message={message} />}
       </div>
@@ -132,9 +133,6 @@ function MessageItem({ row, message, isContinued, isHighlighted, agentId }: { ro
     </article>
   );
 }
-
-/** Return the result inside the frame that the server writes for the agent that reads it, or the whole text. */
-const resultText = (text: string): string => /--- RESULT ---\n([\s\S]*?)\n?--- END OF RESULT ---/.exec(text)?.[1] ?? text;
 
 function Actions({ row, agentId }: { row: MessageRow; agentId: string }) {
   const [copied, setCopied] = useState(false);

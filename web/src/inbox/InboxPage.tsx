@@ -1,7 +1,7 @@
 /** Inbox: items that need an answer first, then the newest ones; the selected item is shown on the right. */
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
-import { ArrowLeft, CircleAlert, FileText, Flag, Inbox, MailOpen, MessageCircleQuestion, MessageSquareReply, Newspaper, ShieldQuestion, ThumbsDown, ThumbsUp } from "lucide-react";
+import { ArrowLeft, CircleAlert, CircleSlash2, FileText, Flag, Inbox, MailOpen, MessageCircleQuestion, MessageSquareReply, Newspaper, RotateCw, ShieldQuestion, ThumbsDown, ThumbsUp } from "lucide-react";
 import { useEffect, useMemo, useState } from "react";
 import { toast } from "sonner";
 import { api, errorMessage, type InboxItem, type Team, unwrap } from "@/api/client";
@@ -9,8 +9,8 @@ import { inboxQuery, nodeQuery, queryKeys, queryClient, teamsQuery } from "@/api
 import { live } from "@/live";
 import { cx } from "@/lib/cx";
 import { capitalize, fullTime, shortTime } from "@/lib/format";
-import { revealHidden } from "@/lib/visible";
-import { Button, Chip, EmptyState, Header, IconButton, Kbd, Loading, Pills, ErrorPanel } from "@/ui";
+import { bodyOf, labelOf, previewOf, splitNote, titleOf } from "@/inbox/entries";
+import { Button, Chip, EmptyState, Header, IconButton, Kbd, Loading, Pills, ErrorPanel, type Tone } from "@/ui";
 import { SidebarButton } from "@/shell/SidebarButton";
 import { unansweredItems } from "@/shell/unanswered";
 import { ToastMessage } from "@/conversation/AgentPage";
@@ -18,6 +18,7 @@ import { Markdown } from "@/conversation/Markdown";
 import { QuestionCard } from "@/conversation/QuestionCard";
 import { screenHref } from "@/views";
 import { canExtend, ExtendButton } from "@/views/shared/Extend";
+import { isFinished } from "@/views/shared/taskStatus";
 
 const FILTERS = [
   ["all", "All"],
@@ -25,29 +26,14 @@ const FILTERS = [
   ["report", "Reports"],
   ["briefing", "Briefings"],
   ["result", "Results"],
-  ["failure", "Failures"],
+  ["failure", "Not done"],
 ] as const;
 type Filter = (typeof FILTERS)[number][0];
 
-const KIND_STYLES: Record<string, { icon: typeof FileText; label: string }> = {
-  question: { icon: MessageCircleQuestion, label: "Question" },
-  approval: { icon: ShieldQuestion, label: "Approval" },
-  briefing: { icon: Newspaper, label: "Briefing" },
-  report: { icon: FileText, label: "Report" },
-  result: { icon: Flag, label: "Result" },
-  failure: { icon: CircleAlert, label: "Failure" },
-};
-
-/** The server's title of every team's first task. It says nothing about a result, so the first line of the text is shown instead. */
-const GOAL_TASK_TITLE = "Get to work on the goal";
-/** Return the preview: text that the person answers is shown literally, other text without Markdown characters. */
-const preview = (item: InboxItem): string => (item.message.call ? revealHidden(firstArgument(item.message.call.arguments)) : item.needs_answer ? revealHidden(item.message.text) : bodyOf(item).replace(/[#*`>|_]/g, ""));
-/** Return the beginning of a call's first argument, to tell calls apart. The question card shows the complete call. */
-const firstArgument = (callArguments: Record<string, unknown>): string => String(Object.values(callArguments)[0] ?? "").slice(0, 200);
-const firstLine = (text: string): string => text.trimStart().split("\n")[0]!.replace(/^#+\s*/, "").slice(0, 120);
-const titleOf = ({ message }: InboxItem): string => revealHidden(message.title && message.title !== GOAL_TASK_TITLE ? message.title : firstLine(message.text));
-/** Return the text without a first heading that repeats the title. */
-const bodyOf = (item: InboxItem): string => item.message.text.replace(/^\s*#+ (.*)\n+/, (all, head: string) => (head.trim() === titleOf(item) ? "" : all));
+const ICONS: Partial<Record<InboxItem["message"]["kind"], typeof FileText>> = { question: MessageCircleQuestion, approval: ShieldQuestion, briefing: Newspaper, report: FileText, result: Flag, failure: CircleAlert };
+/** The icon of an item. A task that stopped with something to show is no failure. */
+const iconOf = (item: InboxItem): typeof FileText => (item.message.kind === "failure" && labelOf(item).tone !== "fail" ? CircleSlash2 : (ICONS[item.message.kind] ?? FileText));
+const ICON_TONES: Record<Tone, string> = { plain: "text-ink-3", work: "text-work", done: "text-done", wait: "text-wait", fail: "text-fail" };
 
 async function markRead(id: string): Promise<void> {
   await unwrap(api.POST("/api/inbox/{item}/read", { params: { path: { item: id } } }));
@@ -135,7 +121,8 @@ function Group({ name, items, chosen, teamOf }: { name: string; items: InboxItem
       <ul>
         {items.map((item) => {
           const { message } = item;
-          const Icon = KIND_STYLES[message.kind]?.icon ?? FileText;
+          const Icon = iconOf(item);
+          const label = labelOf(item);
           return (
             <li key={message.id}>
               <Link
@@ -145,7 +132,7 @@ function Group({ name, items, chosen, teamOf }: { name: string; items: InboxItem
                 className={cx("relative flex gap-3 px-4 py-2.5 hover:bg-hover", item.needs_answer && "bg-wait-bg", chosen === message.id && "bg-press hover:bg-press")}
               >
                 {item.state === "unread" && <span role="img" aria-label="Unread" className="absolute top-[18px] left-1.5 size-1.5 rounded-full bg-ink" />}
-                <Icon className={cx("mt-0.5 size-4 shrink-0", item.needs_answer ? "text-wait" : message.kind === "failure" ? "text-fail" : "text-ink-3")} aria-label={KIND_STYLES[message.kind]?.label} />
+                <Icon className={cx("mt-0.5 size-4 shrink-0", ICON_TONES[label.tone])} aria-label={label.text} />
                 <span className="min-w-0 flex-1">
                   <span className="flex items-baseline gap-2">
                     <span className={cx("min-w-0 flex-1 truncate text-base leading-5", item.state === "unread" ? "font-semibold" : "font-medium")}>{titleOf(item)}</span>
@@ -154,9 +141,10 @@ function Group({ name, items, chosen, teamOf }: { name: string; items: InboxItem
                     </time>
                   </span>
                   <span className="block truncate text-xs text-ink-3">
+                    {label.tone !== "plain" && !item.needs_answer && <span className={cx("font-medium", ICON_TONES[label.tone])}>{label.text} · </span>}
                     {capitalize(message.sender_name)} · {teamOf(item)?.name ?? "a team"}
                   </span>
-                  <span className="line-clamp-2 text-sm text-ink-2">{preview(item)}</span>
+                  <span className="line-clamp-2 text-sm text-ink-2">{previewOf(item)}</span>
                 </span>
               </Link>
             </li>
@@ -169,8 +157,9 @@ function Group({ name, items, chosen, teamOf }: { name: string; items: InboxItem
 
 function Reader({ item, team }: { item: InboxItem; team: Team | undefined }) {
   const { message } = item;
-  const kind = KIND_STYLES[message.kind];
-  const Icon = kind?.icon ?? FileText;
+  const label = labelOf(item);
+  const Icon = iconOf(item);
+  const { note } = splitNote(item);
   const answered = live.store.getState().logs[message.team_id]?.answers[message.id] ?? null;
   useEffect(() => {
     if (item.state !== "unread" || item.needs_answer) return;
@@ -187,13 +176,12 @@ function Reader({ item, team }: { item: InboxItem; team: Team | undefined }) {
         <Link to="/inbox" aria-label="Back to the inbox" className="flex size-10 shrink-0 items-center justify-center rounded-sm text-ink-2 hover:bg-hover md:hidden">
           <ArrowLeft className="size-5" />
         </Link>
-        <Chip tone={item.needs_answer ? "wait" : message.kind === "failure" ? "fail" : "plain"}>
-          <Icon className="size-3.5" aria-hidden /> {kind?.label ?? message.kind}
+        <Chip tone={label.tone} className="min-w-0 shrink">
+          <Icon className="size-3.5 shrink-0" aria-hidden /> <span className="truncate">{label.text}</span>
         </Chip>
         <span className="flex-1" />
         {message.kind === "briefing" && <RatingButtons id={message.id} initial={message.rating} />}
-        {message.kind === "failure" && message.node_id && <Retry node={message.node_id} />}
-        {message.kind === "failure" && message.node_id && <Extend node={message.node_id} />}
+        {message.kind === "failure" && message.node_id && <GoOn node={message.node_id} />}
         {board && (
           <Link to={board as "/"} className="inline-flex h-8 items-center gap-1.5 rounded-sm border border-line-2 bg-surface px-3 text-sm font-medium hover:bg-hover">
             <Flag className="size-4" /> <span className="max-sm:sr-only">Task</span>
@@ -226,6 +214,11 @@ function Reader({ item, team }: { item: InboxItem; team: Team | undefined }) {
               <p className="mb-6 text-sm text-ink-3">
                 {capitalize(message.sender_name)} · {team?.name} · {fullTime(message.created_at)}
               </p>
+              {note && (
+                <div role="note" className={cx("mb-6 rounded-md border p-3 text-sm", label.tone === "fail" ? "border-fail/30 bg-fail-bg" : "border-wait-line bg-wait-bg")}>
+                  <Markdown text={note} />
+                </div>
+              )}
               <Markdown text={bodyOf(item)} />
             </>
           )}
@@ -256,10 +249,16 @@ function RatingButtons({ id, initial }: { id: string; initial: "up" | "down" | n
   );
 }
 
-/** The button to extend the task that a message reports, while that helps. */
-function Extend({ node }: { node: string }) {
+/** The buttons that let the task that a message reports go on, while they help. */
+function GoOn({ node }: { node: string }) {
   const { data } = useQuery(nodeQuery(node));
-  return data && canExtend(data) ? <ExtendButton node={data} /> : null;
+  if (!data) return null;
+  return (
+    <>
+      {(data.status === "failed" || data.status === "partial") && <Retry node={node} />}
+      {isFinished(data.status) && canExtend(data) && <ExtendButton node={data} size="md" />}
+    </>
+  );
 }
 
 function Retry({ node }: { node: string }) {
@@ -268,5 +267,9 @@ function Retry({ node }: { node: string }) {
       () => void toast.custom(() => <ToastMessage text="The task starts again where it stopped." />),
       (error: unknown) => void toast.custom(() => <ToastMessage text={errorMessage(error)} isError />),
     );
-  return <Button onClick={() => void retry()}>Try again</Button>;
+  return (
+    <Button onClick={() => void retry()}>
+      <RotateCw className="size-4" aria-hidden /> <span className="max-sm:sr-only">Try again</span>
+    </Button>
+  );
 }

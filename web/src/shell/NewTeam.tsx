@@ -8,7 +8,7 @@ import { cx } from "@/lib/cx";
 import { randomId } from "@/lib/randomId";
 import { Button, Dialog, Input, Textarea } from "@/ui";
 import { useShell } from "@/shell/state";
-import { IntervalField, type Mode, ModePills, type Review, ReviewField } from "@/shell/teamFields";
+import { AcceptanceField, acceptanceLines, IntervalField, type Mode, ModePills, type Review, ReviewField } from "@/shell/teamFields";
 
 const TEMPLATES = [
   { icon: Scale, name: "Compare", mode: "finite", goal: "Compare [A], [B] and [C] for [what you need them for]. Cover price, limits and what users complain about. End with a recommendation and what would change it." },
@@ -64,7 +64,7 @@ export default function NewTeam() {
             model: model.trim(),
             ...(usd ? { budget: { usd: Number(usd), turns: 1000 } } : {}),
             ...(workers ? { workers: Number(workers) } : {}),
-            acceptance: acceptance.split("\n").map((line) => line.trim()).filter(Boolean),
+            acceptance: mode === "finite" ? acceptanceLines(acceptance) : [],
             soul: "",
             learns: true,
             start: true,
@@ -97,12 +97,7 @@ export default function NewTeam() {
           Goal
           <Textarea ref={goalInput} id={`${id}g`} autoFocus rows={5} value={goal} onChange={(event) => setGoal(event.target.value)} placeholder="What should be done, for whom, and how will you know it is good?" className="font-normal" />
         </label>
-        {mode === "finite" && (
-          <label htmlFor={`${id}d`} className="flex flex-col gap-1 text-sm font-medium">
-            Done when
-            <Textarea id={`${id}d`} rows={2} value={acceptance} onChange={(event) => setAcceptance(event.target.value)} placeholder={"One statement a line, such as: `report.md` compares all three"} className="font-normal" />
-          </label>
-        )}
+        {mode === "finite" && <AcceptanceField value={acceptance} onChange={setAcceptance} />}
         <div className="flex flex-wrap items-center justify-between gap-2">
           <ModePills value={mode} onChange={setMode} />
           <button type="button" aria-expanded={isExpanded} onClick={() => setIsExpanded(!isExpanded)} className="flex h-8 items-center gap-1 text-sm text-ink-2">

@@ -1,7 +1,7 @@
 /** teamFields: the settings of a team that the dialogs for new teams and for settings share. */
 import type { Team } from "@/api/client";
 import { cx } from "@/lib/cx";
-import { Pills } from "@/ui";
+import { Pills, Textarea } from "@/ui";
 
 export type Mode = Team["mode"];
 export type Review = Team["review"];
@@ -70,3 +70,16 @@ export function ReviewField({ value, onChange }: { value: Review; onChange: (rev
     </label>
   );
 }
+
+/** What must be true when the goal is reached, one statement a line. */
+export function AcceptanceField({ value, onChange }: { value: string; onChange: (text: string) => void }) {
+  return (
+    <label className="flex flex-col gap-1 text-sm font-medium">
+      Done when
+      <Textarea rows={2} value={value} onChange={(event) => onChange(event.target.value)} placeholder={"One statement a line, such as: `report.md` compares all three"} className="font-normal" />
+    </label>
+  );
+}
+
+/** Return the statements of the field, without empty lines. */
+export const acceptanceLines = (text: string): string[] => text.split("\n").map((line) => line.trim()).filter(Boolean);

@@ -21,12 +21,13 @@ export function canExtend(node: NodeDetail): boolean {
   return node.status === "failed" && node.stop_reason !== null && node.stop_reason in ENDED_BY;
 }
 
-export function ExtendButton({ node, className }: { node: NodeDetail; className?: string }) {
+/** `size` is that of the buttons beside it. */
+export function ExtendButton({ node, className, size = "sm" }: { node: NodeDetail; className?: string; size?: "sm" | "md" }) {
   const [isOpen, setIsOpen] = useState(false);
   return (
     <>
-      <Button size="sm" className={className} onClick={() => setIsOpen(true)}>
-        <TimerReset className="size-3.5" aria-hidden /> Extend
+      <Button size={size} className={className} onClick={() => setIsOpen(true)}>
+        <TimerReset className={size === "sm" ? "size-3.5" : "size-4"} aria-hidden /> {size === "sm" ? "Extend" : <span className="max-sm:sr-only">Extend</span>}
       </Button>
       <Dialog open={isOpen} onOpenChange={setIsOpen} title="Extend the limits" description={isFinished(node.status) ? "The task goes on where it stopped." : "The task goes on with the new limits."}>
         <Suspense>{isOpen && <ExtendForm node={node} onDone={() => setIsOpen(false)} />}</Suspense>

@@ -1,0 +1,54 @@
+"""The inbox in a terminal says what became of a task, never the raw name of a limit."""
+
+from agiraph.api.presenters import inbox_item_view
+from agiraph.cli.tables import ending_text
+from agiraph.domain.persons import OWNER
+from agiraph.domain.work import NodeStatus, StopReason
+from agiraph.services.lifecycle import teams
+from agiraph.services.mail import bus, inbox
+from agiraph.store.nodes import NODES
+from agiraph.store.tx import Tx
+from agiraph.testing import World
+
+
+def _labels(tx: Tx) -> list[str]:
+    made = teams.create(tx, owner_id=OWNER, goal="Count", model="openai/test")
+    assert made.node is not None
+    found: list[str] = []
+    ends = [
+        ("failure", NodeStatus.PARTIAL, None),
+        ("failure", NodeStatus.FAILED, None),
+        ("failure", NodeStatus.COMPLETED, None),
+        ("failure", NodeStatus.RUNNING, None),
+        ("result", NodeStatus.COMPLETED, None),
+        ("result", NodeStatus.COMPLETED, "`a.md` is missing"),
+    ]
+    for kind, status, doubts in ends:
+        NODES.update(tx, made.node.id, status=status, doubts=doubts)
+        sent = bus.send(
+            tx,
+            team_id=made.team.id,
+            sender=made.coordinator.id,
+            recipient=OWNER,
+            kind=kind,
+            title="Count",
+            text=f"{kind} {len(found)}",
+            node_id=made.node.id,
+        )
+        found.append(ending_text(inbox_item_view(tx, inbox.item(tx, OWNER, sent.id))))
+    return found
+
+
+async def test_an_end_is_named_by_what_became_of_the_task(world: World) -> None:
+    assert await world.store.write(_labels) == [
+        "stopped early",
+        "failure",
+        "done since",
+        "goes on",
+        "result",
+        "done, with doubts",
+    ]
+
+
+def test_every_reason_for_an_end_has_words() -> None:
+    assert [r for r in StopReason if "_" in r.words or not r.words] == []

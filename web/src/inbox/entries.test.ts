@@ -1,0 +1,60 @@
+import { describe, expect, it } from "vitest";
+import type { InboxItem } from "@/api/client";
+import { bodyOf, labelOf, previewOf, splitNote, titleOf } from "@/inbox/entries";
+
+const STOPPED = "It stopped at a limit before it was done: its turns are used up.\n\nWhat there is so far:\n# Beans\n\n31 of my_beans.";
+function entry(more: Partial<Omit<InboxItem, "message">> & { message?: Partial<InboxItem["message"]> }): InboxItem {
+  const { message, ...rest } = more;
+  return {
+    state: "unread",
+    needs_answer: false,
+    deliveries: [],
+    node_status: null,
+    stop_reason: null,
+    doubts: null,
+    ...rest,
+    message: { kind: "failure", title: "Get to work on the goal", text: STOPPED, call: null, ...message } as InboxItem["message"],
+  };
+}
+
+describe("inbox entries", () => {
+  it("say at which limit a task stopped, never the raw name", () => {
+    const reasons = ["turns_spent", "tokens_spent", "money_spent", "calls_spent", "time_spent", "looping"] as const;
+    expect(reasons.map((stop_reason) => labelOf(entry({ node_status: "partial", stop_reason })).text)).toEqual([
+      "Stopped at a limit: turns",
+      "Stopped at a limit: tokens",
+      "Stopped at a limit: money",
+      "Stopped at a limit: model calls",
+      "Stopped at a limit: time",
+      "Stopped in a loop",
+    ]);
+  });
+
+  it("say what became of a task that stopped early", () => {
+    const states = ["failed", "running", "completed", null] as const;
+    expect(states.map((node_status) => labelOf(entry({ node_status })))).toEqual([
+      { text: "Failure", tone: "fail" },
+      { text: "Stopped early, goes on now", tone: "work" },
+      { text: "Stopped early, done since", tone: "plain" },
+      { text: "Failure", tone: "fail" },
+    ]);
+  });
+
+  it("put why a task stopped before what there is, and take the title from what there is", () => {
+    const item = entry({ node_status: "partial", stop_reason: "turns_spent" });
+    expect(splitNote(item).note).toBe("It stopped at a limit before it was done: its turns are used up.");
+    expect([titleOf(item), bodyOf(item)]).toEqual(["Beans", "31 of my_beans."]);
+    expect(previewOf(item)).toBe("It stopped at a limit before it was done: its turns are used up. 31 of my_beans.");
+  });
+
+  it("put doubts first", () => {
+    const item = entry({ doubts: "`a.md` is missing", message: { kind: "result", text: "Done, with doubts. Not confirmed: `a.md` is missing\n\nAll beans: 62." } });
+    expect(labelOf(item)).toEqual({ text: "Done, with doubts", tone: "wait" });
+    expect([splitNote(item), titleOf(item)]).toEqual([{ note: "Not confirmed: `a.md` is missing", rest: "All beans: 62." }, "All beans: 62."]);
+  });
+
+  it("show what a person answers literally", () => {
+    const item = entry({ needs_answer: true, message: { kind: "question", title: "", text: "Keep *a_b*\u202E?" } });
+    expect([labelOf(item).text, titleOf(item), previewOf(item)]).toEqual(["Question", "Keep *a_b*⟨U+202E⟩?", "Keep *a_b*⟨U+202E⟩?"]);
+  });
+});

@@ -1,0 +1,68 @@
+/** Entries: what an inbox item is, in words: its label, its title, a note that stands first, and its text. */
+import type { InboxItem } from "@/api/client";
+import { plainText } from "@/lib/plainText";
+import { revealHidden } from "@/lib/visible";
+import type { Tone } from "@/ui";
+
+/** The server's title of every team's first task. It says nothing about a result, so the first line of the text is shown instead. */
+const GOAL_TASK_TITLE = "Get to work on the goal";
+
+type StopReason = NonNullable<InboxItem["stop_reason"]>;
+/** What each limit is called. */
+const LIMITS: Partial<Record<StopReason, string>> = { turns_spent: "turns", tokens_spent: "tokens", money_spent: "money", calls_spent: "model calls", time_spent: "time", looping: "a loop" };
+const KINDS: Partial<Record<InboxItem["message"]["kind"], string>> = { question: "Question", approval: "Approval", briefing: "Briefing", report: "Report", result: "Result", failure: "Failure" };
+
+/** The state of an item: what its chip says. A task that ended early may have gone on since. */
+export function labelOf(item: InboxItem): { text: string; tone: Tone } {
+  const { kind } = item.message;
+  if (item.needs_answer) return { text: KINDS[kind] ?? "Question", tone: "wait" };
+  if (kind === "result" && item.doubts) return { text: "Done, with doubts", tone: "wait" };
+  if (kind !== "failure") return { text: KINDS[kind] ?? "Message", tone: "plain" };
+  switch (item.node_status) {
+    case "partial":
+      return { text: item.stop_reason === "looping" ? "Stopped in a loop" : `Stopped at a limit${limitOf(item)}`, tone: "wait" };
+    case "completed":
+      return { text: "Stopped early, done since", tone: "plain" };
+    case "failed":
+    case "cancelled":
+    case null:
+      return { text: "Failure", tone: "fail" };
+    default:
+      return { text: "Stopped early, goes on now", tone: "work" };
+  }
+}
+
+function limitOf({ stop_reason }: InboxItem): string {
+  const limit = stop_reason ? LIMITS[stop_reason] : undefined;
+  return limit ? `: ${limit}` : "";
+}
+
+const STOPPED_EARLY = /^([\s\S]*?)\n\nWhat there is so far:\n([\s\S]*)$/;
+
+/** Split a text into the note that a person reads first, such as doubts or why it stopped, and the rest. */
+export function splitNote({ message, doubts }: InboxItem): { note: string; rest: string } {
+  const lead = `Done, with doubts. Not confirmed: ${doubts ?? ""}\n\n`;
+  if (doubts && message.text.startsWith(lead)) return { note: `Not confirmed: ${doubts}`, rest: message.text.slice(lead.length) };
+  const early = message.kind === "failure" || message.kind === "report" ? STOPPED_EARLY.exec(message.text) : null;
+  return early ? { note: early[1]!, rest: early[2]! } : { note: "", rest: message.text };
+}
+
+const firstLine = (text: string): string => text.trimStart().split("\n")[0]!.replace(/^#+\s*/, "").slice(0, 120);
+export const titleOf = (item: InboxItem): string => {
+  const { title } = item.message;
+  return revealHidden(title && title !== GOAL_TASK_TITLE ? title : item.needs_answer ? firstLine(item.message.text) : plainText(firstLine(splitNote(item).rest)) || firstLine(item.message.text));
+};
+/** Return the text without the note and without a first heading that repeats the title. */
+export const bodyOf = (item: InboxItem): string => splitNote(item).rest.replace(/^\s*#+ (.*)\n+/, (all, head: string) => (head.trim() === titleOf(item) ? "" : all));
+
+/** Return the preview: text that the person answers is shown literally, other text without Markdown characters. */
+export function previewOf(item: InboxItem): string {
+  const { call, text } = item.message;
+  if (call) return revealHidden(firstArgument(call.arguments));
+  if (item.needs_answer) return revealHidden(text);
+  const { note } = splitNote(item);
+  return [note, plainText(bodyOf(item))].filter(Boolean).join(" ");
+}
+
+/** Return the beginning of a call's first argument, to tell calls apart. The question card shows the complete call. */
+const firstArgument = (callArguments: Record<string, unknown>): string => String(Object.values(callArguments)[0] ?? "").slice(0, 200);
