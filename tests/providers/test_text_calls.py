@@ -4,10 +4,10 @@ import pytest
 
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import ModelGarbled
+from agiraph.domain.json_text import MAX_DEPTH
 from agiraph.providers.wires.text import KEY_LENGTH, KEY_LETTERS, draw_key
 from agiraph.providers.wires.text_calls import (
     MAX_CALLS,
-    MAX_DEPTH,
     NO_NAME,
     ParsedReply,
     first_object,

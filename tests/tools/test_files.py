@@ -209,8 +209,15 @@ async def test_an_ambiguous_edit_is_refused_with_the_number_of_matches(world: Wo
 
     usage = "It takes: path, old, new."
     assert told[1:] == [
-        refused("'three' does not stand in a.md; read it and copy the piece to the letter."),
-        refused("'two' stands 2 times in a.md; take more of its surroundings with it."),
+        refused(
+            "'three' does not stand in a.md, so nothing was changed. Nothing in it is much like "
+            "it. Read the file and copy the piece."
+        ),
+        refused(
+            "'two' stands 2 times in a.md, at lines 1, 1, so nothing was changed. Take more of the "
+            "lines around the one that you mean, so that it is the only one. Around the first:\n"
+            "    1 | one two two"
+        ),
         refused(f"edit_file: 'old' is wrong (String should have at least 1 character). {usage}"),
         ToolAnswer("Edited a.md."),
         refused(
@@ -234,7 +241,10 @@ async def test_an_edit_changes_only_the_matched_text(world: World) -> None:
 
     assert told[1:3] == [
         ToolAnswer("Edited raw."),
-        refused("'�' does not stand in raw; read it and copy the piece to the letter."),
+        refused(
+            "'�' does not stand in raw, so nothing was changed. Nothing in it is much like it. "
+            "Read the file and copy the piece."
+        ),
     ]
     assert told[4] == refused("big is longer than 4 MiB; change it with bash, say sed.")
     published = node_folder(world, goal) / "published"
@@ -248,7 +258,13 @@ async def test_a_file_that_is_too_long_is_refused_before_it_is_written(world: Wo
         world, call("write_file", path="big", content="x" * (4 * 2**20 + 1))
     )
 
-    assert told == [refused("A file written in one call holds 4 MiB; split it.")]
+    assert told == [
+        refused(
+            "write_file: not called, because its arguments have 4,194,332 bytes, and 262,144 is "
+            "the most. Only their beginning was kept. Write it in smaller pieces, each in a call "
+            "of its own."
+        )
+    ]
     assert world.published(goal) == {}
 
 

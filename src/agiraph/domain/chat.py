@@ -50,6 +50,8 @@ class ToolCall:
     arguments: dict[str, Any] = field(default_factory=dict[str, Any])
     malformed: str | None = None
     """The text that the model wrote where a JSON object was expected, if it did."""
+    refusal: str | None = None
+    """Why the call is never made, if that was clear when its reply was read."""
 
     @property
     def is_cut_off(self) -> bool:

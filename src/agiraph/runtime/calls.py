@@ -16,6 +16,7 @@ from agiraph.domain.fence import enclose_foreign
 from agiraph.domain.outcomes import Answer, Done, InTransaction, Pending
 from agiraph.domain.work import Halt
 from agiraph.policies import idle_wait
+from agiraph.policies.batches import failed_basis
 from agiraph.policies.budget import BudgetPolicy
 from agiraph.policies.permission import PermissionPolicy
 from agiraph.policies.reading import Readings
@@ -25,6 +26,7 @@ from agiraph.services.board import texts, unfinished
 from agiraph.services.lifecycle import journal
 from agiraph.store.tx import Tx
 from agiraph.tools.base import CUT_OFF, Tool
+from agiraph.tools.call_reading import no_such_tool
 
 UNKNOWN = "It may or may not have happened. Find out before you make it again."
 IN_DOUBT = f"The runtime was cut off while this call was under way. {UNKNOWN}"
@@ -71,13 +73,17 @@ class ToolCaller:
             return Pending(waiting_on)
         tool = self.tools.get(call.name)
         if tool is None:
-            known = ", ".join(self.tools) or "none"
-            text = f"There is no tool called {call.name!r}. Your tools: {known}."
-            text = CUT_OFF if call.is_cut_off else text
+            text = CUT_OFF if call.is_cut_off else no_such_tool(call.name, self.tools)
+            text = call.refusal or text
             return await self._record(ctx, call, Done(text, failed=True))
         try:
             if (same := self._same_call(ctx, tool, call)) is not None:
                 return await self._record(ctx, call, same)
+            basis = failed_basis(ctx.transcript, call, self.tools)
+            # A call that was begun is not held back: what came of it must be found out.
+            is_begun = ctx.transcript.intent(call.id) is not None
+            if basis is not None and not basis.was_made and not is_begun:
+                return await self._record(ctx, call, Done(basis.refusal(), failed=True))
             return await self._call(ctx, tool, call)
         except (Refused, Misconfigured) as refusal:
             return await self._record(ctx, call, Done(str(refusal), failed=True))
@@ -165,6 +171,8 @@ class ToolCaller:
             except Refused as refusal:
                 answer = await answer.if_refused(refusal)
         if isinstance(answer, Done):
+            if tool.effect == "once" and (basis := failed_basis(ctx.transcript, call, self.tools)):
+                answer = replace(answer, text=f"{answer.text}\n{basis.remark()}")
             stored = _fenced(ctx, answer).text
             answer = self.readings.shortened(ctx.transcript, call, answer, stored=stored)
         return await self._record(ctx, call, answer)

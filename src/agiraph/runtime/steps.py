@@ -23,6 +23,7 @@ from agiraph.runtime.time_limit import within
 from agiraph.services.board import budgets
 from agiraph.services.lifecycle import journal
 from agiraph.services.lifecycle.journal import SystemNote
+from agiraph.tools.call_reading import read_calls
 
 MAX_CALLS_PER_REPLY = 32
 """Further calls of a reply are refused: a model that asks for more is out of control."""
@@ -135,13 +136,18 @@ class Steps:
             reason, unused = str(error), error.unused
             await ctx.store.write(journal.record_lost_call, ctx.lease, reason=reason, unused=unused)
             raise
+        # A model may call tools although it was told not to. The calls are dropped: nothing would
+        # answer them.
+        made = reply.calls if may_call else ()
+        read = read_calls(made, self.caller.tools, is_cut=reply.is_cut)
+        # Some vendors repeat call ids, by which answers are found.
+        calls = ctx.transcript.with_unique_ids([one.call for one in read])
         turn = await ctx.store.write(
             journal.reply,
             ctx.lease,
             text=reply.text,
-            # A model may call tools although it was told not to. The calls are dropped: nothing
-            # would answer them. Some vendors repeat call ids, by which answers are found.
-            calls=ctx.transcript.with_unique_ids(reply.calls) if may_call else (),
+            calls=calls,
+            readings={call.id: one.reading for call, one in zip(calls, read, strict=True)},
             model=reply.model or self.model.name,
             usage=reply.usage,
             purpose=purpose,

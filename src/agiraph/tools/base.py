@@ -5,6 +5,7 @@ guidance, effect and properties from the `@tool` decorator.
 """
 
 import inspect
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypedDict, Unpack, cast
@@ -63,25 +64,45 @@ class Tool:
 
     def read(self, call: ToolCall) -> dict[str, Any]:
         """Return the call's validated arguments; raise `Refused` with what is wrong with them."""
+        if call.refusal is not None:
+            raise Refused(call.refusal)
         if call.is_cut_off:
             raise Refused(f"{self.name}: {CUT_OFF}")
         if call.malformed is not None:
-            raise Refused(
-                f"The arguments of {self.name} were not a JSON object but: "
-                f"{call.malformed[:200]!r}. {self._usage()}"
-            )
+            raise Refused(self.not_an_object(call.malformed))
         try:
             given = self.arguments.model_validate(call.arguments)
         except ValidationError as error:
-            raise Refused(f"{self.name}: {_faults(error)}. {self._usage()}") from error
+            raise Refused(f"{self.name}: {_faults(error)}. {self.usage()}") from error
         return {**vars(given)}
 
-    def _usage(self) -> str:
+    def not_an_object(self, text: str) -> str:
+        """Return the answer to a call with this text in place of its arguments."""
+        return (
+            f"The arguments of {self.name} were not a JSON object but: {text[:200]!r}"
+            f"{_place_of_fault(text)}. {self.usage()}"
+        )
+
+    def usage(self) -> str:
+        """Return a sentence with the names of the arguments."""
         shown = [
             name if field.is_required() else f"{name} (optional)"
             for name, field in self.arguments.model_fields.items()
         ]
         return f"It takes: {', '.join(shown) or 'nothing'}."
+
+
+def _place_of_fault(text: str) -> str:
+    """Return where a text stops being JSON, if that is not among its first characters."""
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        if error.pos > 100:
+            near = text[error.pos - 40 : error.pos + 40]
+            return f" (JSON no longer at character {error.pos}, near {near!r})"
+    except RecursionError:
+        return " (nested too deeply)"
+    return ""
 
 
 def _faults(error: ValidationError) -> str:

@@ -17,6 +17,7 @@ from agiraph.run_context import RunContext
 from agiraph.services.board import taint
 from agiraph.store import threads
 from agiraph.tools.base import NO_TEXT, Known, tool
+from agiraph.tools.nearest_lines import explain_miss, explain_several
 
 PAGE_BYTES = 16 * 1024
 """Bytes of a file that one call returns; the model asks for more with an offset."""
@@ -166,15 +167,27 @@ def _edited(ctx: RunContext, path: str, old: str, new: str) -> tuple[bytes, byte
     before = _read(ctx, path)
     # As bytes, so that an edit leaves bytes alone that are not valid UTF-8.
     found = before.count(old.encode())
-    if found == 0:
-        raise Refused(
-            f"{old[:80]!r} does not stand in {path}; read it and copy the piece to the letter."
-        )
-    if found > 1:
-        raise Refused(
+    if found != 1:
+        raise Refused(_misfit(ctx, path, before, old, new))
+    return before, before.replace(old.encode(), new.encode())
+
+
+def _misfit(ctx: RunContext, path: str, data: bytes, old: str, new: str) -> str:
+    """Return why `old` names no one place in the file; of the agent's own files, with lines."""
+    text, found = data.decode(errors="replace"), data.count(old.encode())
+    spot = ctx.scope.locate(path)
+    is_own = spot.area is Area.OWN_SCRATCH or (
+        spot.area is Area.OWN_DESK and spot.rest[:1] not in ((PAGES,), (RESULTS,))
+    )
+    # Lines of others' files would reach the model outside of a fence.
+    if is_own:
+        explain = explain_several(text, old, path) if found else explain_miss(text, old, new, path)
+        return explain
+    if found:
+        return (
             f"{old[:80]!r} stands {found} times in {path}; take more of its surroundings with it."
         )
-    return before, before.replace(old.encode(), new.encode())
+    return f"{old[:80]!r} does not stand in {path}; read it and copy the piece to the letter."
 
 
 def _hash(data: bytes) -> str:

@@ -1,10 +1,12 @@
 """Scheduling tools: create, list and cancel an agent's own triggers, and record its promises."""
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from agiraph.domain.errors import Refused
+from agiraph.domain.json_text import object_in
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.triggers import LATE_AFTER, Trigger
 from agiraph.run_context import RunContext
@@ -24,6 +26,9 @@ Action = Annotated[
     ),
 ]
 
+_OBJECT = re.compile(r"\s*\{\s*[\"'}]")
+"""How a text begins that is meant as an object."""
+_ACTION_KEYS = {"type", "task"}
 
 _KINDS = {type: kind for type, kind in KINDS.items() if kind.guidance}
 """The kinds that an agent may create."""
@@ -68,7 +73,7 @@ def _action(
     action: str | dict[str, Any],
 ) -> tuple[Literal["wake_agent", "send_message", "run_node"], dict[str, Any]]:
     if isinstance(action, str):
-        action = {"type": "wake_agent", "task": action}
+        action = _written_action(action) or {"type": "wake_agent", "task": action}
     kind = action.get("type", "wake_agent")
     payload = {key: value for key, value in action.items() if key != "type"}
     match kind:
@@ -85,6 +90,19 @@ def _action(
         limit = f"{SUMMARY_CHARACTERS:,}"
         raise Refused(f"action: {limit} characters is the most; put the rest into a file.")
     return kind, payload
+
+
+def _written_action(text: str) -> dict[str, Any] | None:
+    """Return the action that a text spells out as an object; None for a task in words."""
+    if not _OBJECT.match(text):
+        return None
+    action = object_in(text)
+    if action is None or not action.keys() & _ACTION_KEYS:
+        raise Refused(
+            f"action: {text[:120]!r} is neither a task in words nor one of the objects that it may "
+            "be. Give the object itself, not a string with it inside, or say in words what to do."
+        )
+    return action
 
 
 @tool(effect="transaction", guidance="What will wake you, with ids, next times and costs.")

@@ -16,6 +16,8 @@ class CallPreview:
     name: str
     arguments: dict[str, Any]
     """Long texts are shortened."""
+    reading: str = ""
+    """How the call was read, in plain words, if the model wrote it in another form."""
 
 
 @event

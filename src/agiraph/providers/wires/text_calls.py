@@ -6,7 +6,6 @@ a line. The parser looks at every line once, so it takes linear time for any tex
 
 import json
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
@@ -14,11 +13,10 @@ import orjson
 
 from agiraph.domain.chat import ToolCall, is_unterminated
 from agiraph.domain.errors import ModelGarbled
+from agiraph.domain.json_text import is_too_deep, strict_object
 
-# A reply with more calls comes from a model that repeats itself. JSON that is nested deeper than
-# MAX_DEPTH would exhaust Python's stack when it is stored or shown.
+# A reply with more calls comes from a model that repeats itself.
 MAX_CALLS = 64
-MAX_DEPTH = 64
 MAX_NAME_CHARS = 128
 NO_NAME = "no_name"
 """The tool name of a call that names none. No such tool exists, so the runtime answers with the
@@ -32,10 +30,6 @@ _FENCE_STARTS = frozenset("`~ ")
 # that an agent quotes could keep the event loop busy for minutes.
 _FENCE = re.compile(r" {0,3}(`{3,}+(?!.*`)|~{3,}+)")
 _LOOKS_LIKE_CALL = re.compile(r"^[ \t]*+<call(?=[ >])", re.MULTILINE)
-_JSON_STRING = re.compile(r'"(?:[^"\\]++|\\[^\x00-\x1f])*+"?')
-# Models write line breaks and tabs into JSON strings as they are, most of all in file contents.
-_CONTROL = re.compile(r"[\x00-\x1f]")
-_ESCAPES = {code: f"\\u{code:04x}" for code in range(32)}
 _NOT_IN_NAMES = re.compile(r"[\s<>]+")
 
 LineKind = Literal["unknown", "text", "call", "thinking"]
@@ -224,7 +218,7 @@ def _parse_call(raw: str, *, is_closed: bool) -> ToolCall:
     if not is_closed or not mark:
         lacking = _END if mark else "> behind the name"
         return ToolCall(id="", name=name or NO_NAME, malformed=f"(without {lacking}) {body}")
-    given = _parse_object(body or "{}")
+    given = strict_object(body or "{}")
     if given is None:
         return ToolCall(id="", name=name or NO_NAME, malformed=body)
     if name:
@@ -237,38 +231,6 @@ def _parse_call(raw: str, *, is_closed: bool) -> ToolCall:
     return ToolCall(id="", name=NO_NAME, malformed=body)
 
 
-def _parse_object(body: str) -> dict[str, Any] | None:
-    """Return a JSON object, None if it is none. Models write raw line breaks into strings, which
-    JSON forbids; they are escaped and accepted."""
-    try:
-        value = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        if not _CONTROL.search(body):
-            return None
-        try:
-            value = orjson.loads(_JSON_STRING.sub(lambda found: found[0].translate(_ESCAPES), body))
-        except orjson.JSONDecodeError:
-            return None
-    if not isinstance(value, dict) or _is_too_deep(found := cast(dict[str, Any], value)):
-        return None
-    return found
-
-
-def _is_too_deep(value: dict[str, Any]) -> bool:
-    """Whether an object is nested deeper than other code, which recurses, can take."""
-    level: list[Any] = [value]
-    for _ in range(MAX_DEPTH):
-        parts = [part for whole in level for part in _values(whole)]
-        level = [part for part in parts if isinstance(part, (dict, list))]
-        if not level:
-            return False
-    return True
-
-
-def _values(whole: dict[str, Any] | list[Any]) -> Iterable[Any]:
-    return whole.values() if isinstance(whole, dict) else whole
-
-
 def first_object(text: str) -> str:
     """Return the first JSON object anywhere in a text, or raise `ModelGarbled`."""
     decoder = json.JSONDecoder(strict=False)
@@ -277,7 +239,7 @@ def first_object(text: str) -> str:
     while start >= 0 and attempts_left:
         try:
             value, _ = decoder.raw_decode(text, start)
-            if _is_too_deep(value):
+            if is_too_deep(value):
                 break
             return orjson.dumps(value).decode()
         # orjson raises TypeError for text that is not UTF-8 and for integers over 64 bits.

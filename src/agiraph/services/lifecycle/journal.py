@@ -4,7 +4,7 @@ Each verb checks the lease first. The check locks the thread's row and compares 
 whose thread was claimed again gets `Fenced` and writes nothing.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -170,8 +170,12 @@ def reply(
     purpose: str = "work",
     provider_data: ProviderData | None = None,
     is_cut: bool = False,
+    readings: Mapping[str, str] | None = None,
 ) -> Turn:
-    """Write a model's whole reply, and book what it cost in the same transaction."""
+    """Write a model's whole reply, and book what it cost in the same transaction.
+
+    `readings` tells by a call's id how it was read, if the model wrote it in another form.
+    """
     usage = usage.bounded()  # a count that no row can hold must not undo the reply
     turn = _ThreadWriter(tx, lease).write(
         role="assistant",
@@ -193,9 +197,7 @@ def reply(
             agent_id=lease.agent_id,
             seq=turn.seq,
             text=text[:PREVIEW],
-            calls=[
-                CallPreview(id=c.id, name=c.name, arguments=_argument_preview(c)) for c in calls
-            ],
+            calls=[_call_preview(call, readings or {}) for call in calls],
             tokens=usage.tokens,
             usd=usage.usd,
         ),
@@ -356,6 +358,15 @@ class _ThreadWriter:
             failed=done.failed,
             tainted_by=done.tainted_by,
         )
+
+
+def _call_preview(call: ToolCall, readings: Mapping[str, str]) -> CallPreview:
+    return CallPreview(
+        id=call.id,
+        name=call.name,
+        arguments=_argument_preview(call),
+        reading=readings.get(call.id, "")[:PREVIEW],
+    )
 
 
 def _argument_preview(call: ToolCall) -> dict[str, Any]:

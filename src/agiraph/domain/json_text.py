@@ -1,0 +1,168 @@
+"""JSON text: reads the JSON that models write, and repairs only what can mean one thing.
+
+Repaired are commas before a closing bracket, line breaks and tabs inside of strings, and values in
+Python's spelling. Everything else is left to whoever wrote it.
+"""
+
+import ast
+import json
+import re
+from collections.abc import Iterable
+from math import isfinite
+from typing import Any, cast
+
+import orjson
+
+MAX_DEPTH = 64
+"""JSON that is nested deeper would exhaust Python's stack when it is stored or shown."""
+_LONGEST_PYTHON = 256 * 1024
+"""Characters of a Python value that are read; the parser's memory grows much faster than them."""
+MOST_OBJECTS = 64
+"""Objects in a row that are read; more come from a model that repeats itself."""
+_NOTHING = frozenset({"", "{}", "null", "[]", '""', "''", '" "', "None", "[{}]"})
+
+# The possessive quantifiers (`+` behind a quantifier) forbid backtracking.
+_STRING = r'"(?:[^"\\]++|\\[^\x00-\x1f])*+"?'
+_JSON_STRING = re.compile(_STRING)
+_CONTROL = re.compile(r"[\x00-\x1f]")
+_CONTROL_ESCAPES = {code: f"\\u{code:04x}" for code in range(32)}
+_STRING_OR_LAST_COMMA = re.compile(rf"({_STRING})|,(?=\s*+[}}\]])")
+_ODD_ESCAPE = re.compile(r"""\\(?:\\|["'nrtbf]|u[0-9a-fA-F]{4})|(\\)""")
+"""Group 1: a backslash that JSON and Python read differently, or only one of them reads."""
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
+
+
+_DECODER = json.JSONDecoder(strict=False, parse_constant=_refuse_constant)
+_BLANKS = re.compile(r"\s*+")
+
+
+def is_nothing(text: str) -> bool:
+    """Whether the text is a spelling of no arguments at all."""
+    return text.strip() in _NOTHING
+
+
+def repaired(text: str) -> Any:
+    """Return the JSON value of a text, repaired where nothing is guessed; None if it has none.
+
+    A repaired value is an object or a list, or a string that contains one.
+    """
+    for spelling in (text, _with_escapes(text), _without_last_commas(text)):
+        if spelling is not None and (value := _loaded(spelling)) is not None:
+            return value
+    return _python_value(text)
+
+
+def object_in(text: str) -> dict[str, Any] | None:
+    """Return the object that a text holds, also if it was encoded twice; None if it holds none."""
+    value = repaired(text)
+    if isinstance(value, str):
+        value = _loaded(value)
+    return _kept(value) if isinstance(value, dict) else None
+
+
+def objects_in_a_row(text: str) -> list[dict[str, Any]]:
+    """Return the objects of a text that consists of two or more of them; identical ones once."""
+    found: list[dict[str, Any]] = []
+    text, at = text.strip(), 0
+    while at < len(text):
+        try:
+            value, end = _DECODER.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            return []
+        if not isinstance(value, dict) or (kept := _kept(cast(dict[str, Any], value))) is None:
+            return []
+        found.append(kept)
+        at = _BLANKS.match(text, end).end()  # pyright: ignore[reportOptionalMemberAccess]
+    if not 1 < len(found) <= MOST_OBJECTS:
+        return []
+    return [one for index, one in enumerate(found) if one not in found[:index]]
+
+
+def strict_object(text: str) -> dict[str, Any] | None:
+    """Return the object that a text is, with line breaks and tabs allowed in its strings."""
+    value = _loaded(text)
+    if value is None and (escaped := _with_escapes(text)) is not None:
+        value = _loaded(escaped)
+    return cast(dict[str, Any], value) if _is_shallow_object(value) else None
+
+
+def _is_shallow_object(value: Any) -> bool:
+    return isinstance(value, dict) and not is_too_deep(cast(Any, value))
+
+
+def is_too_deep(value: Any) -> bool:
+    """Whether a value is nested deeper than other code, which recurses, can take."""
+    level: list[Any] = [value]
+    for _ in range(MAX_DEPTH):
+        parts = [part for whole in level for part in _values(whole)]
+        level = [part for part in parts if isinstance(part, (dict, list))]
+        if not level:
+            return False
+    return True
+
+
+def _values(whole: Any) -> Iterable[Any]:
+    if isinstance(whole, dict):
+        return cast(dict[str, Any], whole).values()
+    return cast(list[Any], whole) if isinstance(whole, list) else ()
+
+
+def _loaded(text: str) -> Any:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+
+
+def _kept(value: Any) -> Any:
+    """Return the value as a row can store it; None if none can."""
+    if is_too_deep(value):
+        return None
+    try:
+        return orjson.loads(orjson.dumps(value))
+    except (TypeError, ValueError):  # a lone surrogate, or a number of more than 64 bits
+        return None
+
+
+def _with_escapes(text: str) -> str | None:
+    """Return the text with control characters in its strings escaped; None if it has none."""
+    if not _CONTROL.search(text):
+        return None
+    return _JSON_STRING.sub(lambda found: found[0].translate(_CONTROL_ESCAPES), text)
+
+
+def _without_last_commas(text: str) -> str:
+    """Return the text, with escaped control characters, without commas that nothing follows."""
+    text = _with_escapes(text) or text
+    return _STRING_OR_LAST_COMMA.sub(lambda found: found[1] or "", text)
+
+
+def _python_value(text: str) -> Any:
+    """Return the value of a text that is a dict or a list in Python's spelling; None for others."""
+    text = text.strip()
+    if text[:1] not in ("{", "[") or len(text) > _LONGEST_PYTHON:
+        return None
+    if any(found[1] for found in _ODD_ESCAPE.finditer(text)):
+        return None
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
+        return None
+    # A tuple, a set or bytes have no one meaning in JSON; orjson refuses all but the tuple.
+    if is_too_deep(value) or not _is_json(value):
+        return None
+    return _kept(value)
+
+
+def _is_json(value: Any) -> bool:
+    if isinstance(value, dict):
+        found = cast(dict[Any, Any], value)
+        return all(isinstance(k, str) and _is_json(v) for k, v in found.items())
+    if isinstance(value, list):
+        return all(map(_is_json, cast(list[Any], value)))
+    if isinstance(value, float):
+        return isfinite(value)
+    return value is None or isinstance(value, (str, int))
