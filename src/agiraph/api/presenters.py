@@ -189,6 +189,10 @@ def turn_view(turn: Turn) -> TurnView:
         input_tokens=turn.usage.input_tokens,
         output_tokens=turn.usage.output_tokens,
         usd=turn.usage.usd,
+        thinking=turn.provider_data.thinking,
+        thinking_tokens=turn.usage.thinking_tokens,
+        cached_tokens=turn.usage.cached_tokens,
+        is_estimated=turn.usage.is_estimated,
     )
 
 

@@ -205,6 +205,12 @@ class TurnView(View):
     input_tokens: int
     output_tokens: int
     usd: float | None
+    thinking: str = Field(description="What the model thought before the reply, if it is known.")
+    thinking_tokens: int = Field(
+        description="The output tokens that were thoughts, where the vendor counts them apart."
+    )
+    cached_tokens: int = Field(description="The input tokens that came from the vendor's cache.")
+    is_estimated: bool = Field(description="Whether the tokens were estimated by agiraph.")
 
 
 class InboxItem(View):

@@ -2833,6 +2833,26 @@ export interface components {
             output_tokens: number;
             /** Usd */
             usd: number | null;
+            /**
+             * Thinking
+             * @description What the model thought before the reply, if it is known.
+             */
+            thinking: string;
+            /**
+             * Thinking Tokens
+             * @description The output tokens that were thoughts, where the vendor counts them apart.
+             */
+            thinking_tokens: number;
+            /**
+             * Cached Tokens
+             * @description The input tokens that came from the vendor's cache.
+             */
+            cached_tokens: number;
+            /**
+             * Is Estimated
+             * @description Whether the tokens were estimated by agiraph.
+             */
+            is_estimated: boolean;
         };
         /**
          * AgentHired

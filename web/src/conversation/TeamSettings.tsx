@@ -4,7 +4,7 @@ import { type Agent, api, errorMessage, type Team, unwrap } from "@/api/client";
 import { queryClient, queryKeys } from "@/api/queries";
 import { randomId } from "@/lib/randomId";
 import { AcceptanceField, acceptanceLines, IntervalField, type Mode, ModePills, type Review, ReviewField } from "@/shell/teamFields";
-import { Button, Dialog, Input, Textarea } from "@/ui";
+import { Button, Dialog, DialogActions, Input, Textarea } from "@/ui";
 
 const MODE_NOTES: Record<Mode, string> = {
   finite: "When the goal is reached, the team rests. It still answers you and takes new work.",
@@ -79,12 +79,12 @@ export default function TeamSettings({ team, coordinator, onClose }: { team: Tea
             {problem}
           </p>
         )}
-        <div className="flex justify-end gap-2">
+        <DialogActions>
           <Button onClick={onClose}>Cancel</Button>
           <Button variant="primary" type="submit" disabled={isSending || (Object.keys(changes).length === 0 && !goal.trim())}>
             {isSending ? "Saving…" : "Save"}
           </Button>
-        </div>
+        </DialogActions>
       </form>
     </Dialog>
   );

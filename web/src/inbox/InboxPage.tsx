@@ -172,19 +172,16 @@ function Reader({ item, team }: { item: InboxItem; team: Team | undefined }) {
   const board = message.node_id ? screenHref(message.team_id, "board", "", `?node=${message.node_id}`) : null;
   return (
     <>
-      <header className="flex h-[52px] shrink-0 items-center gap-2 border-b border-line px-4 max-md:px-2">
+      <header className="@container flex h-[52px] shrink-0 items-center gap-2 border-b border-line px-4 max-md:px-2">
         <Link to="/inbox" aria-label="Back to the inbox" className="flex size-10 shrink-0 items-center justify-center rounded-sm text-ink-2 hover:bg-hover md:hidden">
           <ArrowLeft className="size-5" />
         </Link>
-        <Chip tone={label.tone} className="min-w-0 shrink">
-          <Icon className="size-3.5 shrink-0" aria-hidden /> <span className="truncate">{label.text}</span>
-        </Chip>
         <span className="flex-1" />
         {message.kind === "briefing" && <RatingButtons id={message.id} initial={message.rating} />}
         {message.kind === "failure" && message.node_id && <GoOn node={message.node_id} />}
         {board && (
-          <Link to={board as "/"} className="inline-flex h-8 items-center gap-1.5 rounded-sm border border-line-2 bg-surface px-3 text-sm font-medium hover:bg-hover">
-            <Flag className="size-4" /> <span className="max-sm:sr-only">Task</span>
+          <Link to={board as "/"} title="Task" className="inline-flex h-8 items-center gap-1.5 rounded-sm border border-line-2 bg-surface px-3 text-sm font-medium hover:bg-hover pointer-coarse:h-10">
+            <Flag className="size-4" /> <span className="@max-lg:sr-only">Task</span>
           </Link>
         )}
         {isFromAgent && (
@@ -192,14 +189,18 @@ function Reader({ item, team }: { item: InboxItem; team: Team | undefined }) {
             to="/t/$team/a/$agent"
             params={{ team: message.team_id, agent: message.sender }}
             search={{ at: message.id }}
-            className="inline-flex h-8 items-center gap-1.5 rounded-sm border border-line-2 bg-surface px-3 text-sm font-medium hover:bg-hover"
+            title="Reply"
+            className="inline-flex h-8 items-center gap-1.5 rounded-sm border border-line-2 bg-surface px-3 text-sm font-medium hover:bg-hover pointer-coarse:h-10"
           >
-            <MessageSquareReply className="size-4" /> <span className="max-sm:sr-only">Reply</span>
+            <MessageSquareReply className="size-4" /> <span className="@max-lg:sr-only">Reply</span>
           </Link>
         )}
       </header>
       <article className="scroll reader min-h-0 flex-1 px-6 py-8 max-md:px-4" tabIndex={0} aria-label={titleOf(item)}>
         <div className="mx-auto max-w-[680px]">
+          <Chip tone={label.tone} className="mb-2">
+            <Icon className="size-3.5" aria-hidden /> {label.text}
+          </Chip>
           {(message.kind === "question" || message.kind === "approval") ? (
             <>
               <h1 className="sr-only">{titleOf(item)}</h1>
@@ -268,8 +269,8 @@ function Retry({ node }: { node: string }) {
       (error: unknown) => void toast.custom(() => <ToastMessage text={errorMessage(error)} isError />),
     );
   return (
-    <Button onClick={() => void retry()}>
-      <RotateCw className="size-4" aria-hidden /> <span className="max-sm:sr-only">Try again</span>
+    <Button title="Try again" onClick={() => void retry()}>
+      <RotateCw className="size-4" aria-hidden /> <span className="@max-lg:sr-only">Try again</span>
     </Button>
   );
 }

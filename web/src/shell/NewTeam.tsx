@@ -6,7 +6,7 @@ import { api, errorMessage, unwrap } from "@/api/client";
 import { queryKeys, queryClient } from "@/api/queries";
 import { cx } from "@/lib/cx";
 import { randomId } from "@/lib/randomId";
-import { Button, Dialog, Input, Textarea } from "@/ui";
+import { Button, Dialog, DialogActions, Input, Textarea } from "@/ui";
 import { useShell } from "@/shell/state";
 import { AcceptanceField, acceptanceLines, IntervalField, type Mode, ModePills, type Review, ReviewField } from "@/shell/teamFields";
 
@@ -88,14 +88,14 @@ export default function NewTeam() {
       <form onSubmit={(event) => void createTeam(event)} className="flex flex-col gap-4">
         <div className="grid grid-cols-4 gap-2 max-sm:grid-cols-2">
           {TEMPLATES.map((template) => (
-            <button key={template.name} type="button" onClick={() => applyTemplate(template)} className="flex flex-col items-start gap-1 rounded-md border border-line-2 p-2.5 text-sm font-medium hover:bg-hover">
+            <button key={template.name} type="button" onClick={() => applyTemplate(template)} className="flex h-9 items-center gap-2 rounded-md border border-line-2 px-2.5 text-sm font-medium hover:bg-hover pointer-coarse:h-10">
               <template.icon className="size-4 text-ink-3" aria-hidden /> {template.name}
             </button>
           ))}
         </div>
         <label htmlFor={`${id}g`} className="flex flex-col gap-1 text-sm font-medium">
           Goal
-          <Textarea ref={goalInput} id={`${id}g`} autoFocus rows={5} value={goal} onChange={(event) => setGoal(event.target.value)} placeholder="What should be done, for whom, and how will you know it is good?" className="font-normal" />
+          <Textarea ref={goalInput} id={`${id}g`} autoFocus rows={4} value={goal} onChange={(event) => setGoal(event.target.value)} placeholder="What should be done, for whom, and how will you know it is good?" className="font-normal" />
         </label>
         {mode === "finite" && <AcceptanceField value={acceptance} onChange={setAcceptance} />}
         <div className="flex flex-wrap items-center justify-between gap-2">
@@ -131,12 +131,12 @@ export default function NewTeam() {
             {problem}
           </p>
         )}
-        <div className="flex justify-end gap-2">
+        <DialogActions>
           <Button onClick={() => setOpen("newTeam", false)}>Not now</Button>
           <Button variant="primary" type="submit" disabled={isSending}>
             {isSending ? "Creating the team…" : "Get to work"}
           </Button>
-        </div>
+        </DialogActions>
       </form>
     </Dialog>
   );

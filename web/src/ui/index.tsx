@@ -218,6 +218,9 @@ export function Dialog({ open, onOpenChange, title, description, children, class
   );
 }
 
+/** The buttons at the end of a dialog. They stay in sight while a long form scrolls under them. */
+export const DialogActions = ({ children }: { children: ReactNode }) => <div className="sticky -bottom-6 -mx-6 -mb-6 flex justify-end gap-2 border-t border-line bg-surface px-6 py-4">{children}</div>;
+
 /** A modal panel that slides in from one side: the sidebar and the details on narrow screens. */
 export function Sheet({ open, onOpenChange, side, title, children, className }: { open: boolean; onOpenChange: (open: boolean) => void; side: "left" | "right"; title: string; children: ReactNode; className?: string }) {
   return (

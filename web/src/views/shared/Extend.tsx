@@ -26,8 +26,8 @@ export function ExtendButton({ node, className, size = "sm" }: { node: NodeDetai
   const [isOpen, setIsOpen] = useState(false);
   return (
     <>
-      <Button size={size} className={className} onClick={() => setIsOpen(true)}>
-        <TimerReset className={size === "sm" ? "size-3.5" : "size-4"} aria-hidden /> {size === "sm" ? "Extend" : <span className="max-sm:sr-only">Extend</span>}
+      <Button size={size} title="Extend" className={className} onClick={() => setIsOpen(true)}>
+        <TimerReset className={size === "sm" ? "size-3.5" : "size-4"} aria-hidden /> {size === "sm" ? "Extend" : <span className="@max-lg:sr-only">Extend</span>}
       </Button>
       <Dialog open={isOpen} onOpenChange={setIsOpen} title="Extend the limits" description={isFinished(node.status) ? "The task goes on where it stopped." : "The task goes on with the new limits."}>
         <Suspense>{isOpen && <ExtendForm node={node} onDone={() => setIsOpen(false)} />}</Suspense>

@@ -1,12 +1,12 @@
 /** StepList: a virtualized list of a thread's steps. Expanded steps stay expanded while they are scrolled away. */
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { Bot, ChevronRight, CircleAlert, MessageSquare, Settings2, Wrench } from "lucide-react";
+import { Bot, Brain, ChevronRight, CircleAlert, MessageSquare, Settings2, Wrench } from "lucide-react";
 import { createContext, memo, type ReactNode, type Ref, useCallback, useContext, useImperativeHandle, useRef, useState } from "react";
 import { cx } from "@/lib/cx";
-import { compactNumber, duration, fullTime, money, clockTimeWithSeconds } from "@/lib/format";
+import { compactNumber, duration, fullTime, clockTimeWithSeconds } from "@/lib/format";
 import { Literal } from "@/conversation/Literal";
 import { Markdown } from "@/conversation/Markdown";
-import type { ModelStep, Step, ToolStep, TextStep } from "@/views/threads/steps";
+import { type ModelStep, modelFacts, type Step, type TextStep, thoughtsLabel, type ToolStep } from "@/views/threads/steps";
 
 /** Keys of the expanded steps. They are kept outside the rows because the virtualizer unmounts rows that scroll away. */
 const ExpandedKeys = createContext(new Set<string>());
@@ -100,10 +100,10 @@ const TextStepItem = memo(function TextStepItem({ step }: { step: TextStep }) {
 });
 
 const ModelStepItem = memo(function ModelStepItem({ step, now }: { step: ModelStep; now: number }) {
-  const facts = [step.model, step.endedAt > step.startedAt && duration(step.endedAt - step.startedAt), step.inputTokens + step.outputTokens > 0 && `${compactNumber(step.inputTokens)} in, ${compactNumber(step.outputTokens)} out`, step.usd !== null && money(step.usd)].filter(Boolean);
   return (
     <div data-step={step.key} tabIndex={-1} className="outline-none">
-      <StepFrame icon={<Bot />} title="Model" at={step.endedAt} facts={facts.join(" · ")}>
+      <StepFrame icon={<Bot />} title="Model" at={step.endedAt} facts={modelFacts(step)}>
+        <Thoughts step={step} />
         {step.text.trim() && <Markdown text={step.text} />}
         {step.calls.length > 0 && (
           <div className="mt-1.5 space-y-1">
@@ -117,6 +117,27 @@ const ModelStepItem = memo(function ModelStepItem({ step, now }: { step: ModelSt
     </div>
   );
 });
+
+/** The thoughts of a step, folded. The text comes from a model, so it is shown as it is. */
+function Thoughts({ step }: { step: ModelStep }) {
+  const [isOpen, setOpen] = useExpanded(`${step.key}:thoughts`);
+  const label = thoughtsLabel(step);
+  if (!label) return null;
+  if (!step.thoughts) return <p className="my-1 flex items-center gap-2 text-xs text-ink-3"><Brain className="size-3.5" aria-hidden /> {label}</p>;
+  return (
+    <details open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)} className="my-1">
+      <summary className="-mx-1.5 flex min-h-7 list-none items-center gap-2 rounded-sm px-1.5 text-xs text-ink-2 hover:bg-hover pointer-coarse:min-h-11">
+        <ChevronRight className={cx("size-3.5 shrink-0 text-ink-3", isOpen && "rotate-90")} aria-hidden />
+        <Brain className="size-3.5 shrink-0 text-ink-3" aria-hidden /> {label}
+      </summary>
+      {isOpen && (
+        <div className="mt-1 ml-1.5 border-l-2 border-line-2 pl-3 break-words whitespace-pre-wrap text-ink-2">
+          <Literal text={step.thoughts} />
+        </div>
+      )}
+    </details>
+  );
+}
 
 function ToolCallItem({ call, now }: { call: ToolStep; now: number }) {
   const [isOpen, setOpen] = useExpanded(call.key);

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { timelineBars, MAX_DRAWN_PAUSE_MS, toSteps, type Turn } from "@/views/threads/steps";
+import { MAX_DRAWN_PAUSE_MS, modelFacts, type ModelStep, thoughtsLabel, timelineBars, toSteps, type Turn } from "@/views/threads/steps";
 
 const turn = (seq: number, role: string, second: number, more: Partial<Turn> = {}): Turn => ({
-  seq, role, text: `${role} ${seq}`, at: new Date(second * 1000).toISOString(), ref: null, calls: [], failed: false, model: null, input_tokens: 0, output_tokens: 0, usd: null, ...more,
+  seq, role, text: `${role} ${seq}`, at: new Date(second * 1000).toISOString(), ref: null, calls: [], failed: false, model: null, input_tokens: 0, output_tokens: 0, usd: null, thinking: "", thinking_tokens: 0, cached_tokens: 0, is_estimated: false, ...more,
 });
 const call = (id: string, name: string) => ({ id, name, arguments: {} });
 
@@ -21,6 +21,29 @@ describe("steps", () => {
     expect(found.map((step) => step.kind)).toEqual(["text", "text", "model", "model"]);
     expect(found[2]).toMatchObject({ startedAt: 0, endedAt: 4000, calls: [{ name: "web_search", endedAt: 6000 }, { name: "bash", failed: true, endedAt: 9000 }] });
     expect(found[3]).toMatchObject({ startedAt: 9000, endedAt: 10_000 });
+  });
+
+  it("say how much a model thought, and that the cost includes it", () => {
+    const [shown, hidden, none] = toSteps([
+      turn(1, "assistant", 0, { thinking: "One two\nthree. ", thinking_tokens: 1200 }),
+      turn(2, "assistant", 1, { thinking_tokens: 64 }),
+      turn(3, "assistant", 2),
+    ]) as ModelStep[];
+    expect(shown!.thoughts).toBe("One two\nthree.");
+    expect([shown!, hidden!, none!].map(thoughtsLabel)).toEqual([
+      "Thought for 3 words · 1.2k tokens, in the cost of this step",
+      "Thought without showing it · 64 tokens, in the cost of this step",
+      "",
+    ]);
+    expect(thoughtsLabel({ thoughts: "Hm.", thoughtTokens: 0 })).toBe("Thought for 1 word");
+  });
+
+  it("mark numbers that were estimated, and count what came from the cache", () => {
+    const [known, estimated] = toSteps([
+      turn(1, "assistant", 0, { model: "m", input_tokens: 9000, output_tokens: 20, cached_tokens: 8000, usd: 0.5 }),
+      turn(2, "assistant", 1, { model: "m", input_tokens: 100, output_tokens: 20, is_estimated: true, usd: 0.5 }),
+    ]) as ModelStep[];
+    expect([modelFacts(known!), modelFacts(estimated!)]).toEqual(["m · 9.0k in (8.0k cached), 20 out · $0.50", "m · 1.0s · about 100 in, 20 out · about $0.50"]);
   });
 
   it("keeps calls without a result open, and shows results without a call", () => {

@@ -1,5 +1,6 @@
 /** Steps: a thread's turns as model calls with their tool calls, with times; and the bars of the timeline. */
 import type { Schemas } from "@/api/client";
+import { compactNumber, duration, money, plural } from "@/lib/format";
 
 export type Turn = Schemas["TurnView"];
 
@@ -24,7 +25,14 @@ export interface ModelStep {
   model: string | null;
   inputTokens: number;
   outputTokens: number;
+  /** The tokens of the input that came from the vendor's cache. */
+  cachedTokens: number;
+  /** Whether the tokens were estimated because the vendor did not count them. */
+  isEstimated: boolean;
   usd: number | null;
+  /** What the model thought before it replied; empty if the vendor does not show it. */
+  thoughts: string;
+  thoughtTokens: number;
   calls: ToolStep[];
 }
 export interface TextStep {
@@ -59,7 +67,11 @@ export function toSteps(turns: readonly Turn[]): Step[] {
         model: turn.model,
         inputTokens: turn.input_tokens,
         outputTokens: turn.output_tokens,
+        cachedTokens: turn.cached_tokens,
+        isEstimated: turn.is_estimated,
         usd: turn.usd,
+        thoughts: turn.thinking.trim(),
+        thoughtTokens: turn.thinking_tokens,
         calls,
       });
     } else {
@@ -76,6 +88,29 @@ export function toSteps(turns: readonly Turn[]): Step[] {
     previousAt = at;
   }
   return steps;
+}
+
+const countWords = (text: string): number => text.split(/\s+/).filter(Boolean).length;
+
+/** Return the line that stands for the thoughts of a step; empty if it has none. Thoughts are output tokens, so the cost of the step includes them. */
+export function thoughtsLabel({ thoughts, thoughtTokens }: Pick<ModelStep, "thoughts" | "thoughtTokens">): string {
+  if (!thoughts && thoughtTokens === 0) return "";
+  const words = thoughts ? `Thought for ${plural(countWords(thoughts), "word")}` : "Thought without showing it";
+  return thoughtTokens > 0 ? `${words} · ${compactNumber(thoughtTokens)} tokens, in the cost of this step` : words;
+}
+
+/** Return the facts of a model call: model, duration, tokens and cost. Estimated numbers are marked. */
+export function modelFacts(step: ModelStep): string {
+  const about = step.isEstimated ? "about " : "";
+  const cached = step.cachedTokens > 0 ? ` (${compactNumber(step.cachedTokens)} cached)` : "";
+  return [
+    step.model,
+    step.endedAt > step.startedAt && duration(step.endedAt - step.startedAt),
+    step.inputTokens + step.outputTokens > 0 && `${about}${compactNumber(step.inputTokens)} in${cached}, ${compactNumber(step.outputTokens)} out`,
+    step.usd !== null && `${about}${money(step.usd)}`,
+  ]
+    .filter(Boolean)
+    .join(" · ");
 }
 
 export interface Bar {
