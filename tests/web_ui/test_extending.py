@@ -48,6 +48,6 @@ async def test_a_goal_that_a_limit_ended_is_extended_from_the_inbox(visit: Visit
     await dialog.get_by_role("button", name="Extend").click()
     await expect(dialog).to_have_count(0)
     await expect(page.get_by_text("All beans: 62.").first).to_be_visible()
-    await expect(page.locator("header").get_by_text("Stopped early, done since")).to_be_visible()
+    await expect(page.locator("article").get_by_text("Stopped early, done since")).to_be_visible()
     [goal] = await desk.up.ask("GET", f"/teams/{team['id']}/board")
     assert (goal["status"], goal["result"]) == ("completed", "All beans: 62.")
