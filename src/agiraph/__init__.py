@@ -11,6 +11,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from agiraph.api.model_views import (
+        ModelCheck,
+        ModelsView,
+        ModelTestView,
+        ModelView,
+        ProviderView,
+    )
     from agiraph.api.views import (
         AgentView,
         AttachmentView,
@@ -85,12 +92,17 @@ __all__ = [
     "ManualClock",
     "Memory",
     "MessageView",
+    "ModelCheck",
     "ModelServer",
+    "ModelTestView",
+    "ModelView",
+    "ModelsView",
     "NodeDetail",
     "NodeView",
     "NotFound",
     "NoteDraft",
     "PowerCut",
+    "ProviderView",
     "ReactiveModel",
     "ReplyDelta",
     "Resync",
@@ -114,6 +126,9 @@ __all__ = [
 
 _VIEWS = "agiraph.api.views"
 _MODULES = {
+    "agiraph.api.model_views": (
+        "ModelCheck", "ModelTestView", "ModelView", "ModelsView", "ProviderView",
+    ),
     "agiraph.client": ("Client", "ConnectionLost", "Frame", "ReplyDelta", "Resync"),
     "agiraph.domain.access": ("AuditEntry",),
     "agiraph.domain.costs": ("TeamCosts",),

@@ -191,6 +191,7 @@ def _api(settings: Settings, runtime: Runtime, hub: Hub, port: int) -> Api:
         hub=hub,
         model=settings.model,
         check_model=runtime.models.check,
+        models=runtime.models,
         is_priced=runtime.models.is_priced,
         build=version("agiraph"),
         failing=runtime.periodic.failing,

@@ -129,7 +129,7 @@ async def test_a_known_price_is_in_the_usage_and_an_unknown_price_is_none() -> N
     ]
     assert (models.window("openai/mine, openai/gpt-5"), models.window("openai/gpt-5")) == (
         5000,
-        400_000,
+        272_000,
     )
 
 

@@ -93,7 +93,8 @@ async def test_an_unknown_model_name_is_refused_with_the_known_providers(
     said = (
         f"{name!r} is not a model agiraph can reach. Write `provider/model` with one of anthropic, "
         "claude, deepseek, gemini, google, groq, house, llamacpp, lmstudio, locked, mistral, "
-        "ollama, openai, openrouter, vllm, x-ai, xai, or `demo`, which needs no key. Servers of your own are named in agiraph.toml."
+        "ollama, openai, openrouter, vllm, x-ai, xai, or `demo`, which needs no "
+        "key. Servers of your own are named in agiraph.toml."
     )
     with pytest.raises(Misconfigured, match=f"^{re.escape(said)}$"):
         registry.resolve(name)

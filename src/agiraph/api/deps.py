@@ -13,8 +13,11 @@ from starlette.requests import HTTPConnection
 from agiraph.api.access_control import AccessControl, Caller
 from agiraph.api.live import Hub
 from agiraph.domain.ids import PersonId
-from agiraph.domain.time import Clock
+from agiraph.domain.time import Clock, SystemClock
 from agiraph.home.layout import Home
+from agiraph.providers.catalogue import Catalogue
+from agiraph.providers.facts.prices import Prices
+from agiraph.providers.registry import Keys, Registry
 from agiraph.services import access
 from agiraph.store.database import Store
 from agiraph.store.tx import Tx
@@ -32,6 +35,11 @@ class Timeouts:
     """For a client to accept one frame."""
 
 
+def _no_models() -> Catalogue:
+    clock = SystemClock()
+    return Catalogue(Registry(Keys(), clock), Prices(), clock)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Api:
     """What the routes work with. They write rows; the runtime reacts to the commits."""
@@ -45,6 +53,8 @@ class Api:
     """The model of teams that do not name one."""
     check_model: Callable[[str], object] = lambda name: None
     """Raises an error if a model name cannot be used."""
+    models: Catalogue = field(default_factory=_no_models)
+    """What is known of the models, and calls to them that test one."""
     is_priced: Callable[[str], bool] = lambda name: True
     """Whether the price of a model is known; without one, a goal gets a limit on tokens."""
     build: str = "dev"

@@ -42,6 +42,7 @@ _TAGS = {
     "knowledge": "What agents know about the person and their subject.",
     "triggers": "Schedules, events and webhooks that wake agents.",
     "costs": "What the work has cost.",
+    "models": "Models, what they can do, and a test of one.",
     "files": "The files in a team's folder.",
     "events": "Numbered events of a team.",
     "access": "Tokens, sign-in links and the audit log.",

@@ -36,6 +36,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "extend": "extend",
     },
     "Maintain": {
+        "models": "models",
         "doctor": "doctor",
         "backup": "backup",
         "restore": "backup",

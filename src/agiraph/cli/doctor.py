@@ -267,10 +267,11 @@ async def _rows(checkup: Checkup, store: Store) -> None:
         checkup.note("triggers", f"{len(late)} are due and fire at the next start.")
     else:
         checkup.list("triggers", late, good="None is late.", bad="are late.")
+    catalogue = _catalogue(checkup.settings)
     over = [
         f"{thread.thread_id} has {thread.tokens:,} tokens; {thread.model} accepts {window:,}."
         for thread in await store.read(database_health.open_threads)
-        if thread.tokens > (window := checkup.settings.prices.window(thread.model))
+        if thread.tokens > (window := catalogue.window(thread.model))
     ]
     checkup.list(
         "threads",

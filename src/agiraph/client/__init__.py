@@ -10,6 +10,7 @@ from agiraph.client.access import AccessCalls
 from agiraph.client.files import FileCalls
 from agiraph.client.knowledge import KnowledgeCalls
 from agiraph.client.live import ConnectionLost, Frame, Live, ReplyDelta, Resync
+from agiraph.client.models import ModelCalls
 from agiraph.client.talk import TalkCalls
 from agiraph.client.teams import TeamCalls
 from agiraph.client.triggers import TriggerCalls
@@ -17,5 +18,7 @@ from agiraph.client.triggers import TriggerCalls
 __all__ = ["Client", "ConnectionLost", "Frame", "ReplyDelta", "Resync"]
 
 
-class Client(TeamCalls, TalkCalls, KnowledgeCalls, TriggerCalls, FileCalls, AccessCalls, Live):
+class Client(
+    TeamCalls, TalkCalls, KnowledgeCalls, TriggerCalls, ModelCalls, FileCalls, AccessCalls, Live
+):
     """A client of one server. A refusal of the server is raised as `Declined` with its message."""

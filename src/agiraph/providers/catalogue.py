@@ -5,12 +5,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from difflib import get_close_matches
 
-from agiraph.domain.errors import Misconfigured, ModelMissing
+from agiraph.domain.errors import Misconfigured, ModelError, ModelMissing
 from agiraph.domain.time import Clock
 from agiraph.providers.base import Model, OnDelta, Reply, Request
 from agiraph.providers.circuit import CircuitBreaker, Guarded
-from agiraph.providers.facts.prices import Priced, Prices, listed_models
+from agiraph.providers.diagnosis import Diagnosis
+from agiraph.providers.facts.model_facts import ModelFacts
+from agiraph.providers.facts.prices import Priced, Prices
 from agiraph.providers.fallback import Fallback
+from agiraph.providers.inventory import OWN_WINDOW_TOKENS, Inventory
 from agiraph.providers.registry import ModelFactory, Registry
 from agiraph.providers.retry import Retrying
 from agiraph.providers.wires.text import TextToolModel
@@ -22,15 +25,19 @@ MISSING_FOR = timedelta(minutes=10)
 install the model meanwhile."""
 MOST_NAMED = 12
 """Models that a refusal names as those that exist."""
+OWN = "own"
+"""Stands for a model of one's own, which no list may price like a vendor's of the same name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noted:
-    """A model that writes down when its provider says that it does not exist."""
+    """A model that writes down when its provider says that it does not exist, and whose errors say
+    what to do."""
 
     model: Model
     missing: dict[str, datetime]
     clock: Clock
+    diagnosis: Diagnosis
 
     @property
     def name(self) -> str:
@@ -39,8 +46,12 @@ class Noted:
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         try:
             reply = await self.model.reply(request, on_delta)
-        except ModelMissing:
-            self.missing[self.name] = self.clock.now()
+        except ModelError as error:
+            if isinstance(error, ModelMissing):
+                self.missing[self.name] = self.clock.now()
+                # Asked only now: a server's list of models is of no use to those that exist.
+                await self.diagnosis.inventory.ask(self.diagnosis.provider)
+            error.args = (self.diagnosis.explained(error),)
             raise
         self.missing.pop(self.name, None)
         return reply
@@ -52,6 +63,7 @@ class Catalogue:
     def __init__(self, registry: Registry, prices: Prices, clock: Clock) -> None:
         self.registry = registry
         self.prices = prices
+        self.inventory = Inventory(registry, prices, clock)
         self._clock = clock
         self._own: dict[str, ModelFactory] = {}
         self._circuits: dict[str, CircuitBreaker] = {}
@@ -92,6 +104,27 @@ class Catalogue:
                     f"{name!r} does not exist: its provider has no model of this name. "
                     f"{self.alternatives(name)}".strip()
                 )
+            if not self._is_own(name) and (problem := self._unfit(name)):
+                raise Misconfigured(problem)
+
+    def _unfit(self, name: str) -> str:
+        """Return why this model cannot do the work as far as is known, and what to do; else ""."""
+        facts, diagnosis = self.facts(name), self.diagnosis(name)
+        provider, _, model = name.removeprefix("text/").partition("/")
+        answer = self.inventory.answer(provider)
+        if answer is not None and answer.said.lists_all and model not in answer.said.models:
+            return f"{diagnosis.place} has no model {model!r}. {diagnosis.unknown_model()}"
+        today = self._clock.now().date().isoformat()
+        if facts.retires and facts.retires <= today and not self.registry.is_own_server(provider):
+            instead = f"{provider}/{facts.use_instead}"
+            return f"{name!r} was retired on {facts.retires}; use {instead!r}."
+        if facts.tools is not None and not facts.tools.value and not name.startswith("text/"):
+            return f"{name!r} has no tools ({facts.tools.origin}). {diagnosis.no_tools()}"
+        return ""
+
+    def _is_own(self, name: str) -> bool:
+        """Whether a program has added this model itself, or it is scripted."""
+        return name.removeprefix("text/").partition("/")[0] in {*self._own, "demo"}
 
     def alternatives(self, names: str) -> str:
         """Return a sentence that names the models which are known to exist, those with a similar
@@ -107,13 +140,37 @@ class Catalogue:
         this name's provider, as far as their providers can be used."""
         provider = name.removeprefix("text/").partition("/")[0]
         yield from self.prices.terms
+        yield from self.inventory.names(provider)
         yield from self.registry.default_models()
         if self.registry.is_usable(provider):
-            yield from (f"{provider}/{model}" for model in listed_models(provider))
+            yield from self.inventory.every_name(provider)
+
+    def named_in_settings(self, provider: str) -> list[str]:
+        """Return the provider's models that agiraph.toml has a table for."""
+        return [name for name in self.prices.terms if name.partition("/")[0] == provider]
+
+    async def learn(self, names: str) -> None:
+        """Ask the servers of the chain for the windows that nothing else says. Never raises."""
+        for name in self._names_for_prices(names):
+            if name != OWN:
+                await self.inventory.learn(name)
 
     def window(self, names: str) -> int:
-        """Return the smallest context window of the chain, in tokens."""
-        return min(self.prices.window(name) for name in self._names_for_prices(names))
+        """Return the smallest context window of the chain, in tokens, as far as it is known."""
+        return min(
+            (self.prices.terms_of(OWN).window or OWN_WINDOW_TOKENS)
+            if name == OWN
+            else self.inventory.window(name).value
+            for name in self._names_for_prices(names)
+        )
+
+    def diagnosis(self, name: str) -> Diagnosis:
+        """Return what says what to do about the errors of one model."""
+        return Diagnosis(name, self.registry, self.inventory)
+
+    def facts(self, name: str) -> ModelFacts:
+        """Return what is known of one model."""
+        return self.inventory.facts(name)
 
     def usd(self, names: str, tokens: int) -> float:
         """Return the highest price of this many input tokens in the chain; 0 if not known."""
@@ -128,16 +185,11 @@ class Catalogue:
     def _names_for_prices(self, names: str) -> list[str]:
         """Return the chain's names for the price list.
 
-        A model of one's own is called `own`: the list must not price it like a vendor's model
-        that has the same name.
+        A model of one's own is called `OWN`.
         """
         if names not in self._price_names:
-            chain = split_chain(names)
-            free = {*self._own, "demo"}
-            providers = [name.removeprefix("text/").partition("/")[0] for name in chain]
             self._price_names[names] = [
-                "own" if provider in free else name
-                for name, provider in zip(chain, providers, strict=True)
+                OWN if self._is_own(name) else name for name in split_chain(names)
             ]
         return self._price_names[names]
 
@@ -156,7 +208,12 @@ class Catalogue:
         wire = self._wire(name)
         # One per provider, not per model: an outage hits all models of a vendor.
         circuit = self._circuits.setdefault(provider, CircuitBreaker(provider, self._clock))
-        noted = Noted(model=wire, missing=self._missing, clock=self._clock)
+        noted = Noted(
+            model=wire,
+            missing=self._missing,
+            clock=self._clock,
+            diagnosis=self.diagnosis(name),
+        )
         guarded = Guarded(model=noted, circuit=circuit)
         if patient:
             retrying = Retrying(model=guarded, clock=self._clock)

@@ -7,6 +7,7 @@ from agiraph.domain.errors import Misconfigured
 from agiraph.domain.time import Clock
 from agiraph.providers.base import Model
 from agiraph.providers.demo import DemoModel
+from agiraph.providers.facts.asking import Endpoint
 from agiraph.providers.http.client import HttpClient
 from agiraph.providers.http.proxy import Proxies
 from agiraph.providers.options import ModelOptions
@@ -86,6 +87,46 @@ class Registry:
         vendor = VENDOR_BY_NAME.get(provider)
         account = None if vendor is None else self._keys.account(vendor)
         return account is not None and bool(account.key) and not account.base_url
+
+    def server(self, provider: str) -> Server | None:
+        """Return the server of this name in agiraph.toml."""
+        return None if provider in REMOTE_VENDOR_NAMES else self._keys.servers.get(provider)
+
+    def providers(self) -> list[str]:
+        """Return every provider whose models can be asked for, servers of one's own first."""
+        usable = [v.name for v in VENDORS if not v.is_local and self._has_access(v)]
+        local = [v.name for v in VENDORS if v.is_local and v.name not in self._keys.servers]
+        return [*self._keys.servers, *usable, *local]
+
+    def endpoint(self, provider: str) -> Endpoint | None:
+        """Return where a provider is asked about itself; None if it is not known."""
+        server, vendor = self.server(provider), VENDOR_BY_NAME.get(provider)
+        if server is not None:
+            wire, url, key = server.wire, server.base_url, server.key
+        elif vendor is not None and (vendor.is_local or self._has_access(vendor)):
+            account = self._keys.account(vendor)
+            wire, url, key = vendor.name, account.base_url or vendor.base_url, account.key
+        else:
+            return None
+        # These wires have the version in the paths below the base URL.
+        path = "/v1" if wire in ("anthropic", "gemini") else ""
+        return Endpoint(
+            base_url=url.rstrip("/") + path,
+            key=key,
+            headers={} if server is None else server.headers,
+            proxies=self._keys.proxies,
+        )
+
+    def is_own_server(self, provider: str) -> bool:
+        """Whether people run this server themselves, or set its address."""
+        if self.server(provider) is not None:
+            return True
+        vendor = VENDOR_BY_NAME.get(provider)
+        return vendor is not None and (vendor.is_local or bool(self._keys.account(vendor).base_url))
+
+    def _has_access(self, vendor: Vendor) -> bool:
+        account = self._keys.account(vendor)
+        return bool(account.key or account.base_url)
 
     async def close(self) -> None:
         await self._http.close()

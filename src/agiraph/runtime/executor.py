@@ -126,6 +126,9 @@ class Executor:
         # A write, although it changes nothing: a read takes no row lock, and a run that is fenced
         # while it loads must stop here.
         loaded = await self.store.write(_load, lease)
+        # The prompt and its compaction follow the window, which a server of one's own may tell.
+        if loaded.agent.kind != "cli":
+            await self.models.learn(self._model_for(loaded))
         if self.tracing is None:
             return await self._run(lease, loaded)
         with self.tracing.run(loaded.agent, loaded.node, lease) as span:
@@ -176,7 +179,7 @@ class Executor:
 
     async def _reply(self, lease: Lease, loaded: _Loaded) -> Outcome:
         """Answer a person's message, while the agent's work goes on in its own lane."""
-        agent = replace(loaded.agent, model=self.reply_model or loaded.agent.model)
+        agent = replace(loaded.agent, model=self._model_for(loaded))
         ctx = self._context(lease, loaded._replace(agent=agent))
         if not loaded.turns:
             await _begin(ctx, await reply.opening(ctx))
@@ -185,6 +188,11 @@ class Executor:
         except Misconfigured as error:
             return await reply.acknowledge(ctx, error)
         return await reply.answer(steps, ctx)
+
+    def _model_for(self, loaded: _Loaded) -> str:
+        """Return the model that this run asks."""
+        replies = loaded.node.lane == "reply"
+        return (replies and self.reply_model) or loaded.agent.model
 
     async def _reflect(self, lease: Lease, loaded: _Loaded) -> Outcome:
         """Extract insights from closed threads."""

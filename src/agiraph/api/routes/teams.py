@@ -159,6 +159,7 @@ async def create_team(
     body: NewTeam, api: ApiDep, person: PersonDep, idempotently: Idempotent
 ) -> TeamView:
     """Create a team. Its coordinator starts working on the goal, unless `start` is false."""
+    await api.models.learn(body.model or api.model)
     api.check_model(body.model or api.model)
     settings.check_interval(body.interval)
     chosen = None if body.budget is None else body.budget.budget()
@@ -211,6 +212,7 @@ async def get_team(team: str, api: ApiDep, person: PersonDep) -> TeamView:
 async def change_team(team: str, body: TeamChanges, api: ApiDep, person: PersonDep) -> TeamView:
     """Change a team's settings. A completed team that becomes infinite starts to work again."""
     if body.model is not None:
+        await api.models.learn(body.model)
         api.check_model(body.model)
 
     def change(tx: Tx) -> TeamView:

@@ -1,4 +1,4 @@
-"""Prices: the price of a model call and the size of a model's context window, where known."""
+"""Prices: the price of a model call, from the settings or the genai-prices table."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -9,10 +9,7 @@ from pydantic import ConfigDict
 
 from agiraph.domain.work import Usage
 from agiraph.providers.base import Model, OnDelta, Reply, Request
-from agiraph.providers.vendors import price_list_id
-
-DEFAULT_WINDOW_TOKENS = 128_000
-"""The context window of a model that neither the settings nor the price list know."""
+from agiraph.providers.vendors import VENDOR_BY_NAME, price_list_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +25,15 @@ class Terms:
     cache_write_usd: float | None = None
     """For input tokens that the vendor writes to its cache; None: as other input."""
     window: int | None = None
+    output: int | None = None
+    """Tokens of the longest reply."""
+    tools: bool | None = None
+    images: bool | None = None
+    pdf: bool | None = None
+    thinking: bool | None = None
+
+
+NO_TERMS = Terms()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,28 +42,39 @@ class Prices:
 
     terms: Mapping[str, Terms] = field(default_factory=dict[str, Terms])
 
+    def terms_of(self, name: str) -> Terms:
+        """Return what the settings say of a model; `text/…` is the model behind it, unless it has
+        settings of its own."""
+        return self.terms.get(name) or self.terms.get(name.removeprefix("text/"), NO_TERMS)
+
     def usd(self, name: str, usage: Usage) -> float | None:
         """Return the price of a call to `provider/model`; None if it is not known."""
-        terms = self.terms.get(name)
-        if terms is not None and terms.input_usd is not None and terms.output_usd is not None:
+        terms = self.terms_of(name)
+        if terms.input_usd is not None and terms.output_usd is not None:
             cached_usd = terms.input_usd if terms.cached_usd is None else terms.cached_usd
             write_usd = terms.input_usd if terms.cache_write_usd is None else terms.cache_write_usd
             plain = usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens
             millionths = plain * terms.input_usd + usage.cached_tokens * cached_usd
             millionths += usage.cache_write_tokens * write_usd
             return (millionths + usage.output_tokens * terms.output_usd) / 1_000_000
+        if is_free(name):
+            return 0.0
         return _listed_usd(name, usage)
 
     def price_of_input(self, name: str, tokens: int) -> float:
         """Return the price of this many input tokens; 0 if it is not known."""
         return self.usd(name, Usage(input_tokens=tokens)) or 0.0
 
-    def window(self, name: str) -> int:
-        """Return the size of the model's context window in tokens."""
-        terms = self.terms.get(name)
-        if terms is not None and terms.window is not None:
-            return terms.window
-        return ("/" in name and _listed_window(name)) or DEFAULT_WINDOW_TOKENS
+
+def is_free(name: str) -> bool:
+    """Whether this model runs on a server that people run themselves."""
+    vendor = VENDOR_BY_NAME.get(name.removeprefix("text/").partition("/")[0])
+    return vendor is not None and vendor.is_local
+
+
+def listed_window(name: str) -> int | None:
+    """Return the context window in the genai-prices table; None if it has none."""
+    return _listed_window(name) if "/" in name else None
 
 
 def _price_list_ids(name: str) -> tuple[str, str]:

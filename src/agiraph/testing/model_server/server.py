@@ -32,6 +32,8 @@ MALFORMED = (AttributeError, KeyError, TypeError, ValueError)
 GEMINI_PATH = "/{version:v1|v1beta}/models/{model}:{verb:generateContent|streamGenerateContent}"
 
 SHUTDOWN_SECONDS = 1.0
+WINDOW_TOKENS = 128_000
+"""What the server says that its model accepts, as vLLM's server does."""
 
 
 class ModelServer:
@@ -197,5 +199,6 @@ async def _list_models(_: web.Request) -> web.Response:
         "owned_by": "agiraph",
         "created": CREATED,
         "created_at": "2023-11-14T22:13:20Z",
+        "max_model_len": WINDOW_TOKENS,
     }
     return web.json_response({"object": "list", "data": [model], "has_more": False})

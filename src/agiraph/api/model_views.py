@@ -1,0 +1,67 @@
+"""Model views: what the API tells of models and their providers."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from agiraph.api.views import View
+
+FactOrigin = Literal["file", "server", "package", "assumed"]
+State = Literal["ready", "down", "no_key", "not_running"]
+
+
+class NumberFact(View):
+    value: float
+    origin: FactOrigin = Field(description="Where the value was read: agiraph.toml is `file`.")
+
+
+class FlagFact(View):
+    value: bool
+    origin: FactOrigin
+
+
+class ModelView(View):
+    name: str = Field(description="As `provider/model`, the way a team names it.")
+    is_default: bool
+    window: NumberFact = Field(description="Tokens that a request may hold.")
+    output_limit: NumberFact | None = Field(description="Tokens of the longest reply.")
+    tools: FlagFact | None = Field(description="None: not known. Without tools, use `text/…`.")
+    images: FlagFact | None
+    pdf: FlagFact | None
+    thinking: FlagFact | None
+    input_usd: NumberFact | None = Field(description="Dollars per million input tokens.")
+    output_usd: NumberFact | None = Field(description="Dollars per million output tokens.")
+    retires: str = Field(description="The day on which the vendor stops it; empty: none is known.")
+    use_instead: str = Field(description="The model to use instead of one that retires.")
+
+
+class ProviderView(View):
+    name: str
+    address: str
+    is_local: bool = Field(description="Whether it is a server that people run themselves.")
+    state: State = Field(
+        description="`down`: a server in the settings that does not answer; `not_running`: a local "
+        "server that was not found at its usual port."
+    )
+    advice: str = Field(description="What to do to use it; empty if it is ready.")
+    models: list[ModelView]
+
+
+class ModelsView(View):
+    default: str = Field(description="The model of teams that name none.")
+    default_problem: str = Field(
+        description="Why the default model cannot be used and what to do; empty: it can."
+    )
+    providers: list[ProviderView] = Field(description="Those that are ready come first.")
+
+
+class ModelCheck(View):
+    name: Literal["words", "tool_call", "schema", "cache"]
+    verdict: Literal["passed", "failed", "unknown"]
+    what: str = Field(description="What happened.")
+    advice: str = Field(description="What to do; empty if nothing needs to be done.")
+
+
+class ModelTestView(View):
+    model: str
+    checks: list[ModelCheck] = Field(description="Only `words` if the model does not answer.")

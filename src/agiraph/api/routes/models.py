@@ -1,0 +1,113 @@
+"""Model routes: the models that can be used, what they can do, and a test of one."""
+
+from typing import ClassVar
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+
+from agiraph.api.deps import ApiDep
+from agiraph.api.model_views import (
+    FlagFact,
+    ModelCheck,
+    ModelsView,
+    ModelTestView,
+    ModelView,
+    NumberFact,
+    ProviderView,
+)
+from agiraph.api.problems import documented
+from agiraph.domain.errors import Misconfigured
+from agiraph.providers.catalogue import Catalogue
+from agiraph.providers.facts.model_facts import Fact
+from agiraph.providers.listing import ListedModel, listing
+from agiraph.providers.probe import probe
+
+router: APIRouter = APIRouter(tags=["models"])
+
+
+class ModelTestRequest(BaseModel):
+    """Names the model to test."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid", strict=True, json_schema_extra={"example": {"model": "ollama/qwen3:8b"}}
+    )
+
+    model: str = Field(min_length=1, max_length=200)
+
+
+@router.get("/models")
+async def list_models(api: ApiDep) -> ModelsView:
+    """List the providers with their models. Servers of your own are asked what they have."""
+    return await models_view(api.models, api.model)
+
+
+@router.post("/models/test", responses=documented(422))
+async def run_model_test(body: ModelTestRequest, api: ApiDep) -> ModelTestView:
+    """Call a model once each for words, a tool call, a schema and its cache. It costs a little."""
+    return await test_view(api.models, body.model)
+
+
+async def models_view(models: Catalogue, default: str) -> ModelsView:
+    """Return all providers and what is known of their models."""
+    providers = await listing(models)
+    return ModelsView(
+        default=default,
+        default_problem=await _problem(models, default),
+        providers=[
+            ProviderView(
+                name=provider.name,
+                address=provider.address,
+                is_local=provider.is_local,
+                state=provider.state,
+                advice=provider.advice,
+                models=[_model_view(model, default) for model in provider.models],
+            )
+            for provider in providers
+        ],
+    )
+
+
+async def test_view(models: Catalogue, name: str) -> ModelTestView:
+    """Return what one model does in a few short calls."""
+    checks = await probe(models, name)
+    return ModelTestView(
+        model=name,
+        checks=[
+            ModelCheck(name=c.name, verdict=c.verdict, what=c.what, advice=c.advice) for c in checks
+        ],
+    )
+
+
+async def _problem(models: Catalogue, name: str) -> str:
+    try:
+        await models.learn(name)
+        models.check(name)
+    except Misconfigured as error:
+        return str(error)
+    return ""
+
+
+def _model_view(model: ListedModel, default: str) -> ModelView:
+    facts = model.facts
+    return ModelView(
+        name=model.name,
+        is_default=model.name in (name.strip() for name in default.split(",")),
+        window=NumberFact(value=facts.window.value, origin=facts.window.origin),
+        output_limit=_number(facts.output_limit),
+        tools=_flag(facts.tools),
+        images=_flag(facts.images),
+        pdf=_flag(facts.pdf),
+        thinking=_flag(facts.thinking),
+        input_usd=_number(facts.input_usd),
+        output_usd=_number(facts.output_usd),
+        retires=facts.retires,
+        use_instead=facts.use_instead,
+    )
+
+
+def _number(fact: Fact[int] | Fact[float] | None) -> NumberFact | None:
+    return None if fact is None else NumberFact(value=fact.value, origin=fact.origin)
+
+
+def _flag(fact: Fact[bool] | None) -> FlagFact | None:
+    return None if fact is None else FlagFact(value=fact.value, origin=fact.origin)

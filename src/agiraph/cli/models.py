@@ -1,0 +1,144 @@
+"""`agiraph models`: the models that can be used, what they can do, and a test of each."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from agiraph import config
+from agiraph.api.model_views import FlagFact, ModelTestView, ModelView, NumberFact, ProviderView
+from agiraph.api.routes.models import models_view, test_view
+from agiraph.cli.session import as_json, command, shown
+from agiraph.cli.teams import json_option
+from agiraph.config import Settings
+from agiraph.domain.time import SystemClock
+from agiraph.providers.catalogue import Catalogue
+from agiraph.providers.registry import Registry
+from agiraph.redaction import environment
+
+_MARKS = {"passed": "[green]✓[/]", "failed": "[red]✗[/]", "unknown": "[yellow]·[/]"}
+_CHECKS = {
+    "words": "answers", "tool_call": "calls tools", "schema": "keeps to a schema", "cache": "caches"
+}  # fmt: skip
+PIPED_WIDTH = 140
+"""Columns of a table that goes into a file or another program."""
+_ORIGINS = {"file": "f", "server": "s", "package": "", "assumed": "?"}
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[MODEL]…")
+@click.option("--test", is_flag=True, help="Call each model a few times, which costs a little.")
+@click.option("--all", "all_", is_flag=True, help="Also show providers that cannot be used yet.")
+@json_option
+@command
+async def models(names: tuple[str, ...], test: bool, all_: bool, json_: bool) -> None:
+    """List the models that can be used and what they can do.
+
+    With --test, each MODEL is called for words, a tool call, a schema and its cache; without
+    names, the default model and all models of local servers. Exit code 1 means that one failed.
+    """
+    settings = config.load(environment())
+    async with opened(settings) as catalogue:
+        if test:
+            raise click.exceptions.Exit(await _test(catalogue, settings, names, json_=json_))
+        found = await models_view(catalogue, settings.model)
+    if json_:
+        return click.echo(as_json(found))
+    console = Console(highlight=False, emoji=False, soft_wrap=True)
+    if not console.is_terminal:
+        console = Console(highlight=False, emoji=False, soft_wrap=True, width=PIPED_WIDTH)
+    for provider in found.providers:
+        if provider.state in ("ready", "down") or all_:
+            _show_provider(console, provider, names)
+    ready = [provider for provider in found.providers if provider.state == "ready"]
+    if not ready and not all_:
+        console.print("No provider is ready: `agiraph models --all` shows what each one needs.")
+    console.print(f"\nDefault model: {shown(found.default)}")
+    if found.default_problem:
+        console.print(f"[red]✗[/] {shown(found.default_problem)}")
+    return None
+
+
+@asynccontextmanager
+async def opened(settings: Settings) -> AsyncGenerator[Catalogue]:
+    """Open the models of these settings."""
+    clock = SystemClock()
+    catalogue = Catalogue(Registry(settings.keys, clock), settings.prices, clock)
+    try:
+        yield catalogue
+    finally:
+        await catalogue.close()
+
+
+async def _test(
+    catalogue: Catalogue, settings: Settings, names: tuple[str, ...], *, json_: bool
+) -> int:
+    if not names:
+        found = await models_view(catalogue, settings.model)
+        local = [m.name for p in found.providers if p.is_local for m in p.models]
+        chain = [name.strip() for name in settings.model.split(",")]
+        names = tuple(dict.fromkeys([*chain, *local]))
+    console = Console(highlight=False, emoji=False, soft_wrap=True)
+    tested: list[ModelTestView] = []
+    for name in names:
+        tested.append(await test_view(catalogue, name))
+        if not json_:
+            _show_test(console, tested[-1])
+    if json_:
+        click.echo(as_json(tested))
+    return int(any(check.verdict == "failed" for one in tested for check in one.checks))
+
+
+def _show_test(console: Console, tested: ModelTestView) -> None:
+    console.print(f"[bold]{shown(tested.model)}[/]")
+    for check in tested.checks:
+        console.print(f"  {_MARKS[check.verdict]} {_CHECKS[check.name]}: {shown(check.what)}")
+        if check.advice:
+            console.print(f"      {shown(check.advice)}")
+
+
+def _show_provider(console: Console, provider: ProviderView, names: tuple[str, ...]) -> None:
+    console.print(f"\n[bold]{shown(provider.name)}[/] [dim]{shown(provider.address)}[/]")
+    if provider.advice:
+        console.print(f"  [yellow]·[/] {shown(provider.advice)}")
+    chosen = [model for model in provider.models if not names or model.name in names]
+    if not chosen:
+        return
+    table = Table(box=None)
+    table.add_column("model", no_wrap=True, min_width=max(len(m.name) for m in chosen))
+    for heading in ("window", "output", "tools", "images", "PDF", "thinks", "$ in", "$ out"):
+        table.add_column(heading)
+    for model in chosen:
+        table.add_row(*_row(model))
+    console.print(table)
+
+
+def _row(model: ModelView) -> list[str]:
+    name = shown(model.name)
+    if model.retires:
+        name += f" [yellow](until {model.retires})[/]"
+    return [
+        f"[green]{name}[/]" if model.is_default else name,
+        _count(model.window),
+        _count(model.output_limit),
+        _flag(model.tools),
+        _flag(model.images),
+        _flag(model.pdf),
+        _flag(model.thinking),
+        _price(model.input_usd),
+        _price(model.output_usd),
+    ]
+
+
+def _count(fact: NumberFact | None) -> str:
+    return "" if fact is None else f"{fact.value:,.0f}{_ORIGINS[fact.origin]}"
+
+
+def _price(fact: NumberFact | None) -> str:
+    return "" if fact is None else f"{fact.value:g}"
+
+
+def _flag(fact: FlagFact | None) -> str:
+    return "" if fact is None else ("yes" if fact.value else "no")

@@ -1,0 +1,170 @@
+"""Diagnosis: from a model's error to what happened and what a person can do about it."""
+
+import re
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from agiraph.domain.errors import (
+    ContextExceeded,
+    ModelError,
+    ModelMissing,
+    ModelRefused,
+    ModelUnavailable,
+)
+from agiraph.providers.inventory import Inventory
+from agiraph.providers.registry import Registry
+from agiraph.providers.vendors import VENDOR_BY_NAME
+
+MOST_NAMED = 12
+"""Models that an advice names as those that exist."""
+_WRONG_KEY = re.compile(r" answered (401|403): ")
+_UNREACHED = re.compile(r"^Cannot reach ")
+_NO_TOOLS = re.compile(
+    r"does not support (?:tools|function|tool use)|tools? (?:param|calling|use).{0,40}"
+    r"(?:requires|not supported|unsupported)|--enable-auto-tool-choice|--jinja"
+    r"|no endpoints found that support tool use",
+    re.IGNORECASE | re.DOTALL,
+)
+_GENERAL = (
+    " Check the key of this provider.",
+    " Check the model's name and the provider's address.",
+)
+"""What the HTTP client advises, which knows neither the variables nor the models."""
+_START = {
+    "ollama": "Start it with `ollama serve`",
+    "lmstudio": "Start LM Studio's server (`lms server start`)",
+    "llamacpp": "Start it with `llama-server -m MODEL.gguf --jinja`",
+    "vllm": "Start it with `vllm serve MODEL`",
+}
+WIDEN = {
+    "ollama": "set OLLAMA_CONTEXT_LENGTH=32768 and start Ollama again",
+    "lmstudio": "load the model with a larger context length in LM Studio",
+    "llamacpp": "start llama-server with a larger -c, such as -c 32768",
+    "vllm": "start vLLM with a larger --max-model-len",
+}
+"""How the window of each local server is made larger."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """Says what to do about the errors of one model."""
+
+    name: str
+    registry: Registry
+    inventory: Inventory
+
+    @property
+    def provider(self) -> str:
+        return self.name.removeprefix("text/").partition("/")[0]
+
+    def explained(self, error: ModelError) -> str:
+        """Return the error's message with what to do; the message alone if nothing is known."""
+        message = str(error)
+        advice = self.advice(error)
+        if advice in message:
+            return message
+        for general in _GENERAL:
+            message = message.removesuffix(general)
+        return f"{message.rstrip()} {advice}".strip()
+
+    def advice(self, error: ModelError) -> str:
+        """Return what a person can do about the error; empty if nothing is known."""
+        message = str(error)
+        match error:
+            case ModelMissing():
+                return self.unknown_model()
+            case ContextExceeded():
+                return self.small_window()
+            case ModelUnavailable() if _UNREACHED.search(message):
+                return self.unreached()
+            case ModelRefused() if _WRONG_KEY.search(message):
+                return self.wrong_key()
+            case ModelRefused() if _NO_TOOLS.search(message):
+                return self.no_tools()
+            case _:
+                return ""
+
+    def wrong_key(self) -> str:
+        server, vendor = self.registry.server(self.provider), VENDOR_BY_NAME.get(self.provider)
+        if server is not None and server.key_env:
+            return f"Check the key in {server.key_env}: {self.place} does not accept it."
+        if server is not None:
+            return (
+                f"{self.place} wants a key: put it into an environment variable, and the "
+                f"variable's name into key_env of [servers.{self.provider}] in agiraph.toml."
+            )
+        if vendor is None or not vendor.key_variable:
+            return (
+                f"{self.place} wants a key: name the server in agiraph.toml, "
+                f"[servers.{self.provider}] with base_url and key_env."
+            )
+        return (
+            f"Check {vendor.key_variable}: {self.place} does not accept the key. Set the right "
+            "one in the environment and start agiraph again."
+        )
+
+    def unknown_model(self) -> str:
+        """Return a sentence with the models that exist, those with a similar name first."""
+        known = [n for n in self.inventory.every_name(self.provider) if n != self.name]
+        near = get_close_matches(self.name, known, n=MOST_NAMED, cutoff=0.4)
+        named = list(dict.fromkeys([*near, *known]))[:MOST_NAMED]
+        there = f" It has: {', '.join(named)}." if named else ""
+        if self.provider == "ollama":
+            model = self.name.removeprefix("text/").partition("/")[2]
+            return f"Check the model's name, or load it with `ollama pull {model}`.{there}"
+        return f"Check the model's name.{there} `agiraph models` lists what there is."
+
+    def no_tools(self) -> str:
+        return (
+            f"This model cannot call tools through its server. Use it as {self._as_text()!r}, "
+            "where calls are written as text, or choose a model with tools"
+            + {
+                "llamacpp": "; llama-server needs --jinja for tools",
+                "vllm": "; vLLM needs --enable-auto-tool-choice and --tool-call-parser for tools",
+            }.get(self.kind, "")
+            + "."
+        )
+
+    def small_window(self) -> str:
+        window = self.inventory.window(self.name)
+        return (
+            f"The window of {self.name} is {window.value:,} tokens ({window.origin}): "
+            f"{self.widen()}, or use a model with a larger window."
+        )
+
+    def widen(self) -> str:
+        """Return how the server's window is made larger."""
+        return WIDEN.get(self.kind, f'set its real size as window in [models."{self._bare()}"]')
+
+    def unreached(self) -> str:
+        server, vendor = self.registry.server(self.provider), VENDOR_BY_NAME.get(self.provider)
+        if server is not None:
+            return (
+                f"Start the server, or correct base_url of [servers.{self.provider}] in "
+                "agiraph.toml."
+            )
+        if vendor is not None and vendor.is_local:
+            return (
+                f"{_START[vendor.name]}, or name its address in agiraph.toml as base_url of "
+                f"[servers.{vendor.name}]."
+            )
+        setting = vendor.url_variable if vendor is not None else "the provider's address"
+        return f"Check the network, the proxy variables and {setting}."
+
+    @property
+    def kind(self) -> str:
+        """The kind of the server, as it said itself or as its name says."""
+        answer = self.inventory.answer(self.provider)
+        return (answer.said.kind if answer else "") or self.provider
+
+    @property
+    def place(self) -> str:
+        """The server's host, or the provider's name."""
+        endpoint = self.registry.endpoint(self.provider)
+        return self.provider if endpoint is None else endpoint.host
+
+    def _as_text(self) -> str:
+        return f"text/{self._bare()}"
+
+    def _bare(self) -> str:
+        return self.name.removeprefix("text/")

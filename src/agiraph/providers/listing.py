@@ -1,0 +1,83 @@
+"""Listing: every provider with its state and models, for people who choose a model."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Literal
+
+from agiraph.providers.catalogue import Catalogue
+from agiraph.providers.facts.model_facts import ModelFacts
+from agiraph.providers.vendors import VENDOR_BY_NAME, VENDORS
+
+ProviderState = Literal["ready", "down", "no_key", "not_running"]
+"""`down` is a server in the settings that does not answer, `not_running` a local server that
+nobody has named and that was not found at its usual port."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedModel:
+    name: str
+    facts: ModelFacts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedProvider:
+    name: str
+    address: str
+    is_local: bool
+    """Whether it is a server that people run themselves."""
+    state: ProviderState
+    advice: str = ""
+    """What to do to use it; empty if it is ready."""
+    models: tuple[ListedModel, ...] = ()
+
+
+async def listing(catalogue: Catalogue) -> list[ListedProvider]:
+    """Return all providers, those that are ready first. Servers are asked at the same time."""
+    registry = catalogue.registry
+    names = registry.providers()
+    listed = await asyncio.gather(*(_listed(catalogue, name) for name in names))
+    locked = [
+        ListedProvider(
+            name=vendor.name,
+            address=vendor.base_url,
+            is_local=False,
+            state="no_key",
+            advice=f"Set {vendor.key_variable} to use it.",
+        )
+        for vendor in VENDORS
+        if not vendor.is_local and vendor.name not in names
+    ]
+    order: tuple[ProviderState, ...] = ("ready", "down", "not_running", "no_key")
+    return sorted([*listed, *locked], key=lambda provider: order.index(provider.state))
+
+
+async def _listed(catalogue: Catalogue, name: str) -> ListedProvider:
+    registry, inventory = catalogue.registry, catalogue.inventory
+    endpoint = registry.endpoint(name)
+    assert endpoint is not None
+    state: ProviderState = "ready"
+    advice = ""
+    is_own = registry.is_own_server(name)
+    if is_own:
+        answer = await inventory.ask(name)
+        if answer is not None and answer.problem and not answer.status:
+            is_named = registry.server(name) is not None or name not in _LOCAL
+            state = "down" if is_named else "not_running"
+            advice = (
+                f"Nothing answers at {endpoint.base_url} ({answer.problem}). "
+                f"{catalogue.diagnosis(f'{name}/…').unreached()}"
+            )
+        for model in inventory.names(name):
+            await inventory.learn(model)
+    known = dict.fromkeys([*catalogue.named_in_settings(name), *inventory.names(name)])
+    return ListedProvider(
+        name=name,
+        address=endpoint.base_url,
+        is_local=is_own,
+        state=state,
+        advice=advice,
+        models=tuple(ListedModel(name=m, facts=inventory.facts(m)) for m in known),
+    )
+
+
+_LOCAL = frozenset(name for name, vendor in VENDOR_BY_NAME.items() if vendor.is_local)

@@ -1,0 +1,192 @@
+"""Probe: a few short calls that show what a model really does: words, tools, schemas, caching."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import TypeAdapter, ValidationError
+from typing_extensions import TypedDict
+
+from agiraph.domain.chat import ToolSpec, Transcript, Turn
+from agiraph.domain.errors import Misconfigured, ModelError
+from agiraph.domain.ids import ThreadId
+from agiraph.domain.time import SystemClock
+from agiraph.providers.base import Model, Reply, Request
+from agiraph.providers.catalogue import Catalogue
+from agiraph.redaction import redact
+
+CheckName = Literal["words", "tool_call", "schema", "cache"]
+Verdict = Literal["passed", "failed", "unknown"]
+MAX_OUTPUT_TOKENS = 256
+_FILLER = "This line is only here to make the prompt long enough for a cache. " * 300
+"""About 4,000 tokens: vendors cache nothing that is shorter than 1,024 to 4,096."""
+_SMALL_FILLER = "This line is only here to make the prompt longer. " * 60
+_WEATHER = ToolSpec(
+    name="get_weather",
+    description="Return the weather in a city now. Call it whenever somebody asks for the weather.",
+    schema={
+        "type": "object",
+        "properties": {"city": {"type": "string", "description": "The name of the city."}},
+        "required": ["city"],
+    },
+)
+_SCHEMA = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "people": {"type": "integer"}},
+    "required": ["city", "people"],
+    "additionalProperties": False,
+}
+_TOOL_TOKENS = len(str(_WEATHER.schema) + _WEATHER.description) // 4
+"""About what the tool takes in a prompt; half of it is enough to see that it is there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """The result of one call."""
+
+    name: CheckName
+    verdict: Verdict
+    what: str
+    """What happened."""
+    advice: str = ""
+    """What to do; empty if nothing needs to be done."""
+
+
+async def probe(catalogue: Catalogue, name: str) -> list[Check]:
+    """Return what the model does in one call each; without words no other call is made."""
+    await catalogue.learn(name)
+    try:
+        model = catalogue.resolve(name, patient=False)
+    except Misconfigured as error:
+        return [Check(name="words", verdict="failed", what=str(error))]
+    calls = _Calls(catalogue, name, model)
+    first = await calls.words()
+    if first.verdict == "failed":
+        return [first]
+    return [first, await calls.tool_call(), await calls.schema(), await calls.cache()]
+
+
+@dataclass(slots=True)
+class _Calls:
+    catalogue: Catalogue
+    name: str
+    model: Model
+    plain_tokens: int = 0
+    """What the server counted for the question without the tool."""
+
+    async def words(self) -> Check:
+        return await self._checked("words", self._words)
+
+    async def tool_call(self) -> Check:
+        return await self._checked("tool_call", self._tool_call)
+
+    async def schema(self) -> Check:
+        return await self._checked("schema", self._schema)
+
+    async def cache(self) -> Check:
+        return await self._checked("cache", self._cache)
+
+    async def _checked(self, name: CheckName, act: Callable[[], Awaitable[Check]]) -> Check:
+        try:
+            return await act()
+        except ModelError as error:
+            advice = self.catalogue.diagnosis(self.name).advice(error)
+            what = redact(str(error)).removesuffix(advice).strip()
+            return Check(name=name, verdict="failed", what=what, advice=advice)
+
+    async def _words(self) -> Check:
+        reply = await self._ask(_QUESTION)
+        self.plain_tokens = reply.usage.input_tokens
+        if not reply.text.strip() and not reply.calls:
+            return Check(name="words", verdict="failed", what="The reply was empty.")
+        return Check(name="words", verdict="passed", what=f"It answers ({_counted(reply)}).")
+
+    async def _tool_call(self) -> Check:
+        reply = await self._ask(_QUESTION, tools=(_WEATHER,))
+        if any(call.name == _WEATHER.name and call.malformed is None for call in reply.calls):
+            return Check(name="tool_call", verdict="passed", what="It calls the tool it is shown.")
+        counted = reply.usage.input_tokens
+        if self.plain_tokens and counted and counted - self.plain_tokens < _TOOL_TOKENS // 2:
+            return Check(
+                name="tool_call",
+                verdict="failed",
+                what=(
+                    "The server drops the tools without a word: its prompt has "
+                    f"{counted:,} tokens with a tool and {self.plain_tokens:,} without."
+                ),
+                advice=self.catalogue.diagnosis(self.name).no_tools(),
+            )
+        return Check(
+            name="tool_call",
+            verdict="failed",
+            what="It was shown a tool and asked to use it, and answered in words.",
+            advice=self.catalogue.diagnosis(self.name).no_tools(),
+        )
+
+    async def _schema(self) -> Check:
+        reply = await self._ask("Name the largest city of France.", schema=_SCHEMA)
+        if is_fitting(reply.text):
+            return Check(name="schema", verdict="passed", what="Its answer has the schema's form.")
+        return Check(
+            name="schema",
+            verdict="failed",
+            what="Its answer does not have the form of the schema that was sent.",
+            advice="It works without: such answers are checked and asked for again.",
+        )
+
+    async def _cache(self) -> Check:
+        fits = self.catalogue.window(self.name) > 8 * MAX_OUTPUT_TOKENS + len(_FILLER) // 4
+        asked = f"{_FILLER if fits else _SMALL_FILLER}\n{_QUESTION}"
+        await self._ask(asked)
+        reply = await self._ask(asked)
+        if cached := reply.usage.cached_tokens:
+            what = f"{cached:,} of {reply.usage.input_tokens:,} tokens came from the cache."
+            return Check(name="cache", verdict="passed", what=what)
+        what = "The same request twice reported nothing from a cache."
+        return Check(name="cache", verdict="unknown", what=what)
+
+    async def _ask(
+        self,
+        text: str,
+        *,
+        tools: tuple[ToolSpec, ...] = (),
+        schema: dict[str, object] | None = None,
+    ) -> Reply:
+        turn = Turn(
+            thread_id=ThreadId("t_probe"),
+            seq=1,
+            node_id=None,
+            role="user",
+            text=text,
+            at=SystemClock().now(),
+        )
+        return await self.model.reply(
+            Request(
+                transcript=Transcript([turn]),
+                tools=tools,
+                schema=schema,
+                max_output_tokens=MAX_OUTPUT_TOKENS,
+            )
+        )
+
+
+class _Answer(TypedDict):
+    city: str
+    people: int
+
+
+_ANSWER = TypeAdapter(_Answer)
+_QUESTION = "What is the weather in Paris now? Use the tool get_weather if you have it."
+
+
+def is_fitting(text: str) -> bool:
+    """Whether a text is the JSON object that the probe's schema asks for."""
+    try:
+        _ANSWER.validate_json(text, strict=True)
+    except ValidationError:
+        return False
+    return True
+
+
+def _counted(reply: Reply) -> str:
+    return f"{reply.usage.input_tokens:,} tokens in, {reply.usage.output_tokens:,} out"
