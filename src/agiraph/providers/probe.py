@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
@@ -30,7 +30,7 @@ _WEATHER = ToolSpec(
         "required": ["city"],
     },
 )
-_SCHEMA = {
+_SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {"city": {"type": "string"}, "people": {"type": "integer"}},
     "required": ["city", "people"],
@@ -150,7 +150,7 @@ class _Calls:
         text: str,
         *,
         tools: tuple[ToolSpec, ...] = (),
-        schema: dict[str, object] | None = None,
+        schema: dict[str, Any] | None = None,
     ) -> Reply:
         turn = Turn(
             thread_id=ThreadId("t_probe"),

@@ -19,8 +19,13 @@ _NOT_CHARGED = frozenset(range(400, 500)) - {408, 499} | {503, 529}
 later and cost money: a gateway that gave up (408, 499, 502, 504), a model that crashed (500)."""
 
 _OVERFLOW = ("context_length", "context length", "context window", "maximum context", "too long",
-             "exceed_context_size", "request too large", "input token count")  # fmt: skip
+             "exceed_context_size", "request too large", "input token count",
+             "available context size", "maximum prompt length", "maximum model length")  # fmt: skip
 """Parts of the messages with which vendors say that a thread exceeds the context window."""
+_OVERFLOW_ANYWHERE = ("available context size", "context size has been exceeded",
+                      "larger than the max context size", "exceed_context_size",
+                      "greater than the context length", "context the overflows")  # fmt: skip
+"""The words of llama.cpp and what is built on it, which older versions send with status 500."""
 _MISSING_MODEL = re.compile(
     r"model[_ ]not[_ ]found|invalid model|not a valid model|unknown model|no such model"
     r"|model\b.{0,200}\b(?:does not exist|not found|is not supported|not available)",
@@ -90,7 +95,10 @@ def _sentence(text: str) -> str:
 
 
 def _error_class(status: int, reason: str, message: str, retry_after: float | None) -> ModelError:
-    if status == 413 or (status == 400 and any(text in reason.lower() for text in _OVERFLOW)):
+    said = reason.lower()
+    if status == 413 or (status == 400 and any(text in said for text in _OVERFLOW)):
+        return ContextExceeded(message)
+    if status >= 400 and any(text in said for text in _OVERFLOW_ANYWHERE):
         return ContextExceeded(message)
     # The vendors' own SDKs retry 408, 409 (a lock timed out on their side) and 429 as well.
     if status in (408, 409, 425, 429) or status >= 500:
