@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
+from agiraph.domain.effort import Effort
 from agiraph.domain.ids import TeamId
 from agiraph.domain.time import Clock, SystemClock
 from agiraph.home import sandbox
@@ -99,6 +100,7 @@ class Runtime:
         channels: Mapping[str, Channel] | None = None,
         callbacks: Mapping[str, Callback] | None = None,
         reply_model: str = "",
+        efforts: Mapping[str, Effort] | None = None,
         web: Web | None = None,
         limits: Limits | None = None,
         on_delta: Callable[[RunContext, str], None] | None = None,
@@ -122,6 +124,7 @@ class Runtime:
             specialists=specialists(home),
             commands=commands or {},
             reply_model=reply_model,
+            efforts=efforts or {},
             web=web or Web(),
             command_rules=rules,
             on_delta=on_delta,

@@ -10,13 +10,20 @@ from typing import Annotated, Any, NotRequired, cast
 from pydantic import ConfigDict, Field, Strict, StringConstraints, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
+from agiraph.domain.effort import Effort
 from agiraph.domain.errors import Misconfigured
 from agiraph.home.sandbox import Limits
 from agiraph.location import FILE, IN_FILE, Location, chain, find, written_in
 from agiraph.logs import LEVELS
 from agiraph.providers.facts.prices import Prices, Terms
 from agiraph.providers.http.proxy import Proxies
-from agiraph.providers.options import OPTION_KEYS, ModelOptions, options_of, without_options
+from agiraph.providers.options import (
+    OPTION_KEYS,
+    ModelOptions,
+    efforts_of,
+    options_of,
+    without_options,
+)
 from agiraph.providers.registry import Account, Keys
 from agiraph.providers.servers import Server
 from agiraph.providers.servers import servers as servers_of
@@ -44,6 +51,8 @@ class Settings(Location):
     model: str
     reply_model: str
     """The model that writes replies to people; empty: each agent's own model."""
+    efforts: dict[str, Effort] = field(default_factory=dict[str, Effort])
+    """How much models think by the role of their agents: coordinator, worker, or a specialist."""
     keys: Keys = field(repr=False)
     prices: Prices = Prices()
     commands: dict[str, Command] = field(default_factory=dict[str, Command], repr=False)
@@ -65,6 +74,7 @@ class Settings(Location):
 SECRETS = frozenset((*KEY_VARIABLES, "AGIRAPH_TOKEN"))
 _SERVERS = "servers"
 _MODELS = "models"
+_ROLES = "roles"
 _COMMANDS = "commands"
 _LIMITS = "command_limits"
 _CHANNELS = "channels"
@@ -144,6 +154,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         database_url=pick("AGIRAPH_DATABASE_URL", place.database_url),
         model=pick("AGIRAPH_MODEL", keys.default_model),
         reply_model=pick("AGIRAPH_REPLY_MODEL", ""),
+        efforts=efforts_of(path, written.get(_ROLES, {})),
         keys=keys,
         prices=Prices(_terms(path, without_options(models))),
         commands=commands,

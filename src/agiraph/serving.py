@@ -277,6 +277,7 @@ async def _runtime(settings: Settings, forwarder: _DeltaForwarder) -> AsyncGener
         commands=settings.commands,
         channels=settings.channels,
         reply_model=settings.reply_model,
+        efforts=settings.efforts,
         web=settings.web,
         limits=settings.limits,
         on_delta=forwarder,

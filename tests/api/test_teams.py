@@ -94,3 +94,29 @@ async def test_wrong_settings_are_answered_with_what_is_wrong(served: Served) ->
     assert (await served.ask("POST", "/teams", {"goal": "x", "interval": 1.0}))[0] == 422
     assert (await served.ask("PATCH", "/teams/nope", {"name": "x"}))[0] == 404
     assert (await served.ask("GET", path))[1]["name"] == "Count"
+
+
+async def test_effort_is_set_and_taken_away_for_a_team_an_agent_and_a_node(served: Served) -> None:
+    served.world.script("ada", says(call("ask_human", question="Which?")))
+    status, team = await served.ask("POST", "/teams", {"goal": "Count", "effort": "high"})
+    assert (status, team["effort"]) == (201, "high")
+    await served.world.settle()
+    _, [agent] = await served.ask("GET", f"/teams/{team['id']}/agents")
+    _, [node] = await served.ask("GET", f"/teams/{team['id']}/board")
+    assert (agent["effort"], node["effort"]) == (None, None)
+    for path in (f"/teams/{team['id']}", f"/agents/{agent['id']}", f"/nodes/{node['id']}"):
+        for sent, stored in (("max", "max"), ("default", None)):
+            status, changed = await served.ask("PATCH", path, {"effort": sent})
+            assert (status, changed["effort"]) == (200, stored), path
+            assert (await served.ask("GET", path))[1]["effort"] == stored
+        status, problem = await served.ask("PATCH", path, {"effort": "huge"})
+        assert (status, "body.effort" in problem["detail"]) == (422, True)
+
+
+async def test_a_turn_shows_what_its_model_thought(served: Served) -> None:
+    served.world.script("ada", says(call("finish", summary="done"), thinking="Simple."))
+    _, team = await served.ask("POST", "/teams", {"goal": "Count"})
+    await served.world.settle()
+    _, [node] = await served.ask("GET", f"/teams/{team['id']}/board")
+    _, turns = await served.ask("GET", f"/threads/{node['thread_id']}")
+    assert next(turn["thinking"] for turn in turns if turn["role"] == "assistant") == "Simple."

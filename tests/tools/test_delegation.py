@@ -235,6 +235,7 @@ def test_all_new_parameters_are_optional_and_nothing_breaks() -> None:
     assert optional == {
         "run_in_background": False,
         "resume": None,
+        "effort": None,
         "blocking": False,
         "timeout_ms": None,
     }

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from agiraph.domain.access import Scope, TokenKind
 from agiraph.domain.agents import AgentKind, Doing, Mode, Review, TeamStatus
 from agiraph.domain.deliveries import Delivery
+from agiraph.domain.effort import Effort
 from agiraph.domain.messages import Decision, MessageKind, Rating, State
 from agiraph.domain.passages import PassageKind
 from agiraph.domain.stages import StageContract, StageDecision, StageStatus
@@ -40,6 +41,9 @@ class TeamView(View):
     created_at: datetime
     learns: bool
     review: Review
+    effort: Effort | None = Field(
+        description="How much its agents' models think; null: as the settings say."
+    )
     interval: float = Field(
         description="Seconds without work after which the coordinator wakes by itself; 0: never."
     )
@@ -58,6 +62,7 @@ class AgentView(View):
     role: str
     kind: AgentKind
     model: str
+    effort: Effort | None = Field(description="How much its model thinks; null: as for the team.")
     command: str | None
     status: Doing = Field(description="Derived from its nodes, never stored.")
     node_id: str | None = Field(description="The node it works on, or worked on last.")
@@ -90,6 +95,7 @@ class NodeView(View):
     trigger_id: str | None
     thread_id: str | None
     depth: int
+    effort: Effort | None = Field(description="How much its model thinks; null: as for the agent.")
     attempt: int
     waiting_reason: str | None
     stop_reason: StopReason | None

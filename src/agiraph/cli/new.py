@@ -6,9 +6,18 @@ from rich.console import Console
 from agiraph import location
 from agiraph.cli.remote import Remote
 from agiraph.cli.session import as_json, clean, command, connected
-from agiraph.cli.settings import ACCEPT_HELP, EVERY_HELP, MODE_HELP, REVIEW_HELP, REVIEWS, Interval
+from agiraph.cli.settings import (
+    ACCEPT_HELP,
+    EFFORT_HELP,
+    EVERY_HELP,
+    MODE_HELP,
+    REVIEW_HELP,
+    REVIEWS,
+    Interval,
+)
 from agiraph.cli.teams import json_option
 from agiraph.domain.agents import Mode, Review
+from agiraph.domain.effort import EFFORTS, Effort
 from agiraph.redaction import environment
 
 
@@ -27,6 +36,7 @@ from agiraph.redaction import environment
     "--review", type=click.Choice(REVIEWS), default="auto", show_default=True, help=REVIEW_HELP
 )
 @click.option("--model", default="", help="The coordinator's model, as provider/model.")
+@click.option("--effort", type=click.Choice(EFFORTS), help=EFFORT_HELP)
 @click.option(
     "--budget", type=click.FloatRange(min=0), help="The most dollars that the team may spend."
 )
@@ -43,6 +53,7 @@ async def new(
     every: float,
     review: Review,
     model: str,
+    effort: Effort | None,
     budget: float | None,
     turns: int | None,
     tokens: int | None,
@@ -67,6 +78,7 @@ async def new(
             interval=every,
             review=review,
             model=model,
+            effort=effort,
             budget=limit,
             acceptance=accept,
         )

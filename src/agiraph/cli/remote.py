@@ -14,6 +14,7 @@ from agiraph.cli.progress import Progress
 from agiraph.cli.session import CONNECTION_LOST
 from agiraph.client import Client, ConnectionLost, Frame, ReplyDelta
 from agiraph.domain.agents import Review
+from agiraph.domain.effort import Effort
 from agiraph.domain.errors import Refused
 from agiraph.domain.events import Event
 from agiraph.domain.work import Budget, NodeStatus
@@ -34,6 +35,7 @@ class AskedGoal:
     budget: Budget
     acceptance: tuple[str, ...]
     review: Review
+    effort: Effort | None = None
 
 
 class Remote:
@@ -60,6 +62,7 @@ class Remote:
             learns=False,
             acceptance=goal.acceptance,
             review=goal.review,
+            effort=goal.effort,
         )
         return await self.watch(team)
 

@@ -13,10 +13,11 @@ from agiraph.cli import terminal
 from agiraph.cli.progress import Progress
 from agiraph.cli.remote import AskedGoal, Remote
 from agiraph.cli.session import command
-from agiraph.cli.settings import ACCEPT_HELP, REVIEW_HELP, REVIEWS
+from agiraph.cli.settings import ACCEPT_HELP, EFFORT_HELP, REVIEW_HELP, REVIEWS
 from agiraph.client import Client
 from agiraph.config import Settings
 from agiraph.domain.agents import Review, Team
+from agiraph.domain.effort import EFFORTS, Effort
 from agiraph.domain.errors import Declined, HomeInUse, Refused, Unreachable
 from agiraph.domain.messages import Message
 from agiraph.domain.persons import OWNER
@@ -37,6 +38,7 @@ SENDING_TIMEOUT_S = 10
 @click.option(
     "--model", help="The model, as provider/model; `demo` needs no key.  [env: AGIRAPH_MODEL]"
 )
+@click.option("--effort", type=click.Choice(EFFORTS), help=EFFORT_HELP)
 @click.option("--resume", metavar="TEAM", help="Continue a team that was interrupted or waits.")
 @click.option("--turns", type=click.IntRange(1), help=f"The most turns.  [default: {GOAL_TURNS}]")
 @click.option(
@@ -55,6 +57,7 @@ SENDING_TIMEOUT_S = 10
 async def run(
     goal: str | None,
     model: str | None,
+    effort: Effort | None,
     resume: str | None,
     turns: int | None,
     tokens: int | None,
@@ -72,7 +75,8 @@ async def run(
         raise click.UsageError(
             'Give a goal (agiraph run "GOAL") or continue a team (agiraph run --resume TEAM).'
         )
-    if resume is not None and (model or turns or tokens or usd or minutes or accept or review):
+    others = (model, effort, turns, tokens, usd, minutes, accept, review)
+    if resume is not None and any(others):
         raise click.UsageError(
             "--resume keeps the model and limits of the team: leave out the other options."
         )
@@ -87,6 +91,7 @@ async def run(
         budget=budget,
         acceptance=accept,
         review=review or "auto",
+        effort=effort,
     )
     try:
         if resume is not None:
@@ -140,6 +145,7 @@ class Run:
                 learns=False,
                 acceptance=goal.acceptance,
                 review=goal.review,
+                effort=goal.effort,
             )
             return await self._go(runtime, founded.team)
 
@@ -162,6 +168,7 @@ class Run:
             commands=self._settings.commands,
             channels=self._settings.channels,
             reply_model=self._settings.reply_model,
+            efforts=self._settings.efforts,
             web=self._settings.web,
             limits=self._settings.limits,
             on_delta=lambda _, words: self._progress.show_delta(words),

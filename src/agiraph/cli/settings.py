@@ -8,6 +8,7 @@ import click
 from agiraph.cli.session import as_json, clean, command, connected
 from agiraph.cli.teams import json_option
 from agiraph.domain.agents import Mode, Review
+from agiraph.domain.effort import EFFORTS
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 REVIEWS = ["auto", "always", "never"]
@@ -38,6 +39,7 @@ ACCEPT_HELP = (
     "What must be true when the goal is reached; one option a line. `answer` means "
     "that any answer is enough."
 )
+EFFORT_HELP = "How much the models of the team think."
 REVIEW_HELP = "When a reviewer judges results before they count; auto: if a machine cannot."
 MODE_HELP = "finite: work until the goal is reached. infinite: work in cycles without an end."
 
@@ -49,6 +51,7 @@ MODE_HELP = "finite: work until the goal is reached. infinite: work in cycles wi
 @click.option("--every", type=Interval(), help=EVERY_HELP)
 @click.option("--review", type=click.Choice(REVIEWS), help=REVIEW_HELP)
 @click.option("--model", help="The coordinator's model, as provider/model.")
+@click.option("--effort", type=click.Choice([*EFFORTS, "default"]), help=EFFORT_HELP)
 @click.option("--soul", help="The team's character: the new content of its SOUL.md.")
 @click.option("--workers", type=click.IntRange(1, 200), help="The most members at a time.")
 @json_option
@@ -60,6 +63,7 @@ async def set(
     every: float | None,
     review: Review | None,
     model: str | None,
+    effort: str | None,
     soul: str | None,
     workers: int | None,
     json_: bool,
@@ -71,6 +75,7 @@ async def set(
         "interval": every,
         "review": review,
         "model": model,
+        "effort": effort,
         "soul": soul,
         "limits": None if workers is None else {"agents": workers},
     }

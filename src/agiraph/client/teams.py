@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, TypedDict, Unpack
+from typing import Any, Literal, TypedDict, Unpack
 
 from agiraph.api.views import AgentView, NodeDetail, NodeView, StageView, TeamView
 from agiraph.client.connection import Connection, path_of
 from agiraph.domain.agents import Mode, Review
 from agiraph.domain.costs import TeamCosts
+from agiraph.domain.effort import Effort
 from agiraph.domain.errors import NotFound
 from agiraph.domain.work import Extension
 
@@ -21,6 +22,7 @@ class TeamSettings(TypedDict, total=False):
     mode: Mode
     interval: float
     review: Review
+    effort: Effort | Literal["default"]
     limits: Mapping[str, int]
 
 
@@ -41,6 +43,7 @@ class TeamCalls(Connection):
         start: bool = True,
         interval: float = 3600.0,
         review: Review = "auto",
+        effort: Effort | None = None,
         acceptance: Sequence[str] = (),
     ) -> TeamView:
         """Create a team, which starts working on the goal unless `start` is false.
@@ -62,6 +65,7 @@ class TeamCalls(Connection):
             "acceptance": list(acceptance),
             "interval": interval,
             "review": review,
+            "effort": effort,
         }
         return await self.make(TeamView, "/teams", body)
 
@@ -125,6 +129,11 @@ class TeamCalls(Connection):
 
     async def node(self, node: str) -> NodeDetail:
         return await self.get(NodeDetail, path_of("nodes", node))
+
+    async def set_effort(self, effort: Effort | None, *, agent: str = "", node: str = "") -> None:
+        """Set how much the model of an agent or a node thinks; None: as is set for the team."""
+        path = path_of("agents", agent) if agent else path_of("nodes", node)
+        await self.ask("PATCH", path, body={"effort": effort or "default"})
 
     async def cancel_node(self, node: str) -> None:
         """Cancel a node and all nodes below it."""

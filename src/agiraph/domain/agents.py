@@ -4,6 +4,7 @@ from dataclasses import field
 from datetime import datetime
 from typing import Literal
 
+from agiraph.domain.effort import Effort
 from agiraph.domain.ids import AgentId, NodeId, PersonId, TeamId, ThreadId
 from agiraph.domain.persons import OWNER
 from agiraph.domain.value import value
@@ -58,6 +59,8 @@ class Team:
     review: Review = "auto"
     """Whether a reviewer judges a result before it counts, if others build on it or a person gets
     it: always, never, or (auto) only if an acceptance line cannot be checked by a program."""
+    effort: Effort | None = None
+    """How much its agents' models think, unless an agent or a node says otherwise."""
 
 
 @value
@@ -84,6 +87,8 @@ class Agent:
     command: str | None = None
     tools: tuple[str, ...] = ()
     """Empty: all that the role grants."""
+    effort: Effort | None = None
+    """How much its model thinks, unless a node says otherwise; None: as for the team."""
     identity: str = ""
     """Who the agent is: the first content of its IDENTITY.md."""
     notes: str = ""
@@ -105,6 +110,7 @@ class Specialist:
     tools: tuple[str, ...] = ()
     model: str = ""
     """Empty: the model of the agent that hires it."""
+    effort: Effort | None = None
     examples: tuple[str, ...] = ()
     when_not_to_use: str = ""
 

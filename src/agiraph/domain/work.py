@@ -5,6 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple, cast
 
+from agiraph.domain.effort import Effort
 from agiraph.domain.errors import IllegalMove
 from agiraph.domain.ids import AgentId, NodeId, StageId, TeamId, ThreadId, TriggerId
 from agiraph.domain.value import value
@@ -304,6 +305,8 @@ class WorkNode:
     given_lines: int = 0
     """How many of the lines, from the first on, its agent may not change: a person gave them."""
     budget: Budget = Budget()
+    effort: Effort | None = None
+    """How much its agent's model thinks; None: as for the agent."""
     attempt: int = 0
     crashes: int = 0
     """How many runs in a row crashed before they wrote anything new."""

@@ -1,7 +1,7 @@
 """Specialists: reads the files that describe agents to hire, built in and from the home.
 
-A file has front matter (name, description, tools, model, examples, when_not_to_use) and a body, the
-prompt. Agent files of Claude Code load unchanged; their tool names are mapped to ours.
+A file has front matter (name, description, tools, model, effort, examples, when_not_to_use) and a
+body, the prompt. Agent files of Claude Code load unchanged; their tool names are mapped to ours.
 """
 
 import logging
@@ -14,6 +14,7 @@ from typing import Any, cast
 import yaml
 
 from agiraph.domain.agents import Specialist
+from agiraph.domain.effort import Effort, parse_effort
 from agiraph.domain.errors import Refused
 from agiraph.home.layout import Home
 
@@ -23,7 +24,7 @@ LONGEST = 64 * 1024
 _FRONT = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)(.*)\Z", re.DOTALL)
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 _ENTRIES = re.compile(
-    r"^(?=(?:name|description|tools|model|color|examples|when_not_to_use):)", re.MULTILINE
+    r"^(?=(?:name|description|tools|model|effort|color|examples|when_not_to_use):)", re.MULTILINE
 )
 _TAKEN = frozenset({"coordinator", "worker", "human", "system", "everyone", "new", "cli"})
 """Reserved words: each means something else where a specialist's name can be used."""
@@ -107,9 +108,17 @@ def parse(text: str, file_name: str) -> Specialist:
         prompt=match[2].strip(),
         tools=_tools(about.get("tools")),
         model=model if "/" in model else "",  # "inherit", "sonnet": the hiring agent's model
+        effort=_effort(about.get("effort")),
         examples=tuple(str(e).strip() for e in _listed(about.get("examples"), by=None)),
         when_not_to_use=_sentence(about.get("when_not_to_use")),
     )
+
+
+def _effort(value: Any) -> Effort | None:
+    """Return the effort in a file. Claude Code's files have one more level, `xhigh`."""
+    # YAML reads a bare `no` or `off` as False; `none` is a word.
+    word = "" if value is None else str(value).strip().lower()
+    return parse_effort({"xhigh": "max", "minimal": "low"}.get(word, word))
 
 
 def _front_matter(text: str) -> dict[str, Any]:

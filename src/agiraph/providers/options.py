@@ -81,6 +81,21 @@ def _options(where: str, given: dict[str, Any], environ: Mapping[str, str]) -> M
     )
 
 
+def efforts_of(path: Path, written: Any) -> dict[str, Effort]:
+    """Return the effort in each table [roles.NAME], by the role."""
+    if not isinstance(written, dict):
+        raise Misconfigured(f'{path}: roles are tables: [roles.worker] with effort = "low".')
+    found: dict[str, Effort] = {}
+    for role, table in cast(dict[str, Any], written).items():
+        where = f"{path}: [roles.{role}]"
+        known = cast(dict[str, Any], table) if isinstance(table, dict) else {"": table}
+        if known.keys() - {"effort"}:
+            raise Misconfigured(f"{where} has unknown settings; it knows: effort.")
+        if (effort := _effort(where, known.get("effort"))) is not None:
+            found[role] = effort
+    return found
+
+
 def _effort(where: str, value: Any) -> Effort | None:
     if value is not None and value not in EFFORTS:
         raise Misconfigured(f"{where} effort {value!r} is not one of {', '.join(EFFORTS)}.")

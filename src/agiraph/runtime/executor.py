@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from agiraph.domain.agents import Agent, Specialist, Team
 from agiraph.domain.chat import Attachment, Lease, Transcript, Turn
+from agiraph.domain.effort import Effort, first_effort
 from agiraph.domain.errors import Misconfigured
 from agiraph.domain.ids import SYSTEM, TeamId
 from agiraph.domain.outcomes import Outcome
@@ -105,6 +106,8 @@ class Executor:
     """Programs from the settings that can be hired as workers, by name."""
     reply_model: str = ""
     """The model that writes replies to people; empty: each agent's own model."""
+    efforts: Mapping[str, Effort] = field(default_factory=dict[str, Effort])
+    """How much models think by the role of their agents, from the settings."""
     web: Web = field(default_factory=Web)
     command_rules: CommandRules = CommandRules()
     on_delta: Callable[[RunContext, str], None] | None = field(default=None)
@@ -219,7 +222,13 @@ class Executor:
             caller=caller,
             tool_specs=tuple(tool.spec for tool in tools.values()),
             on_delta=self.on_delta,
+            effort=self._effort(ctx),
         )
+
+    def _effort(self, ctx: RunContext) -> Effort | None:
+        """Return how much the model thinks: the most specific setting counts."""
+        of_role = self.efforts.get(ctx.agent.role)
+        return first_effort(ctx.node.effort, ctx.agent.effort, ctx.team.effort, of_role)
 
     def _tools(self, loaded: _Loaded) -> Mapping[str, Tool]:
         if loaded.node.parent_id is not None and loaded.node.budget.is_single_turn:

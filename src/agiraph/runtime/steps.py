@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from agiraph.domain.chat import ToolCall, ToolSpec, Turn
+from agiraph.domain.effort import Effort
 from agiraph.domain.errors import ModelError
 from agiraph.domain.outcomes import Answer, Done, Finished, Outcome, Parked, Pending
 from agiraph.domain.work import StopReason
@@ -45,6 +46,8 @@ class Steps:
     """The tools that the model is shown; empty for a single answer without tools."""
     on_delta: Callable[[RunContext, str], None] | None = field(default=None)
     """Receives each piece of a reply while the model streams it."""
+    effort: Effort | None = None
+    """How much the model thinks; None: as the settings say of the model."""
 
     async def recover(self, ctx: RunContext) -> Outcome | None:
         """Settle the calls that a crash or a park left without an answer.
@@ -125,7 +128,11 @@ class Steps:
         on_delta = None if self.on_delta is None else partial(self.on_delta, ctx)
         seconds = ctx.seconds_left if timeout_s is None else timeout_s
         request = Request(
-            transcript=ctx.transcript, tools=self.tool_specs, may_call=may_call, schema=schema
+            transcript=ctx.transcript,
+            tools=self.tool_specs,
+            may_call=may_call,
+            schema=schema,
+            effort=self.effort,
         )
         try:
             # A cancellation here leaves the reservation as the thread's last

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from agiraph.domain.chat import ProviderData, ToolCall, Turn
+from agiraph.domain.effort import Effort
 from agiraph.domain.work import Usage
 from agiraph.faultpoints import fault
 from agiraph.providers.base import OnDelta, Reply, Request
@@ -34,6 +35,7 @@ class Asked:
     turns: tuple[Turn, ...]
     tools: tuple[str, ...]
     """The names of the tools that the model might have called."""
+    effort: Effort | None = None
 
 
 @dataclass(slots=True)
@@ -60,6 +62,7 @@ class ScriptedModel:
                 system=request.transcript.system,
                 turns=tuple(request.transcript.spoken()),
                 tools=tuple(t.name for t in request.tools) if request.may_call else (),
+                effort=request.effort,
             )
         )
         # Recorded first, so that a test which holds the gate closed can already read the request.

@@ -10,6 +10,7 @@ from typing import Any
 from agiraph.app import Runtime
 from agiraph.domain.agents import Agent, Review
 from agiraph.domain.chat import Thread, Turn
+from agiraph.domain.effort import Effort
 from agiraph.domain.events import Event
 from agiraph.domain.ids import AgentId, MessageId, NodeId, TeamId, ThreadId
 from agiraph.domain.messages import Decision, Message
@@ -88,6 +89,7 @@ class World:
         channels: Mapping[str, Channel] | None = None,
         callbacks: Mapping[str, Callback] | None = None,
         reply_model: str = "",
+        efforts: Mapping[str, Effort] | None = None,
         web: Web | None = None,
         limits: Limits | None = None,
         on_delta: Callable[[RunContext, str], None] | None = None,
@@ -103,6 +105,7 @@ class World:
         self._channels = channels
         self._callbacks = callbacks
         self._reply_model = reply_model
+        self._efforts = efforts
         self._web = web
         self._limits = limits
         self._on_delta = on_delta
@@ -149,6 +152,7 @@ class World:
             channels=self._channels,
             callbacks=self._callbacks,
             reply_model=self._reply_model,
+            efforts=self._efforts,
             web=self._web,
             limits=self._limits,
             on_delta=self._on_delta,

@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from agiraph.domain.agents import Agent, Specialist
+from agiraph.domain.effort import Effort
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.fence import one_line
 from agiraph.domain.outcomes import Answer, Done, Pending
@@ -26,6 +27,8 @@ LONGEST_WAIT_MS = 7 * 24 * 3600 * 1000
 InBackground = Annotated[
     bool, Field(description="Do not wait: get the task's id now, its result by task_output")
 ]
+
+EffortArgument = Annotated[Effort | None, Field(description="How much its model thinks first")]
 
 
 def hirer(ctx: RunContext) -> Hirer:
@@ -54,6 +57,7 @@ def assign_task(
     resume: Annotated[
         str | None, Field(description="The id of an earlier task, to go on in its thread")
     ] = None,
+    effort: EffortArgument = None,
 ) -> Answer:
     """Give a task to a teammate, a specialist or somebody new."""
     budget = budgets.share(tx, ctx.node)
@@ -76,6 +80,7 @@ def assign_task(
         assignee_id=worker.id,
         parent_id=ctx.node.id,
         budget=budget,
+        effort=effort,
     )
     hiring.set_purpose(tx, worker, node.id)
     if earlier is not None:

@@ -22,7 +22,7 @@ from agiraph.store import dependencies, nodes, teams
 from agiraph.store import stages as stage_rows
 from agiraph.store.tx import Tx
 from agiraph.tools.base import outlasts_work, tool
-from agiraph.tools.delegation import hirer, refuse_repeats
+from agiraph.tools.delegation import EffortArgument, hirer, refuse_repeats
 
 MAX_NODES = 100
 """Nodes that the board shows a model."""
@@ -63,6 +63,7 @@ def create_work_node(
     if_unmet: UnmetPolicy = "fail",
     tools: Annotated[list[str] | None, Field(description="Tools its worker must have")] = None,
     max_turns: Annotated[int | None, Field(ge=1, le=1000)] = None,
+    effort: EffortArgument = None,
 ) -> Answer:
     """Add a piece of work to the board."""
     _check_tools(ctx, tools)
@@ -86,6 +87,7 @@ def create_work_node(
         needs_tools=tuple(tools or ()),
         if_unmet=if_unmet,
         budget=budgets.share(tx, ctx.node, turns=max_turns),
+        effort=effort,
     )
     warning = _budget_warning(node, max_turns)
     if worker is not None:
@@ -213,6 +215,7 @@ def spawn_worker(
     memory: Annotated[
         dict[str, str] | None, Field(description="What they should know from the start")
     ] = None,
+    effort: EffortArgument = None,
 ) -> Answer:
     """Hire a worker."""
     given = hirer(ctx)
@@ -234,6 +237,7 @@ def spawn_worker(
         command=agent_command,
         tools=tuple(tools or ()),
         notes=notes,
+        effort=effort,
         parent_thread_id=ctx.lease.thread_id,
     )
     return Done(f"Hired {agent.name} ({agent.id}, {agent.model}).")

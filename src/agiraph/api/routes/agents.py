@@ -8,12 +8,13 @@ from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from agiraph.api.deps import After, ApiDep, Idempotent, Limit, PersonDep
+from agiraph.api.effort_choice import EffortRequest, chosen_effort
 from agiraph.api.presenters import agent_view, message_view, thread_view, turn_view
 from agiraph.api.problems import documented
 from agiraph.api.views import AgentView, MessageView, ThreadView, TurnView
 from agiraph.domain.chat import Attachment
 from agiraph.domain.ids import AgentId, ThreadId
-from agiraph.services.lifecycle import conversation
+from agiraph.services.lifecycle import conversation, settings
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
 from agiraph.store import messages, teams, threads
@@ -105,6 +106,19 @@ async def get_agent(agent: str, api: ApiDep, person: PersonDep) -> AgentView:
     return await api.store.read(
         lambda tx: agent_view(tx, roster.member(tx, AGENTS.get(tx, agent)), person)
     )
+
+
+@router.patch("/agents/{agent}", responses=documented(404))
+async def change_agent(
+    agent: str, body: EffortRequest, api: ApiDep, person: PersonDep
+) -> AgentView:
+    """Change how much an agent's model thinks."""
+
+    def change(tx: Tx) -> AgentView:
+        found = settings.set_effort_of_agent(tx, AgentId(agent), chosen_effort(body.effort))
+        return agent_view(tx, roster.member(tx, found), person)
+
+    return await api.store.write(change)
 
 
 @router.post("/agents/{agent}/send", status_code=202, responses=documented(404, 409))

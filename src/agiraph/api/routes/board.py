@@ -7,13 +7,14 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from agiraph.api.deps import After, Api, ApiDep, Idempotent, Limit, PersonDep
+from agiraph.api.effort_choice import EffortRequest, chosen_effort
 from agiraph.api.presenters import node_view, stage_view
 from agiraph.api.problems import documented
 from agiraph.api.views import FileView, NodeDetail, NodeView, StageView
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import NodeId
 from agiraph.domain.work import Extension, WorkNode
-from agiraph.services.lifecycle import endings, extensions, retries
+from agiraph.services.lifecycle import endings, extensions, retries, settings
 from agiraph.store import nodes, stages, teams
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
@@ -104,6 +105,17 @@ def _files(api: Api, node: WorkNode) -> list[FileView]:
             FileView(path=f"{home}/{e.name}", kind=e.kind, size=e.size, modified=e.modified)
             for e in found
         ]
+
+
+@router.patch("/nodes/{node}", responses=documented(404, 409))
+async def change_node(node: str, body: EffortRequest, api: ApiDep) -> NodeView:
+    """Change how much the model thinks that works on a node."""
+
+    def change(tx: Tx) -> NodeView:
+        effort = chosen_effort(body.effort)
+        return node_view(tx, settings.set_effort_of_node(tx, NodeId(node), effort))
+
+    return await api.store.write(change)
 
 
 @router.post("/nodes/{node}/cancel", status_code=204, responses=documented(404, 409))

@@ -7,10 +7,12 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from agiraph.api.deps import After, Api, ApiDep, Idempotent, Limit, PersonDep
+from agiraph.api.effort_choice import NO_EFFORT, EffortChange, chosen_effort
 from agiraph.api.presenters import team_view
 from agiraph.api.problems import documented
 from agiraph.api.views import TeamView
 from agiraph.domain.agents import Limits, Mode, Review, Rule
+from agiraph.domain.effort import Effort
 from agiraph.domain.ids import PersonId, TeamId
 from agiraph.domain.work import GOAL_TURNS, Budget
 from agiraph.services.board import budgets
@@ -61,6 +63,7 @@ REVIEW = (
     "When a reviewer judges a result before it counts: `auto` if acceptance lines cannot be "
     "checked by machine."
 )
+EFFORT = "How much the models of the team think, unless an agent or a node says otherwise."
 Acceptance = Annotated[
     list[Annotated[str, Field(max_length=LINE_CHARACTERS)]], Field(max_length=MAX_LINES)
 ]
@@ -98,6 +101,7 @@ class NewTeam(BaseModel):
     start: bool = Field(default=True, description="Whether to start working immediately.")
     interval: float = Field(default=verbs.HOUR, ge=0, le=MAX_INTERVAL_S, description=INTERVAL)
     review: Review = Field(default="auto", description=REVIEW)
+    effort: Effort | None = Field(default=None, description=EFFORT)
     acceptance: Acceptance = Field(default_factory=list[str], description=ACCEPTANCE)
 
 
@@ -132,6 +136,7 @@ class TeamChanges(BaseModel):
     mode: Mode | None = None
     interval: float | None = Field(default=None, ge=0, le=MAX_INTERVAL_S, description=INTERVAL)
     review: Review | None = Field(default=None, description=REVIEW)
+    effort: EffortChange | None = Field(default=None, description=EFFORT + NO_EFFORT)
     limits: LimitsRequest | None = None
 
     def settings(self) -> Settings:
@@ -139,6 +144,8 @@ class TeamChanges(BaseModel):
         given = self.model_dump(exclude_none=True)
         if "interval" in given:
             given["interval_s"] = given.pop("interval")
+        if self.effort is not None:
+            given["effort"] = chosen_effort(self.effort)
         return cast(Settings, given)
 
 
@@ -184,6 +191,7 @@ async def create_team(
             acceptance=body.acceptance,
             heartbeat=body.interval,
             review=body.review,
+            effort=body.effort,
         )
         return team_view(tx, founded.team, person)
 

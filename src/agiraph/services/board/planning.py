@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import TypedDict, Unpack
 
 from agiraph.domain.agents import Agent
+from agiraph.domain.effort import Effort
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.events.work import NodeAssigned, NodeCreated
 from agiraph.domain.ids import AgentId, NodeId, PersonId, StageId, TeamId, TriggerId, new_id
@@ -42,6 +43,7 @@ class NodeDetails(TypedDict, total=False):
     trigger_id: TriggerId | None
     asked_of: AgentId | None
     reviews_call: str | None
+    effort: Effort | None
 
 
 def create(

@@ -161,6 +161,7 @@ def _again(
         needs_tools=node.needs_tools,
         if_unmet=node.if_unmet,
         budget=budgets.share(tx, parent),
+        effort=node.effort,
     )
     if worker is not None and node.thread_id is not None:
         giver = planning.name_of(tx, parent.assignee_id)

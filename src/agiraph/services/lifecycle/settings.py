@@ -3,14 +3,17 @@
 from dataclasses import asdict
 from typing import TypedDict, Unpack
 
-from agiraph.domain.agents import Limits, Mode, Review, Team
+from agiraph.domain.agents import Agent, Limits, Mode, Review, Team
+from agiraph.domain.effort import Effort
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.team import TeamChanged, TeamResumed
-from agiraph.domain.ids import TeamId
+from agiraph.domain.ids import AgentId, NodeId, TeamId
+from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.lifecycle import teams as lifecycle
 from agiraph.services.triggers import definitions, team_heartbeat
 from agiraph.services.triggers.definitions import MIN_GAP_S
 from agiraph.store import teams
+from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.tx import Tx
 
@@ -22,6 +25,8 @@ class Settings(TypedDict, total=False):
     soul: str
     mode: Mode
     review: Review
+    effort: Effort | None
+    """How much its agents' models think; None: as the settings of the installation say."""
     model: str
     """The coordinator's model."""
     interval_s: float
@@ -40,6 +45,8 @@ def change(tx: Tx, team_id: TeamId, **settings: Unpack[Settings]) -> Team:
         columns["mode"] = settings["mode"]
     if "review" in settings:
         columns["review"] = settings["review"]
+    if "effort" in settings:
+        columns["effort"] = settings["effort"]
     if "name" in settings:
         columns["name"] = settings["name"].strip() or lifecycle.title_of(team.goal)
     if "soul" in settings:
@@ -56,6 +63,31 @@ def change(tx: Tx, team_id: TeamId, **settings: Unpack[Settings]) -> Team:
         _follow_mode(tx, changed)
     tx.emit(team_id, TeamChanged(changed=sorted(settings), name=changed.name, mode=changed.mode))
     return TEAMS.get(tx, team_id)
+
+
+def set_effort_of_agent(tx: Tx, agent_id: AgentId, effort: Effort | None) -> Agent:
+    """Set how much an agent's model thinks, from its next run on; None: as for the team."""
+    agent = AGENTS.get(tx, agent_id, lock=True)
+    AGENTS.update(tx, agent.id, effort=effort)
+    _tell_of_effort(tx, agent.team_id, agent.name)
+    return AGENTS.get(tx, agent.id)
+
+
+def set_effort_of_node(tx: Tx, node_id: NodeId, effort: Effort | None) -> WorkNode:
+    """Set how much the model thinks that works on a node, from its next run on; None: as for the
+    agent."""
+    node = NODES.get(tx, node_id, lock=True)
+    if node.status is NodeStatus.COMPLETED or node.status is NodeStatus.CANCELLED:
+        raise Refused(f"{node.id} is {node.status}: no model works on it any more.")
+    NODES.update(tx, node.id, effort=effort)
+    _tell_of_effort(tx, node.team_id, node.id)
+    return NODES.get(tx, node.id)
+
+
+def _tell_of_effort(tx: Tx, team_id: TeamId, whose: str) -> None:
+    team = TEAMS.get(tx, team_id)
+    changed = [f"effort of {whose}"]
+    tx.emit(team_id, TeamChanged(changed=changed, name=team.name, mode=team.mode))
 
 
 def check_interval(seconds: float) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from agiraph.domain.agents import Agent, Limits, Mode, Review, Rule, Team
+from agiraph.domain.effort import Effort
 from agiraph.domain.errors import Refused
 from agiraph.domain.events import TeamEvent
 from agiraph.domain.events.team import (
@@ -55,6 +56,7 @@ def create(
     start: bool = True,
     heartbeat: float | None = HOUR,
     review: Review = "auto",
+    effort: Effort | None = None,
     acceptance: Sequence[str] = (),
 ) -> NewTeam:
     """Create a team with a coordinator, its heartbeat and, if `start`, the node of its goal.
@@ -76,6 +78,7 @@ def create(
         learns=learns,
         soul=soul.strip(),
         review=review,
+        effort=effort,
     )
     teams.TEAMS.insert(tx, team)
     tx.emit(team.id, TeamCreated(name=team.name, goal=team.goal, mode=mode))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from agiraph.domain.agents import Agent, Specialist
+from agiraph.domain.effort import Effort
 from agiraph.domain.errors import Misconfigured, NotFound, Refused
 from agiraph.domain.ids import NodeId, ThreadId
 from agiraph.services.members import roster
@@ -124,6 +125,7 @@ def _idle_or_new_specialist(
         model=model,
         tools=specialist.tools,
         identity=specialist.prompt,
+        effort=specialist.effort,
     )
 
 
@@ -151,6 +153,7 @@ def _hire(
     command: str | None = None,
     tools: tuple[str, ...] = (),
     identity: str = "",
+    effort: Effort | None = None,
 ) -> Agent:
     team_id = hirer.agent.team_id
     return roster.hire(
@@ -163,6 +166,7 @@ def _hire(
         command=command,
         tools=tools,
         identity=identity,
+        effort=effort,
         persistent=False,
         parent_thread_id=hirer.thread_id,
     )

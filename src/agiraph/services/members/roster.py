@@ -6,6 +6,7 @@ from typing import NamedTuple, TypedDict, Unpack
 
 from agiraph.domain.agents import Agent, AgentKind, Doing
 from agiraph.domain.chat import Thread
+from agiraph.domain.effort import Effort
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.events.team import AgentHired, AgentLeft, AgentPromoted
 from agiraph.domain.ids import SYSTEM, AgentId, NodeId, TeamId, ThreadId, new_id
@@ -28,6 +29,7 @@ class AgentDetails(TypedDict, total=False):
     kind: AgentKind
     command: str | None
     tools: tuple[str, ...]
+    effort: Effort | None
     identity: str
     notes: str
     persistent: bool
