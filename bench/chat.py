@@ -62,6 +62,7 @@ async def measure() -> dict[str, Any]:
             validates_events=False,
             reply_model="scripted/reply",
             on_delta=on_delta,
+            easy_endings=True,
         )
         world.model("reply", _ReplyModel())
         async with world:

@@ -27,7 +27,12 @@ async def measure() -> dict[str, Any]:
     with Stub(CALLS, delay=SECONDS) as stub:
         keys = Keys({"openai": Account(key="k", base_url=stub.url)})
         world = World(
-            home, clock=SystemClock(), keys=keys, tools=(note_tool(),), validates_events=False
+            home,
+            clock=SystemClock(),
+            keys=keys,
+            tools=(note_tool(),),
+            validates_events=False,
+            easy_endings=True,
         )
         async with world:
             teams = [

@@ -61,7 +61,12 @@ async def measure() -> dict[str, Any]:
     with Stub(TURNS, delay=SECONDS, ending="publish") as stub:
         keys = Keys({"openai": Account(key="k", base_url=stub.url)})
         world = World(
-            home, clock=SystemClock(), keys=keys, tools=(note_tool(),), validates_events=False
+            home,
+            clock=SystemClock(),
+            keys=keys,
+            tools=(note_tool(),),
+            validates_events=False,
+            easy_endings=True,
         )
         world.model("ada", Slow(ReactiveModel("scripted/ada", _coordinate)))
         async with world:

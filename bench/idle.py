@@ -64,7 +64,10 @@ def _kib() -> float:
 async def measure(count: int = TEAMS, minutes: int = MINUTES) -> dict[str, Any]:
     """Measure idle teams for some minutes of simulated time."""
     world = World(
-        Path(tempfile.mkdtemp(prefix="agiraph-bench-")), clock=ManualClock(), validates_events=False
+        Path(tempfile.mkdtemp(prefix="agiraph-bench-")),
+        clock=ManualClock(),
+        validates_events=False,
+        easy_endings=True,
     )
     asked = world.script("ada")
     await world.start()

@@ -56,7 +56,12 @@ async def ours(url: str, stamps: Stamps) -> dict[str, float]:
     home = Path(tempfile.mkdtemp(prefix="agiraph-bench-"))
     keys = Keys({"openai": Account(key="k", base_url=url)})
     world = World(
-        home, clock=SystemClock(), keys=keys, tools=(note_tool(stamps),), validates_events=False
+        home,
+        clock=SystemClock(),
+        keys=keys,
+        tools=(note_tool(stamps),),
+        validates_events=False,
+        easy_endings=True,
     )
     before = written()
     async with world:

@@ -238,7 +238,14 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-async def world(tmp_path: Path, database_url: str) -> AsyncIterator[World]:
+def easy_endings() -> bool:
+    """Whether work in `world` ends more easily than in the product; scenarios override it."""
+    return True
+
+
+@pytest.fixture
+async def world(tmp_path: Path, database_url: str, easy_endings: bool) -> AsyncIterator[World]:
     """A whole runtime: the test runs once on each database."""
-    async with World(tmp_path / "home", database_url=database_url) as opened:
+    home = tmp_path / "home"
+    async with World(home, database_url=database_url, easy_endings=easy_endings) as opened:
         yield opened

@@ -88,7 +88,7 @@ async def serving(
 ) -> AsyncGenerator[Served]:
     """Serve a world in this folder on a free loopback port; `model` is that of new teams."""
     hub = Hub()
-    async with World(path, on_delta=delta_publisher(hub), **more) as world:
+    async with World(path, on_delta=delta_publisher(hub), **more, easy_endings=True) as world:
         sock = bind("127.0.0.1", 0)
         port = sock.getsockname()[1]
         hosts = frozenset({f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}"})

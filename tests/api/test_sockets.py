@@ -78,7 +78,7 @@ def peak_memory_bytes(process: Process) -> int:
 
 @pytest.mark.slow
 async def test_100_clients_that_replay_a_long_history_take_little_memory(tmp_path: Path) -> None:
-    async with World(tmp_path / "home") as world:
+    async with World(tmp_path / "home", easy_endings=True) as world:
         world.script("ada")
         watched = (await world.found("Watch", start=False)).team.id
         await world.store.write(emit_events, watched, EVENTS, SIZE)

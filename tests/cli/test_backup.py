@@ -118,7 +118,7 @@ async def test_rows_are_the_same_after_restoring_to_postgresql_and_back_to_sqlit
     tmp_path: Path, postgres: Any
 ) -> None:
     """The dumps of all three databases have the same lines."""
-    async with World(tmp_path / "home", clock=SystemClock()) as world:
+    async with World(tmp_path / "home", clock=SystemClock(), easy_endings=True) as world:
         world.script(
             "ada",
             says(call("ask_human", question="Which \N{SNOWMAN}?")),
@@ -142,7 +142,9 @@ async def test_rows_are_the_same_after_restoring_to_postgresql_and_back_to_sqlit
         dumps.append(await dumped(url))
     assert sorted(dumps[1].splitlines()) == sorted(dumps[0].splitlines())
     assert sorted(dumps[2].splitlines()) == sorted(dumps[0].splitlines())
-    async with World(tmp_path / "home", database_url=second, clock=SystemClock()) as world:
+    async with World(
+        tmp_path / "home", database_url=second, clock=SystemClock(), easy_endings=True
+    ) as world:
         world.script("ada", says(call("finish", summary="done")))
         [question] = await world.questions(founded.team.id)
         await world.answer(question, "The second.")

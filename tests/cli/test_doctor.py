@@ -114,7 +114,9 @@ async def test_stuck_work_and_failed_deliveries_are_reported_and_repaired(
     tmp_path: Path, database_url: str
 ) -> None:
     agiraph = Shell(tmp_path / "home", {"AGIRAPH_DATABASE_URL": database_url})
-    async with World(tmp_path / "home", database_url=database_url, clock=SystemClock()) as world:
+    async with World(
+        tmp_path / "home", database_url=database_url, clock=SystemClock(), easy_endings=True
+    ) as world:
         empty, ended, sleeping, well = [
             await team_waiting_for_a_person(world, f"Goal {n}") for n in range(4)
         ]
@@ -145,7 +147,9 @@ async def test_stuck_work_and_failed_deliveries_are_reported_and_repaired(
     } <= set(fixed["done"])
     assert not {"work", "messages"} & set(problems(fixed))
 
-    async with World(tmp_path / "home", database_url=database_url, clock=SystemClock()) as world:
+    async with World(
+        tmp_path / "home", database_url=database_url, clock=SystemClock(), easy_endings=True
+    ) as world:
         for number in range(4):
             world.script(str(number), says(call("finish", summary="done")))
         await world.settle()
@@ -168,7 +172,9 @@ async def test_nodes_of_an_ended_process_are_reported_and_freed(
     tmp_path: Path,
 ) -> None:
     url = f"sqlite:///{tmp_path / 'home' / 'agiraph.db'}"
-    async with World(tmp_path / "home", database_url=url, clock=SystemClock()) as world:
+    async with World(
+        tmp_path / "home", database_url=url, clock=SystemClock(), easy_endings=True
+    ) as world:
         founded = await team_waiting_for_a_person(world)
 
         def cut_off(tx: Tx) -> None:
@@ -270,7 +276,7 @@ async def test_beside_processes_on_postgresql_doctor_refuses_to_repair(
 
 
 async def test_a_model_without_its_key_is_reported_with_the_variable_to_set(agiraph: Shell) -> None:
-    async with World(agiraph.home, clock=SystemClock()) as world:
+    async with World(agiraph.home, clock=SystemClock(), easy_endings=True) as world:
         await world.found("Try", model="anthropic/claude-x", start=False)
     code, report = await run_doctor(agiraph)
     [finding] = [f for f in report["findings"] if f["name"] == "model anthropic/claude-x"]
@@ -329,7 +335,9 @@ async def test_running_nodes_that_are_stuck_are_reported(
 ) -> None:
     agiraph = Shell(tmp_path / "home", {"AGIRAPH_DATABASE_URL": database_url})
     changes, told = STUCK_WORK[how]
-    async with World(tmp_path / "home", database_url=database_url) as world:  # with a test clock
+    async with World(
+        tmp_path / "home", database_url=database_url, easy_endings=True
+    ) as world:  # with a test clock
         founded = await team_waiting_for_a_person(world)
 
         def plant(tx: Tx) -> list[str]:

@@ -81,7 +81,7 @@ async def test_an_agents_command_waits_while_there_is_no_room_for_its_spool(
     clock = PatientClock()
     with small_disk(tmp_path / "disk", kilobytes=1024) as disk:
         url = f"sqlite:///{tmp_path / 'agiraph.db'}"
-        async with World(disk / "home", database_url=url, clock=clock) as world:
+        async with World(disk / "home", database_url=url, clock=clock, easy_endings=True) as world:
             ada = world.script(
                 "ada",
                 says(call("bash", command="echo hello")),

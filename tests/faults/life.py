@@ -93,7 +93,7 @@ async def life(home: Path) -> None:
     Ledger(home).note("life")
     beans = Hit(title="About beans", url="http://example.org/beans", snippet="beans in bags")
     web = Web(engine=LocalEngine([beans]))
-    world = World(home, clock=ManualClock(_now(home)), web=web)
+    world = World(home, clock=ManualClock(_now(home)), web=web, easy_endings=True)
     world.model("ada", counting_model(home, react))
     await world.start()
     await found_team_once(world, learns=True, start=False, mode="infinite")

@@ -42,7 +42,7 @@ def counting_model(home: Path, react: React) -> ReactiveModel:
 
 async def world_of(home: Path, react: React) -> World:
     Ledger(home).note("life")
-    world = World(home)
+    world = World(home, easy_endings=True)
     world.model("ada", counting_model(home, react))
     await world.start()
     return world

@@ -170,7 +170,9 @@ async def test_d9_a_worker_whose_provider_has_no_such_model_fails_to_whoever_hir
 ) -> None:
     account = Account(key="sk-test", base_url=vendor.openai_url)
     keys = Keys(accounts={"openai": account})
-    async with World(tmp_path / "home", database_url=database_url, keys=keys) as world:
+    async with World(
+        tmp_path / "home", database_url=database_url, keys=keys, easy_endings=True
+    ) as world:
         hire = assign("Count the files", "new:openai/gpt-9")
         again = assign("Sort the files", "new:openai/gpt-9")
         founded, told = await delegated(world, hire, again)
@@ -190,7 +192,9 @@ async def test_d9_the_goals_own_refusal_asks_the_person(
 ) -> None:
     account = Account(key="sk-test", base_url=vendor.openai_url)
     keys = Keys(accounts={"openai": account})
-    async with World(tmp_path / "home", database_url=database_url, keys=keys) as world:
+    async with World(
+        tmp_path / "home", database_url=database_url, keys=keys, easy_endings=True
+    ) as world:
         founded = await world.found("Count", model="openai/gpt-9")
         await world.settle()
         [question] = await world.questions(founded.team.id)

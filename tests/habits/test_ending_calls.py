@@ -60,6 +60,33 @@ async def test_e5_a_goal_that_only_asks_is_done_by_an_answer(world: World) -> No
     assert (goal.status, goal.doubts, goal.result) == (S.COMPLETED, None, "Paris.")
 
 
+async def test_e5_a_goal_without_end_is_not_done_by_nothing_either(world: World) -> None:
+    ada = world.script("ada", says(finish("HEARTBEAT_OK")), ASK, insists=False)
+    founded = await world.found("Watch the news", mode="infinite", acceptance=())
+    await world.settle()
+
+    [goal] = await world.board(founded.team.id)
+    assert ada.heard.startswith(f"[Not accepted] {NO_EFFECT}. Put it right")
+    assert goal.status is S.WAITING
+
+
+async def test_e6_a_task_that_was_told_to_stop_is_not_waited_for(world: World) -> None:
+    def stops(request: Request) -> Says:
+        [node] = set(re.findall(r"node_\w+", request.transcript.turns[-1].text))
+        return says(call("cancel_work_node", node_id=node, reason="not needed"))
+
+    world.script(
+        "ada", says(assign("Count", run_in_background=True)), stops, says(finish("Left it out."))
+    )
+    bob = world.script("bob", ASK)
+    bob.gate = asyncio.Event()  # never set: its run hears of the end while it thinks
+    founded = await world.found("Make an inventory of the house")
+    await world.settle()
+
+    goal, task = await world.board(founded.team.id)
+    assert (goal.status, goal.doubts, task.status) == (S.COMPLETED, None, S.CANCELLED)
+
+
 async def test_e6_a_finish_with_open_tasks_names_them_and_they_keep_running(world: World) -> None:
     started = finish("Started; the results will follow.")
     ada = world.script(

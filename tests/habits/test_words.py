@@ -150,7 +150,7 @@ async def test_e12_e13_an_empty_reply_is_nudged_and_three_fail_the_node(
     """Over a real wire: no person is asked, and no request is sent twice."""
     async with ModelServer([says("", thinking=thinking)] * 4) as server:
         keys = Keys({"openai": Account(key="k", base_url=server.openai_url)})
-        async with World(tmp_path / "home", keys=keys) as world:
+        async with World(tmp_path / "home", keys=keys, easy_endings=True) as world:
             founded = await world.found("Write", model="openai/test")
             await world.settle()
             [goal] = await world.board(founded.team.id)
@@ -238,7 +238,7 @@ async def run_compacting(tmp_path: Path, script: Any) -> tuple[WorkNode, list[st
     async with ModelServer(script) as server:
         keys = Keys({"openai": Account(key="k", base_url=server.openai_url)})
         prices = Prices({"openai/test": Terms(window=20_000)})
-        async with World(tmp_path / "home", keys=keys, prices=prices) as world:
+        async with World(tmp_path / "home", keys=keys, prices=prices, easy_endings=True) as world:
             founded = await world.found("Take notes", model="openai/test", budget=Budget(turns=90))
             await world.settle()
             [goal] = await world.board(founded.team.id)

@@ -69,7 +69,7 @@ class Scene:
 
 @pytest.fixture
 async def scene(tmp_path: Path, attacker: Sink) -> AsyncIterator[Scene]:
-    async with World(tmp_path / "home", web=web(attacker)) as world:
+    async with World(tmp_path / "home", web=web(attacker), easy_endings=True) as world:
         world.model("obedient", obedient_model(attacker))
         yield Scene(world, attacker)
 
@@ -251,7 +251,9 @@ async def test_a_denied_call_is_not_made(scene: Scene, way: str) -> None:
 
 async def _snippet(scene: Scene, tmp_path: Path, *orders: str) -> None:
     """Put the orders into the snippet of a search result."""
-    async with World(tmp_path / "other", web=web(scene.sink, "\n".join(orders))) as world:
+    async with World(
+        tmp_path / "other", web=web(scene.sink, "\n".join(orders)), easy_endings=True
+    ) as world:
         world.model("obedient", obedient_model(scene.sink))
         await Scene(world, scene.sink).found_team(order("web_search", query="bread"))
 

@@ -65,7 +65,7 @@ async def test_an_impossible_token_count_is_replaced_by_an_estimate(
             }
         )
         prices = Prices({model: Terms(input_usd=1.0, output_usd=1.0)})
-        async with World(tmp_path / "home", keys=keys, prices=prices) as world:
+        async with World(tmp_path / "home", keys=keys, prices=prices, easy_endings=True) as world:
             with caplog.at_level(logging.WARNING, logger="agiraph.providers"):
                 founded = await world.found("Say hello", model=model, budget=Budget(turns=2))
                 await world.settle()

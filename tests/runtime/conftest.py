@@ -10,5 +10,5 @@ from agiraph.testing import World
 
 @pytest.fixture
 async def home(tmp_path: Path) -> AsyncIterator[World]:
-    async with World(tmp_path / "home") as world:
+    async with World(tmp_path / "home", easy_endings=True) as world:
         yield world

@@ -46,7 +46,7 @@ def tell(aftermath):
         print(event.type, flush=True)
 
 async def live():
-    world = World(Path(sys.argv[1]), clock=SystemClock())
+    world = World(Path(sys.argv[1]), clock=SystemClock(), easy_endings=True)
     await world.start()
     world.store.subscribe(tell)
     await asyncio.get_running_loop().create_future()

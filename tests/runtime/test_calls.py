@@ -33,7 +33,9 @@ def world_with(tmp_path: Path, database_url: str) -> WorldWith:
 
     @asynccontextmanager
     async def open_world(*tools: Tool) -> AsyncGenerator[World]:
-        async with World(tmp_path / "home", database_url=database_url, tools=tools) as world:
+        async with World(
+            tmp_path / "home", database_url=database_url, tools=tools, easy_endings=True
+        ) as world:
             yield world
 
     return open_world

@@ -197,7 +197,9 @@ async def test_waiting_for_idle_ends_when_another_process_finishes_the_work(
     worker = await cluster.worker("--hold")
     founded = await cluster.found(notes=0)
     await worker.says("asked 0")
-    async with World(cluster.home, database_url=cluster.url, clock=SystemClock()) as world:
+    async with World(
+        cluster.home, database_url=cluster.url, clock=SystemClock(), easy_endings=True
+    ) as world:
         settled = asyncio.create_task(world.settle())
         worker.go_on()
         await worker.says("ended")
@@ -219,7 +221,9 @@ async def test_waiting_for_idle_does_not_wait_for_a_paused_team(cluster: Cluster
         source="user",
         assignee_id=founded.coordinator.id,
     )
-    async with World(cluster.home, database_url=cluster.url, clock=SystemClock()) as world:
+    async with World(
+        cluster.home, database_url=cluster.url, clock=SystemClock(), easy_endings=True
+    ) as world:
         async with asyncio.timeout(1):
             await world.settle()
 

@@ -215,7 +215,9 @@ async def test_a_program_sees_no_api_keys_except_those_named_in_its_settings(
     """
     (tmp_path / config.FILE).write_text(written)
     named = config.load({**os.environ, "AGIRAPH_HOME": str(tmp_path)}).commands
-    async with World(tmp_path / "home", database_url=database_url, commands=named) as world:
+    async with World(
+        tmp_path / "home", database_url=database_url, commands=named, easy_endings=True
+    ) as world:
         by_name = await run_program(world, "agent")
         by_hand = await run_program(world, f"env > env.txt; {WRITES_RESULT}")
         seen = [dict(line.split("=", 1) for line in world.published(node)["env.txt"].splitlines())
@@ -235,7 +237,9 @@ async def test_a_key_given_to_a_program_is_redacted_in_everything_stored(
     redaction.keep({"AGENT_TOKEN": CANARY})
     says_it = 'echo $T; echo "@human: $T" >> _outbox.md; echo "It is $T." > _result.md'
     agent = Command(command=says_it, environment={"T": CANARY})
-    async with World(tmp_path / "h", database_url=database_url, commands={"a": agent}) as world:
+    async with World(
+        tmp_path / "h", database_url=database_url, commands={"a": agent}, easy_endings=True
+    ) as world:
         node = await run_program(world, "a")
         rows = str([node, await world.turns(node.id), await world.events(node.team_id),
                     await world.inbox()])  # fmt: skip
@@ -287,7 +291,9 @@ async def test_a_command_named_in_the_settings_needs_no_approval(
     tmp_path: Path, database_url: str
 ) -> None:
     agent = {"agent": Command(command=WRITES_RESULT)}
-    async with World(tmp_path / "home", database_url=database_url, commands=agent) as world:
+    async with World(
+        tmp_path / "home", database_url=database_url, commands=agent, easy_endings=True
+    ) as world:
         node = await run_program(world, "agent", rules=(Rule(tool="bash", action="deny"),))
     assert ending(node) == COMPLETED
 

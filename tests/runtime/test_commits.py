@@ -87,7 +87,7 @@ async def test_a_commit_that_was_not_confirmed_is_neither_lost_nor_repeated(
             case _:
                 return says(call("finish", summary="painted"))
 
-    async with World(tmp_path / "home", database_url=postgres.fresh()) as world:
+    async with World(tmp_path / "home", database_url=postgres.fresh(), easy_endings=True) as world:
         world.model("ada", ReactiveModel("scripted/ada", react))
         await run(world)
         verbs, runs = connection.commits, 1
@@ -112,7 +112,7 @@ async def test_a_commit_that_was_not_confirmed_is_neither_lost_nor_repeated(
 async def test_a_model_call_whose_answer_could_not_be_stored_is_charged(
     tmp_path: Path, postgres: Server
 ) -> None:
-    async with World(tmp_path / "home", database_url=postgres.fresh()) as world:
+    async with World(tmp_path / "home", database_url=postgres.fresh(), easy_endings=True) as world:
         ada = world.script("ada", DONE, DONE)
 
         def breaks_once(point: str) -> None:

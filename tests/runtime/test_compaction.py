@@ -38,7 +38,11 @@ async def test_the_request_prefix_is_stable_before_and_after_a_summary(
         keys = Keys({"openai": Account(key="k", base_url=server.openai_url)})
         prices = Prices({"openai/test": Terms(window=WINDOW)})
         async with World(
-            tmp_path / "home", database_url=database_url, keys=keys, prices=prices
+            tmp_path / "home",
+            database_url=database_url,
+            keys=keys,
+            prices=prices,
+            easy_endings=True,
         ) as world:
             founded = await world.found("Take notes", model="openai/test", budget=Budget(turns=90))
             await world.settle()
@@ -72,7 +76,9 @@ async def test_a_context_overflow_shortens_the_thread_and_the_work_continues(
     ]
     async with ModelServer(script) as server:
         keys = Keys({"openai": Account(key="k", base_url=server.openai_url)})
-        async with World(tmp_path / "home", database_url=database_url, keys=keys) as world:
+        async with World(
+            tmp_path / "home", database_url=database_url, keys=keys, easy_endings=True
+        ) as world:
             founded = await world.found("Read", model="openai/test")
             await world.settle()
             [goal] = await world.board(founded.team.id)
@@ -93,7 +99,9 @@ async def test_a_second_overflow_parks_with_a_question_and_the_answer_continues_
     ]
     async with ModelServer(script) as server:
         keys = Keys({"openai": Account(key="k", base_url=server.openai_url)})
-        async with World(tmp_path / "home", database_url=database_url, keys=keys) as world:
+        async with World(
+            tmp_path / "home", database_url=database_url, keys=keys, easy_endings=True
+        ) as world:
             founded = await world.found("Read", model="openai/test")
             await world.settle()
             [goal] = await world.board(founded.team.id)

@@ -227,7 +227,9 @@ async def test_a_tools_answer_is_shown_unchanged_after_a_restart(
         """Give bytes that are no text."""
         return Done("a\0b")
 
-    async with World(tmp_path / "home", database_url=database_url, tools=(blob,)) as world:
+    async with World(
+        tmp_path / "home", database_url=database_url, tools=(blob,), easy_endings=True
+    ) as world:
         ada = world.script(
             "ada", says(call("blob")), says(call("ask_human", question="Go on?")), FINISH
         )

@@ -58,7 +58,9 @@ async def test_a_message_at_any_commit_of_a_node_is_answered_once_and_delivered_
 ) -> None:
     heard_in: set[str] = set()
     for commit in range(1, MOST_COMMITS):
-        async with World(tmp_path / str(commit), reply_model="scripted/mouth") as world:
+        async with World(
+            tmp_path / str(commit), reply_model="scripted/mouth", easy_endings=True
+        ) as world:
             mouth = world.script("mouth", says("I'll mind it."))
             gate = mouth.gate = Gate()
             if not slow_reply:

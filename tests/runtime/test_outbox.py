@@ -36,7 +36,9 @@ SECRET = "a-secret-of-the-hook"
 
 @asynccontextmanager
 async def open_world(path: Path, database_url: str, **channels: Channel) -> AsyncIterator[World]:
-    async with World(path / "home", database_url=database_url, channels=channels) as world:
+    async with World(
+        path / "home", database_url=database_url, channels=channels, easy_endings=True
+    ) as world:
         world.script("ada")
         yield world
 

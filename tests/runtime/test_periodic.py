@@ -28,7 +28,9 @@ DONE = says(call("finish", summary="done"))
 @asynccontextmanager
 async def open_world(path: Path, database_url: str) -> AsyncIterator[tuple[World, PatientClock]]:
     clock = PatientClock()
-    async with World(path / "home", database_url=database_url, clock=clock) as world:
+    async with World(
+        path / "home", database_url=database_url, clock=clock, easy_endings=True
+    ) as world:
         world.script("ada", *[DONE] * 9)
         yield world, clock
         clock.over.set()

@@ -31,7 +31,12 @@ ACK = says("I'll look into NVIDIA's latest figures.")
 @pytest.fixture
 async def world(tmp_path: Path, database_url: str) -> AsyncIterator[World]:
     """A runtime with a separate model for replies to people."""
-    opened = World(tmp_path / "home", database_url=database_url, reply_model="scripted/mouth")
+    opened = World(
+        tmp_path / "home",
+        database_url=database_url,
+        reply_model="scripted/mouth",
+        easy_endings=True,
+    )
     async with opened:
         yield opened
 
@@ -183,6 +188,7 @@ async def test_a_replys_text_is_streamed(tmp_path: Path) -> None:
         tmp_path,
         reply_model="scripted/mouth",
         on_delta=lambda ctx, words: heard.append((ctx.node.lane, words)),
+        easy_endings=True,
     )
     async with world:
         world.script("mouth", says("Hello there.", call("no_work_needed")))
@@ -308,7 +314,7 @@ async def test_people_are_answered_while_all_work_slots_are_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(MAX_RUNNING, "work", 1)
-    async with World(tmp_path, reply_model="scripted/mouth") as world:
+    async with World(tmp_path, reply_model="scripted/mouth", easy_endings=True) as world:
         world.script("mouth", ACK)
         busy = world.script("ada", FINISH, FINISH)
         gate = busy.gate = Gate()
@@ -349,7 +355,7 @@ async def test_when_the_reply_model_fails_the_person_is_told_and_the_work_is_que
 async def test_an_unknown_reply_model_is_reported_and_the_work_is_queued(
     tmp_path: Path,
 ) -> None:
-    async with World(tmp_path, reply_model="nosuch/model") as world:
+    async with World(tmp_path, reply_model="nosuch/model", easy_endings=True) as world:
         world.script("ada", FINISH)
         founded, ada = await idle_team(world)
         await world.chat(ada.id, "Research NVIDIA stock")

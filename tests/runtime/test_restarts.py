@@ -123,7 +123,7 @@ async def test_after_crashes_before_its_first_turn_a_thread_still_starts_with_th
 
 async def test_a_second_runtime_on_the_same_home_is_refused(home: World) -> None:
     with pytest.raises(HomeInUse, match=f"Process {os.getpid()} already works on"):
-        await World(home.path).start()
+        await World(home.path, easy_endings=True).start()
     await home.stop()
     await home.start()
 

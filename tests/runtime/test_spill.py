@@ -20,7 +20,9 @@ async def recite(ctx: RunContext) -> Answer:
 async def test_an_answer_too_long_for_the_thread_is_kept_whole_in_a_file(
     tmp_path: Path, database_url: str
 ) -> None:
-    async with World(tmp_path / "home", database_url=database_url, tools=(recite,)) as world:
+    async with World(
+        tmp_path / "home", database_url=database_url, tools=(recite,), easy_endings=True
+    ) as world:
         ada = world.script(
             "ada",
             says(call("recite")),

@@ -50,7 +50,9 @@ async def world_with_server(
 ) -> AsyncGenerator[tuple[World, ModelServer]]:
     async with asyncio.timeout(FAR_LESS_THAN_A_STALL), ModelServer(script) as server:
         keys = Keys({"openai": Account(key="sk-test", base_url=server.openai_url)})
-        async with World(path / "home", clock=SystemClock(), keys=keys, **more) as world:
+        async with World(
+            path / "home", clock=SystemClock(), keys=keys, **more, easy_endings=True
+        ) as world:
             yield world, server
 
 

@@ -133,7 +133,9 @@ async def test_a_callback_is_called_once_and_its_outcome_is_kept(
         raise ValueError("no bell")
 
     names = {"bell": ring_the_bell, "broken": break_down}
-    async with World(tmp_path / "home", database_url=database_url, callbacks=names) as world:
+    async with World(
+        tmp_path / "home", database_url=database_url, callbacks=names, easy_endings=True
+    ) as world:
         world.script("ada")
         founded = await world.found("Ring", mode="infinite", start=False)
         made = [
@@ -171,7 +173,7 @@ async def test_a_callback_interrupted_by_a_stop_is_called_again_with_the_same_ke
         if len(keys) == 1:
             await asyncio.Event().wait()
 
-    world = World(tmp_path / "home", callbacks={"bell": hang_the_first_time})
+    world = World(tmp_path / "home", callbacks={"bell": hang_the_first_time}, easy_endings=True)
     world.script("ada")
     await world.start()
     founded = await world.found("Ring", mode="infinite", start=False)
@@ -191,7 +193,7 @@ async def test_a_callback_interrupted_by_a_stop_is_called_again_with_the_same_ke
 
 
 async def test_an_unknown_callback_waits_for_a_process_that_has_it(tmp_path: Path) -> None:
-    world = World(tmp_path / "home")
+    world = World(tmp_path / "home", easy_endings=True)
     world.script("ada")
     await world.start()
     founded = await world.found("Ring", mode="infinite", start=False)
@@ -206,7 +208,9 @@ async def test_an_unknown_callback_waits_for_a_process_that_has_it(tmp_path: Pat
     async def ring(made: CallbackRequest) -> None:
         calls.append(made.key)
 
-    async with World(tmp_path / "home", callbacks={"bell": ring}, clock=world.clock) as later:
+    async with World(
+        tmp_path / "home", callbacks={"bell": ring}, clock=world.clock, easy_endings=True
+    ) as later:
         await later.settle()
         [firing] = await later.store.read(rows.firings, made.trigger.id)
     assert (firing.outcome, len(calls)) == ("fired", 1)

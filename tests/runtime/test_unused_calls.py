@@ -72,7 +72,9 @@ async def test_a_refused_call_costs_nothing(tmp_path: Path, database_url: str, c
     async with ModelServer(lambda _: REFUSED[case]) as server:
         keys = Keys({"openai": Account(key="sk-test", base_url=server.openai_url)})
         path = tmp_path / "home"
-        async with World(path, database_url=database_url, keys=keys, prices=PRICES) as world:
+        async with World(
+            path, database_url=database_url, keys=keys, prices=PRICES, easy_endings=True
+        ) as world:
             assert await charged(world) == (0, 0.0)
             assert server.requests
             await world.restart()  # nor is it charged later, as a call interrupted by a crash
@@ -84,7 +86,7 @@ async def test_a_call_to_an_unreachable_server_costs_nothing(tmp_path: Path) -> 
         nobody.bind(("127.0.0.1", 0))  # bound, and never listening
         url = f"http://127.0.0.1:{nobody.getsockname()[1]}/v1"
         keys = Keys({"openai": Account(key="sk-test", base_url=url)})
-        async with World(tmp_path / "home", keys=keys, prices=PRICES) as world:
+        async with World(tmp_path / "home", keys=keys, prices=PRICES, easy_endings=True) as world:
             assert await charged(world) == (0, 0.0)
 
 
@@ -92,7 +94,7 @@ async def test_a_call_to_an_unreachable_server_costs_nothing(tmp_path: Path) -> 
 async def test_a_call_that_may_have_worked_is_charged(tmp_path: Path, case: str) -> None:
     async with ModelServer(lambda _: MAY_HAVE_WORKED[case]) as server:
         keys = Keys({"openai": Account(key="sk-test", base_url=server.openai_url)})
-        async with World(tmp_path / "home", keys=keys, prices=PRICES) as world:
+        async with World(tmp_path / "home", keys=keys, prices=PRICES, easy_endings=True) as world:
             lost, usd = await charged(world)
     assert (lost, usd > 0) == (1, True)
 
@@ -102,7 +104,7 @@ async def test_a_call_is_charged_if_one_of_its_tries_may_have_worked(tmp_path: P
     steps: list[Step] = [Cut(60, says("This is a long answer.")), Status(401)]
     async with ModelServer(steps) as server:
         keys = Keys({"openai": Account(key="sk-test", base_url=server.openai_url)})
-        async with World(tmp_path / "home", keys=keys, prices=PRICES) as world:
+        async with World(tmp_path / "home", keys=keys, prices=PRICES, easy_endings=True) as world:
             lost, _ = await charged(world)
     assert lost == 1
 
@@ -115,7 +117,7 @@ async def test_a_fallback_chain_is_charged_if_any_of_its_models_may_have_worked(
 
     async with ModelServer(script) as server:
         keys = Keys({"openai": Account(key="sk-test", base_url=server.openai_url)})
-        async with World(tmp_path / "home", keys=keys, prices=PRICES) as world:
+        async with World(tmp_path / "home", keys=keys, prices=PRICES, easy_endings=True) as world:
             refused, _ = await charged(world, "openai/second, openai/third")
             lost, _ = await charged(world, "openai/first, openai/second")
     assert (refused, lost) == (0, 1)

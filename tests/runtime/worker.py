@@ -113,7 +113,10 @@ async def serve(home: Path, url: str, ledger: Path, flags: list[str]) -> None:
     commands = Commands()
     listening = asyncio.create_task(commands.listen())
     world = World(
-        home, database_url=url, clock=WrongClock() if "--ahead" in flags else SystemClock()
+        home,
+        database_url=url,
+        clock=WrongClock() if "--ahead" in flags else SystemClock(),
+        easy_endings=True,
     )
     model = ReportingModel(
         name="scripted/ada",

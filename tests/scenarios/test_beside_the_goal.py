@@ -64,7 +64,7 @@ def answered(request: Request) -> str | None:
 
 async def begin(world: World) -> tuple[NewTeam, Message]:
     world.model("ada", ReactiveModel("scripted/ada", works))
-    founded = await world.found(GOAL, acceptance=())
+    founded = await world.found(GOAL)
     await world.settle()
     [question] = await world.questions(founded.team.id)
     return founded, question
@@ -82,7 +82,7 @@ async def test_side_work_is_done_while_the_goal_waits(world: World) -> None:
     await world.answer(question, "Green")
     await world.settle()
     goal, side = await world.board(founded.team.id)
-    assert goal.status is NodeStatus.COMPLETED
+    assert (goal.status, goal.doubts) == (NodeStatus.COMPLETED, None)
     assert world.published(goal) == {"paint.md": "Green, in feet.\n"}
 
 

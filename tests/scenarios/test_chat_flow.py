@@ -8,7 +8,7 @@ from pathlib import Path
 from agiraph.domain.ids import TeamId
 from agiraph.domain.messages import Message
 from agiraph.domain.persons import OWNER
-from agiraph.domain.work import NodeStatus
+from agiraph.domain.work import NodeStatus, StopReason
 from agiraph.providers.base import Request
 from agiraph.providers.registry import Account, Keys
 from agiraph.services.mail import bus
@@ -19,6 +19,7 @@ from agiraph.testing import ModelServer, Says, World, call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.fences import opened
 from tests.runtime.waiting import Gate, until
+from tests.scenarios.endings import ACCEPTS, defines, finishes, sends_back
 from tests.scenarios.thread_queries import (
     agent_name,
     new_text,
@@ -38,6 +39,9 @@ SCARCE = "AMD MI300X benchmarks are hard to find."
 MAY_WE = "Bob says AMD benchmarks are scarce. MLPerf data OK?"
 MLPERF = "Yes, MLPerf is fine. Also try anandtech.com."
 STAGE_1 = "Stage 1 done. NVIDIA dominates training, AMD competitive on inference."
+DONE = ("a report covers all companies", "the report has what the person asked for")
+NO_REPORT = "The chapters are written, with prices."
+NO_REPORT_FINDING = "There are two chapters and no report; put them into one file."
 PRICES = "Make sure the report includes pricing data too."
 
 
@@ -56,11 +60,14 @@ class Cast:
     qualcomm_is_in: Gate = field(default_factory=Gate)
     bob_is_told: Gate = field(default_factory=Gate)
     all_are_told: Gate = field(default_factory=Gate)
+    reviews: int = 0
 
     async def play(self, seen: Seen) -> Step:
         match agent_name(seen):
             case "coordinator":
                 return self.coordinator(seen)
+            case "reviewer" | "reviewer-2":
+                return self.reviewer()
             case "alice" | "bob" as who if "chapter" in seen.messages[0].text:
                 return await self.writer(seen, who)
             case "alice":
@@ -77,6 +84,7 @@ class Cast:
         match reply_count(seen):
             case 0:
                 return says(
+                    defines(*DONE),
                     call("send_message", to="human", content=ON_IT),
                     call("spawn_worker", name="alice"),
                     call("spawn_worker", name="bob"),
@@ -118,8 +126,21 @@ class Cast:
             case 10:
                 assert "'synthesis' is over: its contract is met" in news
                 return says(accepts("Both have prices.", nodes[4:], decision="finish"))
+            case 11:
+                return self.ends(NO_REPORT)
+            case 12:
+                assert NO_REPORT_FINDING in news
+                text = "Training: NVIDIA. Inference: AMD. It costs 30,000 dollars."
+                return write("report.md", text)
             case _:
-                return says(call("finish", summary="The report is written, with prices."))
+                return self.ends("The report is written, with prices: report.md.")
+
+    def ends(self, summary: str) -> Step:
+        return finishes(summary, "the two chapters", "30,000 dollars in each chapter")
+
+    def reviewer(self) -> Step:
+        self.reviews += 1
+        return sends_back(NO_REPORT_FINDING) if self.reviews == 1 else ACCEPTS
 
     def alice(self, seen: Seen) -> Step:
         match reply_count(seen):
@@ -231,6 +252,16 @@ async def test_person_coordinator_and_workers_talk_while_all_work_continues(
             published = {each.task: world.published(each) for each in board}
 
     assert {each.status for each in board} == {NodeStatus.COMPLETED}
+    # The first result was no report: a reviewer sent it back, and accepted the second.
+    assert [each.stop_reason for each in board if each.parent_id == goal.id][-2:] == [
+        StopReason.SENT_BACK,
+        StopReason.ACCEPTED,
+    ]
+    assert (board[0].result, board[0].doubts) == (
+        "The report is written, with prices: report.md.",
+        None,
+    )
+    assert list(published[GOAL]) == ["report.md"]
     assert conversation == [
         ("coordinator", "human", ON_IT),
         ("alice", "human", WHICH),
@@ -258,16 +289,20 @@ async def test_person_coordinator_and_workers_talk_while_all_work_continues(
 
 def stops_the_search(request: Request) -> Says:
     """Cancel the task that the interrupted wait names."""
-    [node] = re.findall(r"node_\w+", new_texts(request)[0])
+    [node] = re.findall(r"node_\w+", new_texts(request)[1])
     return says(call("cancel_work_node", node_id=node, reason="The person said so."))
 
 
 async def test_a_message_sent_while_an_agent_decides_to_wait_ends_its_wait(world: World) -> None:
     ada = world.script(
         "ada",
-        says(call("assign_task", agent="new:scripted/bob", task="Look.", description="A search")),
+        says(
+            defines("it is found, or the person stops the search"),
+            call("assign_task", agent="new:scripted/bob", task="Look.", description="A search"),
+        ),
         stops_the_search,
-        says(call("finish", summary="Stopped looking.")),
+        finishes("Stopped looking.", "the person stopped the search"),
+        ACCEPTS,
     )
     ada.gate = gate = Gate()
     bob = world.script("bob", says(call("publish", summary="Nothing.")))
@@ -281,17 +316,23 @@ async def test_a_message_sent_while_an_agent_decides_to_wait_ends_its_wait(world
     answer, message = ada.requests[1].turns[-2:]
     assert answer.text.startswith("Interrupted, because there is a message for you")
     assert message.text == "[Message from human] Never mind, stop."
-    assert [n.status for n in await world.board(founded.team.id)] == [
+    goal, search, review = await world.board(founded.team.id)
+    assert (goal.status, goal.doubts, search.status) == (
         NodeStatus.COMPLETED,
+        None,
         NodeStatus.CANCELLED,
-    ]
+    )
+    assert review.stop_reason is StopReason.ACCEPTED
 
 
 async def test_an_answer_and_messages_at_the_same_time_are_all_delivered(world: World) -> None:
     ada = world.script(
-        "ada", says(call("ask_human", question=WHICH)), says(call("finish", summary="Done."))
+        "ada",
+        says(defines("`focus.md` holds their choice"), call("ask_human", question=WHICH)),
+        says(call("write_file", path="focus.md", content=DATA_CENTER)),
+        finishes("They want data centers.", "file:focus.md"),
     )
-    founded = await world.found("Ask.")
+    founded = await world.found("Ask what to focus on.")
     await world.settle()
     [question] = await world.questions(founded.team.id)
     ada.gate = asyncio.Event()
@@ -305,3 +346,5 @@ async def test_an_answer_and_messages_at_the_same_time_are_all_delivered(world: 
 
     shown = "\n".join(turn.text for asked in ada.requests for turn in asked.turns)
     assert all(line in shown for line in (DATA_CENTER, *lines))
+    [goal] = await world.board(founded.team.id)
+    assert (goal.status, goal.doubts) == (NodeStatus.COMPLETED, None)

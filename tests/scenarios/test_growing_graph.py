@@ -4,24 +4,26 @@ import asyncio
 import re
 
 from agiraph.domain.events import Event
-from agiraph.domain.work import NodeStatus
+from agiraph.domain.work import ANSWER, NodeStatus, StopReason
 from agiraph.providers.base import Request
 from agiraph.services.members import roster
 from agiraph.testing import Says, World, call, says
 from tests.fences import opened
 from tests.runtime.waiting import until
+from tests.scenarios.endings import ACCEPTS, defines, finishes
 from tests.scenarios.thread_queries import created_nodes, event_number, new_texts
 from tests.services.stages import accepts
 
 GOAL = "Is a small electric bus worth buying for our village?"
 AREAS = ["batteries", "motors", "charging"]
 FOUND = f"There are three sub-areas: {', '.join(AREAS)}."
+DONE = "it says whether to buy one, and why"
 HINT = "We should also look at subsidies: half of the price may be paid by the state."
 
 
 def explores(request: Request) -> Says:
     """Create one node for each sub-area that the first result names."""
-    [result] = new_texts(request)
+    [_, result] = new_texts(request)
     [listed] = re.findall(r"three sub-areas: (.*)\.", result)
     areas = listed.split(", ")
     return says(
@@ -77,12 +79,13 @@ async def test_nodes_are_created_as_results_and_suggestions_arrive(world: World)
     ada = world.script(
         "ada",
         says(
+            defines(DONE),
             call(
                 "assign_task",
                 agent="new:scripted/first",
                 task="Which questions are there?",
                 description="Research the topic",
-            )
+            ),
         ),
         explores,
         lambda request: says(call("start_stage", name="deeper", nodes=created_nodes(request))),
@@ -93,7 +96,8 @@ async def test_nodes_are_created_as_results_and_suggestions_arrive(world: World)
         ),
         synthesizes,
         lambda request: says(call("task_output", id=created_nodes(request)[-1], blocking=True)),
-        says(call("finish", summary="Yes, with the subsidy.")),
+        finishes("Yes, with the subsidy.", "the synthesis of all findings"),
+        ACCEPTS,
     )
     world.script("first", *publishes("areas", FOUND))
     world.script("batteries", *publishes("batteries", "They last ten years."))
@@ -124,10 +128,12 @@ async def test_nodes_are_created_as_results_and_suggestions_arrive(world: World)
     joined.set()
     await world.settle()
 
-    goal, *grown = await world.board(founded.team.id)
+    goal, *grown, review = await world.board(founded.team.id)
+    assert goal.doubts is None
+    assert (review.parent_id, review.stop_reason) == (goal.id, StopReason.ACCEPTED)
     events = await world.events(founded.team.id)
     a, b, c, d, e, f = grown
-    assert [n.title for n in grown] == creations(events)[1:]
+    assert [n.title for n in grown] == creations(events)[1:-1]
     assert [n.title for n in grown] == [
         "Research the topic",
         *(f"Look into {area}" for area in AREAS),
@@ -162,12 +168,14 @@ async def test_nodes_are_created_as_results_and_suggestions_arrive(world: World)
 
 
 async def test_nodes_added_to_a_stage_that_has_just_ended_are_waited_for(world: World) -> None:
-    """The stage has ended; starting it again with a new node waits for that node."""
+    """The stage has ended; starting it again with a new node waits for that node.
+
+    The person asks for nothing but an answer.
+    """
 
     def adds(title: str) -> Says:
-        return says(
-            call("create_work_node", title=title, task=title, assigned_to=f"new:scripted/{title}")
-        )
+        node = {"title": title, "task": title, "assigned_to": f"new:scripted/{title}"}
+        return says(call("create_work_node", **node))
 
     ada = world.script(
         "ada",
@@ -176,11 +184,11 @@ async def test_nodes_added_to_a_stage_that_has_just_ended_are_waited_for(world: 
         adds("subsidies"),
         lambda request: says(call("start_stage", name="deeper", nodes=created_nodes(request))),
         lambda request: says(accepts("Both are good.", created_nodes(request), decision="finish")),
-        says(call("finish", summary="Yes.")),
+        finishes("Yes: cheap, and half is paid."),
     )
     world.script("motors", *publishes("motors", "Cheap."))
     world.script("subsidies", *publishes("subsidies", "Half."))
-    founded = await world.found(GOAL)
+    founded = await world.found(GOAL, acceptance=(ANSWER,))
     await world.settle()
 
     assert "'deeper' is over: its contract is met" in ada.requests[2].turns[-1].text
@@ -195,3 +203,5 @@ async def test_nodes_added_to_a_stage_that_has_just_ended_are_waited_for(world: 
         "stage.ended",
         "stage.reconvened",
     ]
+    goal, *_ = await world.board(founded.team.id)
+    assert (goal.status, goal.doubts) == (NodeStatus.COMPLETED, None)

@@ -4,15 +4,20 @@ import pytest
 
 from agiraph.domain.errors import AlreadyAnswered, NotFound
 from agiraph.domain.ids import MessageId
-from agiraph.domain.work import NodeStatus
+from agiraph.domain.work import NodeStatus, StopReason
 from agiraph.testing import World, call, says
+from tests.scenarios.endings import ACCEPTS, defines, finishes
 
 
 async def test_an_answer_reaches_its_question_after_a_restart(world: World) -> None:
     ada = world.script(
         "ada",
-        says(call("ask_human", question="PostgreSQL or SQLite?", options=["PostgreSQL", "SQLite"])),
-        says(call("finish", summary="Set up PostgreSQL.")),
+        says(
+            defines("`setup.sql` creates the database"),
+            call("ask_human", question="PostgreSQL or SQLite?", options=["PostgreSQL", "SQLite"]),
+        ),
+        says(call("write_file", path="setup.sql", content="create database ours;")),
+        finishes("Set up PostgreSQL.", "file:setup.sql"),
     )
     founded = await world.found("Set up a database for our project.")
     await world.settle()
@@ -30,21 +35,24 @@ async def test_an_answer_reaches_its_question_after_a_restart(world: World) -> N
     await world.settle()
 
     [goal] = await world.board(founded.team.id)
-    assert (goal.status, goal.result, goal.attempt) == (
+    assert (goal.status, goal.result, goal.doubts, goal.attempt) == (
         NodeStatus.COMPLETED,
         "Set up PostgreSQL.",
+        None,
         1,
     )
-    assert ada.heard == "PostgreSQL, for production"
+    assert ada.requests[1].turns[-1].text == "PostgreSQL, for production"
 
 
 async def test_two_open_questions_get_their_own_answers(world: World) -> None:
     ada = world.script(
         "ada",
+        says(defines("it says which and when")),
         says(call("ask_human", question="Which?"), call("ask_human", question="When?")),
-        says(call("finish", summary="done")),
+        finishes("This one, tomorrow.", "the person's two answers"),
+        ACCEPTS,
     )
-    founded = await world.found("Ask twice")
+    founded = await world.found("Find out which one they want, and when")
     await world.settle()
     which, when = await world.questions(founded.team.id)
 
@@ -54,17 +62,24 @@ async def test_two_open_questions_get_their_own_answers(world: World) -> None:
 
     await world.answer(which, "This one")
     await world.settle()
-    [_, asked] = ada.requests
-    calls = {c.id: c.arguments["question"] for t in asked.turns for c in t.calls}
+    [_, _, asked, review] = ada.requests
+    calls = {c.id: c.arguments.get("question") for t in asked.turns for c in t.calls}
     answers = {calls[t.ref]: t.text for t in asked.turns if t.role == "tool" and t.ref}
-    assert answers == {"Which?": "This one", "When?": "Tomorrow"}
+    assert answers.items() >= {"Which?": "This one", "When?": "Tomorrow"}.items()
+    assert "This one, tomorrow." in review.turns[0].text
+    goal, judged = await world.board(founded.team.id)
+    assert (goal.status, goal.doubts) == (NodeStatus.COMPLETED, None)
+    assert (judged.status, judged.stop_reason) == (NodeStatus.COMPLETED, StopReason.ACCEPTED)
 
 
 async def test_a_second_answer_is_refused_and_the_first_stands(world: World) -> None:
     ada = world.script(
-        "ada", says(call("ask_human", question="Which?")), says(call("finish", summary="done"))
+        "ada",
+        says(defines("`choice.md` names their choice"), call("ask_human", question="Which?")),
+        says(call("write_file", path="choice.md", content="the first")),
+        finishes("They chose the first.", "file:choice.md"),
     )
-    founded = await world.found("Ask")
+    founded = await world.found("Ask which one they want")
     await world.settle()
     [question] = await world.questions(founded.team.id)
     await world.answer(question, "the first")
@@ -74,7 +89,9 @@ async def test_a_second_answer_is_refused_and_the_first_stands(world: World) -> 
     with pytest.raises(NotFound, match="no message 'msg_none'"):
         await world.answer(MessageId("msg_none"), "to nobody")
     await world.settle()
-    assert ada.heard == "the first"
+    assert ada.requests[1].turns[-1].text == "the first"
+    [goal] = await world.board(founded.team.id)
+    assert (goal.status, goal.doubts) == (NodeStatus.COMPLETED, None)
 
 
 async def test_an_answer_to_a_cancelled_node_becomes_new_work(world: World) -> None:

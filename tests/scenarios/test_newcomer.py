@@ -14,6 +14,7 @@ from agiraph.testing import ModelServer, call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.cli.shell import Process, Shell
 from tests.cli.test_run import use_model_server
+from tests.scenarios.endings import defines, finishes
 
 ROOT = Path(__file__).parents[2]
 WHICH = "Which of them do you like best so far?"
@@ -39,11 +40,13 @@ def play(seen: Seen) -> Step:
     ]
     match len(answers):
         case 0:
-            return says(call("ask_human", question=WHICH))
+            return says(defines("`compare.md` names the best"))
         case 1:
-            return says(call("write_file", path="compare.md", content=f"Best: {answers[0]}\n"))
+            return says(call("ask_human", question=WHICH))
+        case 2:
+            return says(call("write_file", path="compare.md", content=f"Best: {answers[1]}\n"))
         case _:
-            return says(call("finish", summary="polars it is; see compare.md."))
+            return finishes("polars it is; see compare.md.", "file:compare.md")
 
 
 async def check_sign_in_link(link: str) -> None:

@@ -121,8 +121,9 @@ async def test_research_gives_a_report_in_the_inbox_and_a_summary_in_the_chat(
     await world.settle()
 
     [node] = await world.board(team.team.id)
-    assert (node.status, node.source, node.asked_of) == (
+    assert (node.status, node.doubts, node.source, node.asked_of) == (
         NodeStatus.COMPLETED,
+        None,
         "user",
         team.coordinator.id,
     )

@@ -125,6 +125,7 @@ async def test_each_work_session_creates_new_thread(story: Story) -> None:
 async def test_tasks_have_source_field(story: Story) -> None:
     await story.an_hour_passes()
     assert [node.source for node in await story.nodes()] == ["system", "user", "trigger"]
+    assert [node.doubts for node in await story.nodes()] == [None] * 3
 
 
 async def test_user_messages_queue_tasks_return_contextual_ack(story: Story) -> None:

@@ -9,6 +9,7 @@ from agiraph.store.teams import AGENTS
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.fences import opened
+from tests.scenarios.endings import defines, finishes
 from tests.scenarios.thread_queries import (
     agent_name,
     event_number,
@@ -54,11 +55,12 @@ def coordinates(seen: Seen) -> Step:
     match reply_count(seen):
         case 0:
             return says(
+                defines("`strutils.py` is the module", "`README.md` explains it", "the tests pass"),
                 *(
                     call("spawn_worker", name=who, model=model)
                     for who, model in MODELS.items()
                     if who != "coordinator"
-                )
+                ),
             )
         case 1:
             return says(
@@ -87,7 +89,8 @@ def coordinates(seen: Seen) -> Step:
             assert "OK" in new_text(seen)
             return says(accepts("It is whole, and its tests pass.", nodes, decision="finish"))
         case _:
-            return says(call("finish", summary="strutils, with tests and a README."))
+            evidence = ["file:strutils.py", "file:README.md", f"ran:{RUN}"]
+            return finishes("strutils, with tests and a README.", *evidence)
 
 
 def codes(seen: Seen) -> Step:
@@ -188,7 +191,7 @@ async def test_workers_find_a_bug_by_talking_and_repair_it(
             published = [world.published(node) for node in board]
 
     assert {node.status for node in board} == {NodeStatus.COMPLETED}
-    assert goal.stop_reason is StopReason.FINISHED
+    assert (goal.stop_reason, goal.doubts) == (StopReason.FINISHED, None)
 
     # Coder and tester exchanged messages until the bug was fixed.
     talk = [

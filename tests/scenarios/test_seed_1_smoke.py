@@ -1,37 +1,41 @@
 """Seed scenario 1: a single agent, a simple task, from goal to answer."""
 
+import re
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Annotated
 
-from pydantic import Field
-
-from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.time import SystemClock
 from agiraph.domain.work import NodeStatus, StopReason
 from agiraph.providers.registry import Account, Keys
-from agiraph.run_context import RunContext
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Seen, Step
-from agiraph.tools.base import tool
+from agiraph.web.access import Web
+from agiraph.web.search import Hit, LocalEngine
+from tests.scenarios.endings import defines, finishes
 from tests.scenarios.traces import exported, statuses
+from tests.web.sites import Site, fetcher, html, site
 
 GOAL = "What are the top 3 programming languages in 2026?"
+DONE = "`research.md` names three languages and the source"
 PAGES = {
-    "https://index.example/2026": "Top programming languages 2026: 1. Python 2. TypeScript 3. Rust",
-    "https://cooking.example/soup": "Top 3 soups of the season",
-    "https://history.example/1970": "Programming languages of 1970: Fortran, COBOL, Lisp",
+    "index": "Top programming languages 2026: 1. Python 2. TypeScript 3. Rust",
+    "soup": "Top 3 soups of the season",
+    "history": "Programming languages of 1970: Fortran, COBOL, Lisp",
 }
 
 
-@tool(effect="repeatable", guidance="For what you cannot know yourself. Name your sources.")
-async def web_search(
-    ctx: RunContext, query: Annotated[str, Field(min_length=1, description="A few words")]
-) -> Answer:
-    """Search the web."""
-    words = set(query.lower().split())
-    hits = sorted(PAGES.items(), key=lambda page: -len(words & set(page[1].lower().split())))
-    url, text = hits[0]
-    return Done(f"{url}\n{text}")
+@asynccontextmanager
+async def library() -> AsyncGenerator[tuple[Site, Web]]:
+    """Serve the pages, and give a search engine that finds them."""
+    async with site(
+        **{name: html(f"<p>{text}</p>", name) for name, text in PAGES.items()}
+    ) as opened:
+        hits = [
+            Hit(title=name, url=opened.url(f"/{name}"), snippet=text)
+            for name, text in PAGES.items()
+        ]
+        yield opened, Web(fetcher=fetcher(), engine=LocalEngine(hits))
 
 
 def plays_the_researcher(seen: Seen) -> Step:
@@ -39,31 +43,33 @@ def plays_the_researcher(seen: Seen) -> Step:
     match seen.index:
         case 0:
             assert last.text == GOAL
-            return says("I look it up.", call("web_search", query="top programming languages 2026"))
+            search = call("web_search", query="top programming languages 2026")
+            return says("I look it up.", defines(DONE), search)
         case 1:
-            url, found = last.text.splitlines()
+            return says(call("web_fetch", url=re.findall(r"http://\S+", last.text)[0]))
+        case 2:
+            [url] = re.findall(r"^Address: (\S+)", last.text, re.MULTILINE)
+            [found] = re.findall(r"^Top programming .*", last.text, re.MULTILINE)
             note = f"# Languages in 2026\n\n{found}\n\nSource: {url}\n"
             return says(call("write_file", path="research.md", content=note))
         case _:
             summary = "Python, TypeScript and Rust, in this order (see research.md)."
-            return says(call("finish", summary=summary))
+            return finishes(summary, "file:research.md")
 
 
 async def test_an_agent_searches_writes_a_note_and_answers(
     tmp_path: Path, database_url: str
 ) -> None:
-    async with ModelServer(plays_the_researcher) as server:
+    async with library() as (pages, web), ModelServer(plays_the_researcher) as server:
         keys = Keys({"openai": Account(key="sk-test", base_url=server.openai_url)})
         async with World(
             tmp_path / "home",
             database_url=database_url,
             clock=SystemClock(),
             keys=keys,
-            tools=(web_search,),
+            web=web,
         ) as world:
-            founded = await world.found(
-                GOAL, model="openai/test", tools=("web_search", "write_file", "finish")
-            )
+            founded = await world.found(GOAL, model="openai/test")
             await world.settle()
 
             [goal] = await world.board(founded.team.id)
@@ -73,30 +79,34 @@ async def test_an_agent_searches_writes_a_note_and_answers(
 
     research = (
         "# Languages in 2026\n\nTop programming languages 2026: 1. Python 2. TypeScript 3. Rust"
-        "\n\nSource: https://index.example/2026\n"
+        f"\n\nSource: {pages.url('/index')}\n"
     )
     answer = "Python, TypeScript and Rust, in this order (see research.md)."
     assert statuses(events) == ["idle", "working", "completed"]
-    assert (goal.status, goal.stop_reason, goal.result) == (
+    assert (goal.status, goal.stop_reason, goal.result, goal.doubts) == (
         NodeStatus.COMPLETED,
         StopReason.FINISHED,
         answer,
+        None,
     )
     assert published == {"research.md": research}
     assert (events[-1].at - events[0].at).total_seconds() < 60
-    assert (server.refused, len(server.requests)) == ([], 3)
-    assert {seen.tools for seen in server.requests} == {
-        ("finish", "set_acceptance", "web_search", "write_file")
-    }
-    assert "For what you cannot know yourself. Name your sources." in server.requests[0].system
+    assert (server.refused, len(server.requests)) == ([], 4)
+    assert [request.split()[1] for request in pages.requests] == ["/index"]
 
     assert export.said == [("coordinator", "human", "result", answer)]
     assert [event["type"] for event in export.events] == [event.type for event in events]
     assert [event["seq"] for event in export.events] == list(range(1, len(events) + 1))
+    searched, fetched = export.trace[3][1], export.trace[5][1]
+    assert PAGES["index"] in searched
+    assert PAGES["index"] in fetched
     assert export.trace == [
         ("user", GOAL),
         ("assistant", "I look it up."),
-        ("tool", f"https://index.example/2026\n{PAGES['https://index.example/2026']}"),
+        ("tool", f"Done means:\n1. {DONE}"),
+        ("tool", searched),
+        ("assistant", "web_fetch"),
+        ("tool", fetched),
         ("assistant", "write_file"),
         ("tool", f"Wrote research.md ({len(research)} bytes)."),
         ("assistant", "finish"),

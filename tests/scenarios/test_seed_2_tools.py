@@ -12,6 +12,7 @@ from agiraph.domain.work import NodeStatus, StopReason
 from agiraph.providers.registry import Account, Keys
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Script, Seen, Step
+from tests.scenarios.endings import defines, finishes
 from tests.scenarios.traces import exported, statuses
 
 GOAL = (
@@ -27,6 +28,7 @@ with urllib.request.urlopen("{url}") as answer:
 print(f"Bitcoin costs {{price:.2f}} dollars.")
 """
 RUN = f"{sys.executable} btc_price.py"
+DONE = ("`btc_price.py` fetches the price", "it was run and printed a price")
 
 
 @asynccontextmanager
@@ -54,7 +56,7 @@ def plays_the_programmer(url: str) -> Script:
         match seen.index:
             case 0:
                 script = SCRIPT.format(url=url)
-                return says(call("write_file", path="btc_price.py", content=script))
+                return says(defines(*DONE), call("write_file", path="btc_price.py", content=script))
             case 1:
                 return says("Does it work?", call("bash", command=RUN))
             case 2:
@@ -69,7 +71,8 @@ def plays_the_programmer(url: str) -> Script:
             case _:
                 price = re.search(r"costs ([\d.]+) dollars", last)
                 assert price is not None
-                return says(call("finish", summary=f"It works: {price[1]} dollars."))
+                evidence = ["file:btc_price.py", f"ran:{RUN}"]
+                return finishes(f"It works: {price[1]} dollars.", *evidence)
 
     return play
 
@@ -80,9 +83,7 @@ async def test_a_script_is_written_run_repaired_and_run_again(
     async with price_service() as url, ModelServer(plays_the_programmer(url)) as server:
         keys = Keys({"openai": Account(key="sk-test", base_url=server.openai_url)})
         async with World(tmp_path / "home", database_url=database_url, keys=keys) as world:
-            founded = await world.found(
-                GOAL, model="openai/test", tools=("bash", "write_file", "read_file", "edit_file")
-            )
+            founded = await world.found(GOAL, model="openai/test")
             await world.settle()
 
             [goal] = await world.board(founded.team.id)
@@ -93,10 +94,11 @@ async def test_a_script_is_written_run_repaired_and_run_again(
     script = SCRIPT.format(url=url).replace('["usd"]', '["bitcoin"]["usd"]')
     runs = [e.data for e in events if e.type == "tool.result" and e.data["tool"] == "bash"]
     assert statuses(events) == ["idle", "working", "completed"]
-    assert (goal.status, goal.stop_reason, goal.result) == (
+    assert (goal.status, goal.stop_reason, goal.result, goal.doubts) == (
         NodeStatus.COMPLETED,
         StopReason.FINISHED,
         "It works: 64123.45 dollars.",
+        None,
     )
     assert published == {"btc_price.py": script}
     assert [run["failed"] for run in runs] == [True, False]
@@ -105,11 +107,12 @@ async def test_a_script_is_written_run_repaired_and_run_again(
     assert export.said == [("coordinator", "human", "result", "It works: 64123.45 dollars.")]
     assert [role for role, _ in export.trace] == [
         "user",
-        *("assistant", "tool") * 3,
+        *("assistant", "tool", "tool"),
+        *("assistant", "tool") * 2,
         *("assistant", "tool", "tool"),
         *("assistant", "tool"),
     ]
-    assert export.trace[4][1].startswith("[exit code 1]\nTraceback (most recent call last):")
+    assert export.trace[5][1].startswith("[exit code 1]\nTraceback (most recent call last):")
     assert export.trace[-3] == ("tool", "[exit code 0]\nBitcoin costs 64123.45 dollars.")
     node = export.home / "nodes" / goal.id
     assert (node / "published" / "btc_price.py").read_text() == script

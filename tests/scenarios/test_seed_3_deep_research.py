@@ -1,20 +1,19 @@
 """Seed scenario 3: models of two vendors research in parallel and write a report."""
 
 import asyncio
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
 
-from pydantic import Field
-
-from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.work import NodeStatus, StopReason
 from agiraph.providers.registry import Account, Keys
-from agiraph.run_context import RunContext
 from agiraph.store.teams import AGENTS
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Seen, Step
-from agiraph.tools.base import tool
+from agiraph.web.access import Web
+from agiraph.web.search import Hit, LocalEngine
+from tests.fences import opened
+from tests.scenarios.endings import ACCEPTS, defines, finishes
 from tests.scenarios.thread_queries import (
     agent_name,
     event_number,
@@ -23,6 +22,7 @@ from tests.scenarios.thread_queries import (
     seen_created_nodes,
 )
 from tests.services.stages import accepts
+from tests.web.sites import fetcher
 
 GOAL = (
     "Research the current state of AI hardware — compare NVIDIA, AMD, and Intel's latest AI chips. "
@@ -35,19 +35,25 @@ MODELS = {
     "bob": "openai/gpt-worker",
     "carol": "anthropic/claude-worker",
     "gpt-writer": "openai/gpt-writer",
+    "reviewer": "anthropic/claude-lead",
 }
 FACTS = {
     "NVIDIA": "NVIDIA B300: 288 GB HBM3e; the market leader.",
     "AMD": "AMD MI355X: 288 GB HBM3e; a strong second.",
     "Intel": "Intel Gaudi 3: 128 GB HBM2e; far behind, and cheap.",
 }
+DONE = ("`report.md` compares all three", "the report recommends one")
 FORM = "Please give memory first, market position second, so that I can compare."
 
 
-@tool(effect="repeatable", guidance="For what you cannot know yourself.")
-async def web_search(ctx: RunContext, query: Annotated[str, Field(min_length=1)]) -> Answer:
-    """Search the web."""
-    return Done(next(fact for company, fact in FACTS.items() if company in query))
+def search_engine() -> LocalEngine:
+    """A search engine that finds one page for each company."""
+    return LocalEngine(
+        [
+            Hit(title=f"{company} AI chips", url=f"https://chips.example/{company}", snippet=fact)
+            for company, fact in FACTS.items()
+        ]
+    )
 
 
 @dataclass
@@ -64,6 +70,8 @@ class Cast:
                 return coordinates(seen)
             case "gpt-writer":
                 return synthesizes(seen)
+            case "reviewer":
+                return reviews(seen)
             case who:
                 if reply_count(seen) == 0:
                     await self.at_work.wait()
@@ -76,6 +84,7 @@ def coordinates(seen: Seen) -> Step:
         case 0:
             return says(
                 "Three companies, three researchers.",
+                defines(*DONE),
                 *(call("spawn_worker", name=who, model=MODELS[who]) for who in COMPANIES),
             )
         case 1:
@@ -120,10 +129,11 @@ def coordinates(seen: Seen) -> Step:
         case 7:
             return says(
                 accepts("The report is sound.", nodes[-1:], decision="finish"),
-                call("write_file", path="report.md", content=new_text(seen)),
+                call("bash", command=f"cp ../../{nodes[-1]}/published/report.md ."),
             )
         case _:
-            return says(call("finish", summary="NVIDIA for speed, AMD for the price: report.md."))
+            summary = "NVIDIA for speed, AMD for the price: report.md."
+            return finishes(summary, "file:report.md", "report.md ends with what to buy")
 
 
 def researches(seen: Seen, company: str) -> Step:
@@ -131,7 +141,8 @@ def researches(seen: Seen, company: str) -> Step:
         case 0:
             return says("I look it up.", call("web_search", query=f"{company} AI chips"))
         case 1:
-            note = f"# {company}\n\n{new_text(seen).splitlines()[0]}\n"
+            [fact] = re.findall(rf"^   ({company} .*)", new_text(seen), re.MULTILINE)
+            note = f"# {company}\n\n{fact}\n"
             return says(call("write_file", path=f"{company}.md", content=note))
         case 2:
             return says(call("checkpoint", summary=f"{company} is written down."))
@@ -141,14 +152,22 @@ def researches(seen: Seen, company: str) -> Step:
             )
 
 
+def reviews(seen: Seen) -> Step:
+    """Reads the report that the coordinator submits, and accepts it."""
+    if reply_count(seen) == 0:
+        [files] = re.findall(r"nodes/\w+/scratch", seen.messages[0].text)
+        return says(call("read_file", path=f"{files}/report.md"))
+    assert "Buy what you can get." in new_text(seen)
+    return ACCEPTS
+
+
 def synthesizes(seen: Seen) -> Step:
     match reply_count(seen):
         case 0:
             return says(*(call("read_ref", ref_name=f"{of}/{of}.md") for of in FACTS))
         case 1:
-            report = (
-                f"# AI hardware\n\n{new_text(seen)}\n## Recommendation\n\nBuy what you can get.\n"
-            )
+            facts = opened(new_text(seen))
+            report = f"# AI hardware\n\n{facts}\n## Recommendation\n\nBuy what you can get.\n"
             return says(call("write_file", path="report.md", content=report))
         case _:
             return says(call("publish", summary="All three compared.", evidence=["file:report.md"]))
@@ -165,15 +184,16 @@ async def test_a_team_of_two_vendors_researches_in_parallel_and_reports(
             }
         )
         home = tmp_path / "home"
-        async with World(home, database_url=database_url, keys=keys, tools=(web_search,)) as world:
+        web = Web(fetcher=fetcher(), engine=search_engine())
+        async with World(home, database_url=database_url, keys=keys, web=web) as world:
             founded = await world.found(GOAL, model=MODELS["coordinator"])
             await world.settle()
 
-            goal, *research, report = await world.board(founded.team.id)
+            goal, *research, report, review = await world.board(founded.team.id)
             events = await world.events(founded.team.id)
             names = {
                 node.id: (await world.store.read(AGENTS.get, node.assignee_id)).name
-                for node in (goal, *research, report)
+                for node in (goal, *research, report, review)
             }
             published = {node.id: world.published(node) for node in (goal, *research, report)}
 
@@ -182,7 +202,8 @@ async def test_a_team_of_two_vendors_researches_in_parallel_and_reports(
         StopReason.FINISHED,
         "NVIDIA for speed, AMD for the price: report.md.",
     )
-    assert [n.doubts for n in (*research, report)] == [None] * 4
+    assert [n.doubts for n in (goal, *research, report)] == [None] * 5
+    assert review.stop_reason is StopReason.ACCEPTED  # only a reader can judge a recommendation
 
     # The three ran in parallel: all started before the first ended, and their calls overlapped.
     begun = [event_number(events, "node.started", node_id=n.id) for n in research]
@@ -222,5 +243,5 @@ async def test_a_team_of_two_vendors_researches_in_parallel_and_reports(
     # Different models, of different vendors, over their own wires.
     used = {(agent_name(seen), f"{seen.wire}/{seen.model}") for seen in server.requests}
     assert used == set(MODELS.items())
-    assert [names[n.id] for n in (goal, *research, report)] == list(MODELS)
+    assert [names[n.id] for n in (goal, *research, report, review)] == list(MODELS)
     assert server.refused == []

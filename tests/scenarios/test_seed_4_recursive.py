@@ -17,6 +17,7 @@ from agiraph.testing import ModelServer, Says, World, call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.fences import opened
 from tests.scenarios import claude_code
+from tests.scenarios.endings import defines, finishes
 from tests.scenarios.thread_queries import created_nodes, event_number, new_texts
 
 GOAL = (
@@ -136,23 +137,35 @@ async def build(world: World, backend: str, frontend: str) -> list[str]:
     world.script(
         "ada",
         says(
+            defines(
+                "`backend/main.py` is the API",
+                "`frontend/src/App.jsx` shows the todos",
+                "`Dockerfile` starts it",
+                "the backend compiles",
+            ),
             call(
                 "create_work_node",
                 title="Build the todo app",
                 task="All of it, in one folder.",
                 acceptance=["`backend/main.py` compiles", "`Dockerfile` is there"],
                 assigned_to="new:scripted/builder",
-            )
+            ),
         ),
         lambda request: says(call("task_output", id=created_nodes(request)[0], blocking=True)),
         lambda request: says(
             call(
                 "bash",
                 command=f"cp -r ../../{created_nodes(request)[0]}/published/. . "
-                "&& rm _manifest.json",
+                f"&& rm _manifest.json && {COMPILE}",
             )
         ),
-        says(call("finish", summary="The app is there: backend/, frontend/ and a Dockerfile.")),
+        finishes(
+            "The app is there: backend/, frontend/ and a Dockerfile.",
+            "file:backend/main.py",
+            "file:frontend/src/App.jsx",
+            "file:Dockerfile",
+            f"ran:{COMPILE}",
+        ),
     )
     world.script(
         "builder",
@@ -198,7 +211,7 @@ async def build(world: World, backend: str, frontend: str) -> list[str]:
     goal, app, *parts = await world.board(founded.team.id)
     events = await world.events(founded.team.id)
     assert {n.status for n in (goal, app, *parts)} == {NodeStatus.COMPLETED}
-    assert goal.stop_reason is StopReason.FINISHED
+    assert (goal.stop_reason, goal.doubts) == (StopReason.FINISHED, None)
     assert (app.stop_reason, app.doubts) == (StopReason.PUBLISHED, None)
 
     # The tree is two levels deep below the goal.

@@ -6,6 +6,7 @@ from agiraph.domain.work import NodeStatus, StopReason
 from agiraph.providers.registry import Account, Keys
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Seen, Step
+from tests.scenarios.endings import defines, finishes
 from tests.scenarios.traces import exported, statuses
 
 GOAL = "Set up a database for our project."
@@ -21,14 +22,18 @@ def plays_the_administrator(seen: Seen) -> Step:
     match seen.index:
         case 0:
             options = ["PostgreSQL", "SQLite"]
-            return says("One thing first.", call("ask_human", question=QUESTION, options=options))
+            return says(
+                "One thing first.",
+                defines("`database.toml` names the engine"),
+                call("ask_human", question=QUESTION, options=options),
+            )
         case 1:
             engine = "PostgreSQL" if last[-1].text.startswith("PostgreSQL") else "SQLite"
             setup = f"printf 'engine = \"%s\"\\n' {engine} > database.toml && cat database.toml"
             return says(call("bash", command=setup))
         case _:
             engine = last[-1].text.split('"')[1]
-            return says(call("finish", summary=f"{engine} is set up (database.toml)."))
+            return finishes(f"{engine} is set up (database.toml).", "file:database.toml")
 
 
 async def test_the_answer_of_a_person_decides_how_the_work_continues(
@@ -37,9 +42,7 @@ async def test_the_answer_of_a_person_decides_how_the_work_continues(
     async with ModelServer(plays_the_administrator) as server:
         keys = Keys({"openai": Account(key="sk-test", base_url=server.openai_url)})
         async with World(tmp_path / "home", database_url=database_url, keys=keys) as world:
-            founded = await world.found(
-                GOAL, model="openai/test", tools=("ask_human", "bash", "write_file", "finish")
-            )
+            founded = await world.found(GOAL, model="openai/test")
             await world.settle()
 
             [waiting] = await world.board(founded.team.id)
@@ -75,10 +78,11 @@ async def test_the_answer_of_a_person_decides_how_the_work_continues(
     ]
     assert [(a["message_id"], a["text"]) for a in answered] == [(question.id, ANSWER)]
     assert statuses(events) == ["idle", "working", "waiting for human", "working", "completed"]
-    assert (goal.status, goal.stop_reason, goal.result, goal.attempt) == (
+    assert (goal.status, goal.stop_reason, goal.result, goal.doubts, goal.attempt) == (
         NodeStatus.COMPLETED,
         StopReason.FINISHED,
         "PostgreSQL is set up (database.toml).",
+        None,
         1,
     )
     assert published == {"database.toml": SETUP}
@@ -93,6 +97,7 @@ async def test_the_answer_of_a_person_decides_how_the_work_continues(
     assert export.trace == [
         ("user", GOAL),
         ("assistant", "One thing first."),
+        ("tool", "Done means:\n1. `database.toml` names the engine"),
         ("tool", ANSWER),
         ("user", TODAY),
         ("assistant", "bash"),

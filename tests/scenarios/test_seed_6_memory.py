@@ -7,14 +7,15 @@ import pytest
 from pydantic import Field
 
 from agiraph.domain.outcomes import Answer, Done
-from agiraph.domain.work import NodeStatus
+from agiraph.domain.work import NodeStatus, StopReason
 from agiraph.providers.registry import Account, Keys
 from agiraph.run_context import RunContext
 from agiraph.services.lifecycle import teams
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Seen, Step
 from agiraph.tools.base import tool
-from tests.scenarios.thread_queries import new_text, reply_count
+from tests.scenarios.endings import ACCEPTS, defines, finishes
+from tests.scenarios.thread_queries import agent_name, new_text, reply_count
 
 RESEARCH = "Research Python async patterns. Write what you learn to memory."
 SCRAPER = "Write an async web scraper in Python."
@@ -41,10 +42,15 @@ class Library:
 
 def play(seen: Seen) -> Step:
     """A model that searches its notes first, and uses what it finds."""
+    if agent_name(seen) == "reviewer":
+        return ACCEPTS
     is_research = RESEARCH in seen.messages[0].text
     match reply_count(seen):
         case 0:
-            return says("What do I know?", call("memory_search", query="python async"))
+            line = "the notes hold what was learned" if is_research else "`scraper.py` is async"
+            return says(
+                "What do I know?", defines(line), call("memory_search", query="python async")
+            )
         case 1 if "Semaphore(7)" not in new_text(seen):
             return says("Nothing yet.", call("look_up", subject="python async patterns"))
         case 1:
@@ -56,8 +62,10 @@ def play(seen: Seen) -> Step:
                 call("memory_write", path="2026-01-05.md", content="Researched asyncio."),
                 call("memory_write", path="MEMORY.md", content="# Memory\n\nWe know asyncio."),
             )
+        case _ if is_research:
+            return finishes("It is in my notes.", "memory/knowledge/python-asyncio.md holds it")
         case _:
-            return says(call("finish", summary="done"))
+            return finishes("The scraper is written.", "file:scraper.py")
 
 
 @pytest.mark.parametrize("others", [0, 40], ids=["few notes", "many notes"])
@@ -91,11 +99,13 @@ async def test_the_second_run_uses_the_notes_of_the_first(
             await world.store.write(teams.set_goal, founded.team.id, SCRAPER)
             await world.settle()
             nodes = await world.board(founded.team.id)
-            first, second = nodes
+            first, review, second = nodes
             written = world.published(second)
             fresh = server.requests[asked_before:]
 
-    assert [n.status for n in (first, second)] == [NodeStatus.COMPLETED] * 2
+    assert [n.status for n in nodes] == [NodeStatus.COMPLETED] * 3
+    assert [n.doubts for n in (first, second)] == [None] * 2
+    assert review.stop_reason is StopReason.ACCEPTED  # no program can check what notes say
 
     # Run 2 started a new thread with MEMORY.md, the log and the index in its prompt.
     opening = fresh[0]

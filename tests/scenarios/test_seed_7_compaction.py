@@ -14,8 +14,11 @@ from agiraph.testing.scripted import ReactiveModel
 from agiraph.testing.sweep import Sweep
 from tests.faults.invariants import Ledger
 from tests.faults.scenarios import scenario
+from tests.scenarios.endings import defines
 
 SUBJECTS = [f"startup {letter}" for letter in "ABCDEFGHIJ"]
+DONE = "there is a file about each of the ten"
+COUNT = "test $(ls *.md | wc -l) -eq 10"
 WINDOW = 6_000
 PAGE = "They build something. " * 80
 
@@ -36,9 +39,14 @@ def research(home: Path, request: Request) -> Says:
         return says("Writing it down.", notes, **tokens)
     if last.ref and last.ref.startswith("compact:"):
         return says("Researched so far: " + ", ".join(f"{s}.md" for s in done), **tokens)
+    if len(turns) == 1:
+        return says(defines(DONE), **tokens)
     left = [s for s in SUBJECTS if s not in done]
+    if not left and COUNT not in str(turns[-2].calls):
+        return says(call("bash", command=COUNT), **tokens)
     if not left:
-        return says(call("finish", summary="All ten: " + ", ".join(done)), **tokens)
+        summary = "All ten: " + ", ".join(done)
+        return says(call("finish", summary=summary, evidence=[f"ran:{COUNT}"]), **tokens)
     Ledger(home).note("researched", left[0])
     return says(
         call("write_file", path=f"{left[0]}.md", content=f"# {left[0]}\n{PAGE}"),
@@ -61,9 +69,10 @@ async def check(home: Path, url: str = "") -> None:
     async with World(home, database_url=url) as world:
         [team] = await world.store.read(teams.every)
         [goal] = await world.board(team.id)
-        assert (goal.status, goal.result) == (
+        assert (goal.status, goal.result, goal.doubts) == (
             NodeStatus.COMPLETED,
             "All ten: " + ", ".join(SUBJECTS),
+            None,
         )
         assert sorted(world.published(goal)) == sorted(f"{s}.md" for s in SUBJECTS)
         cuts = [e for e in await world.events(team.id) if e.type == "thread.compacted"]

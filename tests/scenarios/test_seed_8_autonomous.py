@@ -15,6 +15,7 @@ from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.fences import opened
 from tests.scenarios import claude_code
+from tests.scenarios.endings import defines, finishes
 
 GOAL = "Write a Python CLI tool that converts CSV to JSON."
 TOOL = """\
@@ -25,6 +26,8 @@ with open(sys.argv[1], newline="") as file:
 """
 SAMPLE = "a,b\\n1,2\\n"
 CONVERTED = '[{"a": "1", "b": "2"}]'
+DONE = defines("the tool was run on a CSV file and printed JSON")
+PUBLISHED_TOOL = "published/csv2json.py given.csv"
 RESULT = "csv2json.py converts CSV to JSON; tried with two columns."
 AGENT = f'''
 import pathlib, subprocess, sys
@@ -47,12 +50,12 @@ def runs_published_tool(notice: str) -> Step:
     path = re.search(r"(nodes/\S+/published/csv2json\.py)", notice)
     assert path is not None, notice
     run = f"{shlex.quote(sys.executable)} ../../../{path[1]} given.csv"
-    return says(call("bash", command=f"printf '{SAMPLE}' > given.csv; {run}"))
+    return says(call("bash", command=f"printf '{SAMPLE}' > given.csv && {run}"))
 
 
-def finishes(answer: str) -> Step:
+def reports_success(answer: str) -> Step:
     assert opened(answer).split() == f"[exit code 0] {CONVERTED}".split()
-    return says(call("finish", summary="The tool works."))
+    return finishes("The tool works.", f"ran:{PUBLISHED_TOOL}")
 
 
 def commands_run(events: list[Event], node: WorkNode) -> list[str]:
@@ -61,10 +64,11 @@ def commands_run(events: list[Event], node: WorkNode) -> list[str]:
 
 
 def check_outcome(goal: WorkNode, task: WorkNode, published: dict[str, str]) -> None:
-    assert (goal.status, goal.stop_reason, goal.result) == (
+    assert (goal.status, goal.stop_reason, goal.result, goal.doubts) == (
         NodeStatus.COMPLETED,
         StopReason.FINISHED,
         "The tool works.",
+        None,
     )
     assert (task.status, task.stop_reason, task.result, task.doubts) == (
         NodeStatus.COMPLETED,
@@ -87,11 +91,11 @@ async def test_a_script_writes_the_tool_and_the_coordinator_runs_it(
         if seen.index == 0:
             hire = call("spawn_worker", name="coder", type="autonomous", agent_command=command)
             task = call("create_work_node", task=GOAL, title="Tool", assigned_to="coder")
-            return says(hire, task)
+            return says(DONE, hire, task)
         if RESULT in last:
             return runs_published_tool(last)
         if last.startswith("[exit code"):
-            return finishes(last)
+            return reports_success(last)
         # The first time, or after a message of the worker, which ends the wait early.
         thread = " ".join(message.text for message in seen.messages)
         made = re.search(r"Created (node_\w+), given to coder", thread)
@@ -142,8 +146,9 @@ def plays_claude(seen: Seen) -> Step:
 def plays_the_coordinator(seen: Seen) -> Step:
     last = seen.messages[-1].text
     if len(seen.messages) == 1:
-        return says(call("assign_task", agent="cli:claude", task=GOAL, description="The tool"))
-    return runs_published_tool(last) if RESULT in last else finishes(last)
+        task = call("assign_task", agent="cli:claude", task=GOAL, description="The tool")
+        return says(DONE, task)
+    return runs_published_tool(last) if RESULT in last else reports_success(last)
 
 
 async def test_claude_code_writes_the_tool_and_the_coordinator_runs_it(

@@ -96,7 +96,7 @@ async def test_a_monitor_runs_in_cycles_for_a_month_and_stops(
     # Each cycle was a node that completed with a checkpoint.
     assert len(board) == cycles
     assert {n.status for n in board} == {NodeStatus.COMPLETED}
-    assert {n.stop_reason for n in board} == {StopReason.FINISHED}
+    assert {(n.stop_reason, n.doubts) for n in board} == {(StopReason.FINISHED, None)}
     assert [n.source for n in board] == ["system"] + ["trigger"] * (cycles - 1)
     assert [n.title for n in board[1:]] == [f"Cycle {n}" for n in range(2, cycles + 1)]
     assert all(n.parent_id is None and n.checkpoint == "reported 1 new" for n in board)
@@ -134,7 +134,8 @@ async def test_a_cycle_that_waits_for_a_person_is_cancelled_when_the_team_stops(
     tmp_path: Path, database_url: str
 ) -> None:
     async with World(tmp_path / "home", database_url=database_url, tools=(fetch_hn,)) as world:
-        held = world.script("ada", says(call("finish", summary="first")), says(call("fetch_hn")))
+        look = says(call("fetch_hn"))
+        held = world.script("ada", look, says(call("finish", summary="first")), look)
         founded = await world.found(GOAL, mode="infinite", heartbeat=30)
         await world.settle()
         held.lines.append(says(call("ask_human", question="Is this AI?")))

@@ -371,7 +371,7 @@ async def test_a_prompt_never_shows_only_one_side_of_a_contradiction(world: Worl
 
 
 async def test_knowledge_survives_a_restart(tmp_path: Path, database_url: str) -> None:
-    async with World(tmp_path / "home", database_url=database_url) as world:
+    async with World(tmp_path / "home", database_url=database_url, easy_endings=True) as world:
         agent = await found_agent(world)
         await learn(world, agent, "Check SEC filings first", source_thread_id=THREAD)
         known = await world.store.read(items.insights, agent.id)

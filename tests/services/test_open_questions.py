@@ -67,7 +67,9 @@ async def questions(world: World) -> list[Message]:
 @pytest.fixture
 async def world(tmp_path: Path, database_url: str) -> AsyncIterator[World]:
     path = tmp_path / "home"
-    async with World(path, database_url=database_url, reply_model="scripted/mouth") as opened:
+    async with World(
+        path, database_url=database_url, reply_model="scripted/mouth", easy_endings=True
+    ) as opened:
         yield opened
 
 

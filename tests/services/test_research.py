@@ -59,7 +59,9 @@ async def world(tmp_path: Path, database_url: str, bakery: Site) -> AsyncIterato
     (agents / "researcher.md").write_text(
         "---\nname: researcher\ndescription: Finds out.\nmodel: scripted/rob\n---\nFind out.\n"
     )
-    async with World(tmp_path / "home", database_url=database_url, web=web) as opened:
+    async with World(
+        tmp_path / "home", database_url=database_url, web=web, easy_endings=True
+    ) as opened:
         yield opened
 
 

@@ -40,7 +40,7 @@ async def all_rows(store: Store) -> list[object]:
 @pytest.fixture
 async def database_file(tmp_path: Path) -> Path:
     """The closed database of a team that has done some work."""
-    async with World(tmp_path / "home") as world:
+    async with World(tmp_path / "home", easy_endings=True) as world:
         files = [call("write_file", path=f"{n}.md", content="x" * 500) for n in range(6)]
         world.script("ada", *(says(made) for made in files), says(call("finish", summary="done")))
         await world.found("Write files")
@@ -143,7 +143,7 @@ async def test_a_file_without_a_schema_version_is_refused(database_file: Path) -
 
 async def test_a_truncated_wal_leaves_a_prefix_of_the_events(tmp_path: Path) -> None:
     """Everything committed before the cut is there, and no partial transaction."""
-    async with World(tmp_path / "home") as world:
+    async with World(tmp_path / "home", easy_endings=True) as world:
         world.script("ada", says(call("checkpoint", summary="half way")), says("Bye."))
         await world.found("Be cut off")
         await world.settle()

@@ -198,7 +198,9 @@ async def test_a_team_pauses_on_a_full_disk_and_resumes_by_itself(tmp_path: Path
     clock = PatientClock()
     with small_disk(tmp_path / "disk", kilobytes=4096) as disk:
         url = f"sqlite:///{disk / 'agiraph.db'}"
-        async with World(tmp_path / "home", database_url=url, clock=clock) as world:
+        async with World(
+            tmp_path / "home", database_url=url, clock=clock, easy_endings=True
+        ) as world:
             ballast = disk / "ballast"
             await check_pause_and_resume(
                 world, clock, take=lambda: fill_disk(disk), give=ballast.unlink
@@ -209,7 +211,7 @@ async def test_a_team_pauses_on_a_full_disk_and_resumes_by_itself(tmp_path: Path
 async def test_a_team_whose_home_is_on_a_full_disk_pauses_and_resumes(tmp_path: Path) -> None:
     clock = PatientClock()
     with small_disk(tmp_path / "disk", kilobytes=4096) as disk:
-        async with World(disk / "home", clock=clock) as world:
+        async with World(disk / "home", clock=clock, easy_endings=True) as world:
             ballast = disk / "ballast"
             await check_pause_and_resume(
                 world, clock, take=lambda: fill_disk(disk), give=ballast.unlink
@@ -233,7 +235,7 @@ async def test_a_team_whose_files_do_not_fit_on_the_disk_pauses_and_resumes(
     clock = PatientClock()
     with small_disk(tmp_path / "disk", kilobytes=1024) as disk:
         url = f"sqlite:///{tmp_path / 'agiraph.db'}"
-        async with World(disk / "home", database_url=url, clock=clock) as world:
+        async with World(disk / "home", database_url=url, clock=clock, easy_endings=True) as world:
             ada = world.script("ada", says(made), says(call("finish", summary="done")))
             ada.gate = gate = Gate()
             founded = await world.found("Leave files")
@@ -314,7 +316,7 @@ async def test_opening_a_locked_file_is_refused(store: SqliteStore) -> None:
 @pytest.mark.usefixtures("no_lock_wait")
 async def test_a_team_pauses_at_a_lock_and_resumes_by_itself(tmp_path: Path) -> None:
     clock = PatientClock()
-    async with World(tmp_path / "home", clock=clock) as world:
+    async with World(tmp_path / "home", clock=clock, easy_endings=True) as world:
         lock = locked(tmp_path / "home" / "agiraph.db")
         await check_pause_and_resume(
             world, clock, take=lock.__enter__, give=lambda: lock.__exit__(None, None, None)

@@ -35,7 +35,7 @@ FISH = "# Fish\n\nA pike eats smaller fish. Fish, fish, fish.\n"
 
 @pytest.fixture
 async def team(tmp_path: Path, database_url: str) -> AsyncIterator[tuple[World, TeamId]]:
-    async with World(tmp_path / "home", database_url=database_url) as world:
+    async with World(tmp_path / "home", database_url=database_url, easy_endings=True) as world:
         founded = await world.found("Know things", start=False)
         yield world, founded.team.id
 

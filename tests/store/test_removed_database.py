@@ -203,7 +203,7 @@ async def test_a_second_runtime_on_the_same_database_is_refused(
 async def test_a_team_pauses_while_its_home_is_moved_away(tmp_path: Path) -> None:
 
     clock, home = PatientClock(), tmp_path / "home"
-    async with World(home, clock=clock) as world:
+    async with World(home, clock=clock, easy_endings=True) as world:
         await check_pause_and_resume(
             world,
             clock,

@@ -96,7 +96,9 @@ async def test_a_process_whose_clock_is_ahead_fires_only_what_is_due(
     tmp_path: Path, postgres: Server
 ) -> None:
     url = postgres.fresh()
-    async with World(tmp_path / "home", database_url=url, clock=WrongClock()) as world:
+    async with World(
+        tmp_path / "home", database_url=url, clock=WrongClock(), easy_endings=True
+    ) as world:
         world.script("ada", *[says(call("finish", summary="done"))] * 3)
         other = await open_store(url, WrongClock(timedelta(0)))
         try:

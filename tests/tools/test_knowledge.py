@@ -44,7 +44,9 @@ async def begin_again(ctx: RunContext) -> Answer:
 async def talking(tmp_path: Path, database_url: str) -> AsyncIterator[World]:
     """A world whose agents have the tools of conversations also at work."""
     extra = (*knowledge.FOREGROUND, read_page, begin_again)
-    async with World(tmp_path / "home", database_url=database_url, tools=extra) as world:
+    async with World(
+        tmp_path / "home", database_url=database_url, tools=extra, easy_endings=True
+    ) as world:
         yield world
 
 

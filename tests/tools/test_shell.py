@@ -204,7 +204,9 @@ async def test_a_command_over_a_limit_is_answered_with_the_limit(
     tmp_path: Path, database_url: str
 ) -> None:
     limits = Limits(processes=30, file_mib=1)
-    async with World(tmp_path / "home", database_url=database_url, limits=limits) as world:
+    async with World(
+        tmp_path / "home", database_url=database_url, limits=limits, easy_endings=True
+    ) as world:
         _, told = await run_calls(
             world,
             call("bash", command="for i in $(seq 99); do sleep 60 & done; wait"),

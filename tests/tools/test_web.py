@@ -42,7 +42,9 @@ async def web_site() -> AsyncIterator[Site]:
 async def world(tmp_path: Path, database_url: str, web_site: Site) -> AsyncIterator[World]:
     hit = Hit(title="On bread", url=web_site.url("/page"), snippet="all of it")
     web = Web(fetcher=fetcher(), engine=LocalEngine([hit]))
-    async with World(tmp_path / "home", database_url=database_url, web=web) as opened:
+    async with World(
+        tmp_path / "home", database_url=database_url, web=web, easy_endings=True
+    ) as opened:
         yield opened
 
 
@@ -132,12 +134,14 @@ async def test_failures_of_web_tools_are_answered_to_the_model(
 
 
 async def test_without_an_engine_the_model_is_told_what_to_set(tmp_path: Path) -> None:
-    async with World(tmp_path / "home") as world:
+    async with World(tmp_path / "home", easy_endings=True) as world:
         [answer] = await answers_to(world, ("web_search", {"query": "bread"}))
     assert answer.startswith("No search engine is set up. Set one of BRAVE_API_KEY")
 
 
 async def test_an_overloaded_search_engine_is_reported(tmp_path: Path) -> None:
-    async with World(tmp_path / "home", web=Web(engine=OverloadedEngine())) as world:
+    async with World(
+        tmp_path / "home", web=Web(engine=OverloadedEngine()), easy_endings=True
+    ) as world:
         [answer] = await answers_to(world, ("web_search", {"query": "bread"}))
     assert answer == "The search engine (crowded) takes no more questions now."

@@ -115,7 +115,7 @@ def lines(where: str, numbers: range) -> str:
 
 
 async def hostile(path: Path) -> Hostile:
-    async with World(path) as world:
+    async with World(path, easy_endings=True) as world:
         founded = [
             await world.found("x", name=f"team {n}", model=MODEL, start=False) for n in range(6)
         ]

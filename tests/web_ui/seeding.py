@@ -59,7 +59,7 @@ class Wide:
 
 async def long_team(path: Path, *, event_count: int = 10_000) -> Long:
     """Create a team with a conversation of this many events, and its thread."""
-    async with World(path) as world:
+    async with World(path, easy_endings=True) as world:
         founded = await world.found("Compare ways to read CSV", name="Long", model=MODEL,
                                     start=False)  # fmt: skip
         agent = founded.coordinator
@@ -178,7 +178,7 @@ def _emit_turn(tx: Tx, thread: Thread, seq: int, text: str, calls: list[ToolCall
 
 async def wide_team(path: Path, *, pieces: int = 500, stages: int = 5) -> Wide:
     """Create a paused team with a board of this many nodes in this many stages."""
-    async with World(path) as world:
+    async with World(path, easy_endings=True) as world:
         limits = Limits(agents=16, nodes=10 * pieces)
         founded = await world.found(
             "Survey everything", name="Wide", model=MODEL, start=False, limits=limits

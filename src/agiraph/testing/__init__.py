@@ -7,7 +7,7 @@
   scripted replies and network faults.
 - `ManualClock`: a clock that moves only when a test moves it.
 
-    async with World(tmp_path) as world:
+    async with World(tmp_path, easy_endings=True) as world:
         world.script("ada", says(call("finish", summary="Done.")))
         founded = await world.found("Write a poem")
         await world.settle()

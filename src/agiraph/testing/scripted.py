@@ -42,8 +42,8 @@ class Asked:
 class ScriptedModel:
     """A model that plays a list of replies, and records its requests.
 
-    It insists: a call that would have ended the node and was sent back is made again, alone. The
-    request that is answered so uses up no line and is not recorded.
+    A model that insists makes a call again, alone, that would have ended the node and was sent
+    back. The request that is answered so uses up no line and is not recorded.
     """
 
     name: str
@@ -51,7 +51,7 @@ class ScriptedModel:
     requests: list[Asked] = field(default_factory=list[Asked])
     gate: asyncio.Event | None = None
     """If set, every reply waits for this event, so that a test can act in the meantime."""
-    insists: bool = True
+    insists: bool = False
     """Whether it repeats an ending call that was sent back; if not, the next line is its reply."""
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:

@@ -74,6 +74,11 @@ class World:
 
     Use it as a context manager. `tools`, `commands`, `channels` and `callbacks` add your own, as
     the settings would. When it closes, it fails if an event did not match its published schema.
+
+    Work ends as in the product: the agent says what done means with `set_acceptance`, `finish` and
+    `publish` ask for evidence, and a reviewer judges what no program can check. Tests that are not
+    about endings may take `easy_endings`: a goal asks for nothing but an answer, nobody reviews
+    it, and a scripted model repeats an ending call that was sent back.
     """
 
     def __init__(
@@ -94,6 +99,7 @@ class World:
         limits: Limits | None = None,
         on_delta: Callable[[RunContext, str], None] | None = None,
         validates_events: bool = True,
+        easy_endings: bool = False,
     ) -> None:
         self.path = path
         self.clock: Any = clock or ManualClock()
@@ -112,6 +118,7 @@ class World:
         self._models: dict[str, Model] = {}
         self._validates_events = validates_events
         """Whether each event is checked against its schema; benchmarks turn it off."""
+        self.easy_endings = easy_endings
         self.invalid_events: list[str] = []
         """What was wrong with events that did not match their schema; a test may clear it."""
         self.runtime: Runtime
@@ -172,12 +179,14 @@ class World:
         await self.stop()
         await self.start()
 
-    def script(self, name: str, *lines: Line, insists: bool = True) -> ScriptedModel:
+    def script(self, name: str, *lines: Line, insists: bool | None = None) -> ScriptedModel:
         """Add a model named `scripted/NAME` that gives these replies in order.
 
-        It repeats an ending call that is sent back, unless `insists` is false.
+        If it insists, it repeats an ending call that is sent back. By default it does so only in a
+        world with `easy_endings`; in any other the next line is its answer to the refusal.
         """
-        model = ScriptedModel(f"scripted/{name}", list(lines), insists=insists)
+        repeats = self.easy_endings if insists is None else insists
+        model = ScriptedModel(f"scripted/{name}", list(lines), insists=repeats)
         self.model(name, model)
         return model
 
@@ -200,21 +209,22 @@ class World:
         model: str = "scripted/ada",
         learns: bool = False,
         heartbeat: float | None = None,
-        acceptance: Sequence[str] = (ANSWER,),
-        review: Review = "never",
+        acceptance: Sequence[str] | None = None,
+        review: Review | None = None,
         **more: Any,
     ) -> NewTeam:
         """Create a team with one agent that works on the goal.
 
         Reflections and heartbeats are off unless they are asked for, so that a script needs replies
-        for the work alone. The person takes any answer, and nobody reviews it. With `acceptance=()`
-        the agent has to say what done means, and with `review="auto"` it is reviewed, as for every
-        goal of the product.
+        for the work alone. Acceptance lines and reviews are the product's defaults: none are given,
+        and `auto`. In a world with `easy_endings` the line is `answer`, and nobody reviews.
         """
-        if not more.get("start", True):
-            acceptance = ()
         given = {"owner_id": OWNER, "learns": learns, "heartbeat": heartbeat, **more}
-        given |= {"acceptance": acceptance, "review": review}
+        if self.easy_endings:
+            acceptance = (ANSWER,) if acceptance is None and more.get("start", True) else acceptance
+            review = review or "never"
+        given |= {} if acceptance is None else {"acceptance": acceptance}
+        given |= {} if review is None else {"review": review}
         return await self.store.write(teams.create, goal=goal, model=model, **given)
 
     async def settle(self) -> None:

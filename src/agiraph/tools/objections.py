@@ -62,10 +62,10 @@ def _about_lines(
     """Return what is missing for the acceptance lines; without lines, whether anything was done."""
     if node.acceptance:
         return acceptance.missing_evidence(ctx, node, files, evidence)
-    needs_lines = node.is_goal and ctx.team.mode == "finite"
-    found = [acceptance.NO_LINES] if needs_lines else []
+    # A goal without end has no state that is done.
+    found = [acceptance.NO_LINES] if node.is_goal and ctx.team.mode == "finite" else []
     # Work beside the goal may be a question whose answer the agent knows already.
-    if (needs_lines or node.parent_id is not None) and not acceptance.has_effect(ctx, files):
+    if (node.is_goal or node.parent_id is not None) and not acceptance.has_effect(ctx, files):
         found.append(acceptance.NO_EFFECT)
     return found
 
@@ -78,6 +78,8 @@ def _about_children(ctx: RunContext, children: Sequence[WorkNode], summary: str)
     found: list[str] = []
     for child in children:
         name = f"{texts.title_of(child)!r} ({child.id})"
+        if child.cancel_requested:
+            continue  # it was told to stop, and does so at its next step
         if not child.status.is_final:
             found.append(f"{name} is not done yet ({child.status}); it keeps running")
         elif child.status is NodeStatus.COMPLETED and not _was_shown(ctx, child):

@@ -1,0 +1,22 @@
+"""Endings: the calls with which scripted agents say what done means, prove it and judge it."""
+
+from agiraph.testing import Call, Says, call, says
+
+ACCEPTS: Says = says(call("give_verdict", verdict="accept"))
+"""A reviewer's reply that accepts the result."""
+
+
+def defines(*lines: str) -> Call:
+    """Return the call that says what done means."""
+    return call("set_acceptance", lines=list(lines))
+
+
+def finishes(summary: str, *evidence: str) -> Says:
+    """Return the reply that ends the goal, with evidence for each line of what done means."""
+    proof = {"evidence": list(evidence)} if evidence else {}
+    return says(call("finish", summary=summary, **proof))
+
+
+def sends_back(*findings: str) -> Says:
+    """Return a reviewer's reply that sends the result back."""
+    return says(call("give_verdict", verdict="rework", findings=list(findings)))
