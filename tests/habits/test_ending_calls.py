@@ -17,6 +17,7 @@ from agiraph.store.tx import Aftermath
 from agiraph.testing import Call, Says, World, call, says
 from agiraph.tools.acceptance import NO_EFFECT, NO_LINES
 from tests.habits.kit import ASK, assign
+from tests.scenarios.thread_queries import shown_text
 from tests.services.stages import pass_time
 from tests.services.triggers import create_trigger, found_idle_team, nodes_of
 from tests.thinking import ThinkingModel
@@ -72,7 +73,7 @@ async def test_e5_a_goal_without_end_is_not_done_by_nothing_either(world: World)
 
 async def test_e6_a_task_that_was_told_to_stop_is_not_waited_for(world: World) -> None:
     def stops(request: Request) -> Says:
-        [node] = set(re.findall(r"node_\w+", request.transcript.turns[-1].text))
+        [node] = set(re.findall(r"node_\w+", shown_text(request)))
         return says(call("cancel_work_node", node_id=node, reason="not needed"))
 
     world.script(

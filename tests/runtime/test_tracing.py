@@ -31,7 +31,7 @@ async def run_traced(home: Path, *lines: Line) -> tuple[ReadableSpan, ...]:
     """Run one team; return its spans in the order they ended."""
     exporter = InMemorySpanExporter()
     traces = Tracing(exporter)
-    model: Model = ScriptedModel("scripted/ada", list(lines))
+    model: Model = ScriptedModel("scripted/ada", list(lines), insists=True)
     runtime = await Runtime.open(
         home,
         database_url=f"sqlite:///{home / 'agiraph.db'}",

@@ -12,7 +12,7 @@ from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.members import roster
 from agiraph.store.tx import Tx
 from agiraph.testing import Says, World, call, says
-from agiraph.testing.scripted import Line, ReactiveModel, ScriptedModel
+from agiraph.testing.scripted import Line, ReactiveModel
 
 NO_MODEL_CALLS = Budget(model_calls=0)
 """A budget with which a node fails before its first model call."""
@@ -36,7 +36,10 @@ async def found_waiting_team(
     world: World, *names: str, lead: tuple[Line, ...] | Model = ASK_THEN_FINISH, **more: Any
 ) -> tuple[NewTeam, dict[str, Agent]]:
     """Found a team whose coordinator waits for a person's answer and whose workers are idle."""
-    world.model("ada", ScriptedModel("scripted/ada", [*lead]) if isinstance(lead, tuple) else lead)
+    if isinstance(lead, tuple):
+        world.script("ada", *lead)
+    else:
+        world.model("ada", lead)
     world.model("hand", ReactiveModel("scripted/hand", follow_task))
     founded = await world.found("Get it done", **more)
     workers = {

@@ -93,7 +93,7 @@ class Extending:
 
 
 async def run_extended(world: World, at: int, budget: Budget, *lines: Line) -> WorkNode:
-    model = Extending(world, ScriptedModel("scripted/ada", list(lines)), at)
+    model = Extending(world, ScriptedModel("scripted/ada", list(lines), insists=True), at)
     world.model("ada", model)
     founded = await world.found("Reach it", budget=budget)
     assert founded.node is not None
@@ -187,7 +187,7 @@ ASK = says(call("ask_human", question="Shall we?"))
 
 
 async def test_a_coordinator_extends_a_task_that_a_limit_ended(world: World) -> None:
-    ada = ScriptedModel("scripted/ada", [ASK])
+    ada = ScriptedModel("scripted/ada", [ASK], insists=True)
     founded, _ = await found_waiting_team(world, lead=ada)
     world.script("bob", LOOK, CALL, LAST_WORDS, says(call("publish", summary="Helped.")))
     child = await world.store.write(create_child, founded, Budget(turns=3))
@@ -207,7 +207,7 @@ async def test_a_coordinator_extends_a_task_that_a_limit_ended(world: World) -> 
 
 
 async def test_a_coordinator_gives_no_more_than_it_has(world: World) -> None:
-    ada = ScriptedModel("scripted/ada", [ASK])
+    ada = ScriptedModel("scripted/ada", [ASK], insists=True)
     founded, _ = await found_waiting_team(world, lead=ada, budget=Budget(tokens=10_000))
     assert founded.node is not None
     world.script("bob", LOOK, CALL)

@@ -137,7 +137,9 @@ async def test_children_run_on_below_a_goal_that_used_up_its_own_turns(world: Wo
 
 async def test_children_end_with_a_goal_whose_tokens_are_used_up(world: World) -> None:
     """The limit counts for them too, so they could not go on."""
-    ada = ScriptedModel("scripted/ada", [says(call("ask_human", question="Shall we?"))])
+    ada = ScriptedModel(
+        "scripted/ada", [says(call("ask_human", question="Shall we?"))], insists=True
+    )
     founded, _ = await found_waiting_team(world, lead=ada, budget=Budget(tokens=2000))
     world.script("bob", says(call("ask_human", question="May I?")))
     child = await world.store.write(create_child, founded, Budget())
