@@ -113,8 +113,7 @@ async def test_a_stage_is_not_met_by_a_partial_node_but_shows_its_result(world: 
 
 async def test_children_run_on_below_a_goal_that_used_up_its_own_turns(world: World) -> None:
     """Their results wait for the goal as mail, and the team stops when the last one has ended."""
-    bob = ScriptedModel("scripted/bob", [says(call("ask_human", question="May I?"))])
-    world.model("bob", bob)
+    bob = world.script("bob", says(call("ask_human", question="May I?")))
     world.script(
         "ada",
         says(call("create_work_node", task="Help", assigned_to="new:scripted/bob")),
