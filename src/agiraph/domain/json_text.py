@@ -68,17 +68,24 @@ def objects_in_a_row(text: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     text, at = text.strip(), 0
     while at < len(text):
-        try:
-            value, end = _DECODER.raw_decode(text, at)
-        except (ValueError, RecursionError):
+        value, end = value_at(text, at)
+        if not isinstance(value, dict):
             return []
-        if not isinstance(value, dict) or (kept := _kept(cast(dict[str, Any], value))) is None:
-            return []
-        found.append(kept)
+        found.append(cast(dict[str, Any], value))
         at = _BLANKS.match(text, end).end()  # pyright: ignore[reportOptionalMemberAccess]
     if not 1 < len(found) <= MOST_OBJECTS:
         return []
     return [one for index, one in enumerate(found) if one not in found[:index]]
+
+
+def value_at(text: str, at: int) -> tuple[Any, int]:
+    """Return the JSON value that begins at this place, and where it ends; None if none does."""
+    try:
+        value, end = _DECODER.raw_decode(text, at)
+    except (ValueError, RecursionError):
+        return None, at
+    kept = _kept(value)
+    return (None, at) if kept is None else (kept, end)
 
 
 def strict_object(text: str) -> dict[str, Any] | None:

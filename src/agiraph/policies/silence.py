@@ -59,8 +59,8 @@ _NUDGES: dict[Kind, tuple[str, str]] = {
 }
 _LAST_CHANCE = " One more reply without a tool call ends this work as failed."
 _AS_TEXT = (
-    " It wrote its calls as text: set the tool parser of the model's server, or use the model "
-    "under the name text/… instead."
+    " It wrote its calls as text: set the tool parser of the model's server, say in agiraph.toml "
+    "in which form its calls come (calls = …), or use the model under the name text/… instead."
 )
 
 

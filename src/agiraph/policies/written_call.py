@@ -11,26 +11,38 @@ from typing import Any, cast
 import orjson
 
 from agiraph.domain.chat import ToolSpec
+from agiraph.tools.synonyms import SYNONYMS, folded
 
 UNKNOWN = "unknown"
 """The name of a written call whose tool cannot be told."""
 
+_BAR = "\uff5c"
+"""The wide bar in DeepSeek's marks."""
 _MARKS = re.compile(
     r"<(?:\|)?tool_calls?(?:\|)?>|</?tool_call>|<function=[\w.-]+|<function_calls?>|"
-    r"<(?:antml:)?invoke\b|\[TOOL_CALLS?\]|<call_record\b|<\uff5ctool▁calls?▁begin\uff5c>|"
-    r"<\|python_tag\|>|<\|channel\|>commentary to=|<call [a-z0-9]{8} ",
+    rf"<(?:antml:)?invoke\b|\[TOOL_CALLS?\]|<call_record\b|<{_BAR}tool▁calls?▁begin{_BAR}>|"
+    r"<\|tool_calls?(?:_section)?_begin\|>|<\|python_tag\|>|<\|channel\|>commentary to=|"
+    r"\bto=functions\.\w|```tool_code|```tool_call|<tool_use>|<call [a-z0-9]{8} ",
     re.IGNORECASE,
 )
 _NAMES = (
     re.compile(r"<function=[\"']?([\w.-]+)"),
     re.compile(r"<(?:antml:)?invoke\s+name\s*=\s*[\"']?([\w.-]+)"),
     re.compile(r"\"(?:name|tool|tool_name|function|action)\"\s*:\s*\"([\w.-]+)\""),
-    re.compile(r"commentary to=(?:functions\.)?([\w.-]+)"),
+    re.compile(r"\bto=(?:functions\.)?([\w.-]+)"),
     re.compile(r"<call [a-z0-9]{8} ([\w.-]+)"),
+    re.compile(r"<call_record\b[^>\n]{0,200}\bname\s*=\s*[\"']?([\w.-]+)"),
     re.compile(r"\[TOOL_CALLS?\]\s*([\w.-]+)"),
+    re.compile(r"<\|tool_call_begin\|>\s*([\w.-]+)"),
+    re.compile(rf"<{_BAR}tool▁call▁begin{_BAR}>(?:function<{_BAR}tool▁sep{_BAR}>)?([\w.-]+)"),
+    re.compile(r"<tool_call>\s*([\w.-]+)\s*(?:\n|<arg_key>)"),
+    re.compile(r"\bdefault_api\.([\w.-]+)\("),
+    re.compile(r"<\|python_tag\|>\s*([\w-]+)"),
 )
 _FENCED = re.compile(r"^[ \t]*```[\w-]*[ \t]*\n(.*?)^[ \t]*```", re.DOTALL | re.MULTILINE)
+_TAG = re.compile(r"^[ \t]*+<([a-z]\w*)>", re.MULTILINE)
 _KEYS = ("name", "tool", "tool_name", "function", "action")
+_ARGUMENTS = {"arguments", "parameters", "input", "args"}
 _EXAMINED = 20_000
 """Characters of a reply that are examined."""
 
@@ -43,6 +55,9 @@ def written_call(text: str, tools: Collection[str]) -> str | None:
     text = text[:_EXAMINED]
     if (mark := _MARKS.search(text)) is not None:
         return _named(text[mark.start() :], tools) or UNKNOWN
+    for name in _TAG.findall(text):
+        if name in tools and f"</{name}>" in text:
+            return name
     for block in (*_FENCED.findall(text), text):
         if (name := _json_name(block.strip(), tools)) is not None:
             return name
@@ -51,7 +66,16 @@ def written_call(text: str, tools: Collection[str]) -> str | None:
 
 def _named(text: str, tools: Collection[str]) -> str | None:
     found = [match[1].removeprefix("functions.") for form in _NAMES if (match := form.search(text))]
-    return next((name for name in found if name in tools), found[0] if found else None)
+    known = (own for name in found if (own := _own_name(name, tools)) is not None)
+    return next(known, found[0] if found else None)
+
+
+def _own_name(name: str, tools: Collection[str]) -> str | None:
+    """Return the tool that a name means, also if models learned the name elsewhere."""
+    if name in tools:
+        return name
+    meant = {folded(name), *(folded(s.tool) for s in SYNONYMS.get(folded(name), ()))}
+    return next((tool for tool in tools if folded(tool) in meant), None)
 
 
 def _json_name(text: str, tools: Collection[str]) -> str | None:
@@ -72,8 +96,10 @@ def _json_name(text: str, tools: Collection[str]) -> str | None:
     known = cast(dict[str, Any], value)
     if isinstance(inner := known.get("function"), dict):
         known = cast(dict[str, Any], inner)
-    given = [known.get(key) for key in _KEYS]
-    return next((name for name in given if isinstance(name, str) and name in tools), None)
+    given = [name for key in _KEYS if isinstance(name := known.get(key), str)]
+    if known.keys() & _ARGUMENTS:  # nothing but a call has both
+        given = [_own_name(name, tools) or name for name in given]
+    return next((name for name in given if name in tools), None)
 
 
 def how_to_call(name: str, specs: Mapping[str, ToolSpec]) -> str:

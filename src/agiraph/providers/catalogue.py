@@ -17,6 +17,7 @@ from agiraph.providers.inventory import OWN_WINDOW_TOKENS, Inventory
 from agiraph.providers.registry import ModelFactory, Registry
 from agiraph.providers.retry import Retrying
 from agiraph.providers.wires.text import TextToolModel
+from agiraph.providers.wires.trained_calls import TrainedCallsModel
 
 SHORT_WAIT_S = 5.0
 """The longest backoff of a model when another model, or a person, waits for the call's end."""
@@ -226,7 +227,14 @@ class Catalogue:
     def _wire(self, name: str) -> Model:
         if name.startswith("text/"):
             return TextToolModel(self.registry.resolve(name.removeprefix("text/")))
-        return self.registry.resolve(name)
+        model = self.registry.resolve(name)
+        match self.registry.call_form(name):
+            case "native":
+                return model
+            case "text":
+                return TextToolModel(model)
+            case form:
+                return TrainedCallsModel(model, form)
 
 
 def split_chain(names: str) -> list[str]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from agiraph.domain.effort import EFFORTS, Effort
 from agiraph.domain.errors import Misconfigured
@@ -23,6 +23,12 @@ _OWN_FIELDS = frozenset(
 """Fields of a request that are the runtime's: with another value, threads would break."""
 _FROM_ENVIRONMENT = "env:"
 
+TrainedForm = Literal["hermes", "qwen", "llama", "mistral"]
+"""A form of calls in text that models were trained on."""
+CallForm = Literal["native", "text", TrainedForm]
+"""How calls are read: from the API's own fields, from text with a key, or in a trained form."""
+CALL_FORMS: tuple[CallForm, ...] = ("native", "text", "hermes", "qwen", "llama", "mistral")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelOptions:
@@ -34,6 +40,8 @@ class ModelOptions:
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     body: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Fields that are merged into the request; objects are merged field by field."""
+    calls: CallForm | None = None
+    """How the model's calls are read; None: as its server has it, else native."""
 
 
 NONE = ModelOptions()
@@ -78,6 +86,7 @@ def _options(where: str, given: dict[str, Any], environ: Mapping[str, str]) -> M
         max_output_tokens=_limit(where, given.get("max_output_tokens")),
         headers=headers_of(where, given.get("headers", {}), environ),
         body=_body(where, given.get("body", {})),
+        calls=calls_of(where, given.get("calls")),
     )
 
 
@@ -113,6 +122,13 @@ def _temperature(where: str, value: Any) -> float | None:
 def _limit(where: str, value: Any) -> int | None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
         raise Misconfigured(f"{where} max_output_tokens {value!r} must be a whole number above 0.")
+    return value
+
+
+def calls_of(where: str, value: Any) -> CallForm | None:
+    """Return how calls of a model or server are read; None if nothing is said."""
+    if value is not None and value not in CALL_FORMS:
+        raise Misconfigured(f"{where} calls {value!r} is not one of {', '.join(CALL_FORMS)}.")
     return value
 
 

@@ -10,7 +10,7 @@ from agiraph.providers.demo import DemoModel
 from agiraph.providers.facts.asking import Endpoint
 from agiraph.providers.http.client import HttpClient
 from agiraph.providers.http.proxy import Proxies
-from agiraph.providers.options import ModelOptions
+from agiraph.providers.options import CallForm, ModelOptions
 from agiraph.providers.servers import Server
 from agiraph.providers.vendors import (
     REMOTE_VENDOR_NAMES,
@@ -127,6 +127,13 @@ class Registry:
     def _has_access(self, vendor: Vendor) -> bool:
         account = self._keys.account(vendor)
         return bool(account.key or account.base_url)
+
+    def call_form(self, name: str) -> CallForm:
+        """Return how the calls of a model are read, by its own settings or those of its server."""
+        options = self._keys.options.get(name)
+        server = self._keys.servers.get(name.partition("/")[0])
+        own = None if options is None else options.calls
+        return own or ("native" if server is None else server.calls)
 
     async def close(self) -> None:
         await self._http.close()

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from agiraph.domain.errors import Misconfigured
-from agiraph.providers.options import headers_of
+from agiraph.providers.options import CallForm, calls_of, headers_of
 from agiraph.providers.vendors import CHAT, REMOTE_VENDOR_NAMES, WIRES
 
 EXAMPLE = '[servers.NAME] with base_url = "http://…/v1" and, if it needs one, key_env = "VAR"'
-KNOWN = ("base_url", "key_env", "wire", "headers", "window")
+KNOWN = ("base_url", "key_env", "wire", "headers", "window", "calls")
 """The keys of a [servers.NAME] table."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _RESERVED = REMOTE_VENDOR_NAMES | {"demo", "text"}
@@ -31,6 +31,8 @@ class Server:
     """Sent with every request."""
     window: int | None = None
     """The context window of its models in tokens; None: the server is asked for it."""
+    calls: CallForm = "native"
+    """How calls of its models are read, if a model's own settings do not say it."""
 
     @property
     def description(self) -> str:
@@ -42,6 +44,8 @@ class Server:
             told.append(f"wire {self.wire}")
         if self.window is not None:
             told.append(f"window {self.window:,}")
+        if self.calls != "native":
+            told.append(f"calls {self.calls}")
         return self.base_url + (f" ({', '.join(told)})" if told else "")
 
 
@@ -91,4 +95,5 @@ def _server(where: str, table: dict[str, Any], environ: Mapping[str, str]) -> Se
         wire=wire,
         headers=headers_of(where, table.get("headers", {}), environ),
         window=window,
+        calls=calls_of(where, table.get("calls")) or "native",
     )

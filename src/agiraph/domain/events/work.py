@@ -16,8 +16,13 @@ class CallPreview:
     name: str
     arguments: dict[str, Any]
     """Long texts are shortened."""
-    reading: str = ""
+    reading: str | None = None
     """How the call was read, in plain words, if the model wrote it in another form."""
+
+    def data(self) -> dict[str, Any]:
+        """Return the call as stored and sent: without a reading if there is none."""
+        data: dict[str, Any] = {"id": self.id, "name": self.name, "arguments": self.arguments}
+        return data if self.reading is None else {**data, "reading": self.reading}
 
 
 @event
@@ -255,7 +260,7 @@ class TurnAdded(TeamEvent):
     def data(self) -> dict[str, Any]:
         # Listeners get the same JSON values that a reader of the row gets, not our classes.
         data = TeamEvent.data(self)
-        data["calls"] = [{"id": c.id, "name": c.name, "arguments": c.arguments} for c in self.calls]
+        data["calls"] = [call.data() for call in self.calls]
         return data
 
 

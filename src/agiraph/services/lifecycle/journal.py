@@ -365,7 +365,7 @@ def _call_preview(call: ToolCall, readings: Mapping[str, str]) -> CallPreview:
         id=call.id,
         name=call.name,
         arguments=_argument_preview(call),
-        reading=readings.get(call.id, "")[:PREVIEW],
+        reading=readings.get(call.id, "")[:PREVIEW] or None,
     )
 
 
