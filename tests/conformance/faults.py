@@ -12,7 +12,6 @@ from agiraph.testing.model_server import (
     Delay,
     Empty,
     Garbage,
-    Oversize,
     Seen,
     Stall,
     Status,
@@ -31,7 +30,9 @@ ANTHROPIC, OPENAI, GEMINI, _, HOUSE = PROVIDERS
 GOOD = says("All is well.", Call("bash", {"command": "ls"}, id="a"), thinking="Hm.")
 MEBIBYTE = 2**20
 
-End = Literal["unavailable", "silent", "garbled", "refused", "unpaid", "missing", "exceeded"]
+End = Literal[
+    "unavailable", "silent", "garbled", "refused", "declined", "unpaid", "missing", "exceeded"
+]
 """The error: temporary, unreadable, permanent, or the thread is too long."""
 
 
@@ -186,8 +187,8 @@ def _error(end: End, **about: Any) -> Fault:
 
 def _oversized(form: Form, seen: Seen) -> Step:
     if form.streamed:
-        return Oversize(33 * MEBIBYTE)
-    return Status(200, form.format.whole(seen, replace(GOOD, text="x" * 33 * MEBIBYTE)))
+        return Garbage(b": " + b"x" * 33 * MEBIBYTE + b"\n\n")
+    return Status(200, form.format.whole(seen, replace(GOOD, text="Again. " * 5 * MEBIBYTE)))
 
 
 def _broken_stream(after: int) -> Fault:
@@ -267,7 +268,7 @@ FAULTS: dict[str, Fault] = {
     "wrong text": _shape("garbled", "wrong text"),
     "nameless call": _shape("garbled", "nameless call"),
     "content filter": Fault(
-        end="refused", play=lambda form, seen: form.answer(seen, says("", finish="content_filter"))
+        end="declined", play=lambda form, seen: form.answer(seen, says("", finish="content_filter"))
     ),
 }
 

@@ -6,6 +6,7 @@ import pytest
 
 from agiraph.domain.errors import (
     ContextExceeded,
+    ModelDeclined,
     ModelError,
     ModelGarbled,
     ModelMissing,
@@ -38,6 +39,7 @@ ERRORS: dict[str, type[ModelError]] = {
     "unpaid": QuotaSpent,
     "garbled": ModelGarbled,
     "refused": ModelRefused,
+    "declined": ModelDeclined,
     "missing": ModelMissing,
     "exceeded": ContextExceeded,
 }
@@ -79,7 +81,10 @@ async def test_a_fault_raises_the_right_error_and_is_retried_only_if_it_is_tempo
                 await patient.reply(request())
             assert (len(server.requests), clock.slept) == (1, [])
         else:
-            assert await patient.reply(request()) == whole
+            reply = await patient.reply(request())
+            # A garbled reply is paid for as well.
+            assert reply.usage.is_estimated is (fault.end == "garbled")
+            assert replace(reply, usage=whole.usage) == whole
             assert (len(server.requests), clock.slept) == (2, waits)
 
 

@@ -16,7 +16,7 @@ from agiraph.testing.model_server.form import Format
 from agiraph.testing.model_server.gemini import Gemini
 from agiraph.testing.model_server.openai import OpenAI
 from tests.conformance.conftest import KEY, ModelOn, Provider
-from tests.providers.transcripts import request, thread, tool_call, turn
+from tests.providers.transcripts import declined, request, thread, tool_call, turn
 
 FORMATS: dict[str, Format] = {"openai": OpenAI(), "anthropic": Anthropic(), "gemini": Gemini()}
 SCHEMA = {
@@ -211,7 +211,7 @@ async def test_a_filtered_reply_is_refused_with_the_vendors_reason(
             await model_on(provider, server).reply(request())
 
     said = {"openai": "content_filter", "anthropic": "refusal", "gemini": "SAFETY"}
-    assert str(caught.value) == f"The model refuses to answer: {said[provider.wire]}"
+    assert str(caught.value) == declined(said[provider.wire])
 
 
 async def test_text_before_a_content_filter_is_cut_and_its_calls_are_dropped(

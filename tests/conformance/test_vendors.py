@@ -13,7 +13,7 @@ from agiraph.testing import ModelServer, says
 from agiraph.testing.model_server import Garbage, Seen, Status, Step
 from tests.conformance.conftest import PROVIDERS, ModelOn, Provider
 from tests.conformance.threads import SPEC, as_turn, tool_answers
-from tests.providers.transcripts import request, thread, tool_call
+from tests.providers.transcripts import declined, request, thread, tool_call
 
 ANTHROPIC, OPENAI, GEMINI, OPENROUTER, HOUSE = PROVIDERS
 Part = dict[str, Any]
@@ -130,7 +130,7 @@ async def test_a_refusal_is_reported_with_its_explanation(
     error = await error_of(model_on, ANTHROPIC, step)
 
     assert isinstance(error, ModelRefused)
-    assert str(error) == f"The model refuses to answer: {said}"
+    assert str(error) == declined(said)
 
 
 @pytest.mark.parametrize("thought", [False, True])
@@ -213,7 +213,7 @@ async def test_a_reply_that_google_blocks_is_refused(
     for step in (stream(event), Status(200, event)):
         error = await error_of(model_on, GEMINI, step)
         assert isinstance(error, ModelRefused)
-        assert str(error) == f"The model refuses to answer: {said}"
+        assert str(error) == declined(said)
 
 
 @pytest.mark.parametrize("reason", ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"])
@@ -289,7 +289,7 @@ async def test_a_refusal_in_a_separate_field_is_recognised(model_on: ModelOn) ->
     error = await error_of(model_on, OPENAI, step)
 
     assert isinstance(error, ModelRefused)
-    assert str(error) == "The model refuses to answer: I cannot do that."
+    assert str(error) == declined("I cannot do that.")
 
 
 async def test_a_price_in_the_response_is_used(model_on: ModelOn) -> None:

@@ -15,7 +15,6 @@ from agiraph.testing.model_server import (
     Delay,
     Empty,
     Garbage,
-    Oversize,
     Seen,
     Stall,
     Status,
@@ -24,7 +23,7 @@ from agiraph.testing.model_server import (
 )
 from agiraph.testing.model_server.openai import OpenAI
 from tests.providers.conftest import KEY
-from tests.providers.transcripts import request
+from tests.providers.transcripts import declined, request
 
 ModelOn = Callable[[ModelServer], OpenAIModel]
 CUT_OFF = "The response was cut off"
@@ -104,7 +103,7 @@ async def test_a_server_that_stops_sending_raises_model_unavailable(
         (b'data: {"choices": 5}\n\n', "An event of the stream cannot be read: "),
         (b'data: {"choices": [5]}\n\n', "An event of the stream cannot be read: "),
         (b'data: {"choices": [{"delta": {"content": 5}}]}\n\n', "5 is not text"),
-        (b'data: {"choices": [{"delta": {"content": ["a"]}}]}\n\n', "is not text"),
+        (b'data: {"choices": [{"delta": {"content": [{"text": 5}]}}]}\n\n', "is not text"),
         (b'data: {"choices": [{"delta": {"tool_calls": [{"id": 5}]}}]}\n\n', "5 is not text"),
         (
             b'data: {"choices": [{"delta": {"tool_calls": [{"id": "a"}]}}]}\n\ndata: [DONE]\n\n',
@@ -155,13 +154,13 @@ async def test_a_filtered_reply_raises_model_refused(model_on: ModelOn) -> None:
     error = await failure(model_on, says("", finish="content_filter"))
 
     assert isinstance(error, ModelRefused)
-    assert str(error) == "The model refuses to answer: content_filter"
+    assert str(error) == declined("content_filter")
 
 
 async def test_a_response_over_32_mib_is_refused(
     model_on: ModelOn,
 ) -> None:
-    error = await failure(model_on, Oversize(40 * 2**20))
+    error = await failure(model_on, Garbage(b": " + b"x" * 33 * 2**20 + b"\n\n"))
 
     assert isinstance(error, ModelGarbled)
     assert str(error) == "The response is longer than 32 MiB."

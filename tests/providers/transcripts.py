@@ -26,3 +26,11 @@ def request(*turns: Turn, tools: tuple[ToolSpec, ...] = ()) -> Request:
 
 def tool_call(id: str, name: str, **arguments: Any) -> ToolCall:
     return ToolCall(id=id, name=name, arguments=arguments)
+
+
+def declined(reason: str) -> str:
+    """Return the error text for a reply that the vendor withheld."""
+    return (
+        f"The model refuses to answer: {reason.rstrip('.')}. Say the task in other words, or "
+        "choose another model."
+    )

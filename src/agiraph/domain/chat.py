@@ -141,6 +141,10 @@ class ProviderData:
     thinking: str = ""
     vendor: VendorParts | None = None
     text: TextMark | None = None
+    served_model: str = ""
+    """The model's name as its server gives it; a server may answer to any name."""
+    refusal: str = ""
+    """The vendor's reason for withholding the rest of the reply; empty if it is whole."""
 
 
 @value

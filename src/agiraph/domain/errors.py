@@ -153,12 +153,15 @@ class PromptCut(ModelRefused):
 class ModelGarbled(ModelError):
     hint: str = ""
     """What to tell the model at the end of the next request, so that it answers otherwise."""
-    tries: int = 1
+    retries: int = 1
     """How often the model is asked again."""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    """What the reply cost that cannot be used, estimated."""
 
 
 class CallGarbled(ModelGarbled):
-    tries = 3
+    retries = 3
 
     def __init__(self, message: str, *, hint: str) -> None:
         super().__init__(message)

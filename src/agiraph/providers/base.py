@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 from agiraph.domain.chat import ProviderData, ToolCall, ToolSpec, Transcript
 from agiraph.domain.effort import Effort
+from agiraph.domain.errors import ModelGarbled
 from agiraph.domain.value import value
 from agiraph.domain.work import Usage
 
@@ -22,6 +23,9 @@ class Request:
     to them, and a vendor's cache holds only for an unchanged beginning of the request."""
     max_output_tokens: int | None = None
     """None: what the settings say of the model."""
+    hint: str = ""
+    """One more message of the user at the end of this request only, such as why the model is asked
+    again. It is no part of the thread."""
     schema: dict[str, Any] | None = None
     """The JSON schema of the reply's text, for a structured answer."""
     effort: Effort | None = None
@@ -54,3 +58,9 @@ class Model(Protocol):
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         """Return one whole reply, or raise a `ModelError`. Cancelling ends the request at once."""
         ...
+
+
+def lost_usage(error: ModelGarbled) -> Usage:
+    """Return what a reply cost that cannot be used."""
+    tokens = error.input_tokens, error.output_tokens
+    return Usage(input_tokens=tokens[0], output_tokens=tokens[1], is_estimated=True)

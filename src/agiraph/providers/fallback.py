@@ -1,14 +1,50 @@
 """Fallback: a chain of models. Each is called only when the ones before it failed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
-from agiraph.domain.errors import ModelError, ModelGarbled, ModelUnavailable
-from agiraph.providers.base import Model, OnDelta, Reply, Request
+from agiraph.domain.errors import (
+    ModelDeclined,
+    ModelError,
+    ModelGarbled,
+    ModelUnavailable,
+    QuotaSpent,
+)
+from agiraph.domain.work import Usage
+from agiraph.providers.base import Model, OnDelta, Reply, Request, lost_usage
+
+PASSED_ON = (ModelUnavailable, ModelGarbled, ModelDeclined, QuotaSpent)
+"""Errors that another model may not have. A request that is wrong in itself is not passed on."""
+
+
+@dataclass(slots=True)
+class _Tried:
+    """What the models said that gave no whole reply."""
+
+    reasons: list[str] = field(default_factory=list[str])
+    unused: bool = True
+    usage: Usage = Usage()
+
+    def take(self, model: Model, error: ModelError) -> None:
+        self.reasons.append(f"{model.name}: {error}")
+        self.unused = self.unused and error.unused
+        if isinstance(error, ModelGarbled):
+            self.usage += lost_usage(error)
+
+    def with_cost(self, reply: Reply) -> Reply:
+        """Return the reply with the cost of those that could not be used."""
+        return replace(reply, usage=self.usage + reply.usage) if self.usage.tokens else reply
+
+    def summed_up(self, last: Model, error: ModelError) -> ModelError:
+        """Return the last model's error with the reasons of all models."""
+        error.unused = self.unused and error.unused
+        if self.reasons and isinstance(error, PASSED_ON):
+            error.args = (" ".join([*self.reasons, f"{last.name}: {error}"]),)
+        return error
 
 
 @dataclass(frozen=True, slots=True)
 class Fallback:
-    """Returns the first reply. A refused request is not passed on: it is wrong in itself."""
+    """Returns the first whole reply. An answer that was withheld is asked of the next model."""
 
     models: tuple[Model, ...]
 
@@ -18,22 +54,19 @@ class Fallback:
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         *first, last = self.models
-        reasons: list[str] = []
-        unused = True
+        tried = _Tried()
         for model in first:
             try:
-                return await model.reply(request, on_delta)
+                reply = await model.reply(request, on_delta)
             # `on_delta` may have shown a part of this reply. That is display only: the whole reply,
             # when it is stored, takes its place.
-            except (ModelUnavailable, ModelGarbled) as error:
-                reasons.append(f"{model.name}: {error}")
-                unused = unused and error.unused
+            except PASSED_ON as error:
+                tried.take(model, error)
+                continue
+            if not reply.provider_data.refusal:
+                return tried.with_cost(reply)
+            tried.usage += reply.usage  # half an answer; the next model answers without it
         try:
-            return await last.reply(request, on_delta)
-        except ModelUnavailable as error:
-            message = " ".join([*reasons, f"{last.name}: {error}"])
-            unused = unused and error.unused
-            raise ModelUnavailable(message, retry_after=error.retry_after, unused=unused) from error
+            return tried.with_cost(await last.reply(request, on_delta))
         except ModelError as error:
-            error.unused = unused and error.unused
-            raise
+            raise tried.summed_up(last, error) from error

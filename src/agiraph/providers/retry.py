@@ -2,16 +2,55 @@
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from agiraph.domain.errors import ModelError, ModelGarbled, ModelUnavailable
+from agiraph.domain.errors import (
+    CallGarbled,
+    ModelError,
+    ModelGarbled,
+    ModelSilent,
+    ModelUnavailable,
+)
 from agiraph.domain.time import Clock
-from agiraph.providers.base import Model, OnDelta, Reply, Request
+from agiraph.domain.work import Usage
+from agiraph.providers.base import Model, OnDelta, Reply, Request, lost_usage
+
+
+@dataclass(slots=True)
+class _Tried:
+    """What the failed attempts of one call leave for the next."""
+
+    unused: bool = True
+    """Whether no attempt can have cost money."""
+    garbled: int = 0
+    silences: int = 0
+    usage: Usage = Usage()
+    hint: str = ""
+
+    def take_garbled(self, error: ModelGarbled) -> bool:
+        """Note a reply that cannot be used, which is paid for; return whether it was the last."""
+        self.garbled, self.unused = self.garbled + 1, False
+        self.hint = error.hint
+        self.usage += lost_usage(error)
+        return self.garbled > error.retries
+
+    def take_silence(self) -> bool:
+        """Note that no reply began; return whether it was the last attempt."""
+        self.silences += 1
+        return self.silences > 1
+
+    def with_cost(self, reply: Reply) -> Reply:
+        """Return the reply with the cost of the replies that could not be used."""
+        return replace(reply, usage=self.usage + reply.usage) if self.garbled else reply
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retrying:
-    """Retries an unavailable model, and a garbled reply once. Other errors are raised at once."""
+    """Retries an unavailable model, and a garbled reply once. Other errors are raised at once.
+
+    The model is told why it is asked again, at the end of the request. A broken tool call is asked
+    for three times more; after that the reply counts as empty.
+    """
 
     model: Model
     clock: Clock
@@ -26,23 +65,28 @@ class Retrying:
         return self.model.name
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
-        garbled, unused = 0, True
+        tried = _Tried()
         for attempt in range(1, self.max_attempts + 1):
+            asked = replace(request, hint=tried.hint) if tried.hint else request
             try:
-                return await self.model.reply(request, on_delta)
+                return tried.with_cost(await self.model.reply(asked, on_delta))
             except ModelUnavailable as error:
                 # `unused` means that no attempt can have cost money, not only the last one.
-                unused = error.unused = unused and error.unused
+                tried.unused = error.unused = tried.unused and error.unused
                 wait_s = self._wait_s(attempt, error.retry_after)
-                if attempt == self.max_attempts or wait_s > self.max_wait_s:
+                # A server that was silent for its whole patience may still work on the request. It
+                # is asked only once more, after that patience, and with more of it (`wire.SLOW`).
+                is_silent = isinstance(error, ModelSilent) and tried.take_silence()
+                if attempt == self.max_attempts or wait_s > self.max_wait_s or is_silent:
                     raise
                 await self.clock.sleep(wait_s)
-            except ModelGarbled:
-                garbled, unused = garbled + 1, False
-                if garbled == 2 or attempt == self.max_attempts:  # each attempt is paid for
+            except ModelGarbled as error:
+                if tried.take_garbled(error) or attempt == self.max_attempts:
+                    if isinstance(error, CallGarbled):
+                        return tried.with_cost(Reply())  # as if it had said nothing
                     raise
             except ModelError as error:
-                error.unused = unused and error.unused
+                error.unused = tried.unused and error.unused
                 raise
         raise AssertionError("every attempt returns, raises or waits")
 

@@ -181,6 +181,10 @@ def _stored_details(turn: Turn) -> dict[str, Any]:
     if (mark := provider.text) is not None:
         missed = {"missed": True} if mark.missed else {}
         stored["text"] = {"key": mark.key, "kind": mark.kind, **missed}
+    if provider.served_model:
+        stored["served_model"] = provider.served_model
+    if provider.refusal:
+        stored["refusal"] = provider.refusal
     if turn.reserved is not None:
         stored["tokens"], stored["usd"] = turn.reserved.tokens, turn.reserved.usd
     if turn.outbox is not None:
@@ -236,6 +240,8 @@ def _read_provider_data(stored: dict[str, Any]) -> ProviderData:
         thinking=stored.get("thinking", ""),
         vendor=vendor and VendorParts(vendor=vendor["name"], parts=vendor["parts"]),
         text=mark and TextMark(**mark),
+        served_model=stored.get("served_model", ""),
+        refusal=stored.get("refusal", ""),
     )
 
 

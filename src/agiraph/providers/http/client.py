@@ -87,11 +87,13 @@ class HttpClient:
         *,
         proxies: Proxies | None = None,
         stall_timeout_s: float | None = None,
+        patience: Mapping[str, Patience] | None = None,
     ) -> None:
         self._clock = clock or SystemClock()
         self._proxies = proxies or Proxies()
         self._pool = ConnectionPool()
         self._proxied = ProxiedClient()
+        self._patience_by_name = patience or {}
         self._patience: Patience | None = None
         """Replaces the default patience with every server; None: by the server's address."""
         if stall_timeout_s is not None:
@@ -101,9 +103,12 @@ class HttpClient:
         await self._pool.close()
         await self._proxied.close()
 
-    def patience_with(self, url: str) -> Patience:
-        """Return the patience with the server of this URL where the settings say nothing."""
-        return self._patience or default_patience(url)
+    def patience_with(self, url: str, model: str = "") -> Patience:
+        """Return the patience with the server of this URL, as the settings have it for the model
+        `provider/model` or its provider."""
+        by_name = self._patience_by_name
+        found = by_name.get(model) or by_name.get(model.partition("/")[0])
+        return found or self._patience or default_patience(url)
 
     async def post(
         self,

@@ -22,6 +22,7 @@ class EventStreamParser:
 
     def __init__(self) -> None:
         self._rest = b""
+        self._is_first = True
         self._total_bytes = 0
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
@@ -35,6 +36,9 @@ class EventStreamParser:
         # Other lines contain nothing that the JSON does not: Anthropic's `event:` names are
         # repeated in it, and comments such as OpenRouter's ": OPENROUTER PROCESSING" only keep the
         # connection open. `strip` removes the "\r" of servers that end lines with "\r\n".
+        if self._is_first:
+            # Some servers begin with a byte order mark, which would hide the first event.
+            chunk, self._is_first = chunk.removeprefix(b"\xef\xbb\xbf"), False
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         for line in lines:
             if line.startswith(b"data:"):

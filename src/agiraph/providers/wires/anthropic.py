@@ -1,16 +1,15 @@
 """Anthropic: the wire of the Messages API."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from agiraph.domain.chat import Attachment, ToolCall, ToolSpec, Turn
-from agiraph.domain.errors import ContextExceeded
-from agiraph.domain.work import Usage
 from agiraph.providers.base import OnDelta, Reply, Request
 from agiraph.providers.http.client import HttpClient
 from agiraph.providers.http.connection import Body
+from agiraph.providers.wires.anthropic_reader import WIRE, AnthropicReader
 from agiraph.providers.wires.request_buffer import (
     IMAGES,
     PDF,
@@ -28,16 +27,8 @@ from agiraph.providers.wires.request_buffer import (
     tool_name,
     unchanged_parts,
 )
-from agiraph.providers.wires.usage import UsageReader
-from agiraph.providers.wires.wire import (
-    ReplyBuilder,
-    build_call,
-    request_reply,
-    retry_without_reasoning,
-    text_of,
-)
+from agiraph.providers.wires.wire import request_reply, retry_without_reasoning
 
-WIRE = "anthropic"
 # Still the newest version of the API: later features are new fields under it.
 VERSION = "2023-06-01"
 # The lowest limit of the current Claude models: a higher number would be refused by some of them.
@@ -47,7 +38,6 @@ MAX_OUTPUT_TOKENS = 32_000
 _CACHED = {"type": "ephemeral"}
 _IDS = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 """Anthropic refuses a request with a call id of another form, such as one from another vendor."""
-_THINKING = ("thinking", "redacted_thinking")
 _UNSUPPORTED_KEYWORDS = frozenset(
     ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength",
      "maxLength", "minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties")
@@ -63,6 +53,8 @@ class AnthropicModel:
     key: str = field(repr=False)
     http: HttpClient
     max_output_tokens: int = MAX_OUTPUT_TOKENS
+    learned: set[str] = field(default_factory=set[str], repr=False, compare=False)
+    """What this model's server was found to do: see `wire`."""
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         async def attempt() -> Reply:
@@ -74,9 +66,10 @@ class AnthropicModel:
                 | ({"x-api-key": self.key} if self.key else {}),
                 key=self.key,
                 body=encode(self.model, request, self.max_output_tokens),
-                reader=_Reader(),
+                reader=AnthropicReader(),
                 request=request,
                 on_delta=on_delta,
+                learned=self.learned,
             )
 
         def drop_reasoning() -> bool:
@@ -97,7 +90,9 @@ def encode(model: str, request: Request, max_output_tokens: int = MAX_OUTPUT_TOK
     if request.schema is not None:
         form = {"type": "json_schema", "schema": _closed(request.schema)}
         settings["output_config"] = {"format": form}
-    return (prefix, buffer.extend(request.transcript), suffix(settings))
+    messages = buffer.extend(request.transcript)
+    hint = {"role": "user", "content": _text(request.hint)} if request.hint else None
+    return (prefix, messages, buffer.last(hint) + suffix(settings))
 
 
 def _prefix(model: str, request: Request, limit: int) -> bytes:
@@ -203,154 +198,3 @@ def _attachment(attachment: Attachment) -> Part:
     if kind == PDF:
         return {"type": "document", "title": attachment.name, "source": source}
     return {"type": "text", "text": attachment_text(attachment)}
-
-
-@dataclass(slots=True)
-class _Block:
-    """A content block of a reply that arrives in deltas."""
-
-    start: Part
-    text: list[str] = field(default_factory=list[str])
-    signature: list[str] = field(default_factory=list[str])
-
-    def take(self, delta: Part) -> str:
-        """Add a delta. Return its text if it belongs to the reply and not to its reasoning."""
-        match delta["type"]:
-            case "text_delta":
-                self.text.append(text := text_of(delta["text"]))
-                return text
-            case "thinking_delta":
-                self.text.append(text_of(delta["thinking"]))
-            case "signature_delta":
-                self.signature.append(text_of(delta["signature"]))
-            case "input_json_delta":
-                self.text.append(text_of(delta["partial_json"]))
-            case _:
-                pass  # citations, and delta types that Anthropic adds later
-        return ""
-
-    def whole(self) -> Part:
-        """Return the block as it stands in a response that is not a stream."""
-        text, block = "".join(self.text), dict(self.start)
-        match block["type"]:
-            case "text":
-                block["text"] = text_of(block.get("text")) + text
-            case "thinking":
-                block["thinking"] = text_of(block.get("thinking")) + text
-                block["signature"] = text_of(block.get("signature")) + "".join(self.signature)
-            # A call without arguments sends no delta; the `input` of its first event is then the
-            # whole of it.
-            case "tool_use" if text:
-                block["input"] = text
-            case _:
-                pass
-        return block
-
-
-class _Reader:
-    kind = "a message"
-
-    def __init__(self) -> None:
-        self.reply = ReplyBuilder(WIRE)
-        self._blocks: dict[int, _Block] = {}
-        self._usage: Part = {}
-        self._doubts: list[str] = []
-        self._content: list[Part] = []
-        self._is_window_full = False
-        """Thread and reply together fill the context window."""
-
-    def take(self, event: Part) -> Iterator[str]:
-        match event.get("type"):
-            case "message_start":
-                self._count(event["message"].get("usage"))
-            case "content_block_start":
-                self._blocks[event["index"]] = _Block(event["content_block"])
-            case "content_block_delta":
-                if text := self._blocks[event["index"]].take(event["delta"]):
-                    yield text
-            case "message_delta":
-                self._count(event.get("usage"))
-                self._stop(event["delta"])
-            # message_delta before it has the final counts, so nothing that matters can follow.
-            case "message_stop":
-                self.reply.is_ended = self.reply.is_closed = True
-                self._content = [block.whole() for block in self._blocks.values()]
-            case _:
-                pass  # pings, and event types that Anthropic adds later
-
-    def read(self, body: Part) -> None:
-        self._content = body["content"]
-        self._count(body.get("usage"))
-        self._stop(body)
-
-    def finish(self) -> None:
-        reply, parts = self.reply, list[Part]()
-        for block in self._content:
-            match block["type"]:
-                case "text":
-                    reply.text.append(text_of(block["text"]))
-                    parts += _text(reply.text[-1])
-                case "tool_use":
-                    parts.append({"call": len(reply.calls)})
-                    is_cut = reply.is_truncated and block is self._content[-1]
-                    reply.calls.append(_tool_call(block, is_cut=is_cut))
-                # Redacted thinking is encrypted and has no text. It goes back unchanged like the
-                # rest, or Anthropic refuses the tool results that follow.
-                case "thinking" | "redacted_thinking":
-                    reply.thinking.append(text_of(block.get("thinking")))
-                    parts.append(block)
-                case _:
-                    pass  # server-side tools, which we never request
-        # Anthropic wants thinking blocks back with their signatures; other replies need not be
-        # stored a second time.
-        if any(part.get("type") in _THINKING for part in parts):
-            reply.parts = parts
-        counts = UsageReader(self._usage)
-        reply.usage, reply.doubts = _usage(counts), [*self._doubts, *counts.doubts]
-        if self._is_window_full and not reply.calls and not any(reply.text):
-            raise ContextExceeded("The thread leaves no room for a reply in the context window.")
-        reply.is_truncated = reply.is_truncated or self._is_window_full
-
-    def _count(self, usage: Any) -> None:
-        # Input counts arrive with message_start, output counts with message_delta. Null means
-        # that the earlier value still counts.
-        if not isinstance(usage, dict):
-            self._doubts = UsageReader(usage).doubts or self._doubts
-            return
-        known = cast(Part, usage)
-        self._usage |= {name: value for name, value in known.items() if value is not None}
-
-    def _stop(self, end: Part) -> None:
-        match end.get("stop_reason"):
-            case "refusal":
-                details: Part = end.get("stop_details") or {}
-                reason = details.get("explanation") or details.get("category")
-                self.reply.refusal = text_of(reason) or "refusal"
-            case "model_context_window_exceeded":
-                self._is_window_full = True
-            case "max_tokens":
-                self.reply.is_truncated = True
-            case _:
-                pass
-
-
-def _tool_call(block: Part, *, is_cut: bool) -> ToolCall:
-    given = block.get("input")
-    if is_cut and not given:  # broken off before its arguments, not a call without any
-        return ToolCall(id=text_of(block.get("id")), name=text_of(block.get("name")), malformed="")
-    return build_call(
-        text_of(block.get("id")), text_of(block.get("name")), {} if given is None else given
-    )
-
-
-def _usage(counts: UsageReader) -> Usage:
-    # Anthropic's input_tokens leaves out cached tokens; ours, like the other vendors', counts all.
-    cached = counts.tokens("cache_read_input_tokens")
-    written = counts.tokens("cache_creation_input_tokens")
-    return Usage(
-        input_tokens=counts.tokens("input_tokens") + written + cached,
-        output_tokens=counts.tokens("output_tokens"),
-        cached_tokens=cached,
-        cache_write_tokens=written,
-        searches=counts.part("server_tool_use").tokens("web_search_requests"),
-    )

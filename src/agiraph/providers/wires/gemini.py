@@ -1,17 +1,15 @@
 """Gemini: the wire of Google's streamGenerateContent API."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import quote
 
-from agiraph.domain.chat import Attachment, ToolCall, ToolSpec, Turn
-from agiraph.domain.errors import ModelGarbled
-from agiraph.domain.work import Usage
+from agiraph.domain.chat import Attachment, ToolSpec, Turn
 from agiraph.providers.base import OnDelta, Reply, Request
 from agiraph.providers.http.client import HttpClient
 from agiraph.providers.http.connection import Body
+from agiraph.providers.wires.gemini_reader import SIGNATURE, WIRE, GeminiReader
 from agiraph.providers.wires.request_buffer import (
     IMAGES,
     PDF,
@@ -28,32 +26,15 @@ from agiraph.providers.wires.request_buffer import (
     tool_name,
     unchanged_parts,
 )
-from agiraph.providers.wires.usage import UsageReader
-from agiraph.providers.wires.wire import (
-    ReplyBuilder,
-    build_call,
-    request_reply,
-    retry_without_reasoning,
-    text_of,
-)
+from agiraph.providers.wires.wire import request_reply, retry_without_reasoning
 
-WIRE = "gemini"
 UNSIGNED_WIRE = "gemini:unsealed"
 """The name of the request buffer for models that accept calls without a signature."""
 
-_SIGNATURE = "thoughtSignature"
 _FOREIGN_SIGNATURE = "skip_thought_signature_validator"
 """The value that Google documents for calls that its model did not make. Gemini 3 and later refuse
 calls without a signature."""
 _ACCEPTS_UNSIGNED = re.compile(r"gemini-[12]\b|gemma")
-
-_WITHHELD = frozenset(
-    ("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR",
-     "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION")
-)  # fmt: skip
-"""Finish reasons with which Google withholds a reply, or the rest of it."""
-_BROKEN_REPLY = frozenset(("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE"))
-"""Finish reasons of a reply with a broken tool call. No part of such a reply may be used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +44,8 @@ class GeminiModel:
     base_url: str
     key: str = field(repr=False)
     http: HttpClient
+    learned: set[str] = field(default_factory=set[str], repr=False, compare=False)
+    """What this model's server was found to do: see `wire`."""
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         # The name is a part of the path: a "/" or "?" in it must not choose another method of the
@@ -80,9 +63,10 @@ class GeminiModel:
                 headers={"x-goog-api-key": self.key} if self.key else {},
                 key=self.key,
                 body=encode(self.model, request),
-                reader=_Reader(),
+                reader=GeminiReader(),
                 request=request,
                 on_delta=on_delta,
+                learned=self.learned,
             )
 
         def drop_reasoning() -> bool:
@@ -106,7 +90,9 @@ def encode(model: str, request: Request) -> Body:
     settings: Part = {"generationConfig": config} if config else {}
     if request.tools and not request.may_call:
         settings["toolConfig"] = {"functionCallingConfig": {"mode": "NONE"}}
-    return (prefix, buffer.extend(request.transcript), suffix(settings))
+    messages = buffer.extend(request.transcript)
+    hint = {"role": "user", "parts": _text(request.hint)} if request.hint else None
+    return (prefix, messages, buffer.last(hint) + suffix(settings))
 
 
 def _wire(model: str) -> tuple[str, bool]:
@@ -168,7 +154,7 @@ class _TurnEncoder:
         # Of parallel calls Google signs only the first, and checks only that one.
         first = next((part for part in parts if "functionCall" in part), None)
         if first is not None and self._signs:
-            first.setdefault(_SIGNATURE, _FOREIGN_SIGNATURE)
+            first.setdefault(SIGNATURE, _FOREIGN_SIGNATURE)
         return parts
 
 
@@ -182,7 +168,7 @@ def _encoded(part: Part, turn: Turn) -> Part:
     if call is None:
         return part
     encoded = {"id": call.id, "name": tool_name(call.name), "args": arguments(call)}
-    signature = {_SIGNATURE: part[_SIGNATURE]} if _SIGNATURE in part else {}
+    signature = {SIGNATURE: part[SIGNATURE]} if SIGNATURE in part else {}
     return {"functionCall": encoded, **signature}
 
 
@@ -191,99 +177,3 @@ def _attachment(attachment: Attachment) -> Part:
         data = {"mimeType": attachment.media_type, "data": attachment.data}
         return {"inlineData": data}
     return {"text": attachment_text(attachment)}
-
-
-class _Reader:
-    kind = "a GenerateContentResponse"
-
-    def __init__(self) -> None:
-        self.reply = ReplyBuilder(WIRE)
-        self._parts: list[Part] = []
-        self._open_text: list[str] = []
-        """Text since the last part that must not be joined with another."""
-        self._has_signature = False
-        self._usage: Any = {}
-
-    def take(self, event: Part) -> Iterator[str]:
-        # Each event has the counts up to now, so the last one is the total.
-        self._usage = event.get("usageMetadata") or self._usage
-        feedback: Part = event.get("promptFeedback") or {}
-        # A blocked prompt has no candidates, and so no finish reason.
-        if blocked := feedback.get("blockReason"):
-            self._withhold(blocked, feedback.get("blockReasonMessage"))
-        for candidate in (event.get("candidates") or ())[:1]:
-            content: Part = candidate.get("content") or {}
-            for part in content.get("parts") or ():
-                if text := self._take_part(part):
-                    yield text
-            self._end(candidate)
-
-    def read(self, body: Part) -> None:
-        for _ in self.take(body):
-            pass
-        if not self.reply.is_ended and not body["candidates"][0]:
-            raise ValueError("an empty candidate")
-
-    def finish(self) -> None:
-        self._close_text()
-        counts = UsageReader(self._usage)
-        self.reply.usage, self.reply.doubts = _usage(counts), counts.doubts
-        if self._has_signature:
-            self.reply.parts = self._parts
-
-    def _take_part(self, part: Part) -> str:
-        """Store a part. Return its text if it belongs to the reply and not to its reasoning."""
-        signature = {_SIGNATURE: text_of(part[_SIGNATURE])} if part.get(_SIGNATURE) else {}
-        self._has_signature = self._has_signature or bool(signature)
-        if call := part.get("functionCall"):
-            self._close_text()
-            self._parts.append({"call": len(self.reply.calls), **signature})
-            self.reply.calls.append(_tool_call(call))
-            return ""
-        text = text_of(part.get("text"))
-        is_thought = bool(part.get("thought"))
-        (self.reply.thinking if is_thought else self.reply.text).append(text)
-        if signature:  # Google refuses signed text that was joined with other text
-            self._close_text()
-            thought = {"thought": True} if is_thought else {}
-            self._parts.append({"text": text, **thought, **signature})
-        elif not is_thought:
-            self._open_text.append(text)
-        return "" if is_thought else text
-
-    def _close_text(self) -> None:
-        self._parts += _text("".join(self._open_text))
-        self._open_text.clear()
-
-    def _end(self, candidate: Part) -> None:
-        reason: Any = candidate.get("finishReason")
-        if not reason:
-            return
-        self.reply.is_ended = True
-        self.reply.is_truncated = reason == "MAX_TOKENS"
-        if reason in _BROKEN_REPLY:
-            detail = text_of(candidate.get("finishMessage"))[:200]
-            message = f"The model's reply contains a broken tool call ({reason}). {detail}"
-            raise ModelGarbled(message.rstrip())
-        if reason in _WITHHELD:
-            self._withhold(reason, candidate.get("finishMessage"))
-
-    def _withhold(self, reason: Any, message: Any) -> None:
-        self.reply.is_ended = True
-        detail = text_of(message)
-        self.reply.refusal = f"{text_of(reason)}: {detail}" if detail else text_of(reason)
-
-
-def _tool_call(call: Part) -> ToolCall:
-    return build_call(text_of(call.get("id")), text_of(call.get("name")), call.get("args") or {})
-
-
-def _usage(counts: UsageReader) -> Usage:
-    # Google counts thoughts apart from the reply's tokens, and charges both as output.
-    thoughts = counts.tokens("thoughtsTokenCount")
-    return Usage(
-        input_tokens=counts.tokens("promptTokenCount") + counts.tokens("toolUsePromptTokenCount"),
-        output_tokens=counts.tokens("candidatesTokenCount") + thoughts,
-        thinking_tokens=thoughts,
-        cached_tokens=counts.tokens("cachedContentTokenCount"),
-    )

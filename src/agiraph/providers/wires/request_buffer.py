@@ -41,6 +41,10 @@ class TurnEncoder(Protocol):
         ...
 
 
+Filler = Callable[[str, str], Part | None]
+"""Returns the message that a server wants between two messages of these roles, if any."""
+
+
 class RequestBuffer:
     """The messages of a thread as bytes, and the request's beginning before them.
 
@@ -49,8 +53,12 @@ class RequestBuffer:
     alone: a thread that is loaded again after a restart gives the same bytes.
     """
 
-    def __init__(self, encoder: TurnEncoder, first: Part | None = None) -> None:
+    def __init__(
+        self, encoder: TurnEncoder, first: Part | None = None, filler: Filler | None = None
+    ) -> None:
         self.encoder = encoder
+        self._filler = filler
+        self._last_role = ""
         self.messages: bytearray = bytearray()
         self._turn_count = 0
         self._prefix: tuple[Hashable, bytes] = (None, b"")
@@ -83,10 +91,25 @@ class RequestBuffer:
                 self._add(message)
             results.clear()
 
+    def last(self, message: Part | None) -> bytes:
+        """Return the bytes of a message at the end of one request, which stays no part of it."""
+        if message is None:
+            return b""
+        return b"".join(b"," + to_json(part) for part in self._spaced(message))
+
     def _add(self, message: Part) -> None:
-        if self.messages:
-            self.messages += b","
-        self.messages += to_json(message)
+        for part in self._spaced(message):
+            if self.messages:
+                self.messages += b","
+            self.messages += to_json(part)
+        self._last_role = message.get("role", "")
+
+    def _spaced(self, message: Part) -> list[Part]:
+        """Return the message, after the one that the server wants before it."""
+        if self._filler is None:
+            return [message]
+        between = self._filler(self._last_role, message.get("role", ""))
+        return [message] if between is None else [between, message]
 
 
 def to_json(value: Part) -> bytes:

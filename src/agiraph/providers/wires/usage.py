@@ -6,13 +6,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
+from agiraph.domain.errors import PromptCut
 from agiraph.domain.work import MOST_TOKENS, MOST_USD, Usage
-from agiraph.providers.base import Reply
+from agiraph.providers.base import Reply, Request
+from agiraph.providers.wires.reply_builder import ReplyBuilder
 
 log: logging.Logger = logging.getLogger("agiraph.providers")
 
 BYTES_PER_TOKEN = 4
 """The ratio of an estimate; English text has about this many bytes per token."""
+ATTACHMENT_BYTES = 1_600 * BYTES_PER_TOKEN
+"""What a picture or file counts as in an estimate: about 1,600 tokens."""
+LETTERS_PER_TOKEN = 8
+"""More than any tokenizer puts into a token on average; English text has 3.5 without its spaces."""
+MIN_COUNTED_TOKENS = 1_000
+"""A smaller count is not that of a cut prompt: no server has so small a window. Some count only
+what was not in their cache."""
 _warned: set[str] = set()
 """The models with impossible counts: each is warned about once per process."""
 
@@ -52,24 +61,96 @@ class UsageReader:
         return float(value) if 0 <= value <= MOST_USD and math.isfinite(value) else None
 
 
-def checked(reply: Reply, doubts: Sequence[str], *, model: str, sent_bytes: int) -> Reply:
-    """Return the reply. If its counts are in doubt, replace its usage by an estimate from bytes."""
-    if not doubts:
+def checked(
+    reply: Reply, doubts: Sequence[str], *, request: Request, model: str, sent_bytes: int
+) -> Reply:
+    """Return the reply with counts that can be true.
+
+    Counts that are missing or in doubt are estimated from the length of the texts and marked.
+    """
+    usage = reply.usage
+    received = _received_bytes(reply) if not usage.output_tokens or doubts else 0
+    lacks_output = not usage.output_tokens and received > 0
+    if not doubts and usage.input_tokens and not lacks_output:
         return reply
-    if model not in _warned:
-        _warned.add(model)
-        log.warning(
-            "%s reports token counts that cannot be true (%s). Tokens and prices of such replies "
-            "are estimated from their length. Check this server or its proxy.",
-            model,
-            "; ".join(doubts),
+    _warn(model, doubts)
+    if doubts or not usage.input_tokens:
+        sent = max(sent_bytes - _attached_bytes(request), 0)
+        usage = replace(
+            Usage() if doubts else usage, input_tokens=sent // BYTES_PER_TOKEN + 1, cached_tokens=0
         )
-    texts = [reply.text, reply.provider_data.thinking]
-    texts += [f"{call.name} {call.malformed or call.arguments}" for call in reply.calls]
-    received_bytes = len("".join(texts).encode(errors="replace"))
+    if doubts or lacks_output:
+        usage = replace(usage, output_tokens=received // BYTES_PER_TOKEN + 1)
+    return replace(reply, usage=replace(usage, is_estimated=True).bounded())
+
+
+def estimate(received: ReplyBuilder, request: Request, sent_bytes: int) -> Usage:
+    """Return what a reply cost that cannot be used, from the length of what arrived."""
+    sent = max(sent_bytes - _attached_bytes(request), 0)
+    length = len(str(received.text)) + len(str(received.thinking))
     usage = Usage(
-        input_tokens=sent_bytes // BYTES_PER_TOKEN + 1,
-        output_tokens=received_bytes // BYTES_PER_TOKEN + 1,
+        input_tokens=received.usage.input_tokens or sent // BYTES_PER_TOKEN + 1,
+        output_tokens=received.usage.output_tokens or length // BYTES_PER_TOKEN + 1,
         is_estimated=True,
     )
-    return replace(reply, usage=usage.bounded())
+    return usage.bounded()
+
+
+def _warn(model: str, doubts: Sequence[str]) -> None:
+    if model in _warned:
+        return
+    _warned.add(model)
+    what = "reports no token counts"
+    if doubts:
+        what = f"reports token counts that cannot be true ({'; '.join(doubts)})"
+    log.warning(
+        "%s %s. Tokens and prices of such replies are estimated from their length. Check this "
+        "server or its proxy.",
+        model,
+        what,
+    )
+
+
+def _received_bytes(reply: Reply) -> int:
+    texts = [reply.text, reply.provider_data.thinking]
+    texts += [f"{call.name} {call.malformed or call.arguments}" for call in reply.calls]
+    return len("".join(texts).encode(errors="replace"))
+
+
+def _attached_bytes(request: Request) -> int:
+    """Return the bytes of pictures and files, beyond those of the tokens that they count as."""
+    sizes = [len(a.data) for turn in request.transcript.spoken() for a in turn.attachments]
+    return sum(max(size - ATTACHMENT_BYTES, 0) for size in sizes)
+
+
+def check_prompt(usage: Usage, *, request: Request, model: str, sent_bytes: int) -> None:
+    """Raise `PromptCut` if the server counted far fewer tokens than the prompt can have.
+
+    Ollama, for one, drops the beginning of a prompt that exceeds its window and says nothing.
+    """
+    counted = usage.input_tokens
+    if usage.cached_tokens > counted:  # counted apart
+        counted += usage.cached_tokens
+    # Almost every request ends here. The bytes are at least as many as the letters.
+    if counted < MIN_COUNTED_TOKENS or counted * LETTERS_PER_TOKEN > sent_bytes:
+        return
+    letters = _letters(request)
+    if letters < counted * LETTERS_PER_TOKEN:
+        return
+    server, needed = model.partition("/")[0], letters // 3
+    raise PromptCut(
+        f"{model} counted {counted:,} tokens of a prompt that has about {needed:,}: the server "
+        f"dropped a part of it and did not say so. Set the context of this server to at least "
+        f"{needed + needed // 2:,} tokens (Ollama: OLLAMA_CONTEXT_LENGTH, or num_ctx of the model; "
+        f"other servers: their context length), or set `window` in [servers.{server}] or "
+        f'[models."{model}"] of agiraph.toml to the context that the server has.'
+    )
+
+
+def _letters(request: Request) -> int:
+    """Return the characters of the thread's texts, without white space."""
+    transcript = request.transcript
+    texts = [transcript.system]
+    for turn in transcript.spoken():
+        texts += [turn.text, *(str(call.arguments) for call in turn.calls)]
+    return sum(len(word) for text in texts for word in text.split())

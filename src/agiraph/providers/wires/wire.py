@@ -3,15 +3,19 @@
 A vendor's module encodes the request and brings a `ResponseReader` for its response format.
 """
 
-from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, cast
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any, cast
 
 import orjson
 
-from agiraph.domain.chat import ProviderData, ToolCall, VendorParts
-from agiraph.domain.errors import ModelError, ModelGarbled, ModelRefused, ModelUnavailable
-from agiraph.domain.work import Usage
+from agiraph.domain.errors import (
+    ModelError,
+    ModelGarbled,
+    ModelRefused,
+    ModelSilent,
+    ModelUnavailable,
+)
 from agiraph.faultpoints import fault
 from agiraph.providers.base import OnDelta, Reply, Request
 from agiraph.providers.http.client import HttpClient, Response
@@ -19,7 +23,14 @@ from agiraph.providers.http.connection import Body
 from agiraph.providers.http.errors import error_for_status, error_text
 from agiraph.providers.http.events import CUT_OFF, EventStreamParser, parse_object, read_object
 from agiraph.providers.wires import usage as usages
-from agiraph.providers.wires.thoughts import ThoughtFilter, apart
+from agiraph.providers.wires.reply_builder import ResponseReader
+from agiraph.providers.wires.thoughts import ThoughtFilter
+
+CUMULATIVE = "cumulative"
+"""Learned of a server: each piece of its text contains all the text so far."""
+SLOW = "slow"
+"""Learned of a server: it did not begin a reply in time, and is given longer the next time."""
+SLOW_FACTOR = 2.0
 
 UNREADABLE = (KeyError, IndexError, TypeError, AttributeError, ValueError)
 """The exceptions of code that reads a field which is missing or has another type."""
@@ -35,88 +46,6 @@ _STATUS_OF_ERROR_TYPE = {
 """Anthropic's error types that a retry does not help. Any other type counts as 503."""
 
 
-@dataclass(slots=True)
-class CallBuilder:
-    """A tool call whose arguments arrive in pieces of JSON text."""
-
-    id: str = ""
-    name: str = ""
-    arguments: list[str] = field(default_factory=list[str])
-
-    def build(self, *, is_cut: bool = False) -> ToolCall:
-        """Return the call; one that broke off before its arguments is malformed, not a call
-        without arguments."""
-        given = "".join(self.arguments)
-        if is_cut and not given:
-            return ToolCall(id=self.id, name=self.name, malformed="")
-        return build_call(self.id, self.name, given)
-
-
-@dataclass(slots=True)
-class ReplyBuilder:
-    """The part of a reply that has arrived so far."""
-
-    vendor: str
-    text: list[str] = field(default_factory=list[str])
-    thinking: list[str] = field(default_factory=list[str])
-    calls: list[ToolCall] = field(default_factory=list[ToolCall])
-    parts: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    """The parts that the vendor wants back unchanged in the next request; empty if there are
-    none."""
-    usage: Usage = Usage()
-    doubts: list[str] = field(default_factory=list[str])
-    """The token counts that cannot be true, each with its value."""
-    refusal: str = ""
-    """The vendor's reason for withholding the reply."""
-    is_truncated: bool = False
-    """The reply reached the limit of output tokens."""
-    has_begun: bool = False
-    """A first part of the reply has arrived."""
-    is_ended: bool = False
-    """The vendor has said that the reply is complete; usage may still follow."""
-    is_closed: bool = False
-    """Nothing that matters follows, even if the stream stays open."""
-
-    def build(self) -> Reply:
-        """Return the reply; an empty one is a reply, too. Raise if the vendor withheld it all."""
-        text, thoughts = apart("".join(self.text))
-        if not text and not self.calls:
-            if self.refusal:
-                raise ModelRefused(f"The model refuses to answer: {self.refusal}")
-            if not self.has_begun:
-                raise ModelGarbled("The response ended before a reply began.")
-        parts = VendorParts(vendor=self.vendor, parts=self.parts) if self.parts else None
-        thinking = "\n".join(filter(None, ("".join(self.thinking), thoughts)))
-        return Reply(
-            text=text,
-            # No call of a reply is made whose rest the vendor withheld.
-            calls=() if self.refusal else tuple(self.calls),
-            usage=self.usage,
-            provider_data=ProviderData(thinking=thinking, vendor=parts),
-            is_cut=self.is_truncated or bool(self.refusal),
-        )
-
-
-class ResponseReader(Protocol):
-    """Reads the response format of one vendor into a `ReplyBuilder`."""
-
-    reply: ReplyBuilder
-    kind: str
-    """The vendor's name for a response, for error messages."""
-
-    def take(self, event: dict[str, Any]) -> Iterator[str]:
-        """Read one event of a stream and yield the reply's text in it."""
-        ...
-
-    def read(self, body: dict[str, Any]) -> None:
-        """Read a response that arrived as one JSON object."""
-        ...
-
-    def finish(self) -> None:
-        """Complete the reply with what only the whole response shows."""
-        ...
-
-
 async def request_reply(
     http: HttpClient,
     url: str,
@@ -128,26 +57,38 @@ async def request_reply(
     reader: ResponseReader,
     request: Request,
     on_delta: OnDelta | None,
+    learned: set[str] | None = None,
 ) -> Reply:
     """Send the request and return the whole reply, or raise a `ModelError`.
 
-    A response that breaks off is an error: a reply is never returned in part.
+    A response that breaks off is an error: a reply is never returned in part. `learned`: what is
+    known of this server, which is added to.
     """
     headers = {"content-type": "application/json", **headers}
+    known: set[str] = set() if learned is None else learned
+    patience = http.patience_with(url, name).longer(SLOW_FACTOR if SLOW in known else 1.0)
+    if CUMULATIVE in known:
+        reader.reply.expect_cumulative()
     shown = None if on_delta is None else ThoughtFilter(on_delta)
     try:
         await http.post(
             url,
             headers=headers,
             body=body,
-            handle=lambda response: _read_response(response, reader, shown and shown.feed),
+            handle=lambda response: read_response(response, reader, shown and shown.feed),
+            patience=patience,
         )
         if shown is not None:
             shown.end()
-        reply = _checked(reader.reply.build(), request)
-        sent_bytes = sum(map(len, body))
-        reply = usages.checked(reply, reader.reply.doubts, model=name, sent_bytes=sent_bytes)
+        reply = finished(reader, request, name=name, sent_bytes=sum(map(len, body)))
+        if reader.reply.is_cumulative:
+            known.add(CUMULATIVE)
     except ModelError as error:
+        if isinstance(error, ModelSilent):
+            known.add(SLOW)
+        if isinstance(error, ModelGarbled):
+            spent = usages.estimate(reader.reply, request, sum(map(len, body)))
+            error.input_tokens, error.output_tokens = spent.input_tokens, spent.output_tokens
         # Some servers repeat the key that they refuse. Error texts are stored and shown.
         error.args = (str(error).replace(key or "\0", "[key]"),)
         raise
@@ -155,9 +96,23 @@ async def request_reply(
     return reply
 
 
-async def _read_response(
+def finished(reader: ResponseReader, request: Request, *, name: str, sent_bytes: int) -> Reply:
+    """Return the reply that was read, with counts that can be true, or raise a `ModelError`."""
+    reply = _checked(reader.reply.build(), request)
+    data = reply.provider_data
+    if data.served_model == name.partition("/")[2]:  # nothing but what was asked for
+        reply = replace(reply, provider_data=replace(data, served_model=""))
+    reply = usages.checked(
+        reply, reader.reply.doubts, request=request, model=name, sent_bytes=sent_bytes
+    )
+    usages.check_prompt(reply.usage, request=request, model=name, sent_bytes=sent_bytes)
+    return reply
+
+
+async def read_response(
     response: Response, reader: ResponseReader, on_delta: OnDelta | None
 ) -> None:
+    """Read a response with status 200 into the reader's reply."""
     # We always ask for a stream, but some compatible servers and gateways answer with one JSON
     # object.
     is_stream = response.content_type == "text/event-stream"
@@ -199,7 +154,11 @@ def _take_event(payload: bytes, reader: ResponseReader, on_delta: OnDelta | None
     if payload == b"[DONE]":  # OpenAI's end of a stream, which compatible servers copy
         reader.reply.is_ended = reader.reply.is_closed = True
         return
+    if not payload:
+        return
     event = parse_object(payload)
+    if event.get("object") == "error":  # vLLM's form, without an object around it
+        event = {"error": event}
     if event.get("error"):
         is_unused = not reader.reply.has_begun
         raise _error_in_response(event, "The response broke off: ", is_unused=is_unused)
@@ -261,29 +220,3 @@ async def retry_without_reasoning(
         if not drop_reasoning():
             raise
     return await attempt()
-
-
-def text_of(value: Any) -> str:
-    """Return the text in a field, "" if the field is missing; raise TypeError for another type."""
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r:.80} is not text")
-    return value.replace("\0", "\N{REPLACEMENT CHARACTER}")  # PostgreSQL stores no NUL in text
-
-
-def build_call(call_id: str, name: str, arguments: Any) -> ToolCall:
-    """Return a tool call. Arguments that are not a JSON object are kept as text in `malformed`."""
-    if not name:
-        raise ValueError("a call without a name")
-    parsed: Any = arguments
-    if isinstance(arguments, str):
-        try:
-            # For a tool without parameters some servers send no arguments at all.
-            parsed = orjson.loads(arguments or "{}")
-        except orjson.JSONDecodeError:
-            parsed = None
-    if isinstance(parsed, dict):
-        return ToolCall(id=call_id, name=name, arguments=cast(dict[str, Any], parsed))
-    text = arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
-    return ToolCall(id=call_id, name=name, malformed=text)

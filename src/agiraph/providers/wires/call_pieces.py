@@ -1,0 +1,227 @@
+"""Call pieces: tool calls that arrive in pieces, and those that servers send in broken ways.
+
+Nothing is guessed: arguments of which a part may be missing are marked as cut off.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import orjson
+
+from agiraph.domain.chat import ToolCall
+from agiraph.providers.wires.pieces import Pieces, text_of
+from agiraph.providers.wires.repetition import RepetitionGuard
+
+Arguments = dict[str, Any]
+BROKEN_CALL = (
+    "Your last reply contained a broken tool call ({reason}).{detail} It was not made and nothing "
+    "of the reply was kept. Make the call again, as one valid JSON object with the tool's own "
+    "parameters, and with shorter contents if it was long."
+)
+"""What the model is told when the vendor found a broken call in its reply."""
+_NOTHING: tuple[Any, ...] = (None, "", [])
+"""What servers and models send as the arguments of a tool without parameters, besides {}."""
+
+
+def build_call(call_id: str, name: str, arguments: Any) -> ToolCall:
+    """Return a tool call. Arguments that are not a JSON object are kept as text in `malformed`."""
+    if not name:
+        raise ValueError("a call without a name")
+    parsed: Any = arguments
+    if isinstance(arguments, str):
+        parsed = _parsed(arguments)
+    if parsed in _NOTHING:
+        parsed = {}
+    if isinstance(parsed, dict):
+        return ToolCall(id=call_id, name=name, arguments=cast(Arguments, parsed))
+    text = arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
+    return ToolCall(id=call_id, name=name, malformed=text)
+
+
+def build_calls(call_id: str, name: str, arguments: Any, *, is_cut: bool = False) -> list[ToolCall]:
+    """Return the call; several if its arguments are several objects one after the other.
+
+    A call that broke off before its arguments is malformed, not a call without arguments.
+    """
+    if is_cut and (arguments == {} or _is_blank(arguments)):
+        return [ToolCall(id=call_id, name=name, malformed="")]
+    call = build_call(call_id, name, arguments)
+    if call.malformed is None:
+        return [call]
+    objects = _objects_in(call.malformed)
+    if not objects:
+        return [call]
+    return [build_call(call_id if n == 0 else "", name, o) for n, o in enumerate(objects)]
+
+
+def _parsed(text: str) -> Any:
+    if not text.strip():
+        return None
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return False  # neither nothing nor an object
+
+
+def _is_blank(arguments: Any) -> bool:
+    """Whether a piece holds no arguments at all, not even an empty object."""
+    return not arguments.strip() if isinstance(arguments, str) else arguments in _NOTHING
+
+
+def _objects_in(text: str) -> list[Arguments]:
+    """Return the different objects if the whole text is two or more JSON objects, else nothing.
+
+    An empty object before the real one is a placeholder of some servers.
+    """
+    found, at = list[Arguments](), 0
+    try:
+        while at < len(text):
+            value, end = _DECODER.raw_decode(text, at)
+            if not isinstance(value, dict):
+                return []
+            found.append(cast(Arguments, value))
+            space = _SPACE.match(text, end)
+            at = end if space is None else space.end()
+    except (ValueError, RecursionError):
+        return []
+    if len(found) < 2:
+        return []
+    different: list[Arguments] = []
+    for each in found:
+        if each and each not in different:
+            different.append(each)
+    return different or [{}]
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
+_SPACE = re.compile(r"\s*")
+
+
+@dataclass(slots=True)
+class CallBuilder:
+    """A tool call whose arguments arrive in pieces of JSON text, or as objects."""
+
+    id: str = ""
+    name: str = ""
+    arguments: list[Any] = field(default_factory=list[Any])
+
+    def add(self, arguments: Any) -> None:
+        """Add a piece of text or an object; raise TypeError for another type."""
+        self.arguments.append(
+            cast(Any, arguments) if isinstance(arguments, dict) else text_of(arguments)
+        )
+
+    def build(self, *, is_cut: bool = False) -> list[ToolCall]:
+        """Return the call, or the calls if the arguments of several ran together."""
+        return build_calls(self.id, self.name, self._joined(), is_cut=is_cut)
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether no arguments have arrived."""
+        return all(_is_blank(piece) for piece in self.arguments)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the arguments so far are a JSON object with something in it."""
+        joined = self._joined()
+        value = _parsed(joined) if isinstance(joined, str) else joined
+        return isinstance(value, dict) and bool(cast(Arguments, value))
+
+    def _joined(self) -> str | Arguments:
+        objects = [cast(Arguments, a) for a in self.arguments if isinstance(a, dict)]
+        pieces = [a for a in self.arguments if isinstance(a, str)]
+        if objects and not "".join(pieces).strip():
+            merged = _merged(objects)
+            if merged is not None:
+                return merged
+        if objects:
+            every = cast(Sequence[str | Arguments], self.arguments)
+            return "".join(a if isinstance(a, str) else orjson.dumps(a).decode() for a in every)
+        text = Pieces(None)
+        for piece in pieces:
+            text.append(piece)
+        joined = "".join(pieces)
+        # Believed only if it makes an object of what is none otherwise.
+        if text.is_cumulative and not isinstance(_parsed(joined), dict):
+            return str(text)
+        return joined
+
+
+def _merged(objects: list[Arguments]) -> Arguments | None:
+    """Return the fields of all objects; None if two of them differ in a field.
+
+    A later text may go on from an earlier one, as in `Pieces`.
+    """
+    merged: Arguments = {}
+    for each in objects:
+        for name, value in each.items():
+            known = merged.get(name, value)
+            grows = isinstance(known, str) and isinstance(value, str) and value.startswith(known)
+            if known != value and not grows:
+                return None
+            merged[name] = value
+    return merged
+
+
+class CallPieces:
+    """The calls of one reply, told apart by index, id and name, as far as a server sends them."""
+
+    def __init__(self) -> None:
+        self._calls: list[CallBuilder] = []
+        self._latest: dict[Any, CallBuilder] = {}
+        """The newest call with each index."""
+        self._guard = RepetitionGuard(is_structure=True)
+
+    def take(self, index: Any, call_id: str, name: str, arguments: Any) -> None:
+        """Add a piece of a call."""
+        if isinstance(index, str) and index.isdecimal():
+            index = int(index)
+        call = self._latest.get(index)
+        if index is None and self._calls:
+            # Without an index, a piece goes on with the call of its id, or else with the last one.
+            same = [c for c in self._calls if call_id and c.id == call_id]
+            call = (same or self._calls)[-1]
+        if call is None or _is_another(call, call_id, name, arguments):
+            call = CallBuilder()
+            self._calls.append(call)
+        self._latest[index] = call
+        call.id = call.id or call_id
+        call.name = call.name or name
+        call.add(arguments)
+        if isinstance(arguments, str):
+            self._guard.feed(arguments)
+
+    def __bool__(self) -> bool:
+        return bool(self._calls)
+
+    def build(self, *, is_truncated: bool) -> list[ToolCall]:
+        """Return the calls that have a name. `is_truncated`: the reply broke off in the last one.
+
+        Raises ValueError if there are only calls without a name.
+        """
+        named = [call for call in self._calls if call.name]
+        nameless = [call for call in self._calls if not call.name]
+        if nameless and not named:
+            raise ValueError("a call without a name")
+        # A nameless piece that is no object is a part of some other call: of which, nobody knows.
+        if any(not call.is_blank and not call.is_whole for call in nameless):
+            return [ToolCall(id=call.id, name=call.name, malformed="") for call in named]
+        last = self._calls[-1] if is_truncated and self._calls else None
+        return [made for call in named for made in call.build(is_cut=call is last)]
+
+
+def _is_another(call: CallBuilder, call_id: str, name: str, arguments: Any) -> bool:
+    """Whether a piece with this id and name begins another call at the same index."""
+    # Some compatible servers give every call index 0, or none, and tell calls apart only by id.
+    if call_id and call.id and call_id != call.id:
+        return True
+    if not name or not call.name or (call_id and call_id == call.id):
+        return False
+    return name != call.name or (not _is_blank(arguments) and call.is_whole)
