@@ -20,6 +20,7 @@ from agiraph.providers.registry import Keys, ModelFactory, Registry
 from agiraph.run_context import RunContext
 from agiraph.runtime.channels import Channel
 from agiraph.runtime.command_line import Command
+from agiraph.runtime.daily_spend import DailySpend
 from agiraph.runtime.dispatcher import Dispatcher
 from agiraph.runtime.embedded import EmbeddedEngine
 from agiraph.runtime.engine import Engine
@@ -66,6 +67,7 @@ class Runtime:
         outbox: Outbox,
         trigger_worker: TriggerWorker,
         periodic: PeriodicTasks,
+        daily: DailySpend,
     ) -> None:
         self.home = home
         self._lock = lock
@@ -76,6 +78,7 @@ class Runtime:
         self.outbox = outbox
         self.trigger_worker = trigger_worker
         self.periodic = periodic
+        self.daily = daily
         self._lock_problem = ""
         self._watchdog: asyncio.Task[None] | None = None
         self._lock_watch: asyncio.Task[None] | None = None
@@ -103,6 +106,7 @@ class Runtime:
         efforts: Mapping[str, Effort] | None = None,
         web: Web | None = None,
         limits: Limits | None = None,
+        usd_per_day: float | None = None,
         on_delta: Callable[[RunContext, str], None] | None = None,
         tracing: Tracing | None = None,
     ) -> "Runtime":
@@ -115,6 +119,7 @@ class Runtime:
         for provider, maker in (own_models or {}).items():
             models.add(provider, maker)
         rules = CommandRules(limits=limits or Limits(), masked=sandbox.database_files(database_url))
+        daily = DailySpend(store, clock, usd_per_day)
         executor = Executor(
             store=store,
             home=home,
@@ -127,6 +132,7 @@ class Runtime:
             efforts=efforts or {},
             web=web or Web(),
             command_rules=rules,
+            daily=daily,
             on_delta=on_delta,
             tracing=tracing,
         )
@@ -143,12 +149,13 @@ class Runtime:
             callbacks=callbacks or {},
             is_sole_process=lock is not None,
         )
-        return cls(home, lock, store, models, engine, outbox, trigger_worker, periodic)
+        return cls(home, lock, store, models, engine, outbox, trigger_worker, periodic, daily)
 
     async def start(self, only: TeamId | None = None) -> None:
         """Start to work on everything that is queued; with `only`, on one team alone."""
         await asyncio.to_thread(sandbox.warn_if_impossible)
         await self.outbox.start()  # before the engine, whose runs send messages
+        await self.daily.start()
         await self.engine.start(only)
         await self.trigger_worker.start()
         self._watchdog = asyncio.create_task(

@@ -16,9 +16,28 @@ class CostSum:
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
+    """Input tokens that vendors read from their caches."""
+    cache_write_tokens: int = 0
+    thinking_tokens: int = 0
+    """Output tokens that were thoughts, where the vendor counts them apart."""
     usd: float = 0.0
     unpriced: int = 0
     """Calls of models without a known price."""
+    estimated: int = 0
+    """Calls whose tokens were estimated, because the vendor did not report them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayCosts:
+    """What all teams have spent today, and what they may spend. A day is one of UTC."""
+
+    day: str
+    usd: float
+    limit_usd: float | None = None
+    """The daily limit, with what a person has allowed on top of it today; None: no limit."""
+    allowed_usd: float = 0.0
+    is_reached: bool = False
+    """Whether paid model calls wait for a person or for the next day."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -183,6 +183,14 @@ class OutOfTime(ModelError):
     pass
 
 
+class DailyLimitReached(AgiraphError):
+    """The home has spent what it may spend today: the node waits for a person or for tomorrow."""
+
+    def __init__(self, limit_usd: float) -> None:
+        super().__init__("Today's limit for model calls is reached.")
+        self.limit_usd = limit_usd
+
+
 class AlreadyAnswered(Conflict):
     def __init__(self, question: MessageId, at: datetime) -> None:
         super().__init__(

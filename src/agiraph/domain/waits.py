@@ -6,6 +6,8 @@ from typing import Literal, cast, get_args
 WaitKind = Literal["answer", "approval", "reply", "node", "stage", "time"]
 """A person's answer, a person's approval, a teammate's answer, another node's end, a stage's end,
 or a timer."""
+DAY = "day:"
+"""Prefix of the ids of timers that end a day on which the daily limit was reached."""
 _KINDS = frozenset(get_args(WaitKind))
 
 

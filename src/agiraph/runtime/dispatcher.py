@@ -10,6 +10,7 @@ from typing import assert_never
 from agiraph import logs
 from agiraph.domain.chat import Lease
 from agiraph.domain.errors import (
+    DailyLimitReached,
     Fenced,
     IllegalMove,
     Misconfigured,
@@ -27,7 +28,7 @@ from agiraph.runtime.executor import Executor
 from agiraph.runtime.lanes import LaneLimits, lane_limits
 from agiraph.runtime.periodic import PeriodicTasks
 from agiraph.services.board import leases, texts
-from agiraph.services.lifecycle import claims, endings, journal
+from agiraph.services.lifecycle import claims, daily_limit, endings, journal
 from agiraph.store import threads
 from agiraph.store.database import Store
 
@@ -162,6 +163,8 @@ class Dispatcher:
             seconds = await self._model_pause(lease, error)
             reason = f"the model cannot be reached: {error} Trying again by itself."
             await self.store.write(claims.sleep, lease, seconds=seconds, reason=reason)
+        except DailyLimitReached as error:
+            await self.store.write(daily_limit.park, lease, limit_usd=error.limit_usd)
         except (ModelError, Misconfigured) as error:
             # A key, a name or a limit must be corrected: by whoever hired the agent, who can choose
             # another model, else by a person.

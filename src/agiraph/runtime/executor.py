@@ -33,6 +33,7 @@ from agiraph.runtime import prompt, reflection, refs, reply
 from agiraph.runtime.calls import ToolCaller
 from agiraph.runtime.command_line import Command, ProgramRunner
 from agiraph.runtime.compaction import Compaction
+from agiraph.runtime.daily_spend import DailySpend
 from agiraph.runtime.loop import Loop
 from agiraph.runtime.prompt import Opening, PriorKnowledge
 from agiraph.runtime.steps import Steps
@@ -110,6 +111,8 @@ class Executor:
     """How much models think by the role of their agents, from the settings."""
     web: Web = field(default_factory=Web)
     command_rules: CommandRules = CommandRules()
+    daily: DailySpend | None = None
+    """What all teams may spend today; None: no limit."""
     on_delta: Callable[[RunContext, str], None] | None = field(default=None)
     tracing: Tracing | None = None
     prepared: dict[TeamId, str] = field(default_factory=dict[TeamId, str], repr=False)
@@ -221,6 +224,7 @@ class Executor:
             breaker=Breaker(tools),
             caller=caller,
             tool_specs=tuple(tool.spec for tool in tools.values()),
+            daily=self.daily,
             on_delta=self.on_delta,
             effort=self._effort(ctx),
         )

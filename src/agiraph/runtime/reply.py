@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import reduce
 
 from agiraph.domain.chat import ToolCall, Transcript, Turn
-from agiraph.domain.errors import ModelError, Refused
+from agiraph.domain.errors import DailyLimitReached, ModelError, Refused
 from agiraph.domain.fence import enclose_foreign, one_line
 from agiraph.domain.language import guess
 from agiraph.domain.messages import Message
@@ -23,7 +23,7 @@ from agiraph.runtime.spill import keep_result, shown_result
 from agiraph.runtime.steps import Steps
 from agiraph.services.board import planning, taint, texts
 from agiraph.services.knowledge import items, recall
-from agiraph.services.lifecycle import conversation
+from agiraph.services.lifecycle import conversation, daily_limit
 from agiraph.services.lifecycle.journal import SystemNote
 from agiraph.services.triggers import promises
 from agiraph.store import messages, nodes
@@ -41,6 +41,11 @@ MAX_NODES = 20
 WITHOUT_A_MODEL = (
     "I have your message and will get to work on it. (I could not think of a proper answer just "
     "now: {reason})"
+)
+OUT_OF_MONEY = (
+    "I have your message, but today's limit for model calls is reached, so I cannot think about it "
+    "now. I go on as soon as you allow more (the request is in your inbox), or by myself at 00:00 "
+    "UTC."
 )
 ASKED_TO_PROMISE = "promise"
 """The ref of the note that asks for a promise."""
@@ -132,6 +137,9 @@ async def answer(steps: Steps, ctx: RunContext) -> Outcome:
     """Ask the model until it has an answer, and send it; without a model, send a plain notice."""
     try:
         text = await _write_answer(steps, ctx)
+    except DailyLimitReached as error:
+        await ctx.store.write(daily_limit.ask_once, ctx.lease, limit_usd=error.limit_usd)
+        return await _send(ctx, OUT_OF_MONEY)
     except ModelError as error:
         # The person must get an answer whatever becomes of the model; their request becomes work.
         return await acknowledge(ctx, error)

@@ -10,20 +10,21 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from agiraph.domain.chat import ToolCall, ToolSpec, Turn
+from agiraph.domain.chat import THINKING, ToolCall, ToolSpec, Turn
 from agiraph.domain.effort import Effort
-from agiraph.domain.errors import ModelError
+from agiraph.domain.errors import DailyLimitReached, ModelError
 from agiraph.domain.outcomes import Answer, Done, Finished, Outcome, Parked, Pending
 from agiraph.domain.work import StopReason
 from agiraph.policies.breaker import Breaker
 from agiraph.policies.budget import BudgetPolicy
-from agiraph.providers.base import Model, Request
+from agiraph.providers.base import Model, Reply, Request
 from agiraph.run_context import RunContext
 from agiraph.runtime.calls import Halted, ToolCaller
+from agiraph.runtime.daily_spend import DailySpend
 from agiraph.runtime.time_limit import within
 from agiraph.services.board import budgets
 from agiraph.services.lifecycle import journal
-from agiraph.services.lifecycle.journal import SystemNote
+from agiraph.services.lifecycle.journal import Reservation, SystemNote
 from agiraph.tools.call_reading import read_calls
 
 MAX_CALLS_PER_REPLY = 32
@@ -44,6 +45,8 @@ class Steps:
     caller: ToolCaller
     tool_specs: tuple[ToolSpec, ...]
     """The tools that the model is shown; empty for a single answer without tools."""
+    daily: DailySpend | None = None
+    """What may be spent today; None: no limit."""
     on_delta: Callable[[RunContext, str], None] | None = field(default=None)
     """Receives each piece of a reply while the model streams it."""
     effort: Effort | None = None
@@ -95,6 +98,8 @@ class Steps:
     async def _yield(
         self, ctx: RunContext, notes: Sequence[SystemNote], *, deliver_mail: bool
     ) -> StopReason | None:
+        reservation = self.budget.reservation(ctx)
+        await self._reserve_today(ctx, reservation)
         # One transaction: the reservation is durable before the model is called, so that a call
         # which a crash cuts off is charged (`leases.charge_lost_call`).
         caught_up = await ctx.store.write(
@@ -103,13 +108,27 @@ class Steps:
             answers=ctx.take_deferred_answers(),
             notes=notes,
             deliver_mail=deliver_mail,
-            reservation=self.budget.reservation(ctx),
+            reservation=reservation,
             paid_from=ctx.envelopes,
         )
+        if caught_up.halt or caught_up.spent:
+            self._release_today(ctx)
         if caught_up.halt is not None:
             raise Halted(caught_up.halt)
         ctx.add_turns(*caught_up.turns)
         return caught_up.spent
+
+    async def _reserve_today(self, ctx: RunContext, reservation: Reservation) -> None:
+        """Raise `DailyLimitReached` if the home may spend no more today."""
+        if self.daily is None:
+            return
+        thread_id = ctx.lease.thread_id
+        try:
+            await self.daily.reserve(thread_id, reservation.model, reservation.usd)
+        except DailyLimitReached:
+            # The run ends here, and an answer that is still deferred would be lost with it.
+            await self.caller.write_deferred(ctx)
+            raise
 
     async def think(
         self,
@@ -125,8 +144,10 @@ class Steps:
         Without `timeout_s` the node's time limit applies; `OutOfTime` is raised when it is
         reached. A reply that breaks off is not kept.
         """
-        on_delta = None if self.on_delta is None else partial(self.on_delta, ctx)
         seconds = ctx.seconds_left if timeout_s is None else timeout_s
+        last = ctx.transcript.turns[-1]
+        if (last.role, last.ref) != ("intent", THINKING):  # a crash has used up the reservation
+            await self._reserve_today(ctx, self.budget.reservation(ctx))
         request = Request(
             transcript=ctx.transcript,
             tools=self.tool_specs,
@@ -135,21 +156,37 @@ class Steps:
             effort=self.effort,
         )
         try:
+            reply = await self._reply(ctx, request, seconds)
+            turn = await self._record(ctx, reply, purpose, may_call=may_call)
+            if self.daily is not None:
+                self.daily.book(ctx.agent.model, turn.usage.usd)
+        finally:
+            self._release_today(ctx)
+        ctx.add_turns(turn)
+        return turn
+
+    async def _reply(self, ctx: RunContext, request: Request, seconds: float | None) -> Reply:
+        """Ask the model. The reservation of a call without a reply is charged or released."""
+        on_delta = None if self.on_delta is None else partial(self.on_delta, ctx)
+        try:
             # A cancellation here leaves the reservation as the thread's last
             # turn; the next claim charges it.
-            reply = await within(seconds, lambda: self.model.reply(request, on_delta))
+            return await within(seconds, lambda: self.model.reply(request, on_delta))
         except ModelError as error:
             # The reservation is charged as lost, unless the request certainly cost nothing.
             reason, unused = str(error), error.unused
             await ctx.store.write(journal.record_lost_call, ctx.lease, reason=reason, unused=unused)
             raise
+
+    async def _record(self, ctx: RunContext, reply: Reply, purpose: str, *, may_call: bool) -> Turn:
+        """Commit a reply with its cost."""
         # A model may call tools although it was told not to. The calls are dropped: nothing would
         # answer them.
         made = reply.calls if may_call else ()
         read = read_calls(made, self.caller.tools, is_cut=reply.is_cut)
         # Some vendors repeat call ids, by which answers are found.
         calls = ctx.transcript.with_unique_ids([one.call for one in read])
-        turn = await ctx.store.write(
+        return await ctx.store.write(
             journal.reply,
             ctx.lease,
             text=reply.text,
@@ -161,8 +198,10 @@ class Steps:
             provider_data=reply.provider_data,
             is_cut=reply.is_cut,
         )
-        ctx.add_turns(turn)
-        return turn
+
+    def _release_today(self, ctx: RunContext) -> None:
+        if self.daily is not None:
+            self.daily.release(ctx.lease.thread_id)
 
     async def act(self, ctx: RunContext, calls: Sequence[ToolCall]) -> Outcome | None:
         """Make the calls in order. Return an outcome if one of them ends or parks the node."""

@@ -19,9 +19,9 @@ TABLES: dict[str, str] = {
     "persons": "id",
     "teams": "number", "agents": "id", "stages": "id", "nodes": "id", "dependencies": "",
     "threads": "number", "turns": "place", "waits": "", "timers": "id", "messages": "id",
-    "memories": "id", "insights": "id", "triggers": "id", "spend": "", "events": "place",
-    "firings": "", "errands": "id", "drafts": "id", "knowledge_changes": "id", "passages": "id",
-    "channels": "name", "deliveries": "id", "audit": "id",
+    "memories": "id", "insights": "id", "triggers": "id", "spend": "", "daily_limits": "day",
+    "events": "place", "firings": "", "errands": "id", "drafts": "id", "knowledge_changes": "id",
+    "passages": "id", "channels": "name", "deliveries": "id", "audit": "id",
 }  # fmt: skip
 """The dumped tables, in an order that satisfies foreign keys, each with its column for paging."""
 LEFT_OUT = frozenset({"about", "passes", "answered", "passage_words", "schema_version", "workers"})

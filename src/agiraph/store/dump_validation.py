@@ -16,6 +16,7 @@ from agiraph.domain.events import EventType
 from agiraph.domain.ids import ThreadId
 from agiraph.store import (
     access,
+    daily_limits,
     deliveries,
     knowledge,
     messages,
@@ -42,7 +43,7 @@ _TABLES: dict[str, Table[Any]] = {
         teams.TEAMS, teams.AGENTS, stages.STAGES, nodes.NODES, threads.THREADS, waits.WAITS,
         messages.MESSAGES, knowledge.MEMORIES, knowledge.INSIGHTS, knowledge.DRAFTS,
         knowledge.CHANGES, triggers.TRIGGERS, triggers.FIRINGS, spend.SPEND, passages.PASSAGES,
-        deliveries.DELIVERIES, access.AUDIT, persons.PERSONS,
+        deliveries.DELIVERIES, access.AUDIT, persons.PERSONS, daily_limits.DAILY_LIMITS,
     )
 }  # fmt: skip
 _TYPES: dict[str, tuple[type, ...]] = {

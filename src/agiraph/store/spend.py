@@ -1,6 +1,7 @@
-"""Spend: the summed cost of model calls, by node, agent, purpose and model."""
+"""Spend: the summed cost of model calls, by node, agent, purpose, model and day."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 import orjson
 
@@ -17,6 +18,8 @@ class Spend:
     agent_id: AgentId
     purpose: str
     model: str
+    day: str
+    """The day in UTC, such as 2026-11-17."""
     team_id: TeamId
     calls: int
     lost: int
@@ -24,24 +27,28 @@ class Spend:
     input_tokens: int
     output_tokens: int
     cached_tokens: int
+    cache_write_tokens: int
+    thinking_tokens: int
     usd: float
     unpriced: int
     """Calls whose price nobody knows."""
+    estimated: int
+    """Calls whose tokens were estimated, because the vendor did not report them."""
 
 
 SPEND = Table("spend", Spend, key="node_id")
+_KEY = ("node_id", "agent_id", "purpose", "model", "day")
+_SUMS = [name for name in SPEND.fields if name not in (*_KEY, "team_id")]
 _ADD = (
-    "insert into spend (node_id, agent_id, purpose, model, team_id, calls, lost,"
-    " input_tokens, output_tokens, cached_tokens, usd, unpriced)"
-    " values (:node_id, :agent_id, :purpose, :model, :team_id, :calls, :lost,"
-    " :input_tokens, :output_tokens, :cached_tokens, :usd, :unpriced)"
-    " on conflict (node_id, agent_id, purpose, model) do update set"
-    " calls = spend.calls + excluded.calls, lost = spend.lost + excluded.lost,"
-    " input_tokens = spend.input_tokens + excluded.input_tokens,"
-    " output_tokens = spend.output_tokens + excluded.output_tokens,"
-    " cached_tokens = spend.cached_tokens + excluded.cached_tokens,"
-    " usd = spend.usd + excluded.usd, unpriced = spend.unpriced + excluded.unpriced"
+    f"insert into spend ({SPEND.columns}) values ({', '.join(f':{f}' for f in SPEND.fields)})"
+    f" on conflict ({', '.join(_KEY)}) do update set "
+    + ", ".join(f"{name} = spend.{name} + excluded.{name}" for name in _SUMS)
 )
+
+
+def day_of(moment: datetime) -> str:
+    """Return the day that a cost at this time counts for."""
+    return f"{moment:%Y-%m-%d}"
 
 
 def settle(tx: Tx, lease: Lease, *, purpose: str, model: str, usage: Usage) -> None:
@@ -61,23 +68,27 @@ def _add(tx: Tx, lease: Lease, *, purpose: str, model: str, usage: Usage, lost: 
         agent_id=lease.agent_id,
         purpose=purpose,
         model=model,
+        day=day_of(tx.now),
         team_id=lease.team_id,
         calls=1 - lost,
         lost=lost,
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
         cached_tokens=usage.cached_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        thinking_tokens=usage.thinking_tokens,
         usd=usage.usd or 0.0,
         unpriced=int(usage.usd is None),
+        estimated=int(usage.is_estimated),
     )
 
 
 def of_team(tx: Tx, team_id: TeamId) -> list[Spend]:
-    return SPEND.select(tx, "team_id = :team_id order by node_id, purpose", team_id=team_id)
+    return SPEND.select(tx, "team_id = :team_id order by node_id, purpose, day", team_id=team_id)
 
 
 def of_node(tx: Tx, node_id: NodeId) -> list[Spend]:
-    return SPEND.select(tx, "node_id = :node_id order by purpose", node_id=node_id)
+    return SPEND.select(tx, "node_id = :node_id order by purpose, day", node_id=node_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +104,15 @@ _TREE = (
     "with recursive tree(id) as (select id from nodes where id = :root"
     " union select n.id from nodes n join tree t on n.parent_id = t.id or n.payer_id = t.id) "
 )
+_RESERVATIONS = (
+    # A running node whose thread ends with an intent to ask the model: its
+    # reservation counts as spent.
+    "from nodes n join threads h on h.node_id = n.id"
+    " join turns t on t.place = (select max(place) from turns where"
+    " place > h.number * 4294967296 and place < (h.number + 1) * 4294967296)"
+    " where n.status = 'running' and h.closed_at is null"
+    " and t.role = 'intent' and t.ref = :thinking"
+)
 
 
 def total(tx: Tx, root: NodeId, *, apart_from: ThreadId | None = None) -> Total:
@@ -103,13 +123,8 @@ def total(tx: Tx, root: NodeId, *, apart_from: ThreadId | None = None) -> Total:
     rows = tx.all(
         _TREE + "select coalesce(sum(calls + lost), 0), coalesce(sum(input_tokens + output_tokens),"
         " 0), coalesce(sum(usd), 0.0), null from spend where node_id in (select id from tree)"
-        # A running node whose thread ends with an intent to ask the model: its
-        # reservation counts as spent.
-        " union all select 1, 0, 0.0, t.extra from nodes n join threads h on h.node_id = n.id"
-        " join turns t on t.place = (select max(place) from turns where"
-        " place > h.number * 4294967296 and place < (h.number + 1) * 4294967296)"
-        " where n.status = 'running' and n.id in (select id from tree) and h.closed_at is null"
-        " and h.id <> :apart_from and t.role = 'intent' and t.ref = :thinking",
+        " union all select 1, 0, 0.0, t.extra"
+        f" {_RESERVATIONS} and n.id in (select id from tree) and h.id <> :apart_from",
         root=root,
         apart_from=apart_from or "",
         thinking=THINKING,
@@ -120,3 +135,21 @@ def total(tx: Tx, root: NodeId, *, apart_from: ThreadId | None = None) -> Total:
         tokens=sum(int(row[1]) for row in rows) + sum(each["tokens"] for each in reserved),
         usd=sum(float(row[2]) for row in rows) + sum(each["usd"] for each in reserved),
     )
+
+
+def usd_of_day(tx: Tx, day: str) -> float:
+    """Return what all teams together have spent on a day."""
+    row = tx.one("select coalesce(sum(usd), 0.0) from spend where day = :day", day=day)
+    return 0.0 if row is None else float(row[0])
+
+
+def reserved_usd(tx: Tx, *, apart_from: ThreadId | None = None) -> float:
+    """Return the money reserved for the running calls of all teams, without those of a thread."""
+    sql = f"select t.extra {_RESERVATIONS} and h.id <> :apart_from"
+    rows = tx.all(sql, apart_from=apart_from or "", thinking=THINKING)
+    return sum(float(orjson.loads(row[0])["usd"]) for row in rows if row[0] is not None)
+
+
+def of_day(tx: Tx, day: str) -> list[Spend]:
+    """Return what was spent on a day, of all teams."""
+    return SPEND.select(tx, "day = :day order by team_id, node_id, purpose", day=day)

@@ -11,7 +11,11 @@ from agiraph.store.tx import Tx
 
 STAGES = Table("stages", Stage)
 
-_PERSON = "(w.waiting_on like 'answer:%' or w.waiting_on like 'approval:%')"
+# Also a wait for the next day's money, which a person can end.
+_PERSON = (
+    "(w.waiting_on like 'answer:%' or w.waiting_on like 'approval:%'"
+    " or w.waiting_on like 'time:day:%')"
+)
 
 
 def of_team(tx: Tx, team_id: TeamId) -> list[Stage]:

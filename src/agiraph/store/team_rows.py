@@ -35,7 +35,7 @@ def page(tx: Tx, table: str, team_id: TeamId, *, after: str = "", limit: int) ->
 
 
 def spend(tx: Tx, team_id: TeamId) -> list[Any]:
-    where = "team_id = :team_id order by node_id, agent_id, purpose, model"
+    where = "team_id = :team_id order by node_id, agent_id, purpose, model, day"
     return SPEND.select(tx, where, team_id=team_id)
 
 

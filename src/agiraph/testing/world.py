@@ -97,6 +97,7 @@ class World:
         efforts: Mapping[str, Effort] | None = None,
         web: Web | None = None,
         limits: Limits | None = None,
+        usd_per_day: float | None = None,
         on_delta: Callable[[RunContext, str], None] | None = None,
         validates_events: bool = True,
         easy_endings: bool = False,
@@ -114,6 +115,7 @@ class World:
         self._efforts = efforts
         self._web = web
         self._limits = limits
+        self.usd_per_day = usd_per_day
         self._on_delta = on_delta
         self._models: dict[str, Model] = {}
         self._validates_events = validates_events
@@ -162,6 +164,7 @@ class World:
             efforts=self._efforts,
             web=self._web,
             limits=self._limits,
+            usd_per_day=self.usd_per_day,
             on_delta=self._on_delta,
             # Looked up when a name is first used, so that a test may script models after the start.
             own_models={"scripted": self._scripted},

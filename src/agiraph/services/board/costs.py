@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable
+from typing import TypeVar
 
 from agiraph.domain.costs import CostLine, CostSum, NodeCosts, TeamCosts
 from agiraph.domain.ids import TeamId
@@ -9,6 +10,8 @@ from agiraph.services.board import texts
 from agiraph.store import nodes, spend, teams
 from agiraph.store.spend import Spend
 from agiraph.store.tx import Tx
+
+K = TypeVar("K", str, tuple[str, str])
 
 
 def of_team(tx: Tx, team_id: TeamId) -> TeamCosts:
@@ -32,16 +35,23 @@ def _sum(lines: list[Spend]) -> CostSum:
         input_tokens=sum(line.input_tokens for line in lines),
         output_tokens=sum(line.output_tokens for line in lines),
         cached_tokens=sum(line.cached_tokens for line in lines),
+        cache_write_tokens=sum(line.cache_write_tokens for line in lines),
+        thinking_tokens=sum(line.thinking_tokens for line in lines),
         usd=round(sum(line.usd for line in lines), 6),
         unpriced=sum(line.unpriced for line in lines),
+        estimated=sum(line.estimated for line in lines),
     )
 
 
-def _by(lines: list[Spend], key: Callable[[Spend], str]) -> dict[str, CostSum]:
-    groups: defaultdict[str, list[Spend]] = defaultdict(list)
+def _by(lines: list[Spend], key: Callable[[Spend], K]) -> dict[K, CostSum]:
+    groups: defaultdict[K, list[Spend]] = defaultdict(list)
     for line in lines:
         groups[key(line)].append(line)
     return {name: _sum(group) for name, group in sorted(groups.items())}
+
+
+def _purpose_and_model(line: Spend) -> tuple[str, str]:
+    return line.purpose, line.model
 
 
 def _bills(tx: Tx, team_id: TeamId, lines: list[Spend], names: dict[str, str]) -> list[NodeCosts]:
@@ -59,9 +69,9 @@ def _bills(tx: Tx, team_id: TeamId, lines: list[Spend], names: dict[str, str]) -
         node = made[index]
         children = [bill(child) for child in below[node.id]]
         everything = own[node.id] + [line for _, lines in children for line in lines]
-        made_of = [
-            CostLine(purpose=line.purpose, model=line.model, sum=_sum([line]))
-            for line in own[node.id]
+        made_of = [  # of all days
+            CostLine(purpose=purpose, model=model, sum=total)
+            for (purpose, model), total in _by(own[node.id], _purpose_and_model).items()
         ]
         return (
             NodeCosts(

@@ -13,7 +13,7 @@ from agiraph.domain.events.work import NodeAssigned, ToolResult
 from agiraph.domain.ids import AgentId, MessageId, NodeId, ThreadId
 from agiraph.domain.messages import Message
 from agiraph.domain.persons import is_person
-from agiraph.domain.waits import WaitingOn
+from agiraph.domain.waits import DAY, WaitingOn
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.board import approvals, stage_clocks, taint
 from agiraph.store import dependencies, messages, nodes, threads, waits
@@ -74,6 +74,19 @@ def time_out(tx: Tx, timer: str) -> int:
     return len(settled)
 
 
+def resume(tx: Tx, waiting_on: WaitingOn) -> int:
+    """Put every node that waits for this back into its queue, whatever else it waits for.
+
+    For nodes that parked as a whole; return how many. Their threads get no answer.
+    """
+    settled = waits.take(tx, waiting_on)
+    for wait in settled:
+        waits.drop(tx, wait.node_id)
+        _requeue(tx, wait)
+        stage_clocks.pause_or_resume_above(tx, wait.node_id)
+    return len(settled)
+
+
 def interrupt(
     tx: Tx,
     agent_id: AgentId,
@@ -95,7 +108,8 @@ def interrupt(
         # A call with a time limit has two waits; sort the timer behind the real one.
         open_waits = sorted(waits.of_node(tx, node.id), key=_is_time)
         asks = any(_is_for_person(wait) for wait in open_waits)
-        # It sleeps because its model cannot be reached: woken early, it would fail and sleep again.
+        # It sleeps because its model cannot be reached, or the day's money is spent: woken early,
+        # it would fail and sleep again.
         if any(_is_time(wait) and not wait.call_id for wait in open_waits):
             continue
         if any(wait.call_id == IN_WORDS for wait in open_waits):
@@ -224,8 +238,9 @@ def _requeue(tx: Tx, wait: Wait) -> None:
     # above and only then counts the waits, so one of the two finds none left and requeues the node.
     if node.status is not NodeStatus.WAITING or waits.of_node(tx, node.id):
         return
-    # A sleep counts towards the node's time limit; waiting for people or teammates does not.
-    is_work = _is_time(wait) and not wait.call_id
+    # A sleep counts towards the node's time limit; waiting for people, for teammates or for the
+    # next day's money does not.
+    is_work = _is_time(wait) and not wait.call_id and not wait.waiting_on.id.startswith(DAY)
     paused = (tx.now - wait.created_at).total_seconds() if is_work else 0.0
     worked = node.worked_seconds + paused
     node = nodes.move(tx, node, NodeStatus.ASSIGNED, waiting_reason=None, worked_seconds=worked)

@@ -4,7 +4,9 @@ from agiraph.domain.ids import AgentId, MessageId, PersonId
 from agiraph.domain.messages import Decision, Message
 from agiraph.domain.waits import WaitingOn
 from agiraph.services.board import stage_clocks, waiting
+from agiraph.services.lifecycle import daily_limit
 from agiraph.services.mail import bus
+from agiraph.store import daily_limits
 from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS, coordinator
 from agiraph.store.tx import Tx
@@ -23,6 +25,8 @@ def answer_question(
     The question is closed in the same transaction, so only the first answer counts. If no call
     waits any more, the answer goes to the agent as a message.
     """
+    if (limited := daily_limits.asked_by(tx, question_id)) is not None:
+        return daily_limit.decide(tx, limited.day, text, person_id=person_id, decision=decision)
     question = bus.record_answer(tx, question_id, text, person_id=person_id, decision=decision)
     note = f" They say: {text}" if text else ""
     if question.kind == "question":
@@ -52,6 +56,7 @@ def answer_question(
         )
     if question.node_id is not None:
         stage_clocks.pause_or_resume_above(tx, question.node_id)
+    return None
 
 
 def _has_ended(tx: Tx, question: Message) -> bool:

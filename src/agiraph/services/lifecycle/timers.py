@@ -1,7 +1,9 @@
 """Timers: fires the due timers of waits, stages, triggers and nodes without an assignee."""
 
 from agiraph.domain.ids import NodeId, StageId, TriggerId
+from agiraph.domain.waits import DAY
 from agiraph.services.board import planning, stage_clocks, stages, waiting
+from agiraph.services.lifecycle import daily_limit
 from agiraph.services.triggers import due, firing
 from agiraph.store import waits
 from agiraph.store.nodes import NODES
@@ -22,6 +24,8 @@ def fire_due(tx: Tx, *timer_ids: str) -> int:
             stages.check_deadline(tx, StageId(timer.removeprefix(stage_clocks.TIMER)))
         elif timer.startswith(firing.TIMER):
             due.fire_due(tx, TriggerId(timer.removeprefix(firing.TIMER)))
+        elif timer.startswith(DAY):
+            daily_limit.end_day(tx, timer.removeprefix(DAY))
         elif timer.startswith(planning.UNOWNED_TIMER):
             node = NODES.get(tx, NodeId(timer.removeprefix(planning.UNOWNED_TIMER)))
             planning.assign_unowned(tx, node.team_id)

@@ -1,0 +1,206 @@
+"""Daily limit: stop the paid model calls of all teams when the day's money is spent.
+
+A day is one of UTC. Whoever would make a call parks on the end of the day, and one request in the
+inbox asks a person to allow more. The row of the day holds what was allowed, so it survives a kill.
+"""
+
+import re
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+
+from agiraph.domain.chat import Lease
+from agiraph.domain.costs import DayCosts
+from agiraph.domain.errors import Refused
+from agiraph.domain.events.mail import QuestionAnswered
+from agiraph.domain.ids import MessageId, PersonId
+from agiraph.domain.messages import Decision
+from agiraph.domain.outcomes import Parked
+from agiraph.domain.waits import DAY, WaitingOn
+from agiraph.services.board import planning, waiting
+from agiraph.services.lifecycle import claims
+from agiraph.services.mail import bus
+from agiraph.store import daily_limits, messages, spend, threads, waits
+from agiraph.store.daily_limits import DAILY_LIMITS, DailyLimit
+from agiraph.store.messages import MESSAGES
+from agiraph.store.nodes import NODES
+from agiraph.store.teams import TEAMS
+from agiraph.store.tx import Tx
+
+SPENDERS = 3
+"""How many agents the request names as those that spent most."""
+MOST_USD = 1_000_000.0
+"""The most that one approval may allow."""
+REASON = (
+    "today's limit of {most:,.2f} USD for model calls is reached; it goes on when you allow more "
+    "(see the inbox), or at 00:00 UTC"
+)
+REQUEST = (
+    "Today's limit for model calls is reached: {spent:,.2f} USD of {most:,.2f} USD are spent"
+    "{reserved}.{spenders} All work that needs a paid model waits, in every team.\n\n"
+    "Approve to allow another {offered:,.2f} USD today, or write another amount as the note. If "
+    "you deny, the work waits and goes on by itself at 00:00 UTC."
+)
+NO_AMOUNT = "{text!r} is no amount: approve with one number of dollars above zero, such as 20."
+NEW_DAY = "A new day has begun, so the work goes on."
+RAISED = "The limit was raised in the settings, so the work goes on."
+_NUMBER = re.compile(r"-?\d+(?:[.,]\d+)*")
+
+
+def costs(tx: Tx, limit_usd: float | None) -> DayCosts:
+    """Return what was spent today, and what may be spent."""
+    day = spend.day_of(tx.now)
+    row = DAILY_LIMITS.find(tx, day) or DailyLimit(day=day)
+    spent = spend.usd_of_day(tx, day)
+    most = None if limit_usd is None else limit_usd + row.allowed_usd
+    return DayCosts(
+        day=day,
+        usd=round(spent, 6),
+        limit_usd=most,
+        allowed_usd=row.allowed_usd,
+        is_reached=limit_usd is not None and row.is_reached(limit_usd, spent),
+    )
+
+
+def park(tx: Tx, lease: Lease, *, limit_usd: float) -> None:
+    """Park a node until a person allows more or the day ends, and ask the person once.
+
+    If there is money again meanwhile, the node goes back into its queue.
+    """
+    threads.check_lease(tx, lease)
+    row = _lock_and_ask(tx, lease, limit_usd)
+    if row is None:
+        return claims.release(tx, lease)
+    ending, reason = _end_of(row.day), REASON.format(most=limit_usd + row.allowed_usd)
+    asked = None if row.question_id is None else MESSAGES.get(tx, row.question_id)
+    for_whom = [] if asked is None or asked.answered_at else [WaitingOn("approval", asked.id)]
+    for on in (*for_whom, ending):
+        waits.open(tx, lease, call_id="", waiting_on=on, reason=reason)
+    # Timer and wait commit together: a node that sleeps without a timer would never wake.
+    waits.set_timer(tx, ending.id, _midnight_after(row.day))
+    return claims.park(tx, lease, Parked((*for_whom, ending), reason))
+
+
+def ask_once(tx: Tx, lease: Lease, *, limit_usd: float) -> None:
+    """Ask the person to allow more, if nobody has asked them yet; parks nothing."""
+    threads.check_lease(tx, lease)
+    row = _lock_and_ask(tx, lease, limit_usd)
+    if row is not None:
+        # The end of the day closes the request, also if no node waits.
+        waits.set_timer(tx, _end_of(row.day).id, _midnight_after(row.day))
+
+
+def _lock_and_ask(tx: Tx, lease: Lease, limit_usd: float) -> DailyLimit | None:
+    """Lock the day's row and ask if nobody has; None if the limit is not reached after all.
+
+    The lock makes two processes that reach the limit together send one request.
+    """
+    row = daily_limits.lock(tx, spend.day_of(tx.now))
+    spent = spend.usd_of_day(tx, row.day)
+    reserved = spend.reserved_usd(tx, apart_from=lease.thread_id)
+    most = limit_usd + row.allowed_usd
+    if not row.is_reached(limit_usd, spent + reserved):
+        return None
+    if row.has_stopped_at(most):
+        return row  # asked before, whatever the answer was
+    pending = f", and {reserved:,.2f} USD are reserved for calls under way" if reserved else ""
+    offered = limit_usd or 1.0
+    text = REQUEST.format(
+        spent=spent, most=most, reserved=pending, spenders=_spenders(tx, row.day), offered=offered
+    )
+    asked = bus.send(
+        tx,
+        team_id=lease.team_id,
+        sender=lease.agent_id,
+        recipient=planning.person_for(tx, NODES.get(tx, lease.node_id)),
+        kind="approval",
+        text=text,
+        # Without a node: the request is about all teams, and stays open if this node is cancelled.
+        refusable=False,
+    )
+    changes = {"stopped_usd": most, "offered_usd": offered, "question_id": asked.id}
+    DAILY_LIMITS.update(tx, row.day, **changes)
+    return DAILY_LIMITS.get(tx, row.day)
+
+
+def _spenders(tx: Tx, day: str) -> str:
+    """Return a sentence with the agents that have spent most."""
+    by_agent: Counter[tuple[str, str]] = Counter()
+    for line in spend.of_day(tx, day):
+        by_agent[line.team_id, line.agent_id] += line.usd  # pyright: ignore[reportArgumentType]
+    named = [
+        f"{planning.name_of(tx, agent)} of {TEAMS.get(tx, team).name!r} {usd:,.2f} USD"
+        for (team, agent), usd in by_agent.most_common(SPENDERS)
+        if usd
+    ]
+    return f" Most of it by {', '.join(named)}." if named else ""
+
+
+def decide(tx: Tx, day: str, text: str, *, person_id: PersonId, decision: Decision | None) -> None:
+    """Record a person's decision. An approval lets all work go on at once."""
+    # The day's row before the agent's and the question's: `park` takes them in this order.
+    row = daily_limits.lock(tx, day)
+    assert row.question_id is not None
+    amount = None if decision == "deny" else _amount(text)
+    if decision is None and amount is None:
+        raise Refused("Answer with approve or deny; an amount after approve allows that much.")
+    decision = decision or "approve"
+    bus.record_answer(tx, row.question_id, text, person_id=person_id, decision=decision)
+    if decision == "approve":
+        allowed = row.allowed_usd + (row.offered_usd if amount is None else amount)
+        DAILY_LIMITS.update(tx, day, allowed_usd=allowed)
+        waiting.resume(tx, _end_of(day))
+    else:
+        # The nodes still wait for the end of the day.
+        waits.take(tx, WaitingOn("approval", row.question_id))
+
+
+def _amount(text: str) -> float | None:
+    """Return the dollars that a note names; None if it names no number."""
+    found = _NUMBER.findall(text)
+    if not found:
+        return None
+    try:
+        # A comma before three digits groups thousands, any other one is a decimal point.
+        amount = float(re.sub(r",(?=\d{3}(?!\d))", "", found[0]).replace(",", "."))
+    except ValueError:
+        amount = 0.0
+    if len(found) > 1 or not 0 < amount <= MOST_USD:
+        raise Refused(NO_AMOUNT.format(text=text[:100]))
+    return amount
+
+
+def end_day(tx: Tx, day: str) -> None:
+    """Let all work go on that waited for the end of this day, and close its request."""
+    _free(tx, daily_limits.lock(tx, day), NEW_DAY)
+
+
+def free_if_raised(tx: Tx, limit_usd: float | None) -> None:
+    """Let all work go on if the limit in the settings is higher now than when work stopped."""
+    row = DAILY_LIMITS.find(tx, spend.day_of(tx.now), lock=True)
+    if row is None or row.stopped_usd is None:
+        return
+    if limit_usd is None or limit_usd + row.allowed_usd > row.stopped_usd:
+        _free(tx, row, RAISED)
+
+
+def _free(tx: Tx, row: DailyLimit, why: str) -> None:
+    if row.question_id is not None:
+        _close(tx, row.question_id, why)
+    waiting.resume(tx, _end_of(row.day))
+
+
+def _close(tx: Tx, question_id: MessageId, why: str) -> None:
+    """Close a request that nobody has answered."""
+    question = MESSAGES.get(tx, question_id, lock=True)
+    if messages.answer(tx, question_id):
+        closed = QuestionAnswered(message_id=question_id, node_id=None, text=why, decision=None)
+        tx.emit(question.team_id, closed)
+
+
+def _end_of(day: str) -> WaitingOn:
+    """Return what all nodes wait for that stopped on this day."""
+    return WaitingOn("time", f"{DAY}{day}")
+
+
+def _midnight_after(day: str) -> datetime:
+    return datetime.fromisoformat(day).replace(tzinfo=UTC) + timedelta(days=1)

@@ -1,0 +1,350 @@
+"""The home's daily limit: all paid work stops together, one request asks, and all goes on again."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from agiraph.domain.errors import AlreadyAnswered, Refused
+from agiraph.domain.messages import Message
+from agiraph.domain.persons import OWNER
+from agiraph.domain.work import Budget, NodeStatus, WorkNode
+from agiraph.providers.facts.prices import Priced, Prices, Terms
+from agiraph.services import health
+from agiraph.services.lifecycle import daily_limit, timers
+from agiraph.services.lifecycle.teams import NewTeam
+from agiraph.store import messages, waits
+from agiraph.testing import Says, World, call, says
+from agiraph.testing.clock import ManualClock
+from agiraph.testing.scripted import Line, ScriptedModel
+
+DAY = "2026-01-05"
+DOLLARS = Terms(input_usd=0.001, output_usd=20_000.0)  # a reply of 20 tokens costs 40 cents
+PRICES = Prices({f"scripted/{name}": DOLLARS for name in ("ada", "bob", "cem")} | {"own": DOLLARS})
+"""Of each reply, and (as `own`) what is reserved for the calls of scripted models."""
+SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+
+
+def step(number: int) -> Says:
+    return says(call("checkpoint", summary=f"step {number}"))
+
+
+def work(steps: int) -> list[Line]:
+    """Return a script that works so many turns and ends with one more."""
+    return [*(step(number) for number in range(steps)), says(call("finish", summary="Done."))]
+
+
+def script(world: World, name: str, *lines: Line, prices: Prices = PRICES) -> ScriptedModel:
+    """Add a scripted model whose replies cost money."""
+    model = ScriptedModel(f"scripted/{name}", list(lines))
+    world.model(name, Priced(model=model, prices=prices))
+    return model
+
+
+def limited(tmp_path: Path, database_url: str, usd: float | None = 1.0, **more: object) -> World:
+    given = {"prices": PRICES, "usd_per_day": usd, **more}
+    return World(tmp_path / "home", database_url=database_url, **given)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+async def world(tmp_path: Path, database_url: str) -> AsyncIterator[World]:
+    """A home that may spend a dollar a day: two replies, and a third that reaches it."""
+    async with limited(tmp_path, database_url) as opened:
+        yield opened
+
+
+async def goal(world: World, founded: NewTeam) -> WorkNode:
+    return await world.node(founded.node.id)
+
+
+async def requests(world: World) -> list[Message]:
+    return [message for message in await world.inbox() if message.kind == "approval"]
+
+
+async def stopped(world: World, model: str = "ada") -> tuple[NewTeam, Message]:
+    """Return a team that has reached the limit, and the request."""
+    founded = await world.found("Work", model=f"scripted/{model}")
+    await world.settle()
+    [request] = await requests(world)
+    return founded, request
+
+
+async def test_work_parks_in_the_middle_and_one_request_says_who_spent_most(world: World) -> None:
+    ada = script(world, "ada", *work(5))
+    founded, request = await stopped(world)
+
+    node = await goal(world, founded)
+    assert (node.status, len(ada.requests)) == (NodeStatus.WAITING, 3)
+    assert node.waiting_reason == daily_limit.REASON.format(most=1.0)
+    assert (request.node_id, request.text) == (
+        None,
+        daily_limit.REQUEST.format(
+            spent=1.2,
+            most=1.0,
+            reserved="",
+            spenders=f" Most of it by coordinator of 'Work' 1.20 USD.",
+            offered=1.0,
+        ),
+    )
+    assert await world.store.read(lambda tx: daily_limit.costs(tx, 1.0).is_reached)
+    assert await world.store.read(lambda tx: health.stuck(tx, is_running=True)) == []
+    assert await world.store.read(health.needing_a_person) == []
+
+
+async def test_an_approval_lets_all_teams_go_on_at_once(world: World) -> None:
+    ada, bob = script(world, "ada", *work(3)), script(world, "bob", *work(0))
+    first, request = await stopped(world)
+    second = await world.found("More work", model="scripted/bob")
+    await world.settle()
+    assert (len(ada.requests), len(bob.requests), len(await requests(world))) == (3, 0, 1)
+
+    await world.answer(request, decision="approve")
+    await world.settle()
+    ended = [(await goal(world, founded)).status for founded in (first, second)]
+    assert ended == [NodeStatus.COMPLETED, NodeStatus.COMPLETED]
+    assert (len(ada.requests), len(bob.requests)) == (4, 1)
+    [closed] = await requests(world)
+    assert (closed.decision, closed.answered_at is not None) == ("approve", True)
+    costs = await world.store.read(daily_limit.costs, 1.0)
+    assert (costs.usd, costs.limit_usd, costs.allowed_usd) == (pytest.approx(2.0), 2.0, 1.0)
+
+
+async def test_an_amount_is_allowed_as_it_is_written_and_reached_again(world: World) -> None:
+    ada = script(world, "ada", *work(9))
+    _, request = await stopped(world)
+    await world.answer(request, "0.5 USD, please", decision="approve")
+    await world.settle()
+
+    assert len(ada.requests) == 4
+    [_, again] = await requests(world)
+    assert "1.60 USD of 1.50 USD are spent" in again.text
+
+
+@SQLITE
+@pytest.mark.parametrize("text", ["0", "-3", "2 or 3", "9999999", "1.2.3"])
+async def test_an_amount_that_makes_no_sense_is_refused_and_changes_nothing(
+    world: World, text: str
+) -> None:
+    script(world, "ada", *work(5))
+    founded, request = await stopped(world)
+    with pytest.raises(Refused):
+        await world.answer(request, text, decision="approve")
+    with pytest.raises(Refused, match="approve or deny"):
+        await world.answer(request, "what does this mean?")
+
+    await world.settle()
+    assert (await goal(world, founded)).status is NodeStatus.WAITING
+    [still] = await requests(world)
+    assert still.answered_at is None
+
+
+@SQLITE
+@pytest.mark.parametrize(
+    ("text", "usd"), [("20", 20.0), ("$2.50", 2.5), ("1,000", 1000.0), ("2,5 USD", 2.5)]
+)
+async def test_an_amount_without_a_decision_approves_it(
+    world: World, text: str, usd: float
+) -> None:
+    script(world, "ada", *work(3))
+    _, request = await stopped(world)
+    await world.answer(request, text)
+    await world.settle()
+    assert (await world.store.read(daily_limit.costs, 1.0)).allowed_usd == usd
+
+
+async def test_a_denial_leaves_work_parked_until_midnight_and_asks_no_more(world: World) -> None:
+    ada, bob = script(world, "ada", *work(3)), script(world, "bob", *work(0))
+    first, request = await stopped(world)
+    await world.answer(request, "No, 3 is enough.", decision="deny")
+    second = await world.found("More work", model="scripted/bob")
+    await world.settle()
+
+    assert (len(ada.requests), len(bob.requests), len(await requests(world))) == (3, 0, 1)
+    with pytest.raises(AlreadyAnswered):
+        await world.answer(request, decision="approve")
+    assert await world.store.read(health.needing_a_person) == []
+
+    world.clock.advance(hours=15)  # it was nine in the morning
+    await world.store.write(timers.fire_due)
+    await world.settle()
+    ended = [(await goal(world, founded)).status for founded in (first, second)]
+    assert ended == [NodeStatus.COMPLETED, NodeStatus.COMPLETED]
+    assert len(await requests(world)) == 1
+
+
+async def test_at_midnight_all_goes_on_and_the_request_is_closed(world: World) -> None:
+    script(world, "ada", *work(3))
+    founded = await world.found("Work", budget=Budget(seconds=3600))
+    await world.settle()
+    world.clock.advance(hours=14, minutes=59)
+    await world.store.write(timers.fire_due)
+    await world.settle()
+    assert (await goal(world, founded)).status is NodeStatus.WAITING
+
+    world.clock.advance(minutes=1)
+    await world.store.write(timers.fire_due)
+    await world.settle()
+    node, [closed] = await goal(world, founded), await requests(world)
+    # The night counts neither as an answer nor as time that the node has worked.
+    assert (node.status, node.worked_seconds) == (NodeStatus.COMPLETED, 0.0)
+    assert (closed.decision, closed.answered_at) == (None, datetime(2026, 1, 6, tzinfo=UTC))
+    assert (await world.store.read(daily_limit.costs, 1.0)).usd == pytest.approx(0.4)
+
+
+async def test_a_restart_while_parked_asks_nothing_again(world: World) -> None:
+    ada = script(world, "ada", *work(3))
+    founded, request = await stopped(world)
+    for _ in range(2):
+        await world.restart()
+        await world.settle()
+    assert (len(ada.requests), await requests(world)) == (3, [request])
+
+    await world.answer(request, decision="approve")
+    await world.restart()
+    await world.settle()
+    assert (await goal(world, founded)).status is NodeStatus.COMPLETED
+
+
+@SQLITE
+@pytest.mark.parametrize("raised", [5.0, None])
+async def test_a_higher_limit_in_the_settings_frees_the_work_at_the_next_start(
+    world: World, raised: float | None
+) -> None:
+    script(world, "ada", *work(3))
+    founded, _ = await stopped(world)
+    world.usd_per_day = raised
+    await world.restart()
+    await world.settle()
+    [closed] = await requests(world)
+    assert (await goal(world, founded)).status is NodeStatus.COMPLETED
+    assert (closed.answered_at is not None, closed.decision) == (True, None)
+
+
+async def test_a_person_who_chats_is_told_and_the_request_is_made(world: World) -> None:
+    ada = script(world, "ada", *work(2))
+    founded = await world.found("Work")
+    await world.settle()
+    await world.chat(founded.coordinator.id, "How is it going?")
+    await world.settle()
+
+    said = await world.conversation(founded.coordinator)
+    assert said[-1].text == (
+        "I have your message, but today's limit for model calls is reached, so I cannot think "
+        "about it now. I go on as soon as you allow more (the request is in your inbox), or by "
+        "myself at 00:00 UTC."
+    )
+    [request] = await requests(world)
+    ada.lines += [says("I looked at it."), says(call("finish", summary="Answered."))]
+    await world.answer(request, decision="approve")
+    await world.settle()
+    assert any("How is it going?" in turn.text for turn in ada.requests[-1].turns)
+
+
+async def test_models_without_a_price_are_not_stopped(tmp_path: Path, database_url: str) -> None:
+    # Without a listed price, `ada` is known to cost money by what its replies say.
+    async with limited(tmp_path, database_url, prices=Prices()) as world:
+        script(world, "ada", *work(5))
+        free = world.script("free", *work(4))
+        await stopped(world)
+        founded = await world.found("Work for nothing", model="scripted/free")
+        await world.settle()
+        node = await goal(world, founded)
+        assert (node.status, len(free.requests)) == (NodeStatus.COMPLETED, 5)
+
+
+@SQLITE
+async def test_without_a_limit_nothing_stops(tmp_path: Path, database_url: str) -> None:
+    async with limited(tmp_path, database_url, None) as world:
+        script(world, "ada", *work(9))
+        founded = await world.found("Work")
+        await world.settle()
+        assert (await goal(world, founded)).status is NodeStatus.COMPLETED
+
+
+@SQLITE
+async def test_a_limit_of_zero_starts_no_paid_call(tmp_path: Path, database_url: str) -> None:
+    async with limited(tmp_path, database_url, 0.0) as world:
+        ada = script(world, "ada", *work(1))
+        await stopped(world)
+        assert ada.requests == []
+
+
+async def test_money_for_a_call_under_way_counts_as_spent(
+    tmp_path: Path, database_url: str
+) -> None:
+    terms = Terms(input_usd=1000.0, output_usd=0.0)
+    dear = Prices(dict.fromkeys(("scripted/a", "scripted/b", "own"), terms))
+    async with limited(tmp_path, database_url, prices=dear) as world:
+        slow, other = (script(world, name, *work(0), prices=dear) for name in "ab")
+        slow.gate = asyncio.Event()
+        first = await world.found("Slow work", model="scripted/a")
+        while not slow.requests:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        second = await world.found("Other work", model="scripted/b")
+        while not await requests(world):  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        assert (other.requests, (await goal(world, second)).status) == ([], NodeStatus.WAITING)
+        [request] = await requests(world)
+        assert "are reserved for calls under way" in request.text
+        slow.gate.set()
+        await world.settle()
+        assert (await goal(world, first)).status is NodeStatus.COMPLETED
+
+
+@SQLITE
+async def test_a_cancelled_node_leaves_the_request_open_for_the_others(world: World) -> None:
+    from agiraph.services.lifecycle import endings
+
+    script(world, "ada", *work(3))
+    script(world, "bob", *work(0))
+    first, request = await stopped(world)
+    second = await world.found("More work", model="scripted/bob")
+    await world.settle()
+    await world.store.write(endings.cancel, first.node.id)
+    await world.settle()
+    waiting = await world.store.read(lambda tx: messages.waiting_for_person(tx, OWNER, limit=9))
+    assert waiting == [request]
+    await world.answer(request, decision="approve")
+    await world.settle()
+    assert (await goal(world, second)).status is NodeStatus.COMPLETED
+
+
+async def test_two_processes_that_reach_the_limit_together_ask_once(
+    tmp_path: Path, postgres: object
+) -> None:
+    url = postgres.fresh()  # type: ignore[attr-defined]
+    clock = ManualClock()
+    async with (
+        limited(tmp_path / "one", url, clock=clock) as one,
+        limited(tmp_path / "two", url, clock=clock) as two,
+    ):
+        for world in (one, two):
+            for name in ("ada", "bob", "cem"):
+                script(world, name, *work(9))
+        founded = [
+            await one.found("Work", model=f"scripted/{name}") for name in ("ada", "bob", "cem")
+        ]
+        await asyncio.gather(one.settle(), two.settle())
+        clock.advance(seconds=40)  # a process that knew of no other's costs has read them now
+        await asyncio.gather(one.settle(), two.settle())
+        assert [(await goal(one, each)).status for each in founded] == [NodeStatus.WAITING] * 3
+        [request] = await requests(one)
+        assert await one.store.read(waits.next_due) == datetime(2026, 1, 6, tzinfo=UTC)
+
+        await two.answer(request, "100", decision="approve")
+        await asyncio.gather(one.settle(), two.settle())
+        assert [(await goal(one, each)).status for each in founded] == [NodeStatus.COMPLETED] * 3
+
+
+@SQLITE
+async def test_a_timer_that_fires_twice_does_nothing_the_second_time(world: World) -> None:
+    script(world, "ada", *work(3))
+    await stopped(world)
+    world.clock.advance(days=1)
+    await world.store.write(timers.fire_due)
+    await world.settle()
+    assert await world.store.write(timers.fire_due, f"day:{DAY}") == 0  # the row is gone
+    await world.store.write(daily_limit.end_day, DAY)
+    assert len(await requests(world)) == 1
