@@ -31,6 +31,9 @@ from agiraph.providers.vendors import KEY_VARIABLES, VENDORS
 from agiraph.runtime.channels import Channel
 from agiraph.runtime.channels.configured import channels as channels_of
 from agiraph.runtime.command_line import Command
+from agiraph.runtime.configured_limits import TABLE as _DAY_LIMITS
+from agiraph.runtime.configured_limits import USD_PER_DAY, usd_per_day
+from agiraph.runtime.configured_limits import shown as shown_limit
 from agiraph.web.access import Web
 from agiraph.web.configured import shown as shown_engine
 from agiraph.web.configured import web as web_of
@@ -61,6 +64,8 @@ class Settings(Location):
     """Where messages for the person are sent, besides their inbox."""
     limits: Limits = Limits()
     """Processes, memory and disk that one command may use."""
+    usd_per_day: float | None = None
+    """The most dollars that all teams may spend on models in a day (UTC); None: no limit."""
     web: Web = Web()
     """How web pages are fetched, and which search engine is used."""
     log: str = ""
@@ -148,6 +153,8 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     web = web_of(path, written.get(_SEARCH), environ, own_port=place.address.port)
     if engine := shown_engine(web):
         pick.show(_SEARCH, engine, FILE if _SEARCH in written else "environment")
+    daily_usd, origin = usd_per_day(path, written.get(_DAY_LIMITS, {}), environ)
+    pick.show(f"{_DAY_LIMITS}.{USD_PER_DAY}", shown_limit(daily_usd), origin)
     pick.show("AGIRAPH_HOME", str(place.home), _origin(environ, "AGIRAPH_HOME"))
     return Settings(
         home=place.home,
@@ -160,6 +167,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         commands=commands,
         channels=channels,
         limits=limits,
+        usd_per_day=daily_usd,
         web=web,
         address=place.address,
         token=pick("AGIRAPH_TOKEN", ""),

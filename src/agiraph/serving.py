@@ -193,6 +193,7 @@ def _api(settings: Settings, runtime: Runtime, hub: Hub, port: int) -> Api:
         check_model=runtime.models.check,
         models=runtime.models,
         is_priced=runtime.models.is_priced,
+        usd_per_day=settings.usd_per_day,
         build=version("agiraph"),
         failing=runtime.periodic.failing,
     )
@@ -280,6 +281,7 @@ async def _runtime(settings: Settings, forwarder: _DeltaForwarder) -> AsyncGener
         efforts=settings.efforts,
         web=settings.web,
         limits=settings.limits,
+        usd_per_day=settings.usd_per_day,
         on_delta=forwarder,
         tracing=tracing,
     )

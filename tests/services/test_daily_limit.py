@@ -56,6 +56,7 @@ async def world(tmp_path: Path, database_url: str) -> AsyncIterator[World]:
 
 
 async def goal(world: World, founded: NewTeam) -> WorkNode:
+    assert founded.node is not None
     return await world.node(founded.node.id)
 
 
@@ -84,7 +85,7 @@ async def test_work_parks_in_the_middle_and_one_request_says_who_spent_most(worl
             spent=1.2,
             most=1.0,
             reserved="",
-            spenders=f" Most of it by coordinator of 'Work' 1.20 USD.",
+            spenders=" Most of it by coordinator of 'Work' 1.20 USD.",
             offered=1.0,
         ),
     )
@@ -302,7 +303,7 @@ async def test_a_cancelled_node_leaves_the_request_open_for_the_others(world: Wo
     first, request = await stopped(world)
     second = await world.found("More work", model="scripted/bob")
     await world.settle()
-    await world.store.write(endings.cancel, first.node.id)
+    await world.store.write(endings.cancel, (await goal(world, first)).id)
     await world.settle()
     waiting = await world.store.read(lambda tx: messages.waiting_for_person(tx, OWNER, limit=9))
     assert waiting == [request]

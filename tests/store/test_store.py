@@ -329,7 +329,8 @@ async def test_a_closed_database_is_one_file(tmp_path: Path) -> None:
 
 NAMES = [m.name for m in migrate.migrations()]
 TABLES = [
-    *("about", "agents", "answered", "audit", "channels", "deliveries", "dependencies", "drafts"),
+    *("about", "agents", "answered", "audit", "channels", "daily_limits", "deliveries"),
+    *("dependencies", "drafts"),
     *("errands", "events", "firings", "insights", "knowledge_changes", "memories", "messages"),
     *("nodes", "passage_words", "passages", "passes", "persons", "spend", "stages", "teams"),
     *("threads", "timers", "triggers", "turns", "waits", "workers"),

@@ -57,6 +57,8 @@ class Api:
     """What is known of the models, and calls to them that test one."""
     is_priced: Callable[[str], bool] = lambda name: True
     """Whether the price of a model is known; without one, a goal gets a limit on tokens."""
+    usd_per_day: float | None = None
+    """The most dollars that all teams may spend in a day; None: no limit."""
     build: str = "dev"
     failing: Callable[[], list[str]] = lambda: []
     """Returns a sentence for each background task of this process that is failing now."""

@@ -14,6 +14,7 @@ from rich.table import Table
 from agiraph import config
 from agiraph.cli import background
 from agiraph.cli.session import as_json, command, shown
+from agiraph.cli.tables import day_text
 from agiraph.config import Settings
 from agiraph.domain.chat import Transcript, Turn
 from agiraph.domain.errors import AgiraphError, HomeInUse, Misconfigured, ModelError, Refused
@@ -27,6 +28,7 @@ from agiraph.providers.catalogue import Catalogue
 from agiraph.providers.registry import Registry
 from agiraph.redaction import environment, redact
 from agiraph.services import health as work_health
+from agiraph.services.lifecycle import daily_limit
 from agiraph.store import health as database_health
 from agiraph.store.connect import open_store
 from agiraph.store.database import Store
@@ -279,6 +281,11 @@ async def _rows(checkup: Checkup, store: Store) -> None:
         good="All fit the context windows.",
         bad="are larger than the context window.",
     )
+    today = await store.read(daily_limit.costs, checkup.settings.usd_per_day)
+    if today.is_reached:
+        checkup.note("money", f"{day_text(today)}.")
+    else:
+        checkup.fine("money", f"{day_text(today)}.")
     _check_models(checkup, list(await store.read(database_health.models)))
 
 

@@ -1,5 +1,6 @@
 """Local: the client's read methods on the database itself, for when no server runs."""
 
+from agiraph import config
 from agiraph.api.presenters import (
     agent_view,
     inbox_item_view,
@@ -17,13 +18,14 @@ from agiraph.api.views import (
     TriggerView,
     TurnView,
 )
-from agiraph.domain.costs import TeamCosts
+from agiraph.domain.costs import DayCosts, TeamCosts
 from agiraph.domain.ids import MessageId, NodeId, ThreadId
 from agiraph.domain.messages import Decision
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import Extension
+from agiraph.redaction import environment
 from agiraph.services.board import costs
-from agiraph.services.lifecycle import answers, extensions
+from agiraph.services.lifecycle import answers, daily_limit, extensions
 from agiraph.services.mail import inbox
 from agiraph.services.members import roster
 from agiraph.store import nodes, threads, triggers
@@ -110,6 +112,10 @@ class Local:
             return [TriggerView(**trigger_fields(tx, trigger)) for trigger in found]
 
         return await self._store.read(read)
+
+    async def day_cost(self) -> DayCosts:
+        limit_usd = config.load(environment()).usd_per_day
+        return await self._store.read(daily_limit.costs, limit_usd)
 
     async def cost(self, team: str) -> TeamCosts:
         return await self._store.read(lambda tx: costs.of_team(tx, rows.find(tx, team).id))

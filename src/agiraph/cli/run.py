@@ -171,6 +171,7 @@ class Run:
             efforts=self._settings.efforts,
             web=self._settings.web,
             limits=self._settings.limits,
+            usd_per_day=self._settings.usd_per_day,
             on_delta=lambda _, words: self._progress.show_delta(words),
         )
         try:

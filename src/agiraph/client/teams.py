@@ -7,7 +7,7 @@ from typing import Any, Literal, TypedDict, Unpack
 from agiraph.api.views import AgentView, NodeDetail, NodeView, StageView, TeamView
 from agiraph.client.connection import Connection, path_of
 from agiraph.domain.agents import Mode, Review
-from agiraph.domain.costs import TeamCosts
+from agiraph.domain.costs import DayCosts, TeamCosts
 from agiraph.domain.effort import Effort
 from agiraph.domain.errors import NotFound
 from agiraph.domain.work import Extension
@@ -147,6 +147,10 @@ class TeamCalls(Connection):
         """Raise a node's limits by these amounts; a node that a limit ended goes on."""
         body = {name: amount for name, amount in asdict(more).items() if amount}
         return await self.make(NodeView, path_of("nodes", node, "extend"), body)
+
+    async def day_cost(self) -> DayCosts:
+        """Return what all teams have spent today, and the daily limit."""
+        return await self.get(DayCosts, "/cost")
 
     async def cost(self, team: str) -> TeamCosts:
         return await self.get(TeamCosts, path_of("teams", team, "cost"))

@@ -1,0 +1,55 @@
+"""Configured limits: what a home may spend a day, from the settings file or the environment."""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from agiraph.domain.errors import Misconfigured
+
+TABLE = "limits"
+USD_PER_DAY = "usd_per_day"
+VARIABLE = "AGIRAPH_USD_PER_DAY"
+DEFAULT_USD = 50.0
+NONE = "none"
+"""Switches the limit off."""
+_EXAMPLE = f'a number of dollars, such as {DEFAULT_USD:g}, or "{NONE}" for no limit'
+
+
+def usd_per_day(path: Path, written: Any, environ: Mapping[str, str]) -> tuple[float | None, str]:
+    """Return the daily limit in dollars, None for no limit, and where it was found.
+
+    Raises `Misconfigured` with what is wrong.
+    """
+    if not isinstance(written, dict):
+        raise Misconfigured(f"{path}: [{TABLE}] is a table with {USD_PER_DAY} = {_EXAMPLE}.")
+    table = cast(dict[str, Any], written)
+    if unknown := sorted(set(table) - {USD_PER_DAY}):
+        raise Misconfigured(
+            f"{path}: [{TABLE}] has unknown settings {unknown}; it knows: {USD_PER_DAY}."
+        )
+    if value := environ.get(VARIABLE):
+        return _dollars(VARIABLE, value), "environment"
+    if USD_PER_DAY in table:
+        value = table[USD_PER_DAY]
+        if isinstance(value, str) and value.strip().lower() != NONE:
+            value = None  # a number in quotes is refused, as in the rest of the file
+        return _dollars(f"{path}: {TABLE}.{USD_PER_DAY}", value), path.name
+    return DEFAULT_USD, "default"
+
+
+def shown(usd: float | None) -> str:
+    """Return the limit as people write it."""
+    return NONE if usd is None else f"{usd:g}"
+
+
+def _dollars(where: str, value: Any) -> float | None:
+    if isinstance(value, str) and value.strip().lower() == NONE:
+        return None
+    try:
+        usd = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        usd = math.nan
+    if not 0 <= usd < math.inf:
+        raise Misconfigured(f"{where} must be {_EXAMPLE}.")
+    return usd
