@@ -38,13 +38,13 @@ def work(steps: int) -> list[Line]:
 
 def script(world: World, name: str, *lines: Line, prices: Prices = PRICES) -> ScriptedModel:
     """Add a scripted model whose replies cost money."""
-    model = ScriptedModel(f"scripted/{name}", list(lines))
+    model = ScriptedModel(f"scripted/{name}", list(lines), insists=True)
     world.model(name, Priced(model=model, prices=prices))
     return model
 
 
 def limited(tmp_path: Path, database_url: str, usd: float | None = 1.0, **more: object) -> World:
-    given = {"prices": PRICES, "usd_per_day": usd, **more}
+    given = {"prices": PRICES, "usd_per_day": usd, "easy_endings": True, **more}
     return World(tmp_path / "home", database_url=database_url, **given)  # type: ignore[arg-type]
 
 
