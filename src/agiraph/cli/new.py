@@ -38,7 +38,11 @@ from agiraph.redaction import environment
 @click.option("--model", default="", help="The coordinator's model, as provider/model.")
 @click.option("--effort", type=click.Choice(EFFORTS), help=EFFORT_HELP)
 @click.option(
-    "--budget", type=click.FloatRange(min=0), help="The most dollars that the team may spend."
+    "--budget",
+    "--usd",
+    "budget",
+    type=click.FloatRange(min=0),
+    help="The most dollars that the team may spend.",
 )
 @click.option("--turns", type=click.IntRange(1), help="The most turns.  [default: 500]")
 @click.option("--tokens", type=click.IntRange(1), help="The most tokens of the whole team.")

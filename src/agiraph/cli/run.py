@@ -46,6 +46,7 @@ SENDING_TIMEOUT_S = 10
 )
 @click.option(
     "--budget",
+    "--usd",
     "usd",
     type=click.FloatRange(min=0, min_open=True),
     help="The most dollars, as far as prices are known.",

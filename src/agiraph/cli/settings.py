@@ -54,6 +54,15 @@ MODE_HELP = "finite: work until the goal is reached. infinite: work in cycles wi
 @click.option("--effort", type=click.Choice([*EFFORTS, "default"]), help=EFFORT_HELP)
 @click.option("--soul", help="The team's character: the new content of its SOUL.md.")
 @click.option("--workers", type=click.IntRange(1, 200), help="The most members at a time.")
+@click.option(
+    "--budget",
+    "--usd",
+    "usd",
+    type=click.FloatRange(min=0, min_open=True),
+    help="The most dollars for its goal, in total; limits are only raised.",
+)
+@click.option("--tokens", type=click.IntRange(1), help="The most tokens for its goal, in total.")
+@click.option("--turns", type=click.IntRange(1), help="The most turns for its goal, in total.")
 @json_option
 @command
 async def set(
@@ -66,9 +75,13 @@ async def set(
     effort: str | None,
     soul: str | None,
     workers: int | None,
+    usd: float | None,
+    tokens: int | None,
+    turns: int | None,
     json_: bool,
 ) -> None:
     """Change settings of a TEAM (its id or name). What you leave out stays as it is."""
+    limits = {"usd": usd, "tokens": tokens, "turns": turns}
     given = {
         "name": name,
         "mode": mode,
@@ -78,6 +91,7 @@ async def set(
         "effort": effort,
         "soul": soul,
         "limits": None if workers is None else {"agents": workers},
+        "budget": {name: most for name, most in limits.items() if most is not None} or None,
     }
     settings: Any = {key: value for key, value in given.items() if value is not None}
     if not settings:

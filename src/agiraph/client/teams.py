@@ -24,6 +24,8 @@ class TeamSettings(TypedDict, total=False):
     review: Review
     effort: Effort | Literal["default"]
     limits: Mapping[str, int]
+    budget: Mapping[str, float]
+    """Limits of its goal in total: turns, tokens, usd, seconds. They are only raised."""
 
 
 class TeamCalls(Connection):

@@ -117,6 +117,17 @@ class LimitsRequest(BaseModel):
     nodes: int | None = Field(default=None, ge=1, le=100_000)
 
 
+class RaisedBudget(BaseModel):
+    """New limits of the team's goal, in total. A field that is not set stays as it is."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True)
+
+    turns: int | None = Field(default=None, ge=1, le=100_000)
+    tokens: int | None = Field(default=None, ge=1, le=10**12)
+    usd: float | None = Field(default=None, gt=0, le=10**9, allow_inf_nan=False)
+    seconds: float | None = Field(default=None, gt=0, le=10**9, allow_inf_nan=False)
+
+
 class TeamChanges(BaseModel):
     """Settings of a team. A field that is not set stays as it is."""
 
@@ -138,6 +149,11 @@ class TeamChanges(BaseModel):
     review: Review | None = Field(default=None, description=REVIEW)
     effort: EffortChange | None = Field(default=None, description=EFFORT + NO_EFFORT)
     limits: LimitsRequest | None = None
+    budget: RaisedBudget | None = Field(
+        default=None,
+        description="Limits of the team's goal in total. They can be raised, not lowered; a goal "
+        "that such a limit has ended goes on.",
+    )
 
     def settings(self) -> Settings:
         """Return the fields that are set, as the verb takes them."""
@@ -225,7 +241,7 @@ async def change_team(team: str, body: TeamChanges, api: ApiDep, person: PersonD
 
     def change(tx: Tx) -> TeamView:
         found = teams.find(tx, team)
-        return team_view(tx, settings.change(tx, found.id, **body.settings()), person)
+        return team_view(tx, settings.change(tx, found.id, by=person, **body.settings()), person)
 
     changed = await api.store.write(change)
     if body.soul is not None:

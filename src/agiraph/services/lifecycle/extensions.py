@@ -1,11 +1,14 @@
 """Extensions: give a node more of its limits, while it works or after a limit ended it."""
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import NodeId
 from agiraph.domain.work import Extension, NodeStatus, StopReason, WorkNode
 from agiraph.services.board import budgets
 from agiraph.services.lifecycle import retries
-from agiraph.store import nodes, teams, threads
+from agiraph.store import nodes, spend, teams, threads
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 
@@ -36,6 +39,32 @@ def extend(tx: Tx, node_id: NodeId, more: Extension, *, by: str) -> WorkNode:
     _check_turns(tx, node)
     # One limit of a hit node is told, all of them are raised: the thread goes on with a notice.
     return retries.put_back(tx, node, added, text=GO_ON + retries.more_room(added))
+
+
+def raise_to(tx: Tx, node_id: NodeId, totals: Mapping[str, float], *, by: str) -> WorkNode:
+    """Give a node these limits: turns, tokens, usd or seconds in total, none lower than before.
+
+    A limit that the node did not have holds from its next run on. Otherwise this is `extend`.
+    """
+    node = NODES.get(tx, node_id, lock=True)
+    _check_node(tx, node)
+    used = spend.total(tx, node_id)
+    spent = {"tokens": used.tokens, "usd": used.usd, "seconds": node.worked_seconds}
+    more: dict[str, float] = {}
+    for name, total in totals.items():
+        limit = getattr(node.budget, name)
+        if total <= spent.get(name, 0):
+            raise Refused(
+                f"{node.id} has used {spent.get(name, 0):g} {name} already: give it more than that."
+            )
+        if limit is not None and total < limit:
+            raise Refused(f"{node.id} has {limit:g} {name}, and limits are only raised.")
+        if limit is None:
+            node = replace(node, budget=replace(node.budget, **{name: total}))
+        elif total > limit:
+            more[name] = total - max(limit, spent.get(name, 0))
+    NODES.update(tx, node.id, budget=node.budget)
+    return extend(tx, node_id, Extension(**more), by=by) if more else node  # pyright: ignore[reportArgumentType]
 
 
 def _check_node(tx: Tx, node: WorkNode) -> None:

@@ -1,5 +1,6 @@
 """Settings: change what a person chose when they created a team, such as its mode or its name."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TypedDict, Unpack
 
@@ -8,11 +9,13 @@ from agiraph.domain.effort import Effort
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.team import TeamChanged, TeamResumed
 from agiraph.domain.ids import AgentId, NodeId, TeamId
+from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus, WorkNode
+from agiraph.services.lifecycle import extensions
 from agiraph.services.lifecycle import teams as lifecycle
 from agiraph.services.triggers import definitions, team_heartbeat
 from agiraph.services.triggers.definitions import MIN_GAP_S
-from agiraph.store import teams
+from agiraph.store import nodes, teams
 from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.tx import Tx
@@ -33,10 +36,18 @@ class Settings(TypedDict, total=False):
     """Seconds without work after which the coordinator wakes by itself; 0: never."""
     limits: dict[str, int]
     """Fields of `Limits`."""
+    budget: dict[str, float]
+    """The limits of its goal in total, by name. They are only raised."""
 
 
-def change(tx: Tx, team_id: TeamId, **settings: Unpack[Settings]) -> Team:
-    """Change settings of a team, in any status but archived. They apply from its next step on."""
+def change(tx: Tx, team_id: TeamId, *, by: str = OWNER, **settings: Unpack[Settings]) -> Team:
+    """Change settings of a team, in any status but archived. They apply from its next step on.
+
+    A budget is about the team's last goal; `by` is the person who gives it.
+    """
+    if "budget" in settings:
+        # Before the team's lock: nodes are locked before their team.
+        _raise_budget(tx, team_id, settings["budget"], by=by)
     team = TEAMS.get(tx, team_id, lock=True)
     if team.status == "archived":
         raise Refused(f"Team {team.name!r} is archived; create a new team.")
@@ -63,6 +74,13 @@ def change(tx: Tx, team_id: TeamId, **settings: Unpack[Settings]) -> Team:
         _follow_mode(tx, changed)
     tx.emit(team_id, TeamChanged(changed=sorted(settings), name=changed.name, mode=changed.mode))
     return TEAMS.get(tx, team_id)
+
+
+def _raise_budget(tx: Tx, team_id: TeamId, totals: Mapping[str, float], *, by: str) -> None:
+    goal = nodes.last_goal(tx, team_id)
+    if goal is None:
+        raise Refused("The team has no goal yet; give the budget with its goal.")
+    extensions.raise_to(tx, goal.id, totals, by=by)
 
 
 def set_effort_of_agent(tx: Tx, agent_id: AgentId, effort: Effort | None) -> Agent:
