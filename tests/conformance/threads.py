@@ -14,7 +14,6 @@ SPEC = ToolSpec(
     name="read_file",
     description="Read.",
     schema={"type": "object", "properties": {"path": {"type": "string"}}},
-    guidance="Not sent.",
 )
 THOUGHT = "A thought that is nobody else's business."
 

@@ -131,7 +131,7 @@ async def test_streamed_calls_without_an_index_are_separated_by_their_ids(
 
 async def test_the_request_body_is_as_the_vendor_documents_it(model_on: ModelOn) -> None:
     schema = {"type": "object", "properties": {"path": {"type": "string"}}}
-    spec = ToolSpec(name="read_file", description="Read.", schema=schema, guidance="Not sent.")
+    spec = ToolSpec(name="read_file", description="Read.", schema=schema)
     broken = ToolCall(id="b", name="read file.v2", malformed='{"path')
     asked = request(
         turn("system", "You are Ada."),

@@ -65,8 +65,7 @@ async def test_a_thread_is_sent_as_plain_text_messages() -> None:
     [(_, system), first, reply, second] = last_request(model)
     assert system.startswith("You are Ada.\n\n# How you call tools")
     assert system.endswith(
-        "# The tools\n\n## read_file\n\nRead.\n\n"
-        'Arguments, as a JSON schema: {"type":"object"}\n\nRead it first.'
+        '# The tools\n\n## read_file\n\nRead.\n\nArguments, as a JSON schema: {"type":"object"}'
     )
     assert first == ("user", f"Read a.md.\n\n[Message] Hurry.\n\n{key_line('bbbbbbb2')}")
     assert reply == (
@@ -80,17 +79,6 @@ async def test_a_thread_is_sent_as_plain_text_messages() -> None:
         "<data bbbbbbb9 read_file c2 failed>\n'path' is missing\n</data bbbbbbb9>\n\n"
         f"[Message] Well?\n\n{key_line('bbbbbbb9')}",
     )
-
-
-async def test_guidance_that_is_in_the_prompt_is_not_repeated() -> None:
-    model = text_model(says("Fine."))
-    await model.reply(
-        request(
-            turn("system", "## read_file\n\nRead it first."), turn("user", "Go."), tools=(SPEC,)
-        )
-    )
-
-    assert last_request(model)[0][1].count("Read it first.") == 1
 
 
 async def test_a_reply_has_the_usage_of_the_inner_model_and_its_key() -> None:

@@ -12,9 +12,7 @@ from agiraph.testing.scripted import Line
 from tests.providers.transcripts import tool_call, turn
 
 KEY = "k4tz9wqb"
-SPEC = ToolSpec(
-    name="read_file", description="Read.", schema={"type": "object"}, guidance="Read it first."
-)
+SPEC = ToolSpec(name="read_file", description="Read.", schema={"type": "object"})
 READ = '<call KEY read_file>\n{"path": "a.md"}\n</call>'
 READING = tool_call("", "read_file", path="a.md")
 ANNOUNCED = re.compile(r"The key for this reply is (\w+)\.")

@@ -15,7 +15,7 @@ from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Tx
 from agiraph.testing import Call, PowerCut, World, call, says
 from agiraph.tools.base import CUT_OFF, Effect, Tool, tool
-from agiraph.tools.toolsets import tools_for
+from agiraph.tools.toolsets import toolset
 from tests.tools.tool_calls import ToolAnswer, node_folder, refused, run_calls
 
 FINISH = says(call("finish", summary="done"))
@@ -56,7 +56,7 @@ async def test_an_invalid_tool_call_is_answered_with_an_error_and_the_others_run
     )
 
     usage = "It takes: path, content."
-    tools = tools_for(await world.store.read(AGENTS.get, goal.assignee_id))
+    tools = toolset(await world.store.read(AGENTS.get, goal.assignee_id)).tools
     assert told == [
         ToolAnswer("Wrote a.md (1 bytes)."),
         refused(f"There is no tool called 'fly'. Your tools: {', '.join(tools)}."),

@@ -11,7 +11,7 @@ from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Step, context_overflow
 from agiraph.testing.script import Seen
 
-WINDOW = 14_000
+WINDOW = 6_000
 
 
 def note_taker(turns: int):
@@ -26,7 +26,7 @@ def note_taker(turns: int):
             return says("I took notes and will take more.", **tokens)
         if seen.index >= turns:
             return says(call("finish", summary="enough"), **tokens)
-        return says(call("checkpoint", summary=f"note {seen.index} " + "x" * 400), **tokens)
+        return says(call("checkpoint", summary=f"note {seen.index} " + "x" * 800), **tokens)
 
     return script
 

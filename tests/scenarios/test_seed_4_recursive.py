@@ -234,7 +234,7 @@ async def build(world: World, backend: str, frontend: str) -> list[str]:
     ]
     assert (parts[2].budget.turns, parts[2].stop_reason) == (1, StopReason.ANSWERED)
     assert [asked.tools for asked in docker.requests] == [()]
-    assert "There are no tools and there is no second turn." in docker.requests[0].system
+    assert "You have no tools and no second turn." in docker.requests[0].system
 
     # The result has all parts.
     result = world.published(goal)

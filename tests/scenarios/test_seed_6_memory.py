@@ -31,7 +31,7 @@ class Library:
 
     @property
     def tool(self):
-        @tool(effect="repeatable", guidance="For what you neither know nor noted.")
+        @tool(effect="repeatable")
         async def look_up(ctx: RunContext, subject: Annotated[str, Field(min_length=1)]) -> Answer:
             """Look something up."""
             self.asked.append(subject)

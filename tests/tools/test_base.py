@@ -1,5 +1,6 @@
 """Tools: schema, description and errors of a call come from the function."""
 
+import json
 import re
 from dataclasses import replace
 from typing import Annotated, Any
@@ -19,20 +20,18 @@ from agiraph.tools.base import Tool, tool
 from agiraph.tools.toolsets import BUILT_IN, tools_for
 
 
-@tool(
-    effect="repeatable",
-    guidance="""
-    Use it to look.
-      Not to touch.
-    """,
-)
+@tool(effect="repeatable")
 async def look(
     ctx: RunContext,
     title: Annotated[str, Field(min_length=1, description="What to look at")],
     often: int = 1,
     among: list[str] | None = None,
 ) -> Answer:
-    """Look at something."""
+    """Look at something. Use it to look,
+    not to touch.
+
+    Look twice.
+    """
     return Done(f"{title} {often} {among}")
 
 
@@ -45,29 +44,24 @@ def look_call(**arguments: Any) -> ToolCall:
     return ToolCall(id="a", name="look", arguments=arguments)
 
 
-def test_the_schema_is_made_from_the_signature_without_titles() -> None:
+def test_the_schema_is_made_from_the_signature_without_what_a_call_is_not_written_from() -> None:
     assert look.spec == ToolSpec(
         name="look",
-        description="Look at something.",
+        description="Look at something. Use it to look, not to touch.\nLook twice.",
         schema={
             "type": "object",
             "properties": {
-                "title": {"type": "string", "minLength": 1, "description": "What to look at"},
+                "title": {"type": "string", "description": "What to look at"},
                 "often": {"type": "integer", "default": 1},
-                "among": {
-                    "anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}],
-                    "default": None,
-                },
+                "among": {"type": "array", "items": {"type": "string"}},
             },
             "required": ["title"],
-            "additionalProperties": False,
         },
-        guidance="Use it to look.\n  Not to touch.",
     )
 
 
 def test_the_arguments_of_the_runtime_are_not_in_the_schema() -> None:
-    assert touch.spec.schema == {"type": "object", "properties": {}, "additionalProperties": False}
+    assert touch.spec.schema == {"type": "object", "properties": {}}
     assert (touch.effect, touch.spec.description) == ("transaction", "")
     assert touch.properties == ToolProperties(polls=True)
 
@@ -121,12 +115,33 @@ def test_a_tool_without_arguments_refuses_any_argument() -> None:
 
 
 @pytest.mark.parametrize("built_in", BUILT_IN.values(), ids=BUILT_IN)
-def test_every_built_in_tool_has_a_description_of_one_line(built_in: Tool) -> None:
-    words = built_in.spec.description
+def test_every_built_in_tool_says_in_its_first_sentence_what_it_does(built_in: Tool) -> None:
+    first, dot, _ = built_in.spec.description.partition(".")
 
-    assert words.endswith(".")
-    assert "\n" not in words
-    assert built_in.spec.schema["additionalProperties"] is False
+    assert (dot, len(first) <= 120, "\n" in first) == (".", True, False)
+
+
+IN_SIGHT = [tool for tool in BUILT_IN.values() if tool.properties.in_sight & tool.properties.roles]
+
+
+@pytest.mark.parametrize("shown", IN_SIGHT, ids=[tool.name for tool in IN_SIGHT])
+def test_a_tool_in_sight_is_described_shortly_and_has_flat_arguments(shown: Tool) -> None:
+    arguments = shown.spec.schema["properties"]
+
+    assert len(shown.spec.description) <= 300
+    assert len(arguments) <= 7
+    for name, field in arguments.items():
+        is_flat = field["type"] in {"string", "integer", "boolean", "number"}
+        assert is_flat or field == {**field, "type": "array", "items": {"type": "string"}}, name
+        assert len(field.get("description", "")) <= 80, name
+
+
+def test_definitions_stand_where_they_are_used() -> None:
+    contract = BUILT_IN["start_stage"].spec.schema["properties"]["contract"]
+
+    assert contract["type"] == "object"
+    assert contract["properties"]["wants"]["enum"] == ["all", "majority", "any"]
+    assert all("$" not in json.dumps(built_in.spec.schema) for built_in in BUILT_IN.values())
 
 
 # ---- tools of each role --------------------------------------------------------------------

@@ -4,17 +4,17 @@ import asyncio
 import re
 
 from agiraph.domain.persons import OWNER
-from agiraph.providers.base import Request
+from agiraph.home.specialists import specialists
 from agiraph.store import messages
 from agiraph.store.teams import AGENTS
 from agiraph.testing import Says, World, call, says
 from agiraph.tools.delegation import assign_task, described, task_output
-from agiraph.tools.toolsets import BUILT_IN
 from tests.fences import opened
 from tests.thinking import ThinkingModel, Thought
 from tests.tools.delegated_tasks import (
     ASK,
     DONE,
+    WORK,
     S,
     ask_for_result,
     assign,
@@ -175,52 +175,45 @@ async def test_parallel_tasks_for_one_specialist_hire_one_agent_each(world: Worl
 # The tool's description; no breaking change.
 
 
-async def test_the_description_shows_each_specialist_with_its_tools_examples_and_anti_patterns(
-    world: World,
-) -> None:
-    shown: list[str] = []
-
-    def look(request: Request) -> Says:
-        shown.extend(t.description for t in request.tools if t.name == "assign_task")
-        return DONE
-
-    world.script("ada", look)
+async def test_the_prompt_shows_a_coordinator_each_specialist_in_a_line(world: World) -> None:
+    ada = world.script("ada", DONE)
     await world.found("Look at the tools")
     await world.settle()
 
-    [description] = shown
-    for name in ("analyst", "coder", "researcher", "reviewer", "tester", "writer"):
-        listed = re.search(rf"^- {name}: .+ \(Tools: (.+)\)\n  Not when: .+\n  <example>.*assign_"
-                           rf'task\(agent="{name}".*</example>$', description, re.M)  # fmt: skip
-        assert listed is not None, name
-        assert set(listed[1].split(", ")) <= set(BUILT_IN)
-    assert "\n\nWhen NOT to use assign_task:\n- to read a file" in description
-    assert description.startswith("Give a task to a teammate, a specialist or somebody new.")
+    [section] = re.findall(
+        r"^# Specialists \(for assign_task\)\n\n((?:- .+\n)+)", ada.requests[0].system, re.M
+    )
+    shown = {name: text.description for name, text in specialists().items()}
+    assert section.splitlines() == [f"- {name}: {text}" for name, text in shown.items()]
 
 
-async def test_the_description_lists_the_homes_specialists_with_their_existing_tools(
-    world: World,
-) -> None:
+async def test_a_long_description_of_a_specialist_is_cut_in_the_prompt(world: World) -> None:
     folder = world.path / "agents"
     folder.mkdir()
-    (folder / "scout.md").write_text("---\ndescription: Looks.\ntools: Read, Fly\n---\nLook.")
-    (folder / "bird.md").write_text("---\ndescription: Flies.\ntools: Fly\n---\nFly.")
-    (folder / "any.md").write_text("---\ndescription: Anything.\n---\nDo.")
+    (folder / "scout.md").write_text(f"---\ndescription: {'Looks. ' * 100}\n---\nLook.")
     await world.restart()
-    shown: list[str] = []
-
-    def look(request: Request) -> Says:
-        shown.extend(t.description for t in request.tools if t.name == "assign_task")
-        return DONE
-
-    world.script("ada", look)
+    ada = world.script("ada", DONE)
     await world.found("Look at the tools")
     await world.settle()
 
-    lines = shown[0].splitlines()
-    assert "- scout: Looks. (Tools: read_file)" in lines
-    assert "- bird: Flies. (Tools: none of its own)" in lines
-    assert "- any: Anything. (Tools: all that a worker has)" in lines
+    [line] = re.findall(r"^- scout: (.+)$", ada.requests[0].system, re.M)
+    assert line.startswith("Looks. Looks.")
+    assert len(line) <= 161
+
+
+async def test_a_worker_learns_of_the_specialists_when_it_asks_for_the_tool(world: World) -> None:
+    world.script("ada", says(assign("new:scripted/bob")), DONE)
+    asks = says(call("tool_help", name="assign_task"))
+    bob = world.script("bob", asks, WORK, says(call("publish", summary="Three.")))
+    founded = await world.found("Count")
+    await world.settle()
+
+    _, task = await world.board(founded.team.id)
+    [told, *_] = [t.text for t in await world.turns(task.id) if t.role == "tool"]
+    assert "assign_task" not in bob.requests[0].tools
+    for name, specialist in specialists().items():
+        assert f"- {name}: {specialist.description}\n  Not when: " in told
+    assert '  Example: "Make one report out of the three studies" → assign_task(' in told
 
 
 def test_all_new_parameters_are_optional_and_nothing_breaks() -> None:
@@ -242,10 +235,9 @@ def test_all_new_parameters_are_optional_and_nothing_breaks() -> None:
 
 
 def test_describing_specialists_changes_the_description_and_nothing_else() -> None:
-    shown = described(assign_task, {}, frozenset(BUILT_IN))
-    assert (shown.spec.schema, shown.spec.guidance, shown.act, shown.effect) == (
+    shown = described(assign_task, {})
+    assert (shown.spec.schema, shown.act, shown.effect) == (
         assign_task.spec.schema,
-        assign_task.spec.guidance,
         assign_task.act,
         assign_task.effect,
     )
@@ -253,7 +245,10 @@ def test_describing_specialists_changes_the_description_and_nothing_else() -> No
 
 async def test_a_wrong_assign_task_call_is_refused_with_its_arguments(world: World) -> None:
     world.script("bob")
-    usage = "It takes: agent, task, description, run_in_background (optional), resume (optional)."
+    usage = (
+        "It takes: agent, task, description, run_in_background (optional), resume (optional), "
+        "effort (optional)."
+    )
     goal, told = await run_calls(
         world,
         call("assign_task", agent="new:scripted/bob", description="x"),

@@ -11,7 +11,7 @@ from agiraph.domain.fence import enclose_foreign
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.persons import OWNER
 from agiraph.run_context import RunContext
-from agiraph.runtime.prompt import load_knowledge, refresh_knowledge, system_prompt
+from agiraph.runtime.prompt import Reader, load_knowledge, refresh_knowledge, system_prompt
 from agiraph.services.knowledge import items
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.members import roster
@@ -37,7 +37,7 @@ async def begin_again(ctx: RunContext) -> Answer:
     folder, now = ctx.home.team(ctx.team.id), ctx.clock.now()
     loaded = await ctx.store.read(load_knowledge, ctx.agent, ctx.node)
     learned = await refresh_knowledge(ctx, loaded)
-    return Done(system_prompt(ctx.team, ctx.agent, folder, (), now, learned))
+    return Done(system_prompt(ctx.team, Reader(ctx.agent, folder), now, learned))
 
 
 @pytest.fixture

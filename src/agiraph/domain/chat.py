@@ -29,18 +29,20 @@ HOUSEKEEPING = ("flush:", "compact:", "landing")
 """Prefixes of the refs of notes that ask for something beside the work: to save notes, for a
 summary, for a last answer. The replies to them are no steps of the work."""
 
+LEAN_SYSTEM = "system:lean"
+"""The ref of a system prompt for a small window. It decides which tools the thread shows."""
+
 THINKING = "thinking"
 """The ref of an intent to ask the model; it carries what was reserved for the call."""
 
 
 @value
 class ToolSpec:
-    """A tool as a model sees it: the schema goes to the API, the guidance into the prompt."""
+    """A tool as a model sees it."""
 
     name: str
     description: str
     schema: dict[str, Any] = field(hash=False)
-    guidance: str = ""
 
 
 @value
@@ -52,6 +54,17 @@ class ToolCall:
     """The text that the model wrote where a JSON object was expected, if it did."""
     refusal: str | None = None
     """Why the call is never made, if that was clear when its reply was read."""
+    via: str | None = None
+    """The tool by which the model called this one; None if it called it directly."""
+
+    @property
+    def as_written(self) -> "ToolCall":
+        """The call as the model wrote it."""
+        if self.via is None:
+            return self
+        given = self.arguments if self.malformed is None else self.malformed
+        wrapped = {"name": self.name, "arguments": given}
+        return ToolCall(id=self.id, name=self.via, arguments=wrapped)
 
     @property
     def is_cut_off(self) -> bool:
@@ -200,6 +213,13 @@ class Turn:
     reads it to find out whether it did; the keys are the tool's own."""
     outbox: OutboxMark | None = None
     """Of a turn that carries a program's messages: how far its outbox was read."""
+
+    @property
+    def as_written(self) -> "Turn":
+        """The turn with its calls as the model wrote them, which every later request repeats."""
+        if all(call.via is None for call in self.calls):
+            return self
+        return replace(self, calls=tuple(call.as_written for call in self.calls))
 
 
 @value

@@ -8,6 +8,8 @@ from typing import Literal
 from agiraph.domain.value import value
 
 EVERY_ROLE = frozenset({"coordinator", "worker"})
+ON_DEMAND: frozenset[str] = frozenset()
+"""The value of `in_sight` of a tool that no role sees at once."""
 
 WorkDecision = Literal["started", "not_needed"]
 
@@ -16,6 +18,11 @@ WorkDecision = Literal["started", "not_needed"]
 class ToolProperties:
     roles: frozenset[str] = EVERY_ROLE
     """The roles whose agents are given the tool."""
+    in_sight: frozenset[str] = EVERY_ROLE
+    """The roles whose agents see the tool in their list. Others that are given it call it on demand
+    (`tools/on_demand.py`)."""
+    basic_for: frozenset[str] = frozenset()
+    """The roles whose agents see the tool even with a small window."""
     always_granted: bool = False
     """Specialists get the tool even if their file does not list it: they talk to the team with
     it."""

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 from dataclasses import dataclass
 
-from agiraph.domain.chat import Transcript
+from agiraph.domain.chat import LEAN_SYSTEM, Transcript
 from agiraph.domain.errors import ContextExceeded, Misconfigured, ModelGarbled, Refused
 from agiraph.domain.fence import one_line, without_fences
 from agiraph.domain.messages import NEEDS_ANSWER
@@ -116,7 +116,7 @@ class Compaction:
             return False
         first = steps[-1]
         before = transcript.turns[transcript.first : transcript.turns.index(first)]
-        fixed = ("assignment", "system")
+        fixed = ("assignment", "system", LEAN_SYSTEM)
         varying = sum(len(t.text) for t in before if not t.is_summary and t.ref not in fixed)
         return first.usage.input_tokens - varying // 4 >= FULL * self.window
 

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from agiraph.domain.agents import Agent, Specialist, Team
-from agiraph.domain.chat import Attachment, Lease, Transcript, Turn
+from agiraph.domain.chat import LEAN_SYSTEM, Attachment, Lease, Transcript, Turn
 from agiraph.domain.effort import Effort, first_effort
 from agiraph.domain.errors import Misconfigured
 from agiraph.domain.ids import SYSTEM, TeamId
@@ -49,7 +49,7 @@ from agiraph.store.tx import Tx
 from agiraph.tools.base import Tool
 from agiraph.tools.delegation import assign_task, described
 from agiraph.tools.foreground import FOREGROUND
-from agiraph.tools.toolsets import BUILT_IN, REVIEW, tools_for
+from agiraph.tools.toolsets import BUILT_IN, REVIEW, Toolset, all_shown, is_in_sight, toolset
 from agiraph.web.access import Web
 
 
@@ -117,10 +117,11 @@ class Executor:
     tracing: Tracing | None = None
     prepared: dict[TeamId, str] = field(default_factory=dict[TeamId, str], repr=False)
     """Teams whose folder exists, with the goal that was written into it."""
-    toolsets: dict[tuple[str, tuple[str, ...]], Mapping[str, Tool]] = field(
-        default_factory=dict[tuple[str, tuple[str, ...]], Mapping[str, Tool]], repr=False
+    toolsets: dict[tuple[str, tuple[str, ...], bool], Toolset] = field(
+        default_factory=dict[tuple[str, tuple[str, ...], bool], Toolset], repr=False
     )
-    """Tools by role and chosen names: agents with the same tools share the same objects."""
+    """Tools by role, chosen names and size of the prompt: agents with the same tools share the same
+    objects."""
 
     @property
     def _known_tools(self) -> Mapping[str, ToolProperties]:
@@ -154,34 +155,41 @@ class Executor:
     async def _work(self, lease: Lease, loaded: _Loaded) -> Outcome:
         folder = self._team_folder(loaded.team)
         await self._prepare_folders(loaded, folder)
-        tools: Mapping[str, Tool] = {} if loaded.agent.kind == "cli" else self._tools(loaded)
+        tools = Toolset({}) if loaded.agent.kind == "cli" else self._tools(loaded)
         ctx = self._context(lease, loaded, folder)
         if not loaded.turns:
-            specs = tuple(tool.spec for tool in tools.values())
-            now = self.clock.now()
-            assert loaded.prior_knowledge is not None
-            # Only for a new thread: its system prompt is stored and never changes, so that the
-            # vendor's cache holds for all of its calls.
-            known = await prompt.refresh_knowledge(ctx, loaded.prior_knowledge)
-            if loaded.node.reviews_call is None:
-                system = prompt.system_prompt(loaded.team, loaded.agent, folder, specs, now, known)
-            else:
-                system = prompt.review_prompt(loaded.agent, folder, specs, now)
-            assignment = prompt.assignment(
-                loaded.node,
-                giver=loaded.giver,
-                thread=lease.thread_id,
-                refs=await self._refs(ctx, tools),
-            )
-            await _begin(ctx, Opening(system, assignment, loaded.attachments))
+            await _begin(ctx, await self._opening(ctx, loaded, folder, tools))
         if loaded.agent.kind == "cli":
             return await ProgramRunner(self.commands).run(ctx)
         compaction = Compaction(self.models.window(ctx.agent.model))
         return await Loop(steps=self._steps(ctx, tools), compaction=compaction).run(ctx)
 
-    async def _refs(self, ctx: RunContext, tools: Mapping[str, Tool]) -> list[str] | None:
+    async def _opening(
+        self, ctx: RunContext, loaded: _Loaded, folder: TeamFolder, tools: Toolset
+    ) -> Opening:
+        """Return the first entries of a new thread. They are stored and never change, so that the
+        vendor's cache holds for all of its calls."""
+        now, is_lean = self.clock.now(), self._is_lean(loaded)
+        assert loaded.prior_knowledge is not None
+        known = await prompt.refresh_knowledge(ctx, loaded.prior_knowledge)
+        if loaded.node.reviews_call is None:
+            reader = prompt.Reader(
+                loaded.agent, folder, tools, self.specialists, loaded.giver, is_lean=is_lean
+            )
+            system = prompt.system_prompt(loaded.team, reader, now, known)
+        else:
+            system = prompt.review_prompt(loaded.agent, folder, now)
+        assignment = prompt.assignment(
+            loaded.node,
+            giver=loaded.giver,
+            thread=ctx.lease.thread_id,
+            refs=await self._refs(ctx, tools),
+        )
+        return Opening(system, assignment, loaded.attachments, is_lean=is_lean)
+
+    async def _refs(self, ctx: RunContext, tools: Toolset) -> list[str] | None:
         """Return the texts of the node's refs for an agent that cannot read them itself."""
-        return None if tools or ctx.agent.kind == "cli" else await refs.as_text(ctx)
+        return None if tools.tools or ctx.agent.kind == "cli" else await refs.as_text(ctx)
 
     async def _reply(self, lease: Lease, loaded: _Loaded) -> Outcome:
         """Answer a person's message, while the agent's work goes on in its own lane."""
@@ -190,7 +198,7 @@ class Executor:
         if not loaded.turns:
             await _begin(ctx, await reply.opening(ctx))
         try:
-            steps = self._steps(ctx, FOREGROUND, patient=False)
+            steps = self._steps(ctx, all_shown(FOREGROUND), patient=False)
         except Misconfigured as error:
             return await reply.acknowledge(ctx, error)
         return await reply.answer(steps, ctx)
@@ -206,9 +214,10 @@ class Executor:
         if not loaded.turns:
             await _begin(ctx, await reflection.opening(ctx))
         window = self.models.window(ctx.agent.model)
-        return await reflection.reflect(self._steps(ctx, {}), ctx, window)
+        return await reflection.reflect(self._steps(ctx, Toolset({})), ctx, window)
 
-    def _steps(self, ctx: RunContext, tools: Mapping[str, Tool], *, patient: bool = True) -> Steps:
+    def _steps(self, ctx: RunContext, toolset: Toolset, *, patient: bool = True) -> Steps:
+        tools = toolset.tools
         budget, permission = BudgetPolicy(self.models.usd), PermissionPolicy(tools)
         model = self.models.resolve(ctx.agent.model, patient=patient)
         caller = ToolCaller(tools=tools, budget=budget, permission=permission)
@@ -223,7 +232,7 @@ class Executor:
             budget=budget,
             breaker=Breaker(tools),
             caller=caller,
-            tool_specs=tuple(tool.spec for tool in tools.values()),
+            tool_specs=toolset.shown,
             daily=self.daily,
             on_delta=self.on_delta,
             effort=self._effort(ctx),
@@ -234,18 +243,28 @@ class Executor:
         of_role = self.efforts.get(ctx.agent.role)
         return first_effort(ctx.node.effort, ctx.agent.effort, ctx.team.effort, of_role)
 
-    def _tools(self, loaded: _Loaded) -> Mapping[str, Tool]:
+    def _tools(self, loaded: _Loaded) -> Toolset:
         if loaded.node.parent_id is not None and loaded.node.budget.is_single_turn:
-            return {}  # a single answer of the model
+            return Toolset({})  # a single answer of the model
         if loaded.node.reviews_call is not None:
-            return REVIEW
-        key = (loaded.agent.role, loaded.agent.tools)
+            return all_shown(REVIEW)
+        agent = loaded.agent
+        key = (agent.role, agent.tools, self._is_lean(loaded))
         if key not in self.toolsets:
-            tools = dict(tools_for(loaded.agent, self.extra_tools))
-            if (assign := tools.get(assign_task.name)) is not None:
-                tools[assign.name] = described(assign, self.specialists, self._known_tools)
-            self.toolsets[key] = tools
+            # Where the prompt lists the specialists, the tool need not: a thread's prompt is
+            # stored, and a changed file of a specialist must not change the thread's tools.
+            extra = self.extra_tools
+            if not is_in_sight(assign_task, agent):
+                extra = (*extra, described(assign_task, self.specialists))
+            self.toolsets[key] = toolset(agent, extra, is_lean=key[2])
         return self.toolsets[key]
+
+    def _is_lean(self, loaded: _Loaded) -> bool:
+        """Whether the thread has the short prompt: decided by the window when it begins, and kept
+        for its life."""
+        if loaded.turns:
+            return loaded.turns[0].ref == LEAN_SYSTEM
+        return self.models.window(loaded.agent.model) < prompt.LEAN_WINDOW
 
     async def _prepare_folders(self, loaded: _Loaded, folder: TeamFolder) -> None:
         """Create the folders of the agent and the node."""
@@ -308,5 +327,6 @@ async def _begin(ctx: RunContext, opening: Opening) -> None:
             assignment=opening.assignment,
             attachments=opening.attachments,
             tainted_by=opening.tainted_by,
+            is_lean=opening.is_lean,
         )
     )

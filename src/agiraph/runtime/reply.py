@@ -18,7 +18,7 @@ from agiraph.domain.tools import ToolProperties, WorkDecision
 from agiraph.domain.work import StopReason
 from agiraph.prompts import prompt
 from agiraph.run_context import RunContext
-from agiraph.runtime.prompt import Opening, guidance, note, titled
+from agiraph.runtime.prompt import Opening, note, titled
 from agiraph.runtime.spill import keep_result, shown_result
 from agiraph.runtime.steps import Steps
 from agiraph.services.board import planning, taint, texts
@@ -69,7 +69,6 @@ async def opening(ctx: RunContext) -> Opening:
         f"You are {ctx.agent.name}.",
         note(folder, f"agents/{ctx.agent.name}/IDENTITY.md"),
         prompt("reply"),
-        guidance(tool.spec for tool in FOREGROUND.values()),
         f"# The team's goal\n\n{ctx.team.goal}",
         *state,
         f"Today is {ctx.clock.now():%A, %d %B %Y, %H:%M} (UTC).",

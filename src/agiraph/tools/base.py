@@ -1,15 +1,16 @@
 """Tool: a function that a model may call, with everything the runtime must know of it.
 
-The JSON schema comes from the function's signature, the description from its docstring, and
-guidance, effect and properties from the `@tool` decorator.
+The JSON schema comes from the function's signature, the description from its docstring, and effect
+and properties from the `@tool` decorator.
 """
 
 import inspect
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypedDict, Unpack, cast
+from typing import Any, Literal, TypedDict, Unpack
 
+import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from agiraph.domain.chat import ToolCall, ToolSpec
@@ -17,6 +18,7 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.outcomes import Answer
 from agiraph.domain.tools import ToolProperties, WorkDecision
 from agiraph.run_context import RunContext
+from agiraph.tools.schemas import short_schema
 
 Effect = Literal["transaction", "repeatable", "once"]
 """What a crash during a call means.
@@ -57,6 +59,8 @@ class Tool:
     taint_objection: TaintObjection | None = None
     """Says why a person must approve a call in a tainted thread; None: no approval is needed."""
     properties: ToolProperties = ToolProperties()
+    is_shown: bool = True
+    """Whether its agent sees the schema; if not, a refusal of a wrong call contains it."""
 
     @property
     def name(self) -> str:
@@ -85,6 +89,9 @@ class Tool:
 
     def usage(self) -> str:
         """Return a sentence with the names of the arguments."""
+        if not self.is_shown:
+            schema = orjson.dumps(self.spec.schema).decode()
+            return f"Its arguments, as a JSON schema: {schema}"
         shown = [
             name if field.is_required() else f"{name} (optional)"
             for name, field in self.arguments.model_fields.items()
@@ -123,6 +130,8 @@ class Properties(TypedDict, total=False):
     """The fields of `ToolProperties`, as keywords of `@tool`."""
 
     roles: frozenset[str]
+    in_sight: frozenset[str]
+    basic_for: frozenset[str]
     always_granted: bool
     leads: bool
     ends_node: bool
@@ -143,22 +152,24 @@ class Properties(TypedDict, total=False):
 def tool(
     *,
     effect: Effect = "once",
-    guidance: str = "",
+    description: str = "",
     foresee: Foresee | None = None,
     resolve: Resolve | None = None,
     taint_objection: TaintObjection | None = None,
     **properties: Unpack[Properties],
 ) -> Callable[[AnyTool], Tool]:
-    """Make a tool of a function; the keywords say all that the runtime must know of it."""
+    """Make a tool of a function; the keywords say all that the runtime must know of it.
+
+    Its description is the function's docstring, unless one is given.
+    """
 
     def make(act: AnyTool) -> Tool:
         leading = 2 if effect == "transaction" else 1
         arguments = _arguments(act, leading)
         spec = ToolSpec(
             name=act.__name__,
-            description=inspect.getdoc(act) or "",
-            schema=_schema(arguments),
-            guidance=inspect.cleandoc(guidance),
+            description=description or _joined(inspect.getdoc(act) or ""),
+            schema=short_schema(arguments),
         )
         return Tool(
             spec=spec,
@@ -190,15 +201,6 @@ def _arguments(act: AnyTool, leading: int) -> type[BaseModel]:
     return create_model(act.__name__, __config__=config, **fields)
 
 
-def _schema(arguments: type[BaseModel]) -> dict[str, Any]:
-    """Return the JSON schema without the titles that pydantic adds: they only cost tokens."""
-
-    def plain(part: Any) -> Any:
-        if isinstance(part, dict):
-            items = cast(dict[str, Any], part).items()
-            return {k: plain(v) for k, v in items if not (k == "title" and isinstance(v, str))}
-        if isinstance(part, list):
-            return [plain(v) for v in cast(list[Any], part)]
-        return part
-
-    return plain(arguments.model_json_schema())
+def _joined(text: str) -> str:
+    """Return the text with each paragraph on one line."""
+    return "\n".join(" ".join(part.split("\n")) for part in text.split("\n\n"))

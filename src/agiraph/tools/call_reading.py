@@ -13,8 +13,9 @@ from typing import Any, cast
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.json_text import is_nothing, object_in, objects_in_a_row
 from agiraph.domain.value import value
-from agiraph.tools import arguments
+from agiraph.tools import arguments, on_demand
 from agiraph.tools.base import CUT_OFF, Tool
+from agiraph.tools.schemas import whole_schema
 from agiraph.tools.synonyms import SYNONYMS, folded
 
 MAX_NAME_CHARACTERS = 128
@@ -77,7 +78,10 @@ def _read(
         return _taken_apart(call, tools, is_cut=is_cut) if may_wrap else [_refused(call, tools)]
     found: list[ReadCall] = []
     for one, notes in _objects(call, is_cut=is_cut):
-        found.append(_bounded(_named(one, tools, notes), tools))
+        if (inner := on_demand.unwrap(one, tools)) is not None:
+            found += _read(inner, tools, is_cut=is_cut, may_wrap=False)
+        else:
+            found.append(_bounded(_named(one, tools, notes), tools))
     return found
 
 
@@ -157,7 +161,7 @@ def _by_synonym(call: ToolCall, tools: Mapping[str, Tool], notes: list[str]) -> 
 def _with_arguments(call: ToolCall, tool: Tool, notes: Sequence[str]) -> ReadCall:
     if call.malformed is not None:
         return ReadCall(call=call, reading="; ".join(notes))
-    read = arguments.read(tool.arguments, tool.spec.schema, call.arguments)
+    read = arguments.read(tool.arguments, whole_schema(tool.arguments), call.arguments)
     if read.notes:
         call = replace(call, arguments=read.arguments)
     return ReadCall(call=call, reading="; ".join((*notes, *read.notes)))

@@ -11,6 +11,7 @@ from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.persons import is_person, means_a_person
 from agiraph.domain.taint import graver
+from agiraph.domain.tools import ON_DEMAND
 from agiraph.domain.waits import WaitingOn
 from agiraph.run_context import RunContext
 from agiraph.services.board import planning
@@ -28,7 +29,7 @@ TOO_MANY = (
 
 MessageText = Annotated[
     str,
-    Field(min_length=1, max_length=SUMMARY_CHARACTERS, description="Short; more belongs in a file"),
+    Field(min_length=1, max_length=SUMMARY_CHARACTERS, description="Short; more goes into a file"),
 ]
 
 
@@ -36,10 +37,6 @@ MessageText = Annotated[
     effect="transaction",
     always_granted=True,
     counts_as_work=False,
-    guidance="""
-    For what somebody should know before you are done: a finding, a warning, a question that need
-    not stop you. They hear it at their next step; you do not wait. Say it once.
-    """,
 )
 def send_message(
     tx: Tx,
@@ -47,7 +44,9 @@ def send_message(
     to: Annotated[str, Field(description="A teammate's name, 'human', or 'everyone'")],
     content: MessageText,
 ) -> Answer:
-    """Send a message to a teammate or to the human."""
+    """Send a message to a teammate or the human. They read it at their next step; you do not wait.
+    Say a thing once.
+    """
     match to.strip().lower():
         case roster.EVERYONE | "*":
             sent = bus.broadcast(
@@ -95,10 +94,10 @@ def _receipt(message: Message) -> str:
     always_granted=True,
     counts_as_work=False,
     polls=True,
-    guidance="Messages reach you by themselves between your steps; you rarely need this.",
+    in_sight=ON_DEMAND,
 )
 def check_messages(tx: Tx, ctx: RunContext) -> Answer:
-    """Read messages that have come for you."""
+    """Read messages that have come for you. They also reach you by themselves between steps."""
     unseen = messages.unseen(tx, ctx.agent.id)
     said = [bus.thread_text(tx, m, ctx.lease.thread_id) for m in unseen] or ["No new messages."]
     if unseen:
@@ -117,17 +116,14 @@ def check_messages(tx: Tx, ctx: RunContext) -> Answer:
     roles=frozenset({"worker"}),
     always_granted=True,
     counts_as_work=False,
-    guidance="""
-    For work that you found to be needed and that is not yours: what should be done, and why. The
-    coordinator decides; you go on with your own.
-    """,
+    in_sight=ON_DEMAND,
 )
 def suggest_next(
     tx: Tx,
     ctx: RunContext,
     suggestion: Annotated[str, Field(min_length=1, max_length=SUMMARY_CHARACTERS)],
 ) -> Answer:
-    """Suggest further work to the coordinator."""
+    """Suggest further work to the coordinator, who decides. Say what should be done and why."""
     coordinator = teams.coordinator(tx, ctx.team.id)
     if coordinator.id == ctx.agent.id:
         raise Refused("You are the coordinator: decide, and put it on the board if you agree.")
@@ -149,11 +145,7 @@ def suggest_next(
     asks_person=True,
     always_granted=True,
     counts_as_work=False,
-    guidance="""
-    Ask when only the person can decide: a choice of taste, a missing permission, a doubt about
-    what they want. Your work waits, at no cost, until they answer, which may take days: ask
-    everything you need in one go, and offer options where you can.
-    """,
+    basic_for=frozenset({"coordinator"}),
 )
 def ask_human(
     tx: Tx,
@@ -163,7 +155,9 @@ def ask_human(
         list[str] | None, Field(description="Answers to choose from; they may give another")
     ] = None,
 ) -> Answer:
-    """Ask the human a question and wait for the answer."""
+    """Ask the human a question and wait for the answer, which may take days. Ask only what they
+    alone can decide, all at once, with options where you can.
+    """
     if (before := messages.answered_question(tx, ctx.node.id, question)) is not None:
         return Done(
             f"You asked this before, and they answered: {before.text}\nGo on with that answer. If "

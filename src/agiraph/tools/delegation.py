@@ -1,6 +1,6 @@
 """Delegation tools: assign a task, wait for its result, and resume it."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated
 
@@ -22,11 +22,11 @@ from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 from agiraph.tools.base import Tool, tool
 
+SHOWN_CHARACTERS = 160
+"""Characters that the prompt shows of a specialist's description."""
 LONGEST_WAIT_MS = 7 * 24 * 3600 * 1000
 
-InBackground = Annotated[
-    bool, Field(description="Do not wait: get the task's id now, its result by task_output")
-]
+InBackground = Annotated[bool, Field(description="Get the id now, the result later by task_output")]
 
 EffortArgument = Annotated[Effort | None, Field(description="How much its model thinks first")]
 
@@ -39,27 +39,28 @@ def hirer(ctx: RunContext) -> Hirer:
 @tool(
     effect="transaction",
     delegates=True,
-    guidance="""
-    Write the task for somebody who knows nothing of your thread: what is wanted and for what,
-    which files to use, what done means. You wait for the result at no cost, unless
-    run_in_background; then go on and fetch it with task_output. Several calls in one reply run
-    side by side. resume takes the id that an earlier call gave: the same agent goes on with all
-    it knows of it.
-    """,
+    in_sight=frozenset({"coordinator"}),
+    basic_for=frozenset({"coordinator"}),
 )
 def assign_task(
     tx: Tx,
     ctx: RunContext,
-    agent: Annotated[str, Field(description="Who does it: " + hiring.FORMS)],
+    agent: Annotated[
+        str, Field(description="A teammate, a specialist, new:provider/model or cli:command")
+    ],
     task: Annotated[str, Field(min_length=1, max_length=100_000)],
-    description: Annotated[str, Field(min_length=1, max_length=200, description="5-10 words")],
+    description: Annotated[
+        str, Field(min_length=1, max_length=200, description="Title, 5-10 words")
+    ],
     run_in_background: InBackground = False,
-    resume: Annotated[
-        str | None, Field(description="The id of an earlier task, to go on in its thread")
-    ] = None,
+    resume: Annotated[str | None, Field(description="The id of an earlier task")] = None,
     effort: EffortArgument = None,
 ) -> Answer:
-    """Give a task to a teammate, a specialist or somebody new."""
+    """Give a task to a worker and get its result. They see only `task`: say what it is for, what to
+    do, what is known, what to leave alone, what to return. Several calls in one reply run side
+    by side. You wait at no cost, unless run_in_background. resume continues an ended task with
+    all its context.
+    """
     budget = budgets.share(tx, ctx.node)
     earlier = None if resume is None else _find_earlier(tx, ctx, resume)
     worker = (
@@ -136,22 +137,21 @@ def _same_worker(tx: Tx, ctx: RunContext, earlier: WorkNode, address: str) -> Ag
 @tool(
     effect="transaction",
     polls=True,
-    guidance="""
-    Without blocking you are told how the task stands. With blocking you wait, at no cost, until it
-    has ended or the time is over. Do not ask again and again without blocking: the answer comes to
-    you by itself when the task is done.
-    """,
+    in_sight=frozenset({"coordinator"}),
+    basic_for=frozenset({"coordinator"}),
 )
 def task_output(
     tx: Tx,
     ctx: RunContext,
-    id: Annotated[str, Field(description="The task's id, as assign_task or check_board gave it")],
+    id: Annotated[str, Field(description="The task's id")],
     blocking: bool = False,
     timeout_ms: Annotated[
         int | None, Field(ge=1, le=LONGEST_WAIT_MS, description="How long to wait at most")
     ] = None,
 ) -> Answer:
-    """Look at a task that was given away, or wait for its result."""
+    """Look at a task that was given away, or wait for its result with blocking=true. Waiting is
+    free; a second look that finds nothing new waits, too.
+    """
     # Locked for a blocking call: a node that ended between the read and the wait would wake
     # nobody.
     node = NODES.get(tx, nodes.find(tx, ctx.team.id, id).id, lock=blocking)
@@ -189,23 +189,20 @@ def _state(node: WorkNode, worker: str) -> str:
     return text
 
 
-_WHEN_NOT = """\
-When NOT to use assign_task:
-- to read a file or look something up whose place you know: read it yourself
-- for a single step that needs no thread of its own: do it yourself
-- to ask a teammate something: send_message
-- to do again what somebody has done: resume that task instead"""
-
-
-def described(assign: Tool, specialists: Mapping[str, Specialist], known: Collection[str]) -> Tool:
-    """Return `assign_task` with all specialists in its description."""
-    lines = [assign.spec.description, "", "Specialists:"]
+def described(assign: Tool, specialists: Mapping[str, Specialist]) -> Tool:
+    """Return `assign_task` with all that the specialists' files say of them in its description."""
+    lines = [assign.spec.description, "Specialists:"]
     for name, specialist in specialists.items():
-        tools = ", ".join(tool for tool in specialist.tools if tool in known) or "none of its own"
-        shown = tools if specialist.tools else "all that a worker has"
-        lines.append(f"- {name}: {specialist.description} (Tools: {shown})")
+        lines.append(f"- {name}: {specialist.description}")
         if specialist.when_not_to_use:
             lines.append(f"  Not when: {specialist.when_not_to_use}")
-        lines += [f"  <example>{example}</example>" for example in specialist.examples]
-    lines += ["", _WHEN_NOT]
+        lines += [f"  Example: {example}" for example in specialist.examples]
     return replace(assign, spec=replace(assign.spec, description="\n".join(lines)))
+
+
+def specialist_lines(specialists: Mapping[str, Specialist]) -> list[str]:
+    """Return the specialists that can be given a task, a short line each."""
+    return [
+        f"- {name}: {texts.truncate(one_line(specialist.description), SHOWN_CHARACTERS)}"
+        for name, specialist in specialists.items()
+    ]

@@ -12,6 +12,7 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.fence import enclose_foreign, enclose_words, one_line
 from agiraph.domain.ids import NodeId, ThreadId
 from agiraph.domain.outcomes import Answer, Done
+from agiraph.domain.tools import EVERY_ROLE, ON_DEMAND
 from agiraph.home.scopes import Area
 from agiraph.run_context import RunContext
 from agiraph.services.board import taint
@@ -27,7 +28,7 @@ PAGES, RESULTS = "pages", "results"
 """Folders on an agent's desk: web pages it read, and answers too long for its thread."""
 SAVED = "a saved page"
 
-Path = Annotated[str, Field(description="Relative to your scratch/ folder, or a team path")]
+Path = Annotated[str, Field(description="In scratch/, or a team path")]
 
 
 def _read(ctx: RunContext, path: str) -> bytes:
@@ -69,18 +70,16 @@ async def _taint_of(ctx: RunContext, path: str) -> str | None:
 @tool(
     effect="repeatable",
     reads_file=True,
-    guidance="""
-    Plain names are in your scratch/ folder. You may also read _spec.md, what other nodes
-    published (nodes/<id>/published/…) and your own desk (agents/<you>/…).
-    Long files come in pages: ask again with the offset you are told.
-    """,
+    basic_for=EVERY_ROLE,
 )
 async def read_file(
     ctx: RunContext,
     path: Path,
     offset: Annotated[int, Field(ge=0, description="In bytes; for the next page")] = 0,
 ) -> Answer:
-    """Read a text file."""
+    """Read a text file: in scratch/, _spec.md, nodes/<id>/published/… of others, or agents/<you>/….
+    Long files come in pages: use the offset you are given.
+    """
 
     tainted_by = await _taint_of(ctx, path)
 
@@ -116,13 +115,10 @@ def _outlasts_scratch(ctx: RunContext, call: ToolCall) -> str | None:
     effect="repeatable",
     writes_files=True,
     taint_objection=_outlasts_scratch,
-    guidance="""
-    Writes the whole file; folders are made as needed. Write findings down as you get them: what
-    is only in your conversation may be forgotten, and only what is in scratch/ gets published.
-    """,
+    basic_for=EVERY_ROLE,
 )
 async def write_file(ctx: RunContext, path: Path, content: str) -> Answer:
-    """Write a text file, replacing what was there."""
+    """Write a text file, replacing what was there. Folders are made as needed."""
     data = content.encode()
     await asyncio.to_thread(_write, ctx, path, data)
     return Done(f"Wrote {path} ({len(data)} bytes).")
@@ -132,17 +128,16 @@ async def write_file(ctx: RunContext, path: Path, content: str) -> Answer:
     effect="repeatable",
     reads_file=True,
     always_granted=True,
-    guidance="""
-    What others published for you to build on. The names are in your assignment; a name that stands
-    for a whole node gives its summary and its files, which you read with ref_name/file.
-    """,
+    in_sight=frozenset({"worker"}),
 )
 async def read_ref(
     ctx: RunContext,
-    ref_name: Annotated[str, Field(description="A name from your assignment, or name/file")],
+    ref_name: Annotated[str, Field(description="name or name/file")],
     offset: Annotated[int, Field(ge=0, description="In bytes; for the next page")] = 0,
 ) -> Answer:
-    """Read what another node published for this one."""
+    """Read what another task published for yours. Names are in your assignment; a whole task gives
+    its summary and files, which you read with name/file.
+    """
     name, _, rest = ref_name.partition("/")
     target = ctx.node.refs.get(ref_name) or ctx.node.refs.get(name)
     if target is None:
@@ -222,15 +217,12 @@ async def _resolve_edit(ctx: RunContext, call: ToolCall, known: Known) -> Answer
     taint_objection=_outlasts_scratch,
     foresee=_foresee_edit,
     resolve=_resolve_edit,
-    guidance="""
-    Replaces one piece of a file by another. The old piece must stand in the file exactly once,
-    to the letter; take enough of its surroundings with it.
-    """,
+    in_sight=frozenset({"worker"}),
 )
 async def edit_file(
     ctx: RunContext, path: Path, old: Annotated[str, Field(min_length=1)], new: str
 ) -> Answer:
-    """Replace one piece of a text file."""
+    """Replace one piece of a text file. `old` must stand in it exactly once, to the letter."""
 
     def change() -> None:
         _, after = _edited(ctx, path, old, new)
@@ -240,7 +232,7 @@ async def edit_file(
     return Done(f"Edited {path}.")
 
 
-@tool(effect="repeatable", counts_as_work=False)
+@tool(effect="repeatable", counts_as_work=False, in_sight=ON_DEMAND)
 async def list_files(ctx: RunContext, path: Path = "scratch") -> Answer:
     """List the files of a folder."""
 

@@ -16,17 +16,16 @@ from agiraph.tools.base import Tool, tool
 @tool(
     effect="transaction",
     decides_work="started",
-    guidance="""
-    What they ask becomes work by itself after your answer. Call this to say better what is to be
-    done: put in all they want of it, for whoever does the work sees this text and no memories.
-    """,
 )
 def start_work(
     tx: Tx,
     ctx: RunContext,
     task: Annotated[str, Field(min_length=1, max_length=100_000)],
 ) -> Answer:
-    """Put what the human wants into your work queue, in your own words."""
+    """Put what the human wants into your work queue, in your own words. What they ask becomes work
+    by itself after your answer; call this to say it better. Put in all they want of it: whoever
+    does the work sees this text and no memories.
+    """
     node = conversation.start_work(tx, ctx.agent, ctx.node.id, task, tainted_by=ctx.tainted_by)
     return Done(f"Queued as {node.id}.")
 
@@ -34,15 +33,15 @@ def start_work(
 @tool(
     effect="transaction",
     decides_work="not_needed",
-    guidance="Call this when your answer is all there is to do: thanks, small talk, a question "
-    "you can answer from what you see here.",
 )
 def no_work_needed(
     tx: Tx,
     ctx: RunContext,
     reason: Annotated[str, Field(max_length=2000)] = "",
 ) -> Answer:
-    """Say that what the human wrote asks for no work."""
+    """Say that what the human wrote asks for no work: thanks, small talk, or a question that your
+    answer settles.
+    """
     return Done("Then nothing is queued.")
 
 

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from agiraph.domain.errors import Refused
 from agiraph.domain.outcomes import Answer, Done
+from agiraph.domain.tools import ON_DEMAND
 from agiraph.domain.work import Extension, WorkNode
 from agiraph.run_context import RunContext
 from agiraph.services.board import budgets, texts
@@ -22,12 +23,7 @@ whoever extends it, turns are not."""
 @tool(
     effect="transaction",
     roles=frozenset({"coordinator"}),
-    guidance="""
-    For a task that a limit ended as partial (or failed) although it was on the right way, or that
-    is about to reach one. It goes on in its thread with all it knows, and reports its end again.
-    Give more of the limit that its status names. A task that got nowhere needs another worker or
-    other instructions, not more room.
-    """,
+    in_sight=ON_DEMAND,
 )
 def extend_task(
     tx: Tx,
@@ -38,7 +34,12 @@ def extend_task(
     usd: Annotated[float, Field(ge=0, le=10**9, allow_inf_nan=False)] = 0.0,
     seconds: Annotated[float, Field(ge=0, le=10**9, allow_inf_nan=False)] = 0.0,
 ) -> Answer:
-    """Raise the limits of a task that you gave away, by these amounts."""
+    """Raise the limits of a task that you gave away, by these amounts. For a task that a limit
+    ended as partial or failed although it was on the right way, or that is about to reach one.
+    It goes on with all it knows and reports its end again. Give more of the limit that its
+    status names. A task that got nowhere needs another worker or other instructions, not more
+    room.
+    """
     node = nodes.find(tx, ctx.team.id, id)
     if node.id == ctx.node.id or dependencies.is_above(tx, node, ctx.node):
         raise Refused("Your own limits can only be raised by whoever gave you the work.")

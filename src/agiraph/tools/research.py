@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from agiraph.domain.outcomes import Answer, Done
+from agiraph.domain.tools import ON_DEMAND
 from agiraph.run_context import RunContext
 from agiraph.services.board import jobs, taint, texts
 from agiraph.services.board.jobs import Job
@@ -19,11 +20,7 @@ from agiraph.tools.web import web_fetch, web_search
     effect="transaction",
     delegates=True,
     decides_work="started",
-    guidance="""
-    For a question that takes several searches and pages to answer. Somebody looks into it in the
-    background and reports: to the human's inbox, and to you. Put the whole question into the goal,
-    with what it is for. Do not wait for it, and do not research the same yourself meanwhile.
-    """,
+    in_sight=ON_DEMAND,
 )
 def research_start(
     tx: Tx,
@@ -32,7 +29,11 @@ def research_start(
     max_searches: Annotated[int, Field(ge=0, le=research.MOST_SEARCHES)] = research.SEARCHES,
     max_pages: Annotated[int, Field(ge=0, le=research.MOST_PAGES)] = research.PAGES,
 ) -> Answer:
-    """Start research in the background."""
+    """Start research in the background. For a question that takes several searches and pages:
+    somebody looks into it and reports to you and to the human's inbox. Put the whole question
+    into the goal, with what it is for. Do not wait for it, and do not research the same
+    yourself.
+    """
     # In a reply the person asked for it. Elsewhere it is a part of the work, and paid from its
     # budget.
     is_reply = ctx.node.lane == "reply"
@@ -51,7 +52,7 @@ def research_start(
     )
 
 
-@tool(effect="transaction", looks_up=True, polls=True)
+@tool(effect="transaction", looks_up=True, polls=True, in_sight=ON_DEMAND)
 def job_status(tx: Tx, ctx: RunContext) -> Answer:
     """See all background work of the team: what runs, waits, is queued, and ended lately."""
     found = [job for job in jobs.of_team(tx, ctx.team.id) if job.node.id != ctx.node.id]

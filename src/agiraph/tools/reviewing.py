@@ -37,11 +37,6 @@ Publish = Callable[[str | None], Awaitable[Answer]]
     roles=frozenset(),
     ends_node=True,
     counts_as_work=False,
-    guidance="""
-    End the review. accept: the result does what the task asks for. rework: it does not; give one
-    finding for each fault that matters, worst first: where it is, what is wrong, how you saw it,
-    and how to put it right. The author reads the findings. With accept they may be left out.
-    """,
 )
 def give_verdict(
     tx: Tx,
@@ -52,7 +47,10 @@ def give_verdict(
         Field(max_length=20, description="One fault each; required for rework"),
     ] = None,
 ) -> Answer:
-    """Say whether the result counts or goes back to its author."""
+    """Say whether the result counts or goes back to its author, and end the review. accept: the
+    result does what the task asks for. rework: it does not; give one finding for each fault that
+    matters, worst first: where it is, what is wrong, how you saw it, how to put it right.
+    """
     found = [line for line in findings or () if line.strip()]
     if verdict == "rework" and not found:
         raise Refused("rework needs at least one finding: what is wrong, and how to put it right.")

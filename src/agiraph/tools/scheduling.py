@@ -8,6 +8,7 @@ from pydantic import Field
 from agiraph.domain.errors import Refused
 from agiraph.domain.json_text import object_in
 from agiraph.domain.outcomes import Answer, Done
+from agiraph.domain.tools import ON_DEMAND
 from agiraph.domain.triggers import LATE_AFTER, Trigger
 from agiraph.run_context import RunContext
 from agiraph.services.triggers import definitions, promises
@@ -34,18 +35,23 @@ _KINDS = {type: kind for type, kind in KINDS.items() if kind.guidance}
 """The kinds that an agent may create."""
 Type = Annotated[str, Field(json_schema_extra={"enum": list(_KINDS)})]
 
-_GUIDANCE = (
-    "Set an alarm for yourself. Types and their config:\n"
+_DESCRIPTION = (
+    "Schedule a future action of yours: at a time, again and again, or when something happens. "
+    "Types and their config:\n"
     + "".join(f"- {type} {kind.guidance}\n" for type, kind in _KINDS.items())
     + """\
 All take "max_fires", "until", and "misfire" (once, all, skip: what becomes of times at which
 nobody was there). One recurring trigger is better than a chain of single ones. Every waking
-costs money: take the longest interval that will do, and cancel what is no longer needed.
-"""
+costs money: take the longest interval that will do, and cancel what is no longer needed."""
 )
 
 
-@tool(effect="transaction", taint_objection=outlasts_work, guidance=_GUIDANCE)
+@tool(
+    effect="transaction",
+    taint_objection=outlasts_work,
+    in_sight=ON_DEMAND,
+    description=_DESCRIPTION,
+)
 def schedule(
     tx: Tx,
     ctx: RunContext,
@@ -53,7 +59,7 @@ def schedule(
     config: dict[str, Any],
     action: Action,
 ) -> Answer:
-    """Schedule a future action of yours: at a time, again and again, or when something happens."""
+    """Create a trigger of the agent."""
     does, payload = _action(action)
     made = definitions.create(
         tx,
@@ -105,9 +111,9 @@ def _written_action(text: str) -> dict[str, Any] | None:
     return action
 
 
-@tool(effect="transaction", guidance="What will wake you, with ids, next times and costs.")
+@tool(effect="transaction", in_sight=ON_DEMAND)
 def list_triggers(tx: Tx, ctx: RunContext) -> Answer:
-    """List your active triggers."""
+    """List your active triggers, with ids, next times and costs."""
     found = rows.active_of_agent(tx, ctx.agent.id)
     return Done("\n".join(_line(tx, trigger) for trigger in found) or "You have no triggers.")
 
@@ -133,13 +139,13 @@ def _line(tx: Tx, trigger: Trigger) -> str:
     return f"{trigger.id} {trigger.type}: {why}; {when}; {counts}{spent}: {str(what)[:200]}"
 
 
-@tool(effect="transaction", guidance="For triggers of your own that have served their purpose.")
+@tool(effect="transaction", in_sight=ON_DEMAND)
 def cancel_trigger(
     tx: Tx,
     ctx: RunContext,
     trigger_id: Annotated[str, Field(description="As list_triggers shows it")],
 ) -> Answer:
-    """Cancel one of your triggers."""
+    """Cancel one of your triggers that has served its purpose."""
     found = definitions.find(tx, ctx.team.id, trigger_id)
     if found.agent_id != ctx.agent.id:
         raise Refused(f"{found.id} is not yours; whoever set it up may cancel it.")
@@ -155,10 +161,7 @@ def cancel_trigger(
     effect="transaction",
     roles=frozenset({"coordinator"}),
     taint_objection=outlasts_work,
-    guidance="""
-    When you tell somebody that you will do something by a time, say it here too: you are woken
-    then and reminded of it, and whether you kept it stays on record. Promise what you can do.
-    """,
+    in_sight=ON_DEMAND,
 )
 def promise(
     tx: Tx,
@@ -167,7 +170,9 @@ def promise(
     when: Annotated[str, Field(description="'2 hours', 'in 3 days', or 2030-05-20T09:00")],
     zone: Annotated[str, Field(description="For a time without an offset")] = "UTC",
 ) -> Answer:
-    """Promise the human something for a time, and be woken to keep it."""
+    """Promise the human something for a time, and be woken to keep it. Call it when you tell
+    somebody that you will do something by a time. Whether you kept it stays on record.
+    """
     made = promises.make(
         tx,
         ctx.agent,

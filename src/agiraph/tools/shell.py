@@ -11,6 +11,7 @@ from pydantic import Field
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.fence import enclose_foreign
 from agiraph.domain.outcomes import Answer, Done
+from agiraph.domain.tools import EVERY_ROLE
 from agiraph.home import commands, pipes, sandbox
 from agiraph.home.command_output import SHOWN_BYTES
 from agiraph.home.commands import CommandResult
@@ -96,25 +97,18 @@ def _network_objection(ctx: RunContext, call: ToolCall) -> str | None:
     runs_commands=True,
     taint_objection=_network_objection,
     resolve=_resolve,
-    guidance="""
-    Runs in your scratch/ folder with bash. Read the output before you go on; a failing command
-    fails again if nothing changes. Chain with && so that later steps do not run on broken ones. A
-    pipe fails if any of its stages does (pipefail).
-    What a command leaves running is ended with it. Long output is shown by its head and tail;
-    the whole of it is kept in a file whose name you are told. You may write to your scratch/ folder
-    and read what your team published; the rest of the runtime's files is hidden. Once
-    you have read text from the web, commands run without network.
-    """,
+    basic_for=EVERY_ROLE,
 )
 async def bash(
     ctx: RunContext,
     command: Annotated[str, Field(min_length=1)],
     timeout: Annotated[int, Field(ge=1, le=LONGEST_S, description="Seconds")] = 120,
-    network: Annotated[
-        bool, Field(description="Ask the human for the network, where it was taken away")
-    ] = False,
+    network: Annotated[bool, Field(description="Ask the human for the network")] = False,
 ) -> Answer:
-    """Run a shell command."""
+    """Run a shell command in scratch/ and get its exit code and output. It gets no input; what it
+    leaves running is ended; a pipe fails if any part of it does. Long output is cut, and a file
+    keeps all of it. After you have read from the web, commands have no network.
+    """
     node, left = ctx.home.node_path(ctx.team.id, ctx.node.id), ctx.seconds_left
     tainted_by = ctx.tainted_by or await _taint_of(ctx, command)
     is_offline = tainted_by is not None and not ctx.is_vouched_for

@@ -12,6 +12,7 @@ from agiraph.domain.fence import one_line
 from agiraph.domain.ids import NodeId
 from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.stages import Judgement, Stage, StageContract, StageDecision, Verdict
+from agiraph.domain.tools import ON_DEMAND
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import IfUnmet, NodeStatus, WorkNode
 from agiraph.run_context import RunContext
@@ -41,16 +42,7 @@ UnmetPolicy = Annotated[
 UNASSIGNED = "Nobody is chosen yet: somebody takes it in half a minute, or when you wait."
 
 
-@tool(
-    effect="transaction",
-    guidance="""
-    Put a piece of work on the board. Say what is wanted, for what, and with acceptance what done
-    means: lines that can be checked, with `file names` in backticks. It starts when everything it
-    depends on has succeeded. Without assigned_to somebody with nothing to do takes it, or a new
-    worker, half a minute later or as soon as you wait. max_turns=1 asks for a single answer
-    without tools; what its refs name is then put into its prompt.
-    """,
-)
+@tool(effect="transaction", in_sight=ON_DEMAND)
 def create_work_node(
     tx: Tx,
     ctx: RunContext,
@@ -65,7 +57,14 @@ def create_work_node(
     max_turns: Annotated[int | None, Field(ge=1, le=1000)] = None,
     effort: EffortArgument = None,
 ) -> Answer:
-    """Add a piece of work to the board."""
+    """Add a piece of work to the board. Say what is wanted, for what, and in `acceptance` what done
+    means: lines that can be checked, with `file names` in backticks. It starts when all it
+    depends on has succeeded. Without assigned_to somebody with nothing to do takes it, or a new
+    worker, half a minute later or as soon as you wait. max_turns=1 asks for a single answer
+    without tools; what its refs name is then put into its prompt. Example: {"task": "Merge a.md
+    and b.md into report.md", "refs": {"a": "node_1", "b": "node_2"}, "acceptance": ["`report.md`
+    covers both"]}
+    """
     _check_tools(ctx, tools)
     needs = [nodes.find(tx, ctx.team.id, name).id for name in depends_on or ()]
     paths, sources = _paths(tx, ctx, refs or {})
@@ -130,7 +129,7 @@ def _paths(
     return paths, sources
 
 
-@tool(effect="transaction", counts_as_work=False, looks_up=True, polls=True)
+@tool(effect="transaction", counts_as_work=False, looks_up=True, polls=True, in_sight=ON_DEMAND)
 def check_board(tx: Tx, ctx: RunContext) -> Answer:
     """See all work of the team, how it stands, and who is on it."""
     return board_as_answer(tx, ctx)
@@ -194,11 +193,7 @@ def _spawn_objection(ctx: RunContext, call: ToolCall) -> str | None:
     roles=frozenset({"coordinator"}),
     leads=True,
     taint_objection=_spawn_objection,
-    guidance="""
-    Hire somebody for good. A strong model with all tools can be trusted with a large task; a
-    small cheap one does narrow tasks well. type="autonomous" runs a command-line agent instead of
-    a model: it finds its task in _task.md and writes _result.md.
-    """,
+    in_sight=ON_DEMAND,
 )
 def spawn_worker(
     tx: Tx,
@@ -217,7 +212,10 @@ def spawn_worker(
     ] = None,
     effort: EffortArgument = None,
 ) -> Answer:
-    """Hire a worker."""
+    """Hire a worker for good. A strong model can be trusted with a large task; a small cheap one
+    does narrow tasks well. type="autonomous" runs a command-line agent instead of a model: it
+    finds its task in _task.md and writes _result.md.
+    """
     given = hirer(ctx)
     if type == "autonomous" and not agent_command:
         raise Refused("An autonomous worker needs agent_command: the command to run.")
@@ -243,7 +241,7 @@ def spawn_worker(
     return Done(f"Hired {agent.name} ({agent.id}, {agent.model}).")
 
 
-@tool(effect="transaction", roles=frozenset({"coordinator"}), leads=True)
+@tool(effect="transaction", roles=frozenset({"coordinator"}), leads=True, in_sight=ON_DEMAND)
 def assign_worker(
     tx: Tx,
     ctx: RunContext,
@@ -260,20 +258,16 @@ def assign_worker(
     return Done(f"{worker.name} has {node.id} in the queue.")
 
 
-@tool(
-    effect="transaction",
-    guidance="""
-    For work that is no longer wanted, or that nothing comes of. It ends with all below it; what it
-    has written stays in its folder.
-    """,
-)
+@tool(effect="transaction", in_sight=ON_DEMAND)
 def cancel_work_node(
     tx: Tx,
     ctx: RunContext,
     node_id: str,
     reason: Annotated[str, Field(min_length=1, description="For whoever reads the record")],
 ) -> Answer:
-    """Cancel a piece of work that was given away."""
+    """Cancel a piece of work that was given away, with all below it. What it has written stays in
+    its folder.
+    """
     node = nodes.find(tx, ctx.team.id, node_id)
     if node.status.is_final:
         return Done(f"{node.id} is {node.status} already.")
@@ -288,7 +282,12 @@ def cancel_work_node(
     return Done(f"Cancelled {node.id} and all below it.")
 
 
-@tool(effect="transaction", roles=frozenset({"coordinator"}), taint_objection=outlasts_work)
+@tool(
+    effect="transaction",
+    roles=frozenset({"coordinator"}),
+    taint_objection=outlasts_work,
+    in_sight=ON_DEMAND,
+)
 def promote(tx: Tx, ctx: RunContext, worker: str) -> Answer:
     """Keep a worker on the team who was hired for one task only."""
     agent = teams.by_name(tx, ctx.team.id, worker, with_retired=True)
@@ -311,11 +310,7 @@ class Terms(BaseModel):
     effect="transaction",
     roles=frozenset({"coordinator"}),
     leads=True,
-    guidance="""
-    Start these nodes together and wait until the contract is met, cannot be met, or time is up;
-    you get all results at once. A message to you ends the wait early: deal with it, then call
-    this again with the same name to wait on; new nodes may be added that way. Then call reconvene.
-    """,
+    in_sight=ON_DEMAND,
 )
 def start_stage(
     tx: Tx,
@@ -324,7 +319,11 @@ def start_stage(
     nodes: Annotated[list[str] | None, Field(description="Ids of nodes")] = None,
     contract: Terms | None = None,
 ) -> Answer:
-    """Run several pieces of work as a stage and wait for it."""
+    """Run several pieces of work as a stage and wait for it. They start together; you get all
+    results when the contract is met, cannot be met, or time is up. A message to you ends the
+    wait early: deal with it, then call this again with the same name to wait on; nodes may be
+    added that way. Then call reconvene.
+    """
     terms = contract or Terms.model_validate({})
     stage = stages.start(
         tx,
@@ -354,12 +353,7 @@ class TaskVerdict(BaseModel):
     effect="transaction",
     roles=frozenset({"coordinator"}),
     leads=True,
-    guidance="""
-    After a stage: read what came of it, and give a verdict on each task. accept: its result counts.
-    redo: the same worker does it again, with your reason; you wait for it. drop: it is left out,
-    and cancelled if it still runs. Then the decision: continue with other work, redo, or finish.
-    Reflect on what you learned, and write what will matter again into your notes (memory_write).
-    """,
+    in_sight=ON_DEMAND,
 )
 def reconvene(
     tx: Tx,
@@ -372,7 +366,11 @@ def reconvene(
         StageDecision | None, Field(description="What comes next; redo if a verdict is redo")
     ] = None,
 ) -> Answer:
-    """Judge the tasks of the current stage, and decide what comes next."""
+    """Judge the tasks of the current stage, and decide what comes next. A verdict on each task:
+    accept (its result counts), redo (the same worker does it again, with your reason; you wait
+    for it) or drop (left out, and cancelled if it still runs). Then the decision: continue with
+    other work, redo, or finish. Save what will matter again with memory_write.
+    """
     before = stages.running(tx, ctx.node.id)
     stage = reconvening.reconvene(
         tx,

@@ -1,8 +1,11 @@
 """Toolsets: the built-in tools, and which of them an agent is given."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import NamedTuple
 
 from agiraph.domain.agents import Agent, Role
+from agiraph.domain.chat import ToolSpec
 from agiraph.domain.errors import Refused
 from agiraph.tools import (
     communication,
@@ -10,6 +13,7 @@ from agiraph.tools import (
     files,
     knowledge,
     limits,
+    on_demand,
     research,
     reviewing,
     scheduling,
@@ -19,6 +23,7 @@ from agiraph.tools import (
     work,
 )
 from agiraph.tools.base import Tool
+from agiraph.tools.schemas import required_only
 
 BUILT_IN: dict[str, Tool] = {
     tool.name: tool
@@ -58,6 +63,8 @@ BUILT_IN: dict[str, Tool] = {
         scheduling.cancel_trigger,
         scheduling.promise,
         reviewing.give_verdict,
+        on_demand.tool_help,
+        on_demand.call_tool,
     )
 }
 
@@ -99,10 +106,66 @@ def tools_for(agent: Agent, extra: Iterable[Tool] = ()) -> Mapping[str, Tool]:
         granted |= {name for name in agent.tools if name in known and _leads(known[name])}
     elif unknown := wanted - known.keys():
         raise Refused(f"There are no tools called {', '.join(sorted(unknown))}.")
-    # Granted even to an agent with a list of its own: without them it could never hand in, or never
-    # without doubts.
+    # Granted even to an agent with a list of its own: without them it could never submit a result,
+    # or never without doubts.
     kept = {name for name in role.tools if _is_kept(BUILT_IN[name])}
     return {name: known[name] for name in sorted((wanted & granted) | kept)}
+
+
+class Toolset(NamedTuple):
+    """The tools of one agent: those it may call, and how its model learns of them."""
+
+    tools: Mapping[str, Tool]
+    """All that it may call, sorted by name."""
+    shown: tuple[ToolSpec, ...] = ()
+    """Those that each request contains. They stay the same for the life of a thread."""
+    listed: tuple[str, ...] = ()
+    """The names of those that the prompt lists: the model calls them on demand."""
+
+
+def all_shown(tools: Mapping[str, Tool]) -> Toolset:
+    """Return a toolset whose tools are all in sight."""
+    return Toolset(tools, tuple(tool.spec for tool in tools.values()))
+
+
+def toolset(agent: Agent, extra: Iterable[Tool] = (), *, is_lean: bool = False) -> Toolset:
+    """Return the agent's tools, and which of them its model sees.
+
+    `is_lean`: for a small window. Only the basic tools are shown, shortened, and none is listed.
+    """
+    granted = tools_for(agent, extra)
+    if is_lean:
+        tools = {n: replace(t, is_shown=_is_shown_lean(t, agent)) for n, t in granted.items()}
+        return Toolset(tools, tuple(_lean(t.spec) for t in tools.values() if t.is_shown))
+    seen = {name: replace(t, is_shown=is_in_sight(t, agent)) for name, t in granted.items()}
+    # What is given to everybody and not shown is done better by a tool that is.
+    listed = [t.name for t in seen.values() if not t.is_shown and not t.properties.always_granted]
+    if listed:
+        seen |= {tool.name: tool for tool in on_demand.for_tools(seen)}
+    tools = {name: seen[name] for name in sorted(seen)}
+    shown = tuple(tool.spec for tool in tools.values() if tool.is_shown)
+    return Toolset(tools, shown, tuple(listed))
+
+
+def is_in_sight(tool: Tool, agent: Agent) -> bool:
+    """Whether the agent's model sees the tool. What its file names, or ends its work, it sees."""
+    if tool.name in agent.tools or _is_kept(tool):
+        return True
+    return role_of(agent).name in tool.properties.in_sight
+
+
+def _is_shown_lean(tool: Tool, agent: Agent) -> bool:
+    """Whether a model with a small window sees the tool; those for the web, if its file names
+    them."""
+    is_named = tool.name in agent.tools and tool.properties.gives_addresses
+    is_basic = role_of(agent).name in tool.properties.basic_for
+    return is_basic or _is_kept(tool) or is_named
+
+
+def _lean(spec: ToolSpec) -> ToolSpec:
+    """Return the tool as a small model is shown it: one sentence and what a call must have."""
+    first, dot, _ = spec.description.partition(". ")
+    return replace(spec, description=first + dot.strip(), schema=required_only(spec.schema))
 
 
 REVIEW: Mapping[str, Tool] = {

@@ -32,15 +32,13 @@ INDEXED_CHARACTERS = 120_000
 @tool(
     effect="repeatable",
     gives_addresses=True,
-    guidance="""
-    Ask for what a page that answers your question would say, in a few plain words; then read the
-    best results with web_fetch. Other words find other pages; the same ones find the same.
-    """,
 )
 async def web_search(
     ctx: RunContext, query: Annotated[str, Field(min_length=1, max_length=400)]
 ) -> Answer:
-    """Search the web: titles, addresses and a few words of each page."""
+    """Search the web: titles, addresses and a few words of each page. Use few plain words, then
+    read the best pages with web_fetch.
+    """
     engine = ctx.web.engine
     if engine is None:
         raise Refused(NO_ENGINE)
@@ -68,14 +66,11 @@ def _address_objection(ctx: RunContext, call: ToolCall) -> str | None:
     opens_address=True,
     gives_addresses=True,
     taint_objection=_address_objection,
-    guidance="""
-    Give a whole address, as a search, a page or a person gave it. After you have read anything from
-    the web, an address that you make up yourself is opened only if the human agrees. Of long pages
-    you get the beginning, and the name of the file that holds the rest.
-    """,
 )
 async def web_fetch(ctx: RunContext, url: Annotated[str, Field(min_length=1)]) -> Answer:
-    """Read a web page as Markdown."""
+    """Read a web page as Markdown. Use a whole address that a search, a page or a person gave. Of a
+    long page you get the beginning, and the file with the rest.
+    """
     page = await pages.read(await ctx.web.fetcher.fetch(url))
     # Saved whole: the answer holds only the beginning, and a page may have changed when it is read
     # again.

@@ -27,14 +27,12 @@ Summary = Annotated[
     Field(
         min_length=1,
         max_length=SUMMARY_CHARACTERS,
-        description="What was done and what came of it, for whoever asked; details go in files",
+        description="The full answer, for somebody who has not seen your messages",
     ),
 ]
 
 
-Evidence = Annotated[
-    list[str] | None, Field(description="For each line of what done means, in its order")
-]
+Evidence = Annotated[list[str] | None, Field(description="One for each line, in its order")]
 
 
 async def _submit(
@@ -52,7 +50,9 @@ async def _submit(
 async def _publish(
     ctx: RunContext, summary: str, reason: StopReason, doubts: str | None = None
 ) -> Answer:
-    """Publish scratch/ and end the node. Publishing is idempotent, so a crash may repeat it."""
+    """Submit your result and end the task. Call it alone. All of scratch/ is delivered as it is
+    then. For each "Done means" line give evidence: file:NAME, ran:COMMAND, or words.
+    """
     folder = ctx.home.team(ctx.team.id).node(ctx.node.id)
     # Published before the node's end is committed: a crash in between repeats the call, which finds
     # the published folder; the other order could end a node whose files were never published.
@@ -66,14 +66,6 @@ async def _publish(
     roles=frozenset({"worker"}),
     ends_node=True,
     counts_as_work=False,
-    guidance="""
-    Submit your work on this node: the only call of its reply, after you have read the answers of
-    all others. Everything in scratch/ is published as it is then, for good: others can read it,
-    nobody can change it, and the node is done. Check your files first.
-    Write the summary for someone who has not seen your thread: what you found or made, which
-    files hold it, what is missing or uncertain. Where your assignment says what done means, give
-    one piece of evidence for each line, in its order: file:NAME, ran:COMMAND, or words.
-    """,
 )
 async def publish(
     ctx: RunContext, summary: Summary, evidence: Evidence = None
@@ -89,24 +81,19 @@ async def publish(
     roles=frozenset({"coordinator"}),
     ends_node=True,
     counts_as_work=False,
-    guidance="""
-    Call this when your assignment is done, and only then: the only call of its reply, after the
-    tasks you gave away have ended and you have read their results. It publishes your scratch/ and
-    ends this piece of work. If the assignment is the team's goal, it ends the work on the goal; any
-    other piece of work ends alone, and the work on the goal goes on. Give one piece of evidence for
-    each acceptance line, in its order: file:NAME, ran:COMMAND, or words. If it cannot be done, say
-    so plainly in the summary: what was tried, what stands in the way, what would help.
-    """,
 )
 async def finish(
     ctx: RunContext,
     summary: Summary = "",
     evidence: Evidence = None,
     nothing_to_do: Annotated[
-        bool, Field(description="Only where a trigger woke you and nothing needs attention")
+        bool, Field(description="Only if a trigger woke you and nothing needs doing")
     ] = False,
 ) -> Answer | InTransaction:
-    """Declare your assignment done, with the answer or a summary of the result."""
+    """Report the result and end this work. Call it alone, after checking, and after the tasks you
+    gave away have ended. Answer the person first, then name files, checks and open points. For
+    each acceptance line give evidence: file:NAME, ran:COMMAND, or words.
+    """
     if nothing_to_do and ctx.node.source != "trigger":
         raise Refused(
             "nothing_to_do is for work that a trigger started. Somebody asked for this: do it, or "
@@ -124,12 +111,6 @@ async def finish(
     roles=frozenset({"coordinator"}),
     sets_acceptance=True,
     counts_as_work=False,
-    guidance="""
-    Write down at the start what done means: a few statements that can be checked, such as
-    "`report.md` compares three products" or "the tests pass". finish asks for evidence for each.
-    You may call it again to refine them, until a result was judged by them; from then on, and
-    always for the lines that the person gave, lines can only be added.
-    """,
 )
 def set_acceptance(
     tx: Tx,
@@ -139,7 +120,10 @@ def set_acceptance(
         Field(min_length=1, max_length=MAX_LINES, description="All lines; they replace yours"),
     ],
 ) -> Answer:
-    """Set the acceptance lines of your assignment: what must be true when it is done."""
+    """Set what must be true when the work is done, in lines that can be checked: "`report.md`
+    compares three products", "the tests pass". `finish` asks for evidence for each. Once a
+    result was judged by them, lines can only be added.
+    """
     if any(is_answer(line) for line in lines):
         raise Refused(f"Only the person may set the line {ANSWER!r}. Say what can be checked.")
     fixed = None if acceptance.was_sent_back(ctx) else NODES.get(tx, ctx.node.id).given_lines
@@ -152,14 +136,11 @@ def set_acceptance(
     effect="transaction",
     always_granted=True,
     counts_as_work=False,
-    guidance="""
-    Note where you stand after a part of the work: what is done, what comes next. It is shown to
-    people who watch, and it is what a successor starts from if you have to stop. It is also the
-    moment to reflect: what you learned that will matter again goes into your notes (memory_write).
-    """,
 )
 def checkpoint(tx: Tx, ctx: RunContext, summary: Summary) -> Answer:
-    """Record progress without ending the work."""
+    """Record what is done and what comes next, without ending the work. People see it, and a
+    successor starts from it.
+    """
     NODES.update(tx, ctx.node.id, checkpoint=summary)
     tx.emit(ctx.team.id, NodeCheckpoint(node_id=ctx.node.id, summary=summary))
     return Done("Noted.")

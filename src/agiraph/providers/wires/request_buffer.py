@@ -79,7 +79,7 @@ class RequestBuffer:
                 results.append(turn)
                 continue
             self._add_results(results)
-            if (message := self.encoder.message(turn)) is not None:
+            if (message := self.encoder.message(turn.as_written)) is not None:
                 self._add(message)
         self._add_results(results)
         self._turn_count = len(transcript.turns)

@@ -197,6 +197,7 @@ class _RenderedThread:
         return ending
 
     def _add_reply(self, turn: Turn) -> None:
+        turn = turn.as_written
         stored = turn.provider_data.text or TextMark(key=_old_key(turn), kind="calls")
         kind = cast(ReplyKind, stored.kind)
         self._add_request(_RequestEnding(stored.key, kind, len(self._new_turns)))
@@ -273,13 +274,10 @@ def _system(system: str, tools: tuple[ToolSpec, ...]) -> str:
     if tools:
         sections.append(templates.form.template)
     for tool in tools:
-        # The runtime's own system prompts already contain the guidance.
-        guidance = "" if tool.guidance in system else tool.guidance
         schema = orjson.dumps(tool.schema).decode()
-        section = templates.tool.substitute(
-            name=tool.name, description=tool.description, schema=schema, guidance=guidance
+        sections.append(
+            templates.tool.substitute(name=tool.name, description=tool.description, schema=schema)
         )
-        sections.append(section.strip())
     return "\n\n".join(sections)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from agiraph.domain.chat import (
     AGAIN,
+    LEAN_SYSTEM,
     THINKING,
     Attachment,
     Lease,
@@ -81,15 +82,18 @@ def begin(
     assignment: str,
     attachments: tuple[Attachment, ...] = (),
     tainted_by: str | None = None,
+    is_lean: bool = False,
 ) -> list[Turn]:
     """Write the first two turns of a thread: the system prompt and the assignment.
 
-    `tainted_by` is about the system prompt; the node knows about the assignment.
+    `tainted_by` is about the system prompt; the node knows about the assignment. `is_lean` is kept
+    with the prompt: it says which tools the thread shows.
     """
+    ref = LEAN_SYSTEM if is_lean else "system"
     writer = _ThreadWriter(tx, lease)
     task = taint.of_task(tx, NODES.get(tx, lease.node_id))
     return [
-        writer.write(role="system", ref="system", text=system, tainted_by=tainted_by),
+        writer.write(role="system", ref=ref, text=system, tainted_by=tainted_by),
         writer.write(
             role="user", ref="assignment", text=assignment, attachments=attachments, tainted_by=task
         ),
