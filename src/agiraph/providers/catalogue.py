@@ -119,7 +119,8 @@ class Catalogue:
         if facts.retires and facts.retires <= today and not self.registry.is_own_server(provider):
             instead = f"{provider}/{facts.use_instead}"
             return f"{name!r} was retired on {facts.retires}; use {instead!r}."
-        if facts.tools is not None and not facts.tools.value and not name.startswith("text/"):
+        is_native = not name.startswith("text/") and self.registry.call_form(name) == "native"
+        if facts.tools is not None and not facts.tools.value and is_native:
             return f"{name!r} has no tools ({facts.tools.origin}). {diagnosis.no_tools()}"
         return ""
 
