@@ -1,5 +1,6 @@
 """Habits C1 to C26: how models name tools, write arguments, batch calls and repeat them."""
 
+import json
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from agiraph.domain.chat import ToolCall
 from agiraph.domain.events.work import TurnAdded
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.policies.written_call import written_call
+from agiraph.providers.wires.chat_reader import ChatReader
 from agiraph.runtime.steps import MAX_CALLS_PER_REPLY
 from agiraph.store import triggers
 from agiraph.testing import Call, Says, World, call, says
@@ -419,6 +421,36 @@ async def test_c20_arguments_that_run_together_are_several_calls(world: World) -
         ("list_files", {"path": "nowhere"}),
     ]
     assert await readings(world, goal) == ["2 calls ran together"] * 2
+
+
+def chat_calls(*deltas: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
+    """Return the calls of a stream of chat completions with these deltas."""
+    reader = ChatReader("openai")
+    for parts in deltas:
+        list(reader.take({"choices": [{"delta": {"tool_calls": parts}}]}))
+    list(reader.take({"choices": [{"delta": {}, "finish_reason": "tool_calls"}]}))
+    reader.finish()
+    reply = reader.reply.build()
+    return [(r.call.name, r.call.arguments) for r in read_calls(reply.calls, BUILT_IN)]
+
+
+def test_c20_calls_without_index_and_id_are_told_apart() -> None:
+    first, second = {"command": "ls"}, {"command": "pwd"}
+    parts = [{"function": {"name": "bash", "arguments": json.dumps(a)}} for a in (first, second)]
+    assert chat_calls(parts[:1], parts[1:]) == [("bash", first), ("bash", second)]
+
+
+def test_c21_objects_of_one_call_are_merged() -> None:
+    pieces = [{"path": "a.md"}, {"content": "b"}]
+    deltas = [[{"index": 0, "function": {"arguments": piece}}] for piece in pieces]
+    deltas[0][0] |= {"id": "a", "function": {"name": "write_file", "arguments": pieces[0]}}
+    assert chat_calls(*deltas) == [("write_file", {"path": "a.md", "content": "b"})]
+
+
+def test_c22_a_nameless_call_beside_a_good_one_is_dropped() -> None:
+    good = {"index": 0, "id": "a", "function": {"name": "bash", "arguments": '{"command": "ls"}'}}
+    nameless = {"index": 1, "id": "", "function": {"name": "", "arguments": ""}}
+    assert chat_calls([good, nameless]) == [("bash", {"command": "ls"})]
 
 
 @SQLITE

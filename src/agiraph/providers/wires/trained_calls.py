@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from agiraph.domain.chat import ProviderData, ToolCall, Transcript
+from agiraph.domain.chat import ToolCall, Transcript
 from agiraph.domain.json_text import object_in, value_at
 from agiraph.providers.base import Model, OnDelta, Reply, Request
 from agiraph.providers.options import TrainedForm
@@ -93,18 +93,19 @@ class TrainedCallsModel:
             return await self.inner.reply(request, on_delta)
         shown = None if on_delta is None else _TextBeforeCalls(on_delta, _MARKS[self.form])
         reply = await self.inner.reply(request, shown and shown.feed)
-        found = None if reply.calls else calls_in(reply.text, self.form)
+        # No call of a reply is made whose rest the vendor withheld.
+        is_plain = bool(reply.calls or reply.provider_data.refusal)
+        found = None if is_plain else calls_in(reply.text, self.form)
         if found is None or _is_quoted(found.calls, request.transcript, self.form):
             if shown is not None:
                 shown.end()
             return reply
         # The vendor's own parts are dropped: they contain the text with the calls in it.
-        thinking = reply.provider_data.thinking
         return replace(
             reply,
             text=found.text,
             calls=request.transcript.with_unique_ids(found.calls),
-            provider_data=ProviderData(thinking=thinking),
+            provider_data=replace(reply.provider_data, vendor=None),
         )
 
 
