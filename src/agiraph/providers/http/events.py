@@ -43,6 +43,8 @@ class EventStreamParser:
         for line in lines:
             if line.startswith(b"data:"):
                 yield line[5:].strip()
+            elif line.startswith(b'{"error"'):  # some servers fail in the middle without the field
+                yield line.strip()
 
     def _last(self) -> Iterator[bytes]:
         if self._rest.startswith(b"data:"):

@@ -34,7 +34,9 @@ class _Block:
 
     def take(self, delta: Part) -> str:
         """Add a delta. Return its text if it belongs to the reply and not to its reasoning."""
-        kind = delta["type"]
+        kind = text_of(delta["type"])
+        if not kind:
+            raise ValueError("a delta without a type")
         if kind == "signature_delta":
             self.signature.append(text_of(delta["signature"]))
         # Other types are citations, and those that Anthropic adds later.
@@ -87,9 +89,9 @@ class AnthropicReader:
                 self.reply.name_model(event["message"].get("model"))
                 self._count(event["message"].get("usage"))
             case "content_block_start":
-                self._start(event["index"], event["content_block"])
+                self._start(_position(event), event["content_block"])
             case "content_block_delta":
-                if text := self._blocks[event["index"]].take(event["delta"]):
+                if text := self._blocks[_position(event)].take(event["delta"]):
                     yield text
             case "message_delta":
                 self._count(event.get("usage"))
@@ -98,8 +100,10 @@ class AnthropicReader:
             case "message_stop":
                 self.reply.is_ended = self.reply.is_closed = True
                 self._content = [block.whole() for block in self._blocks.values()]
-            case _:
+            case str():
                 pass  # pings, and event types that Anthropic adds later
+            case other:
+                raise TypeError(f"{other!r:.40} is not the type of an event")
 
     def read(self, body: Part) -> None:
         self.reply.name_model(body.get("model"))
@@ -178,6 +182,13 @@ class AnthropicReader:
                 self.reply.is_truncated = True
             case _:
                 pass
+
+
+def _position(event: Part) -> int:
+    """Return the index of an event's block; raise if it is none."""
+    if type(index := event["index"]) is int:
+        return index
+    raise TypeError(f"{index!r:.40} is not the index of a block")
 
 
 def _usage(counts: UsageReader) -> Usage:

@@ -181,8 +181,7 @@ class CallPieces:
 
     def take(self, index: Any, call_id: str, name: str, arguments: Any) -> None:
         """Add a piece of a call."""
-        if isinstance(index, str) and index.isdecimal():
-            index = int(index)
+        index = _position(index)
         call = self._latest.get(index)
         if index is None and self._calls:
             # Without an index, a piece goes on with the call of its id, or else with the last one.
@@ -211,10 +210,26 @@ class CallPieces:
         if nameless and not named:
             raise ValueError("a call without a name")
         # A nameless piece that is no object is a part of some other call: of which, nobody knows.
-        if any(not call.is_blank and not call.is_whole for call in nameless):
-            return [ToolCall(id=call.id, name=call.name, malformed="") for call in named]
+        # One that is an object may be what a call without arguments lacks.
+        strays = [call for call in nameless if not call.is_blank]
+        has_parts = any(not call.is_whole for call in strays)
         last = self._calls[-1] if is_truncated and self._calls else None
-        return [made for call in named for made in call.build(is_cut=call is last)]
+        made: list[ToolCall] = []
+        for call in named:
+            if has_parts or (strays and call.is_blank):
+                made.append(ToolCall(id=call.id, name=call.name, malformed=""))
+            else:
+                made += call.build(is_cut=call is last)
+        return made
+
+
+def _position(index: Any) -> int | None:
+    """Return the index of a call, which some servers send as text; raise if it is none."""
+    if isinstance(index, str) and index.isdecimal():
+        return int(index)
+    if index is None or type(index) is int:
+        return index
+    raise TypeError(f"{index!r:.40} is not the index of a call")
 
 
 def _is_another(call: CallBuilder, call_id: str, name: str, arguments: Any) -> bool:

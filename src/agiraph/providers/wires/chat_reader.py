@@ -32,14 +32,23 @@ class ChatReader:
         self.reply.name_model(event.get("model"))
         if event.get("usage"):
             self._count(event["usage"])
-        # Empty in the last event, which has the token counts, and in Azure's first, which has its
-        # filters.
-        for choice in event.get("choices") or ():
-            if choice.get("index"):
-                continue  # we ask for one choice; another must not be mixed into it
+        if (choice := self._own_choice(event.get("choices"))) is not None:
             if text := self._take_delta(choice.get("delta") or {}):
                 yield text
             self._end(choice.get("finish_reason"))
+
+    def _own_choice(self, choices: Any) -> Part | None:
+        """Return the choice that the reply is read from; raise if there are only others."""
+        # Empty in the last event, which has the token counts, and in Azure's first, which has its
+        # filters.
+        if not choices:
+            return None
+        # We ask for one choice. A second one beside it is left out, but one that comes alone may
+        # be a part of the reply, and nobody knows of which.
+        own = next((choice for choice in choices if (choice.get("index") or 0) == 0), None)
+        if own is None or isinstance(own.get("index"), bool):
+            raise ValueError("a choice that nobody asked for")
+        return own
 
     def read(self, body: Part) -> None:
         self.reply.name_model(body.get("model"))
