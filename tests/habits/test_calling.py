@@ -13,6 +13,7 @@ from agiraph.providers.wires.chat_reader import ChatReader
 from agiraph.runtime.steps import MAX_CALLS_PER_REPLY
 from agiraph.store import triggers
 from agiraph.testing import Call, Says, World, call, says
+from agiraph.tools import on_demand
 from agiraph.tools.arguments import KEPT_CHARACTERS, MOST_BYTES
 from agiraph.tools.call_reading import read_calls
 from agiraph.tools.toolsets import BUILT_IN
@@ -137,6 +138,25 @@ async def test_c3_a_wrapper_without_calls_is_refused(world: World) -> None:
             "call of its own; one reply may hold several calls."
         )
     ]
+
+
+def test_c3_wrappers_are_taken_off_twice_at_most() -> None:
+    tools = {**BUILT_IN, **{tool.name: tool for tool in on_demand.for_tools(BUILT_IN)}}
+    inner = {"name": "Bash", "arguments": '{"command": "ls"}'}
+    uses = [{"recipient_name": "functions.call_tool", "parameters": inner}]
+    wrapped = [
+        ToolCall(id="a", name="call_tool", arguments=inner),
+        ToolCall(id="a", name="CallTool", arguments=inner),
+        ToolCall(id="a", name="multi_tool_use.parallel", arguments={"tool_uses": uses}),
+    ]
+    made = [read.call for call in wrapped for read in read_calls([call], tools)]
+    assert [(c.name, c.arguments) for c in made] == [("bash", {"command": "ls"})] * 3
+
+    for _ in range(500):
+        inner = {"name": "call_tool", "arguments": inner}
+    [deep] = read_calls([ToolCall(id="a", name="call_tool", arguments=inner)], tools)
+    assert deep.call.refusal is not None
+    assert "nested deeper than 64 levels" in deep.call.refusal
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from agiraph.domain.chat import ToolCall
 from agiraph.domain.json_text import object_in, objects_in_a_row, repaired
 from agiraph.tools import arguments
 from agiraph.tools.call_reading import read_calls
+from agiraph.tools.schemas import whole_schema
 from agiraph.tools.toolsets import BUILT_IN
 
 TOOLS = sorted(BUILT_IN)
@@ -37,7 +38,7 @@ given_values = values | values.map(json.dumps) | values.map(repr)
 @st.composite
 def tool_and_arguments(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     name = draw(st.sampled_from(TOOLS))
-    schema = BUILT_IN[name].spec.schema
+    schema = whole_schema(BUILT_IN[name].arguments)
     found: dict[str, Any] = {}
     for key, form in schema.get("properties", {}).items():
         if draw(st.booleans()):
@@ -92,14 +93,14 @@ def test_reading_is_idempotent_and_invents_nothing(case: tuple[str, dict[str, An
     before = json.dumps(written)
     was_valid = arguments.is_valid(tool.arguments, written)
 
-    read = arguments.read(tool.arguments, tool.spec.schema, written)
+    read = arguments.read(tool.arguments, whole_schema(tool.arguments), written)
 
     assert json.dumps(written) == before
     assert set(keys_in(read.arguments)) <= set(keys_in(written))
     if was_valid:
         assert read == arguments.ReadArguments(written)
     assert bool(read.notes) == (read.arguments != written)
-    again = arguments.read(tool.arguments, tool.spec.schema, read.arguments)
+    again = arguments.read(tool.arguments, whole_schema(tool.arguments), read.arguments)
     assert again == arguments.ReadArguments(read.arguments)
     if read.notes:
         assert arguments.is_valid(tool.arguments, read.arguments)

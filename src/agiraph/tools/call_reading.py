@@ -11,7 +11,13 @@ from difflib import get_close_matches
 from typing import Any, cast
 
 from agiraph.domain.chat import ToolCall
-from agiraph.domain.json_text import is_nothing, object_in, objects_in_a_row
+from agiraph.domain.json_text import (
+    MAX_DEPTH,
+    is_nothing,
+    is_too_deep,
+    object_in,
+    objects_in_a_row,
+)
 from agiraph.domain.value import value
 from agiraph.tools import arguments, on_demand
 from agiraph.tools.base import CUT_OFF, Tool
@@ -23,6 +29,8 @@ _PARALLEL = frozenset(
     map(folded, ("multi_tool_use.parallel", "multi_tool_use_parallel", "multi_tool_use"))
 )
 """Folded names under which models put several calls into one."""
+_MOST_WRAPPERS = 2
+"""Wrappers around a call that are taken off; a model that nests more is out of control."""
 _IN_FRONT = re.compile(
     r"^(?:[\w ]*\bto=)?(?:(?:functions?|tools?|default_api|namespace)[.:/])*+", re.IGNORECASE
 )
@@ -35,6 +43,11 @@ _DIRECTLY = (
 _TOO_LONG = (
     "{name}: not called, because its arguments have {size:,} bytes, and {most:,} is the most. Only "
     "their beginning was kept. Write it in smaller pieces, each in a call of its own."
+)
+
+_TOO_DEEP = (
+    "{name}: not called, because its arguments are nested deeper than {most} levels. Write them "
+    "with fewer levels."
 )
 
 
@@ -55,7 +68,7 @@ def read_calls(
     """
     found: list[ReadCall] = []
     for call in calls:
-        found += _read(call, tools, is_cut=is_cut, may_wrap=True)
+        found += _read(call, tools, is_cut=is_cut)
     return found
 
 
@@ -71,15 +84,19 @@ def no_such_tool(name: str, tools: Mapping[str, Tool]) -> str:
 
 
 def _read(
-    call: ToolCall, tools: Mapping[str, Tool], *, is_cut: bool, may_wrap: bool
+    call: ToolCall, tools: Mapping[str, Tool], *, is_cut: bool, depth: int = 0
 ) -> list[ReadCall]:
-    plain = _plain(call.name)
-    if call.name not in tools and folded(plain) in _PARALLEL:
-        return _taken_apart(call, tools, is_cut=is_cut) if may_wrap else [_refused(call, tools)]
+    if is_too_deep(call.arguments):
+        refusal = _TOO_DEEP.format(name=call.name[:MAX_NAME_CHARACTERS], most=MAX_DEPTH)
+        return [ReadCall(call=replace(call, arguments={}, refusal=refusal))]
+    if call.name not in tools and folded(_plain(call.name)) in _PARALLEL:
+        return _taken_apart(call, tools, is_cut=is_cut, depth=depth)
     found: list[ReadCall] = []
     for one, notes in _objects(call, is_cut=is_cut):
-        if (inner := on_demand.unwrap(one, tools)) is not None:
-            found += _read(inner, tools, is_cut=is_cut, may_wrap=False)
+        own = replace(one, name=_own_name(one.name, tools) or one.name)
+        inner = on_demand.unwrap(own, tools) if depth < _MOST_WRAPPERS else None
+        if inner is not None:
+            found += _read(inner, tools, is_cut=is_cut, depth=depth + 1)
         else:
             found.append(_bounded(_named(one, tools, notes), tools))
     return found
@@ -115,11 +132,7 @@ def _given(call: ToolCall, given: dict[str, Any]) -> ToolCall:
 
 def _named(call: ToolCall, tools: Mapping[str, Tool], notes: list[str]) -> ReadCall:
     """Return the call under the name of a tool, with its arguments as that tool takes them."""
-    if call.name in tools:
-        name: str | None = call.name
-    else:
-        name = _own_name(call.name, tools)
-    if name is not None:
+    if (name := _own_name(call.name, tools)) is not None:
         read = _with_arguments(replace(call, name=name), tools[name], notes)
         is_fit = call.malformed is None and arguments.is_valid(
             tools[name].arguments, read.call.arguments
@@ -135,6 +148,8 @@ def _named(call: ToolCall, tools: Mapping[str, Tool], notes: list[str]) -> ReadC
 
 def _own_name(name: str, tools: Mapping[str, Tool]) -> str | None:
     """Return the one tool whose name this is, without regard to case and to marks around it."""
+    if name in tools:
+        return name
     plain = _plain(name)
     if plain in tools:
         return plain
@@ -208,18 +223,20 @@ def _refused(call: ToolCall, tools: Mapping[str, Tool]) -> ReadCall:
     return _bounded(ReadCall(call=replace(call, refusal=refusal)), tools)
 
 
-def _taken_apart(call: ToolCall, tools: Mapping[str, Tool], *, is_cut: bool) -> list[ReadCall]:
+def _taken_apart(
+    call: ToolCall, tools: Mapping[str, Tool], *, is_cut: bool, depth: int
+) -> list[ReadCall]:
     """Return the calls that a model put into one; the call with a refusal if it holds no calls."""
     given = call.arguments if call.malformed is None else object_in(call.malformed) or {}
     uses = given.get("tool_uses")
-    if not isinstance(uses, list) or not uses:
+    if not isinstance(uses, list) or not uses or depth == _MOST_WRAPPERS:
         return [_refused(call, tools)]
     found: list[ReadCall] = []
     for use in cast(list[Any], uses):
         inner = _inner_call(call, use)
         if inner is None:
             return [_refused(call, tools)]
-        found += _read(inner, tools, is_cut=is_cut, may_wrap=False)
+        found += _read(inner, tools, is_cut=is_cut, depth=_MOST_WRAPPERS - 1)
     return [_also(read, f"it was part of {call.name[:MAX_NAME_CHARACTERS]!r}") for read in found]
 
 
