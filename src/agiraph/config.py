@@ -16,6 +16,7 @@ from agiraph.home.sandbox import Limits
 from agiraph.location import FILE, IN_FILE, Location, chain, find, written_in
 from agiraph.logs import LEVELS
 from agiraph.providers.facts.prices import Prices, Terms
+from agiraph.providers.http.patience import PatienceSettings, patience_of, without_patience
 from agiraph.providers.http.proxy import Proxies
 from agiraph.providers.options import (
     OPTION_KEYS,
@@ -142,7 +143,8 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     pick = _Picker(environ, written, shown)
     servers = servers_of(path, written.get(_SERVERS, {}), environ)
     models = written.get(_MODELS, {})
-    keys = _keys(pick, servers, options_of(path, models, environ))
+    patience = patience_of(path, written.get(_SERVERS), models)
+    keys = _keys(pick, servers, options_of(path, models, environ), patience)
     commands = _commands(path, written.get(_COMMANDS, {}), environ)
     limits = _limits(path, written.get(_LIMITS, {}))
     channels = channels_of(path, written.get(_CHANNELS, {}), environ)
@@ -163,7 +165,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         reply_model=pick("AGIRAPH_REPLY_MODEL", ""),
         efforts=efforts_of(path, written.get(_ROLES, {})),
         keys=keys,
-        prices=Prices(_terms(path, without_options(models))),
+        prices=Prices(_terms(path, without_patience(without_options(models)))),
         commands=commands,
         channels=channels,
         limits=limits,
@@ -177,7 +179,12 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     )
 
 
-def _keys(pick: _Picker, servers: dict[str, Server], options: dict[str, ModelOptions]) -> Keys:
+def _keys(
+    pick: _Picker,
+    servers: dict[str, Server],
+    options: dict[str, ModelOptions],
+    patience: dict[str, PatienceSettings],
+) -> Keys:
     accounts = {
         vendor.name: Account(
             key=pick(vendor.key_variable, ""), base_url=pick(vendor.url_variable, "")
@@ -186,7 +193,7 @@ def _keys(pick: _Picker, servers: dict[str, Server], options: dict[str, ModelOpt
         if not vendor.is_local
     }
     proxies = Proxies.read(pick.environ)
-    keys = Keys(accounts, servers=servers, proxies=proxies, options=options)
+    keys = Keys(accounts, servers=servers, proxies=proxies, options=options, patience=patience)
     for name, value in keys.proxies.shown().items():
         pick.shown[name] = Setting(value=value, origin="environment")
     return keys

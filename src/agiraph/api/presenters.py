@@ -196,6 +196,8 @@ def turn_view(turn: Turn) -> TurnView:
         thinking_tokens=turn.usage.thinking_tokens,
         cached_tokens=turn.usage.cached_tokens,
         is_estimated=turn.usage.is_estimated,
+        served_model=turn.provider_data.served_model,
+        refusal=turn.provider_data.refusal,
     )
 
 

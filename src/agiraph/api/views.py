@@ -217,6 +217,13 @@ class TurnView(View):
     )
     cached_tokens: int = Field(description="The input tokens that came from the vendor's cache.")
     is_estimated: bool = Field(description="Whether the tokens were estimated by agiraph.")
+    served_model: str = Field(
+        description="The model's name as its server gives it; empty if it is the one asked for."
+    )
+    refusal: str = Field(
+        description="The vendor's reason for withholding the rest of the reply; empty if it is "
+        "whole."
+    )
 
 
 class InboxItem(View):

@@ -9,6 +9,7 @@ from agiraph.providers.base import Model
 from agiraph.providers.demo import DemoModel
 from agiraph.providers.facts.asking import Endpoint
 from agiraph.providers.http.client import HttpClient
+from agiraph.providers.http.patience import PatienceSettings
 from agiraph.providers.http.proxy import Proxies
 from agiraph.providers.options import CallForm, ModelOptions
 from agiraph.providers.servers import Server
@@ -45,6 +46,10 @@ class Keys:
         default_factory=dict[str, ModelOptions], kw_only=True
     )
     """What the settings add to the requests to a model, by its name `provider/model`."""
+    patience: Mapping[str, PatienceSettings] = field(
+        default_factory=dict[str, PatienceSettings], kw_only=True
+    )
+    """How long a server may be silent, by its name or that of a model."""
 
     @property
     def default_model(self) -> str:
@@ -63,7 +68,7 @@ class Registry:
 
     def __init__(self, keys: Keys, clock: Clock) -> None:
         self._keys = keys
-        self._http = HttpClient(clock, proxies=keys.proxies)
+        self._http = HttpClient(clock, proxies=keys.proxies, patience=keys.patience)
         self._models: dict[str, Model] = {}
 
     def resolve(self, name: str) -> Model:

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any, cast
 
 from agiraph.domain.errors import Misconfigured
+from agiraph.providers.http.patience import PATIENCE_KEYS
 from agiraph.providers.options import CallForm, calls_of, headers_of
 from agiraph.providers.vendors import CHAT, REMOTE_VENDOR_NAMES, WIRES
 
 EXAMPLE = '[servers.NAME] with base_url = "http://…/v1" and, if it needs one, key_env = "VAR"'
-KNOWN = ("base_url", "key_env", "wire", "headers", "window", "calls")
+KNOWN = ("base_url", "key_env", "wire", "headers", "window", "calls", *PATIENCE_KEYS)
 """The keys of a [servers.NAME] table."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _RESERVED = REMOTE_VENDOR_NAMES | {"demo", "text"}

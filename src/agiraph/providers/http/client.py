@@ -28,7 +28,7 @@ from agiraph.providers.http.connection import (
     parse_url,
 )
 from agiraph.providers.http.errors import delay_in_body, error_for_status, error_text
-from agiraph.providers.http.patience import Patience, default_patience
+from agiraph.providers.http.patience import Patience, PatienceSettings, default_patience
 from agiraph.providers.http.proxy import ProxiedClient, Proxies, Proxy, ProxyRefused
 
 T = TypeVar("T")
@@ -87,13 +87,13 @@ class HttpClient:
         *,
         proxies: Proxies | None = None,
         stall_timeout_s: float | None = None,
-        patience: Mapping[str, Patience] | None = None,
+        patience: Mapping[str, PatienceSettings] | None = None,
     ) -> None:
         self._clock = clock or SystemClock()
         self._proxies = proxies or Proxies()
         self._pool = ConnectionPool()
         self._proxied = ProxiedClient()
-        self._patience_by_name = patience or {}
+        self._patience_settings = patience or {}
         self._patience: Patience | None = None
         """Replaces the default patience with every server; None: by the server's address."""
         if stall_timeout_s is not None:
@@ -106,9 +106,9 @@ class HttpClient:
     def patience_with(self, url: str, model: str = "") -> Patience:
         """Return the patience with the server of this URL, as the settings have it for the model
         `provider/model` or its provider."""
-        by_name = self._patience_by_name
-        found = by_name.get(model) or by_name.get(model.partition("/")[0])
-        return found or self._patience or default_patience(url)
+        found, settings = self._patience or default_patience(url), self._patience_settings
+        found = found.changed(settings.get(model.partition("/")[0], {}))
+        return found.changed(settings.get(model, {}))
 
     async def post(
         self,
