@@ -63,10 +63,8 @@ async def test_a_thread_is_sent_as_plain_text_messages() -> None:
     )
 
     [(_, system), first, reply, second] = last_request(model)
-    assert system.startswith("You are Ada.\n\n# How you call tools")
-    assert system.endswith(
-        '# The tools\n\n## read_file\n\nRead.\n\nArguments, as a JSON schema: {"type":"object"}'
-    )
+    assert system.startswith("You are Ada.\n\n# Calling tools")
+    assert system.endswith("# The tools\n\n- read_file {}: Read.")
     assert first == ("user", f"Read a.md.\n\n[Message] Hurry.\n\n{key_line('bbbbbbb2')}")
     assert reply == (
         "assistant",

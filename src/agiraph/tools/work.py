@@ -50,9 +50,7 @@ async def _submit(
 async def _publish(
     ctx: RunContext, summary: str, reason: StopReason, doubts: str | None = None
 ) -> Answer:
-    """Submit your result and end the task. Call it alone. All of scratch/ is delivered as it is
-    then. For each "Done means" line give evidence: file:NAME, ran:COMMAND, or words.
-    """
+    """Publish scratch/ and end the node. Publishing is idempotent, so a crash may repeat it."""
     folder = ctx.home.team(ctx.team.id).node(ctx.node.id)
     # Published before the node's end is committed: a crash in between repeats the call, which finds
     # the published folder; the other order could end a node whose files were never published.
@@ -70,7 +68,9 @@ async def _publish(
 async def publish(
     ctx: RunContext, summary: Summary, evidence: Evidence = None
 ) -> Answer | InTransaction:
-    """Publish what is in scratch/ and end this node with a summary."""
+    """Submit your result and end the task. Call it alone. All of scratch/ is delivered as it is
+    then. For each "Done means" line give evidence: file:NAME, ran:COMMAND, or words.
+    """
     if ctx.node.source == "trigger" and says_nothing_to_do(summary):
         return await _publish(ctx, summary, StopReason.NOTHING_TO_DO)
     return await _submit(ctx, summary, evidence or [], StopReason.PUBLISHED, ending="publish")
@@ -137,7 +137,11 @@ def set_acceptance(
     always_granted=True,
     counts_as_work=False,
 )
-def checkpoint(tx: Tx, ctx: RunContext, summary: Summary) -> Answer:
+def checkpoint(
+    tx: Tx,
+    ctx: RunContext,
+    summary: Annotated[str, Field(min_length=1, max_length=SUMMARY_CHARACTERS)],
+) -> Answer:
     """Record what is done and what comes next, without ending the work. People see it, and a
     successor starts from it.
     """

@@ -52,6 +52,7 @@ from agiraph.providers.wires.text_calls import (
     parse,
     tag_name,
 )
+from agiraph.providers.wires.text_signature import signature
 
 WIRE = "text"
 KEY_LETTERS = "bcdfghjkmnpqrstvwxz23456789"
@@ -273,11 +274,12 @@ def _system(system: str, tools: tuple[ToolSpec, ...]) -> str:
     sections = [_without_copies(system)] if system else []
     if tools:
         sections.append(templates.form.template)
-    for tool in tools:
-        schema = orjson.dumps(tool.schema).decode()
-        sections.append(
-            templates.tool.substitute(name=tool.name, description=tool.description, schema=schema)
+    sections += [
+        templates.tool.substitute(
+            name=tool.name, description=tool.description, arguments=signature(tool.schema)
         )
+        for tool in tools
+    ]
     return "\n\n".join(sections)
 
 
