@@ -3,29 +3,24 @@
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 from rich.console import Console
 from rich.table import Table
 
 from agiraph import config
-from agiraph.cli import background
+from agiraph.cli import background, model_checks
+from agiraph.cli.checkup import Checkup, Verdict
 from agiraph.cli.session import as_json, command, shown
 from agiraph.cli.tables import day_text
-from agiraph.config import Settings
-from agiraph.domain.chat import Transcript, Turn
-from agiraph.domain.errors import AgiraphError, HomeInUse, Misconfigured, ModelError, Refused
-from agiraph.domain.ids import ThreadId
+from agiraph.domain.errors import AgiraphError, HomeInUse, Refused
 from agiraph.domain.time import SystemClock
 from agiraph.home import health as home_health
 from agiraph.home import sandbox
 from agiraph.home.layout import Home
-from agiraph.providers.base import Request
-from agiraph.providers.catalogue import Catalogue
-from agiraph.providers.registry import Registry
 from agiraph.redaction import environment, redact
 from agiraph.services import health as work_health
 from agiraph.services.lifecycle import daily_limit
@@ -34,64 +29,12 @@ from agiraph.store.connect import open_store
 from agiraph.store.database import Store
 from agiraph.store.server_clock import ServerClock, skew_warning
 
-Verdict = Literal["fine", "note", "problem"]
 GIB = 2**30
 LEAST_FREE = GIB // 2
 LARGE_DATABASE, LARGE_SPOOL = 8 * GIB, 2 * GIB
 _MARKS: dict[Verdict, str] = {
     "fine": "[green]✓[/]", "note": "[yellow]·[/]", "problem": "[red]✗[/]"
 }  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """The result of one check."""
-
-    name: str
-    verdict: Verdict
-    what: str
-    details: list[str] = field(default_factory=list[str])
-    can_fix: bool = False
-
-
-@dataclass(slots=True)
-class Checkup:
-    """One run of all checks."""
-
-    settings: Settings
-    online: bool
-    findings: list[Finding] = field(default_factory=list[Finding])
-    done: list[str] = field(default_factory=list[str])
-    runner: str = ""
-    """The process that uses the home or the database now; empty if none does."""
-
-    def fine(self, name: str, what: str) -> None:
-        self.findings.append(Finding(name=name, verdict="fine", what=what))
-
-    def note(self, name: str, what: str) -> None:
-        self.findings.append(Finding(name=name, verdict="note", what=what))
-
-    def problem(self, name: str, what: str, *details: str, can_fix: bool = False) -> None:
-        self.findings.append(
-            Finding(name=name, verdict="problem", what=what, details=[*details], can_fix=can_fix)
-        )
-
-    def list(
-        self, name: str, found: list[str], *, good: str, bad: str, can_fix: bool = False
-    ) -> None:
-        """Add a problem if the list has items, else a good finding."""
-        if found:
-            self.problem(name, f"{len(found)} {bad}", *found[:20], can_fix=can_fix)
-        else:
-            self.fine(name, good)
-
-    @property
-    def is_well(self) -> bool:
-        return all(finding.verdict != "problem" for finding in self.findings)
-
-    @property
-    def is_running(self) -> bool:
-        return bool(self.runner)
 
 
 @click.command()
@@ -117,8 +60,10 @@ async def doctor(fix: bool, online: bool, json_: bool) -> None:
         checkup.note("home", f"{home} does not exist yet; `agiraph up` creates it.")
     else:
         await _examine(checkup, fix=fix)
-    _check_models(checkup, [checkup.settings.model])
-    await _surroundings(checkup)
+    await model_checks.check(checkup, [checkup.settings.model])
+    _surroundings(checkup)
+    if online:
+        await model_checks.ask_each(checkup)
     if json_:
         click.echo(as_json(_as_value(checkup)))
     else:
@@ -269,7 +214,7 @@ async def _rows(checkup: Checkup, store: Store) -> None:
         checkup.note("triggers", f"{len(late)} are due and fire at the next start.")
     else:
         checkup.list("triggers", late, good="None is late.", bad="are late.")
-    catalogue = _catalogue(checkup.settings)
+    catalogue = model_checks.catalogue_of(checkup.settings)
     over = [
         f"{thread.thread_id} has {thread.tokens:,} tokens; {thread.model} accepts {window:,}."
         for thread in await store.read(database_health.open_threads)
@@ -286,7 +231,7 @@ async def _rows(checkup: Checkup, store: Store) -> None:
         checkup.note("money", f"{day_text(today)}.")
     else:
         checkup.fine("money", f"{day_text(today)}.")
-    _check_models(checkup, list(await store.read(database_health.models)))
+    await model_checks.check(checkup, list(await store.read(database_health.models)))
 
 
 async def _background(checkup: Checkup, store: Store) -> None:
@@ -301,26 +246,7 @@ async def _background(checkup: Checkup, store: Store) -> None:
         checkup.fine("background work", f"Nothing fails at {', '.join(found.workers)}.")
 
 
-def _check_models(checkup: Checkup, names: list[str]) -> None:
-    """Check that each model has what a request needs, such as an API key."""
-    catalogue = _catalogue(checkup.settings)
-    for name in names:
-        if any(finding.name == f"model {name}" for finding in checkup.findings):
-            continue
-        try:
-            catalogue.resolve(name)
-        except Misconfigured as error:
-            checkup.problem(f"model {name}", str(error))
-        else:
-            checkup.fine(f"model {name}", "It is configured.")
-
-
-def _catalogue(settings: Settings) -> Catalogue:
-    clock = SystemClock()
-    return Catalogue(Registry(settings.keys, clock), settings.prices, clock)
-
-
-async def _surroundings(checkup: Checkup) -> None:
+def _surroundings(checkup: Checkup) -> None:
     if (why := sandbox.why_not()) is None:
         checkup.fine("sandbox", "Commands are confined: the home is hidden from them.")
     else:
@@ -329,30 +255,6 @@ async def _surroundings(checkup: Checkup) -> None:
             sandbox.NOT_CONFINED.format(why=why),
             "Commands of threads that have read strangers' words run only if you approve each.",
         )
-    if not checkup.online:
-        return
-    catalogue = _catalogue(checkup.settings)
-    try:
-        for finding in [f for f in checkup.findings if f.name.startswith("model ")]:
-            if finding.verdict == "fine":
-                await _ask(checkup, catalogue, finding.name.removeprefix("model "))
-    finally:
-        await catalogue.close()
-
-
-async def _ask(checkup: Checkup, catalogue: Catalogue, name: str) -> None:
-    now = SystemClock().now()
-    turn = Turn(
-        thread_id=ThreadId("t_doctor"), seq=1, node_id=None, role="user", text="Say: well.", at=now
-    )
-    try:
-        request = Request(transcript=Transcript([turn]), max_output_tokens=64)
-        reply = await catalogue.resolve(name, patient=False).reply(request)
-    except ModelError as error:
-        checkup.problem(f"answer of {name}", redact(str(error)))
-    else:
-        usage = reply.usage
-        checkup.fine(f"answer of {name}", f"It answers ({usage.tokens} tokens).")
 
 
 def _size(count: int) -> str:

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from agiraph import config
 from agiraph.app import Runtime
-from agiraph.cli import terminal
+from agiraph.cli import offers, terminal
 from agiraph.cli.progress import Progress
 from agiraph.cli.remote import AskedGoal, Remote
 from agiraph.cli.session import command
@@ -18,10 +18,11 @@ from agiraph.client import Client
 from agiraph.config import Settings
 from agiraph.domain.agents import Review, Team
 from agiraph.domain.effort import EFFORTS, Effort
-from agiraph.domain.errors import Declined, HomeInUse, Refused, Unreachable
+from agiraph.domain.errors import Declined, HomeInUse, Misconfigured, Refused, Unreachable
 from agiraph.domain.messages import Message
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import GOAL_TURNS, Budget, NodeStatus, WorkNode
+from agiraph.providers.catalogue import Catalogue
 from agiraph.redaction import environment
 from agiraph.services.board import budgets
 from agiraph.services.lifecycle import answers, teams
@@ -82,6 +83,8 @@ async def run(
             "--resume keeps the model and limits of the team: leave out the other options."
         )
     settings = config.load(environment())
+    if resume is None and model is None:
+        settings = await offers.with_model(settings)
     seconds = None if minutes is None else minutes * 60
     budget = Budget(turns=turns or GOAL_TURNS, tokens=tokens, usd=usd, seconds=seconds)
     console = Console(highlight=False, emoji=False, soft_wrap=True)
@@ -120,6 +123,14 @@ async def _running_server(settings: Settings, error: HomeInUse) -> AsyncGenerato
         yield client
 
 
+async def _refuse_unfit(models: Catalogue, name: str) -> None:
+    """Raise `Misconfigured` with what to do if the model cannot do the work, or does not answer."""
+    await models.learn(name)
+    models.check(name)
+    if problem := models.unreached(name):
+        raise Misconfigured(problem)
+
+
 class Run:
     """One run in a terminal: opens the runtime, shows progress and asks questions."""
 
@@ -133,7 +144,7 @@ class Run:
 
     async def begin(self, goal: AskedGoal) -> int:
         async with self._open() as runtime:
-            runtime.models.resolve(goal.model)  # refuse a wrong model name before a team is created
+            await _refuse_unfit(runtime.models, goal.model)  # before a team is created
             # The team ends with this goal, so it has no later work to learn for.
             founded = await runtime.store.write(
                 teams.create,

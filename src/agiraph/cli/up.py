@@ -7,9 +7,11 @@ from contextlib import asynccontextmanager
 import click
 
 from agiraph import config, logs, serving
+from agiraph.cli import offers
 from agiraph.cli.session import command
 from agiraph.config import Settings
 from agiraph.domain.errors import Misconfigured, StoreUnavailable
+from agiraph.providers.catalogue import Catalogue
 from agiraph.redaction import environment
 
 
@@ -17,7 +19,7 @@ from agiraph.redaction import environment
 @command
 async def up() -> None:
     """Run the API, the web UI and the background work in one process. Ctrl-C stops it."""
-    settings = _with_logs(config.load(environment()))
+    settings = await offers.with_model(_with_logs(config.load(environment())))
     asked = serving.asked_to_stop()  # also while the database is still being opened
     async with _unless_stopped(), serving.serve(settings, asked, works=True) as opened:
         await _greet(settings, opened)
@@ -78,6 +80,18 @@ async def _greet(settings: Settings, opened: serving.RunningServer) -> None:
     except StoreUnavailable as error:
         _say(f"No sign-in link could be made ({error}) Make one later with: agiraph link")
     _say(f"Model: {settings.model}. Token for programs: {opened.runtime.home.token_path}")
+    if problem := await _problem(opened.runtime.models, settings.model):
+        _say(f"The model cannot be used yet: {problem}")
+
+
+async def _problem(models: Catalogue, name: str) -> str:
+    """Return why the model of new teams cannot be used, and what to do; empty if it can."""
+    try:
+        await models.learn(name)
+        models.check(name)
+    except Misconfigured as error:
+        return str(error)
+    return models.unreached(name)
 
 
 def _say(text: str) -> None:

@@ -108,6 +108,21 @@ class Catalogue:
             if not self._is_own(name) and (problem := self._unfit(name)):
                 raise Misconfigured(problem)
 
+    def unreached(self, names: str) -> str:
+        """Return which server of the chain was asked and did not answer, and what to do; empty if
+        one of the chain can be asked. `learn` asks them."""
+        problems: list[str] = []
+        for name in split_chain(names):
+            provider = name.removeprefix("text/").partition("/")[0]
+            answer = None if self._is_own(name) else self.inventory.answer(provider)
+            if answer is None or not answer.problem or answer.status:
+                return ""
+            diagnosis = self.diagnosis(name)
+            problems.append(
+                f"Nothing answers at {diagnosis.place} ({answer.problem}). {diagnosis.unreached()}"
+            )
+        return " ".join(problems)
+
     def _unfit(self, name: str) -> str:
         """Return why this model cannot do the work as far as is known, and what to do; else ""."""
         facts, diagnosis = self.facts(name), self.diagnosis(name)

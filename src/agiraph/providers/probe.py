@@ -135,8 +135,10 @@ class _Calls:
         )
 
     async def _cache(self) -> Check:
-        fits = self.catalogue.window(self.name) > 8 * MAX_OUTPUT_TOKENS + len(_FILLER) // 4
-        asked = f"{_FILLER if fits else _SMALL_FILLER}\n{_QUESTION}"
+        provider = self.name.removeprefix("text/").partition("/")[0]
+        # Local servers cache every prompt, and a long one takes them long.
+        is_own = self.catalogue.registry.is_own_server(provider)
+        asked = f"{_SMALL_FILLER if is_own else _FILLER}\n{_QUESTION}"
         await self._ask(asked)
         reply = await self._ask(asked)
         if cached := reply.usage.cached_tokens:

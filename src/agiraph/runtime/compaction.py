@@ -31,11 +31,19 @@ FULL = 0.75
 """The share of the window at which a thread is compacted; the stages need the rest."""
 DIGEST_CHARACTERS = 200
 """Characters of each answer in a digest, the summary that is made without a model."""
+SMALL_WINDOW_TOKENS = 11_000
+"""In a smaller window the model is not asked to save notes before a summary: what it would write
+and read for that no longer fits."""
+MOST_FIXED = 0.65
+"""The share of the window that instructions and tools may fill; with more, a thread is full again
+as soon as it is shortened."""
 TOO_SMALL = (
     "The context window of the model ({:,} tokens) is too small for this work: the instructions "
-    "and tools alone fill most of it. Use a model with a larger window, or set its real window in "
-    "agiraph.toml."
+    "and tools alone take {:,} tokens of it. Use a model with a larger window, or set its real "
+    "window in agiraph.toml. `agiraph doctor` says how the window of a local server is enlarged."
 )
+LEAST_SHARE = 1_200
+"""Characters that a summary has at least, however small the window."""
 FIRST_STEPS = 3
 """A thread that is full again within so few steps is examined for a prompt that is too long."""
 MAX_READ = 50
@@ -65,21 +73,26 @@ class Compaction:
             if not transcript.has(flush):
                 if size(transcript) < FULL * self.window:
                     return None
-                if self._is_prompt_too_long(transcript):
-                    raise Misconfigured(TOO_SMALL.format(self.window))
-                note = SystemNote(flush, prompt("compaction_flush"))
-                if reason := await steps.catch_up(ctx, note, deliver_mail=False):
-                    return reason
-            if outcome := await self._flush(steps, ctx, flush):
-                return outcome
+                self._check_prompt(transcript)
+            if self.window >= SMALL_WINDOW_TOKENS or transcript.has(flush):
+                done = await self._flush(steps, ctx, flush)
+                if done is not None:
+                    return done
             note = SystemNote(ask, prompt("compact"))
             if reason := await steps.catch_up(ctx, note, deliver_mail=False):
                 return reason
         await self._cut(ctx, number, await self._summary(steps, ctx, ask))
         return None
 
-    async def _flush(self, steps: Steps, ctx: RunContext, flush: str) -> Outcome | None:
-        """Let the model save what it needs; return the outcome if a call ended or parked it."""
+    async def _flush(
+        self, steps: Steps, ctx: RunContext, flush: str
+    ) -> StopReason | Outcome | None:
+        """Let the model save what it needs; return the outcome if a call ended or parked it, or the
+        reason if the budget has too little left."""
+        if not ctx.transcript.has(flush):
+            note = SystemNote(flush, prompt("compaction_flush"))
+            if reason := await steps.catch_up(ctx, note, deliver_mail=False):
+                return reason
         # If something follows the note, the reply to it is stored: a crash came after it.
         if ctx.transcript.last_spoken.ref != flush:
             return None
@@ -106,19 +119,21 @@ class Compaction:
         whole = digest(transcript, self.window)
         return f"{text}\n\n(The summary broke off here.)\n\n{whole}" if text else whole
 
-    def _is_prompt_too_long(self, transcript: Transcript) -> bool:
-        """Whether what every request begins with fills most of the window.
-
-        The vendor counted it with the first reply since the last summary.
-        """
+    def _check_prompt(self, transcript: Transcript) -> None:
+        """Raise `Misconfigured` if what every request begins with fills most of the window."""
         steps = transcript.steps(FIRST_STEPS, since_cut=True)
         if not steps or len(steps) == FIRST_STEPS:
-            return False
-        first = steps[-1]
-        before = transcript.turns[transcript.first : transcript.turns.index(first)]
-        fixed = ("assignment", "system", LEAN_SYSTEM)
-        varying = sum(len(t.text) for t in before if not t.is_summary and t.ref not in fixed)
-        return first.usage.input_tokens - varying // 4 >= FULL * self.window
+            return
+        fixed = fixed_tokens(transcript)
+        if fixed is not None and fixed >= MOST_FIXED * self.window:
+            raise Misconfigured(TOO_SMALL.format(self.window, fixed))
+
+    def _share(self, transcript: Transcript) -> int:
+        """Return the characters that a summary, and the state behind it, may take: a third of what
+        instructions and tools leave free, so that there is room to go on."""
+        fixed = fixed_tokens(transcript)
+        free = FULL * self.window - (len(transcript.system) // 4 if fixed is None else fixed)
+        return max(int(free * 4 / 3), LEAST_SHARE)
 
     async def compact_now(self, ctx: RunContext) -> bool:
         """Compact without the model, because it refused the thread as too long.
@@ -136,9 +151,35 @@ class Compaction:
         rows = await ctx.store.read(_state_of_rows, ctx.node)
         state = "\n\n".join([await asyncio.to_thread(_state_of_files, ctx), *rows])
         summary = mask_secrets(summary)  # it stands in every later request
-        text = prompt("compacted").format(summary=summary or "(nothing was done)", state=state)
+        share = self._share(ctx.transcript)
+        text = prompt("compacted").format(
+            summary=shortened(summary, share) or "(nothing was done)", state=shortened(state, share)
+        )
         ref = f"summary:{number}"
         ctx.add_turns(await ctx.store.write(journal.compact, ctx.lease, ref=ref, text=text))
+
+
+def fixed_tokens(transcript: Transcript) -> int | None:
+    """Return the tokens of instructions and tools, with which every request begins; None before the
+    first reply. The vendor counted them with the first reply since the last summary."""
+    varying = 0
+    for turn in transcript.turns[transcript.first :]:
+        if turn.role == "assistant":
+            counted = turn.usage.input_tokens
+            return max(counted - varying // 4, 0) if counted else None
+        if turn.ref not in ("assignment", "system", LEAN_SYSTEM):
+            varying += len(turn.text)
+    return None
+
+
+def shortened(text: str, characters: int) -> str:
+    """Return a text with its middle left out where it is longer: the beginning says what the task
+    is, the end what comes next."""
+    if len(text) <= characters:
+        return text
+    head, tail = characters * 2 // 3, characters // 3
+    left_out = len(text) - head - tail
+    return f"{text[:head]}\n… ({left_out:,} characters left out) …\n{text[-tail:]}"
 
 
 def size(transcript: Transcript) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-from agiraph.providers.facts.model_facts import Known
+from agiraph.providers.facts.model_facts import NOTHING, Known
 from agiraph.providers.http.lookup import LookupFailed, look_up
 from agiraph.providers.http.proxy import Proxies
 
@@ -16,6 +16,7 @@ UNLOADED_WINDOW_TOKENS = 4_096
 """What Ollama and LM Studio give a model that is not loaded yet and has no size of its own."""
 _WINDOWS = ("max_model_len", "context_length", "context_window", "max_context_length")
 """Names under which servers tell a model's window in `/models`."""
+_PROBE = "agiraph_probe"
 _NUM_CTX = re.compile(r"^\s*num_ctx\s+(\d+)", re.MULTILINE)
 
 
@@ -80,23 +81,42 @@ async def ask(endpoint: Endpoint) -> Said:
 
 async def ask_for_model(endpoint: Endpoint, said: Said, model: str) -> Said:
     """Return what the server said, with what it tells only when it is asked for one model."""
-    if said.kind != OLLAMA:
+    if said.kind == OLLAMA:
+        known = await _shown_by_ollama(endpoint, said.models.get(model, NOTHING), model)
+    elif said.kind == LLAMACPP:
+        name = model if model in said.models else next(iter(said.models), model)
+        known = replace(said.models.get(name, NOTHING), tools=await _renders_tools(endpoint))
+        model = name
+    else:
         return said
+    return replace(said, models={**said.models, model: known})
+
+
+async def _shown_by_ollama(endpoint: Endpoint, loaded: Known, model: str) -> Known:
     shown = await _or_nothing(endpoint, f"{endpoint.root}/api/show", body={"model": model})
-    if not isinstance(shown, dict):
-        return said
-    told = cast(dict[str, Any], shown)
-    before = said.models.get(model, Known())
+    told = _object(shown)
     abilities: Any = told.get("capabilities")
     able = {str(one) for one in cast(list[Any], abilities)} if abilities else None
     sized = _NUM_CTX.search(str(told.get("parameters", "")))
-    known = Known(
-        window=before.window or (int(sized[1]) if sized else UNLOADED_WINDOW_TOKENS),
+    return Known(
+        window=loaded.window or (int(sized[1]) if sized else UNLOADED_WINDOW_TOKENS),
         tools=None if able is None else "tools" in able,
         images=None if able is None else "vision" in able,
         thinking=None if able is None else "thinking" in able,
     )
-    return replace(said, models={**said.models, model: known})
+
+
+async def _renders_tools(endpoint: Endpoint) -> bool | None:
+    """Return whether the chat template of llama.cpp's server shows tools to the model. One without
+    them drops the tools of a request and says nothing."""
+    tool: dict[str, Any] = {"name": _PROBE, "parameters": {"type": "object", "properties": {}}}
+    body: dict[str, Any] = {
+        "messages": [{"role": "user", "content": "Hello."}],
+        "tools": [{"type": "function", "function": tool}],
+    }
+    rendered = _object(await _or_nothing(endpoint, f"{endpoint.root}/apply-template", body=body))
+    prompt = rendered.get("prompt")
+    return _PROBE in prompt if isinstance(prompt, str) else None
 
 
 def _of_llamacpp(models: Mapping[str, Known], props: dict[str, Any]) -> Mapping[str, Known]:

@@ -1,0 +1,59 @@
+"""Checkup: the findings of one run of `agiraph doctor`."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from agiraph.config import Settings
+
+Verdict = Literal["fine", "note", "problem"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """The result of one check."""
+
+    name: str
+    verdict: Verdict
+    what: str
+    details: list[str] = field(default_factory=list[str])
+    can_fix: bool = False
+
+
+@dataclass(slots=True)
+class Checkup:
+    """One run of all checks."""
+
+    settings: Settings
+    online: bool
+    findings: list[Finding] = field(default_factory=list[Finding])
+    done: list[str] = field(default_factory=list[str])
+    runner: str = ""
+    """The process that uses the home or the database now; empty if none does."""
+
+    def fine(self, name: str, what: str) -> None:
+        self.findings.append(Finding(name=name, verdict="fine", what=what))
+
+    def note(self, name: str, what: str) -> None:
+        self.findings.append(Finding(name=name, verdict="note", what=what))
+
+    def problem(self, name: str, what: str, *details: str, can_fix: bool = False) -> None:
+        self.findings.append(
+            Finding(name=name, verdict="problem", what=what, details=[*details], can_fix=can_fix)
+        )
+
+    def list(
+        self, name: str, found: list[str], *, good: str, bad: str, can_fix: bool = False
+    ) -> None:
+        """Add a problem if the list has items, else a good finding."""
+        if found:
+            self.problem(name, f"{len(found)} {bad}", *found[:20], can_fix=can_fix)
+        else:
+            self.fine(name, good)
+
+    @property
+    def is_well(self) -> bool:
+        return all(finding.verdict != "problem" for finding in self.findings)
+
+    @property
+    def is_running(self) -> bool:
+        return bool(self.runner)
