@@ -214,18 +214,7 @@ async def _rows(checkup: Checkup, store: Store) -> None:
         checkup.note("triggers", f"{len(late)} are due and fire at the next start.")
     else:
         checkup.list("triggers", late, good="None is late.", bad="are late.")
-    catalogue = model_checks.catalogue_of(checkup.settings)
-    over = [
-        f"{thread.thread_id} has {thread.tokens:,} tokens; {thread.model} accepts {window:,}."
-        for thread in await store.read(database_health.open_threads)
-        if thread.tokens > (window := catalogue.window(thread.model))
-    ]
-    checkup.list(
-        "threads",
-        over,
-        good="All fit the context windows.",
-        bad="are larger than the context window.",
-    )
+    await model_checks.check_threads(checkup, await store.read(database_health.open_threads))
     today = await store.read(daily_limit.costs, checkup.settings.usd_per_day)
     if today.is_reached:
         checkup.note("money", f"{day_text(today)}.")

@@ -10,6 +10,7 @@ from agiraph.providers.base import Request
 from agiraph.providers.catalogue import Catalogue
 from agiraph.providers.registry import Registry
 from agiraph.redaction import redact
+from agiraph.store.health import PromptSize
 
 SMALL_WINDOW_TOKENS = 16_000
 """Below this, agents are shown less and threads are shortened often."""
@@ -31,9 +32,29 @@ async def check(checkup: Checkup, names: list[str]) -> None:
             _note_model(checkup, catalogue, name)
 
 
+async def check_threads(checkup: Checkup, threads: list[PromptSize]) -> None:
+    """Check that the threads of open work fit the windows of their models."""
+    catalogue = catalogue_of(checkup.settings)
+    for model in {thread.model for thread in threads}:
+        await catalogue.learn(model)
+    over = [
+        f"{thread.thread_id} has {thread.tokens:,} tokens; {thread.model} accepts {window:,}."
+        for thread in threads
+        if thread.tokens > (window := catalogue.window(thread.model))
+    ]
+    checkup.list(
+        "threads",
+        over,
+        good="All fit the context windows.",
+        bad="are larger than the context window.",
+    )
+
+
 def _note_model(checkup: Checkup, catalogue: Catalogue, name: str) -> None:
     if problem := catalogue.unreached(name):
         return checkup.problem(f"model {name}", problem)
+    if served := catalogue.served_instead(name):
+        checkup.note(f"server of {name}", f"It answers to any name; its model is {served!r}.")
     window = catalogue.window(name)
     if window < SMALL_WINDOW_TOKENS:
         widen = catalogue.diagnosis(name).widen()

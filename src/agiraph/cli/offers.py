@@ -9,13 +9,9 @@ from agiraph.cli.models import opened
 from agiraph.cli.session import clean
 from agiraph.config import Settings
 from agiraph.providers.discovery import LocalModel, local_models
-from agiraph.providers.vendors import KEY_VARIABLES
 
 DEMO = "demo"
 MOST_OFFERED = 9
-_KEYS = (
-    f"Set a key ({', '.join(KEY_VARIABLES[:3])}, …), or start Ollama, LM Studio, llama.cpp or vLLM."
-)
 
 
 async def with_model(settings: Settings) -> Settings:
@@ -26,7 +22,6 @@ async def with_model(settings: Settings) -> Settings:
     async with opened(settings) as catalogue:
         found = (await local_models(catalogue))[:MOST_OFFERED]
     if not found:
-        click.echo(f"No model is set: the scripted demo answers. {_KEYS}")
         return settings
     if sys.stdin.isatty() and sys.stdout.isatty():
         return replace(settings, model=_choose(found))

@@ -18,7 +18,7 @@ from agiraph.client import Client
 from agiraph.config import Settings
 from agiraph.domain.agents import Review, Team
 from agiraph.domain.effort import EFFORTS, Effort
-from agiraph.domain.errors import Declined, HomeInUse, Misconfigured, Refused, Unreachable
+from agiraph.domain.errors import Declined, HomeInUse, Refused, Unreachable
 from agiraph.domain.messages import Message
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import GOAL_TURNS, Budget, NodeStatus, WorkNode
@@ -124,11 +124,11 @@ async def _running_server(settings: Settings, error: HomeInUse) -> AsyncGenerato
 
 
 async def _refuse_unfit(models: Catalogue, name: str) -> None:
-    """Raise `Misconfigured` with what to do if the model cannot do the work, or does not answer."""
+    """Raise `Misconfigured` with what to do if the model cannot do the work. A server that is down
+    is no reason: the work goes on when it answers."""
+    models.resolve(name)
     await models.learn(name)
     models.check(name)
-    if problem := models.unreached(name):
-        raise Misconfigured(problem)
 
 
 class Run:

@@ -9,6 +9,7 @@ from agiraph.domain.errors import Misconfigured, ModelError, ModelMissing
 from agiraph.domain.time import Clock
 from agiraph.providers.base import Model, OnDelta, Reply, Request
 from agiraph.providers.circuit import CircuitBreaker, Guarded
+from agiraph.providers.counting import Counted
 from agiraph.providers.diagnosis import Diagnosis
 from agiraph.providers.facts.model_facts import ModelFacts
 from agiraph.providers.facts.prices import Priced, Prices
@@ -123,6 +124,15 @@ class Catalogue:
             )
         return " ".join(problems)
 
+    def served_instead(self, name: str) -> str:
+        """Return the model that a server has in place of the one that is asked for; empty if it
+        has that one, or nothing is known. llama.cpp's server answers to any name."""
+        provider, _, model = name.removeprefix("text/").partition("/")
+        answer = self.inventory.answer(provider)
+        if answer is None or model in answer.said.models or len(answer.said.models) != 1:
+            return ""
+        return next(iter(answer.said.models))
+
     def _unfit(self, name: str) -> str:
         """Return why this model cannot do the work as far as is known, and what to do; else ""."""
         facts, diagnosis = self.facts(name), self.diagnosis(name)
@@ -223,6 +233,8 @@ class Catalogue:
                 raise Misconfigured(f"{provider!r} has no model {model!r}.") from error
             return own if name == bare else TextToolModel(own)
         wire = self._wire(name)
+        if self.registry.is_own_server(provider):
+            wire = Counted(model=wire, diagnosis=self.diagnosis(name))
         # One per provider, not per model: an outage hits all models of a vendor.
         circuit = self._circuits.setdefault(provider, CircuitBreaker(provider, self._clock))
         noted = Noted(

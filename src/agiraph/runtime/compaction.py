@@ -31,9 +31,6 @@ FULL = 0.75
 """The share of the window at which a thread is compacted; the stages need the rest."""
 DIGEST_CHARACTERS = 200
 """Characters of each answer in a digest, the summary that is made without a model."""
-SMALL_WINDOW_TOKENS = 11_000
-"""In a smaller window the model is not asked to save notes before a summary: what it would write
-and read for that no longer fits."""
 MOST_FIXED = 0.65
 """The share of the window that instructions and tools may fill; with more, a thread is full again
 as soon as it is shortened."""
@@ -74,10 +71,8 @@ class Compaction:
                 if size(transcript) < FULL * self.window:
                     return None
                 self._check_prompt(transcript)
-            if self.window >= SMALL_WINDOW_TOKENS or transcript.has(flush):
-                done = await self._flush(steps, ctx, flush)
-                if done is not None:
-                    return done
+            if (done := await self._flush(steps, ctx, flush)) is not None:
+                return done
             note = SystemNote(ask, prompt("compact"))
             if reason := await steps.catch_up(ctx, note, deliver_mail=False):
                 return reason
