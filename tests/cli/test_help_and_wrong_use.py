@@ -71,7 +71,7 @@ WRONG = {
         "Invalid value for '{bash|zsh|fish}': 'tcsh' is not one of 'bash', 'zsh', 'fish'."
     ),
     ("run",): 'Give a goal (agiraph run "GOAL") or continue a team (agiraph run --resume TEAM).',
-    ("models", "--size"): "No such option: --size",
+    ("models", "--size"): "No such option '--size'.",
     ("doctor", "x"): "Got unexpected extra argument (x)",
     ("backup",): "Missing argument 'FILE'.",
     ("restore",): "Missing argument 'FILE'.",

