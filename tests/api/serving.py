@@ -102,6 +102,7 @@ async def serving(
             timeouts=timeouts or Timeouts(),
             model=model,
             check_model=world.runtime.models.resolve,
+            models=world.runtime.models,
         )
         server = Server(build(api), sock, limits=limits)
         await server.start()

@@ -4,7 +4,7 @@ import pytest
 from playwright.async_api import expect
 
 from agiraph.testing import call, says
-from agiraph.testing.model_server import Seen, Step
+from agiraph.testing.model_server import Seen, Status, Step
 from tests.web_ui.browsing import Visit
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -22,7 +22,13 @@ async def test_a_team_is_created_with_settings_that_can_be_changed_later(visit: 
     await page.get_by_role("main").get_by_role("button", name="New team").click()
     await page.get_by_label("Goal").fill("Count the beans")
     await page.get_by_label("Done when").fill("answer\n\nThe sum is right ")
+    await page.get_by_label("Model").fill("nobody/good")
+    await expect(page.get_by_text("Nobody here offers “nobody/good”.")).to_be_visible()
+    await page.get_by_label("Model").fill("anthropic/x")
+    await expect(page.get_by_text("Set ANTHROPIC_API_KEY to use it.")).to_be_visible()
+    await page.get_by_label("Model").fill("")
     await page.get_by_role("button", name="More").click()
+    await page.get_by_label("Thinking").select_option("Much")
     await page.get_by_label("Acts by itself").select_option("every day")
     await page.get_by_label("A reviewer checks results").select_option("Never")
     await page.get_by_role("button", name="Get to work").click()
@@ -60,3 +66,20 @@ async def test_a_team_is_created_with_settings_that_can_be_changed_later(visit: 
     await expect(page.get_by_label("Details").get_by_text("Sort the beans").first).to_be_visible()
     [team] = await desk.up.ask("GET", "/teams")
     assert (team["name"], team["mode"], team["goal"]) == ("Beans", "infinite", "Sort the beans")
+
+    await page.get_by_label("Thinking", exact=True).select_option("A little")
+    await expect(page.get_by_text("The team's settings were changed")).to_have_count(2)
+    [agent] = await desk.up.ask("GET", f"/teams/{team['id']}/agents")
+    assert (team["effort"], agent["effort"]) == ("high", "low")
+
+
+async def test_the_models_page_says_what_each_model_can_do_and_tests_one(visit: Visit) -> None:
+    desk = await visit([says("Hello."), Status(401, "Incorrect API key provided: sk-canary.")])
+    page = desk.page
+    await page.get_by_role("link", name="All models").click()
+    await expect(page.get_by_role("region", name="Default model")).to_contain_text("openai/test")
+    without_key = page.get_by_role("listitem").filter(has_text="ANTHROPIC_API_KEY")
+    await expect(without_key).to_contain_text("No key")
+    await page.get_by_role("button", name="Test openai/").first.click()
+    tested = page.get_by_role("list", name="Test of openai/")
+    await expect(tested).to_contain_text("Answers in words.")

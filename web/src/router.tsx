@@ -4,19 +4,15 @@ import { Shell } from "@/shell/Shell";
 import { Home } from "@/shell/Home";
 import { NotFound, ErrorPage } from "@/shell/statusPages";
 import { AgentPage } from "@/conversation/AgentPage";
-import { InboxPage } from "@/inbox/InboxPage";
 import { ScreenPage } from "@/shell/ScreenPage";
 import { SCREENS } from "@/views";
 
 const root = createRootRoute({ component: Shell, notFoundComponent: NotFound, errorComponent: ErrorPage });
 
 const home = createRoute({ getParentRoute: () => root, path: "/", component: Home });
-const inbox = createRoute({ getParentRoute: () => root, path: "/inbox", component: () => <InboxPage item={null} /> });
-const inboxItem = createRoute({
-  getParentRoute: () => root,
-  path: "/inbox/$item",
-  component: () => <InboxPage item={inboxItem.useParams().item} />,
-});
+const InboxPage = lazyRouteComponent(() => import("@/inbox/InboxPage"), "InboxPage");
+const inbox = createRoute({ getParentRoute: () => root, path: "/inbox", component: InboxPage });
+const inboxItem = createRoute({ getParentRoute: () => root, path: "/inbox/$item", component: InboxPage });
 
 interface AgentSearch {
   /** The id of a message to scroll to and highlight. */
@@ -41,6 +37,11 @@ const settings = createRoute({
   path: "/settings",
   component: lazyRouteComponent(() => import("@/shell/Settings"), "Settings"),
 });
+const models = createRoute({
+  getParentRoute: () => root,
+  path: "/models",
+  component: lazyRouteComponent(() => import("@/models/ModelsPage"), "ModelsPage"),
+});
 
 const screens: AnyRoute[] = SCREENS.flatMap((screen) =>
   ["", "/$"].map((tail) => {
@@ -57,7 +58,7 @@ const screens: AnyRoute[] = SCREENS.flatMap((screen) =>
 );
 
 export const router = createRouter({
-  routeTree: root.addChildren([home, inbox, inboxItem, agent, team, settings, ...(screens as (typeof home)[])]),
+  routeTree: root.addChildren([home, inbox, inboxItem, agent, team, settings, models, ...(screens as (typeof home)[])]),
   defaultPreload: "intent",
   defaultPendingMinMs: 0,
 });

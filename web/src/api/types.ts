@@ -173,7 +173,11 @@ export interface paths {
         delete?: never;
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Change Agent
+         * @description Change how much an agent's model thinks.
+         */
+        patch: operations["change_agent"];
         trace?: never;
     };
     "/api/agents/{agent}/send": {
@@ -354,7 +358,11 @@ export interface paths {
         delete?: never;
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Change Node
+         * @description Change how much the model thinks that works on a node.
+         */
+        patch: operations["change_node"];
         trace?: never;
     };
     "/api/nodes/{node}/cancel": {
@@ -859,6 +867,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Models
+         * @description List the providers with their models. Servers of your own are asked what they have.
+         */
+        get: operations["list_models"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/models/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Run Model Test
+         * @description Call a model once each for words, a tool call, a schema and its cache. It costs a little.
+         */
+        post: operations["run_model_test"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/teams/{team}/files": {
         parameters: {
             query?: never;
@@ -1144,6 +1192,11 @@ export interface components {
             kind: "llm" | "cli";
             /** Model */
             model: string;
+            /**
+             * Effort
+             * @description How much its model thinks; null: as for the team.
+             */
+            effort: ("none" | "low" | "medium" | "high" | "max") | null;
             /** Command */
             command: string | null;
             /**
@@ -1550,6 +1603,21 @@ export interface components {
             sent_at?: string | null;
         };
         /**
+         * EffortRequest
+         * @description How much a model thinks. It counts from the next start or wake-up of the work on.
+         * @example {
+         *       "effort": "high"
+         *     }
+         */
+        EffortRequest: {
+            /**
+             * Effort
+             * @description How much the model thinks first. `default` takes the setting away, so that the next wider one counts.
+             * @enum {string}
+             */
+            effort: "none" | "low" | "medium" | "high" | "max" | "default";
+        };
+        /**
          * EmergencyStopView
          * @description What an emergency stop ended.
          */
@@ -1630,6 +1698,16 @@ export interface components {
             count: number;
             /** Last Slot */
             last_slot?: string | null;
+        };
+        /** FlagFact */
+        FlagFact: {
+            /** Value */
+            value: boolean;
+            /**
+             * Origin
+             * @enum {string}
+             */
+            origin: "file" | "server" | "package" | "assumed";
         };
         /**
          * FolderView
@@ -1948,6 +2026,101 @@ export interface components {
             /** @description For an approval: the tool call to decide on, complete. Show it as plain text. */
             call: components["schemas"]["ToolCallView"] | null;
         };
+        /** ModelCheck */
+        ModelCheck: {
+            /**
+             * Name
+             * @enum {string}
+             */
+            name: "words" | "tool_call" | "schema" | "cache";
+            /**
+             * Verdict
+             * @enum {string}
+             */
+            verdict: "passed" | "failed" | "unknown";
+            /**
+             * What
+             * @description What happened.
+             */
+            what: string;
+            /**
+             * Advice
+             * @description What to do; empty if nothing needs to be done.
+             */
+            advice: string;
+        };
+        /**
+         * ModelTestRequest
+         * @description Names the model to test.
+         * @example {
+         *       "model": "ollama/qwen3:8b"
+         *     }
+         */
+        ModelTestRequest: {
+            /** Model */
+            model: string;
+        };
+        /** ModelTestView */
+        ModelTestView: {
+            /** Model */
+            model: string;
+            /**
+             * Checks
+             * @description Only `words` if the model does not answer.
+             */
+            checks: components["schemas"]["ModelCheck"][];
+        };
+        /** ModelView */
+        ModelView: {
+            /**
+             * Name
+             * @description As `provider/model`, the way a team names it.
+             */
+            name: string;
+            /** Is Default */
+            is_default: boolean;
+            /** @description Tokens that a request may hold. */
+            window: components["schemas"]["NumberFact"];
+            /** @description Tokens of the longest reply. */
+            output_limit: components["schemas"]["NumberFact"] | null;
+            /** @description None: not known. Without tools, use `text/…`. */
+            tools: components["schemas"]["FlagFact"] | null;
+            images: components["schemas"]["FlagFact"] | null;
+            pdf: components["schemas"]["FlagFact"] | null;
+            thinking: components["schemas"]["FlagFact"] | null;
+            /** @description Dollars per million input tokens. */
+            input_usd: components["schemas"]["NumberFact"] | null;
+            /** @description Dollars per million output tokens. */
+            output_usd: components["schemas"]["NumberFact"] | null;
+            /**
+             * Retires
+             * @description The day on which the vendor stops it; empty: none is known.
+             */
+            retires: string;
+            /**
+             * Use Instead
+             * @description The model to use instead of one that retires.
+             */
+            use_instead: string;
+        };
+        /** ModelsView */
+        ModelsView: {
+            /**
+             * Default
+             * @description The model of teams that name none.
+             */
+            default: string;
+            /**
+             * Default Problem
+             * @description Why the default model cannot be used and what to do; empty: it can.
+             */
+            default_problem: string;
+            /**
+             * Providers
+             * @description Those that are ready come first.
+             */
+            providers: components["schemas"]["ProviderView"][];
+        };
         /**
          * NewGoal
          * @example {
@@ -2085,6 +2258,11 @@ export interface components {
              * @enum {string}
              */
             review: "auto" | "always" | "never";
+            /**
+             * Effort
+             * @description How much the models of the team think, unless an agent or a node says otherwise.
+             */
+            effort?: ("none" | "low" | "medium" | "high" | "max") | null;
             /**
              * Acceptance
              * @description What must be true when the goal is reached, one statement each. A file in backticks must be published; `answer` means that any answer is enough. Agents can add lines, not change these.
@@ -2231,6 +2409,11 @@ export interface components {
             thread_id: string | null;
             /** Depth */
             depth: number;
+            /**
+             * Effort
+             * @description How much its model thinks; null: as for the agent.
+             */
+            effort: ("none" | "low" | "medium" | "high" | "max") | null;
             /** Attempt */
             attempt: number;
             /** Waiting Reason */
@@ -2330,6 +2513,11 @@ export interface components {
             thread_id: string | null;
             /** Depth */
             depth: number;
+            /**
+             * Effort
+             * @description How much its model thinks; null: as for the agent.
+             */
+            effort: ("none" | "low" | "medium" | "high" | "max") | null;
             /** Attempt */
             attempt: number;
             /** Waiting Reason */
@@ -2388,6 +2576,17 @@ export interface components {
              */
             status: "held" | "accepted" | "written" | "removed";
         };
+        /** NumberFact */
+        NumberFact: {
+            /** Value */
+            value: number;
+            /**
+             * Origin
+             * @description Where the value was read: agiraph.toml is `file`.
+             * @enum {string}
+             */
+            origin: "file" | "server" | "package" | "assumed";
+        };
         /**
          * PermissionRule
          * @description A permission rule. The first rule that matches a tool call decides on it.
@@ -2408,6 +2607,31 @@ export interface components {
              * @default *
              */
             pattern: string;
+        };
+        /** ProviderView */
+        ProviderView: {
+            /** Name */
+            name: string;
+            /** Address */
+            address: string;
+            /**
+             * Is Local
+             * @description Whether it is a server that people run themselves.
+             */
+            is_local: boolean;
+            /**
+             * State
+             * @description `down`: a server in the settings that does not answer; `not_running`: a local server that was not found at its usual port.
+             * @enum {string}
+             */
+            state: "ready" | "down" | "no_key" | "not_running";
+            /**
+             * Advice
+             * @description What to do to use it; empty if it is ready.
+             */
+            advice: string;
+            /** Models */
+            models: components["schemas"]["ModelView"][];
         };
         /**
          * RatingRequest
@@ -2560,6 +2784,11 @@ export interface components {
              * @description When a reviewer judges a result before it counts: `auto` if acceptance lines cannot be checked by machine.
              */
             review?: ("auto" | "always" | "never") | null;
+            /**
+             * Effort
+             * @description How much the models of the team think, unless an agent or a node says otherwise. `default` takes the setting away, so that the next wider one counts.
+             */
+            effort?: ("none" | "low" | "medium" | "high" | "max" | "default") | null;
             limits?: components["schemas"]["LimitsRequest"] | null;
         };
         /** TeamCosts */
@@ -2614,6 +2843,11 @@ export interface components {
              * @enum {string}
              */
             review: "auto" | "always" | "never";
+            /**
+             * Effort
+             * @description How much its agents' models think; null: as the settings say.
+             */
+            effort: ("none" | "low" | "medium" | "high" | "max") | null;
             /**
              * Interval
              * @description Seconds without work after which the coordinator wakes by itself; 0: never.
@@ -3109,6 +3343,12 @@ export interface components {
             arguments: {
                 [key: string]: unknown;
             };
+            /**
+             * Reading
+             * @description How the call was read, in plain words, if the model wrote it in another form.
+             * @default
+             */
+            reading: string;
         };
         /**
          * DeliveryFailed
@@ -6172,6 +6412,113 @@ export interface operations {
             };
         };
     };
+    change_agent: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EffortRequest"];
+            };
+        };
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentView"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     send: {
         parameters: {
             query?: never;
@@ -7009,6 +7356,122 @@ export interface operations {
             };
             /** @description Not found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    change_node: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                node: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EffortRequest"];
+            };
+        };
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NodeView"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Already decided, or not possible in the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9915,6 +10378,167 @@ export interface operations {
             };
             /** @description Not found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_models: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ModelsView"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    run_model_test: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ModelTestRequest"];
+            };
+        };
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ModelTestView"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { RotateCcw } from "lucide-react";
-import { type ReactNode, useEffect, useState } from "react";
+import { lazy, type ReactNode, Suspense, useEffect, useState } from "react";
 import { toast } from "sonner";
 import { type Agent, api, errorMessage, type Schemas, type Team, unwrap, type WorkNode } from "@/api/client";
 import { boardQuery, nodeQuery, stagesQuery } from "@/api/queries";
@@ -14,6 +14,8 @@ import { ToastMessage } from "@/conversation/AgentPage";
 import { screenHref } from "@/views";
 import { canExtend, ExtendButton } from "@/views/shared/Extend";
 import { isFinished } from "@/views/shared/taskStatus";
+
+const EffortSetting = lazy(() => import("@/models/EffortSetting"));
 
 interface Props {
   team: Team;
@@ -89,6 +91,7 @@ function TeamDetails({ team, agent, agents }: Props) {
           ))}
         </ul>
       </Section>
+      <AgentFacts agent={agent} />
     </>
   );
 }
@@ -213,17 +216,35 @@ function WorkerDetails({ team, agent }: Props) {
           </ul>
         </Section>
       )}
-      <Section title="Agent">
-        <dl className="grid grid-cols-[80px_1fr] gap-y-1 text-sm text-ink-2">
-          <dt className="text-ink-3">Role</dt>
-          <dd className="truncate">{agent.role}</dd>
-          <dt className="text-ink-3">{agent.kind === "cli" ? "Program" : "Model"}</dt>
-          <dd className="truncate">{agent.command ?? agent.model}</dd>
-          <dt className="text-ink-3">Since</dt>
-          <dd>{fullTime(agent.created_at)}</dd>
-        </dl>
-      </Section>
+      <AgentFacts agent={agent} />
     </>
+  );
+}
+
+function AgentFacts({ agent }: { agent: Agent }) {
+  return (
+    <Section title="Agent">
+      <dl className="grid grid-cols-[80px_1fr] items-baseline gap-y-1 text-sm text-ink-2">
+        <dt className="text-ink-3">Role</dt>
+        <dd className="truncate">{agent.role}</dd>
+        <dt className="text-ink-3">{agent.kind === "cli" ? "Program" : "Model"}</dt>
+        <dd className="truncate" title={agent.command ?? agent.model}>
+          {agent.command ?? agent.model}
+        </dd>
+        {agent.kind !== "cli" && (
+          <>
+            <dt className="text-ink-3">Thinking</dt>
+            <dd>
+              <Suspense fallback={<span className="block h-7" />}>
+                <EffortSetting value={agent.effort} unset="As for the team" agent={agent.id} />
+              </Suspense>
+            </dd>
+          </>
+        )}
+        <dt className="text-ink-3">Since</dt>
+        <dd>{fullTime(agent.created_at)}</dd>
+      </dl>
+    </Section>
   );
 }
 

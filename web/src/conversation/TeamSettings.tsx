@@ -3,7 +3,8 @@ import { type FormEvent, useRef, useState } from "react";
 import { type Agent, api, errorMessage, type Team, unwrap } from "@/api/client";
 import { queryClient, queryKeys } from "@/api/queries";
 import { randomId } from "@/lib/randomId";
-import { AcceptanceField, acceptanceLines, IntervalField, type Mode, ModePills, type Review, ReviewField } from "@/shell/teamFields";
+import { ModelField } from "@/models/ModelField";
+import { AcceptanceField, acceptanceLines, type Effort, EffortField, IntervalField, type Mode, ModePills, type Review, ReviewField } from "@/shell/teamFields";
 import { Button, Dialog, DialogActions, Input, Textarea } from "@/ui";
 
 const MODE_NOTES: Record<Mode, string> = {
@@ -16,6 +17,7 @@ export default function TeamSettings({ team, coordinator, onClose }: { team: Tea
   const [model, setModel] = useState(coordinator?.model ?? "");
   const [mode, setMode] = useState<Mode>(team.mode);
   const [interval, setRestInterval] = useState(team.interval);
+  const [effort, setEffort] = useState<Effort | null>(team.effort);
   const [review, setReview] = useState<Review>(team.review);
   const [goal, setGoal] = useState("");
   const [acceptance, setAcceptance] = useState("");
@@ -30,6 +32,7 @@ export default function TeamSettings({ team, coordinator, onClose }: { team: Tea
     ...(mode !== team.mode ? { mode } : {}),
     ...(interval !== team.interval ? { interval } : {}),
     ...(review !== team.review ? { review } : {}),
+    ...(effort !== team.effort ? { effort: effort ?? ("default" as const) } : {}),
   };
   const save = async (event: FormEvent) => {
     event.preventDefault();
@@ -64,11 +67,9 @@ export default function TeamSettings({ team, coordinator, onClose }: { team: Tea
             Name
             <Input value={name} onChange={(event) => setName(event.target.value)} placeholder="Made from the goal" className="font-normal" maxLength={200} />
           </label>
-          <label className="flex flex-col gap-1">
-            Model of the coordinator
-            <Input value={model} onChange={(event) => setModel(event.target.value)} className="font-normal" />
-          </label>
+          <EffortField value={effort} onChange={setEffort} unset="As the model does by itself" label="Thinking of the team" />
         </div>
+        <ModelField label="Model of the coordinator" value={model} onChange={setModel} />
         <label className="flex flex-col gap-1">
           New goal
           <Textarea rows={3} value={goal} onChange={(event) => setGoal(event.target.value)} placeholder="Leave empty to keep the goal. Open work on the old goal is cancelled; what the team knows stays." className="font-normal" />

@@ -1,6 +1,6 @@
 /** Inbox: items that need an answer first, then the newest ones; the selected item is shown on the right. */
 import { useQuery } from "@tanstack/react-query";
-import { Link, useNavigate } from "@tanstack/react-router";
+import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { ArrowLeft, CircleAlert, CircleSlash2, FileText, Flag, Inbox, MailOpen, MessageCircleQuestion, MessageSquareReply, Newspaper, RotateCw, ShieldQuestion, ThumbsDown, ThumbsUp } from "lucide-react";
 import { useEffect, useMemo, useState } from "react";
 import { toast } from "sonner";
@@ -40,7 +40,8 @@ async function markRead(id: string): Promise<void> {
   await queryClient.invalidateQueries({ queryKey: queryKeys.inbox });
 }
 
-export function InboxPage({ item }: { item: string | null }) {
+export function InboxPage() {
+  const item = useParams({ strict: false }).item ?? null;
   const inbox = useQuery(inboxQuery);
   const teams = useQuery(teamsQuery);
   const [filter, setFilter] = useState<Filter>("all");

@@ -1,6 +1,7 @@
 /** Home: redirect to the page that was open last, or the welcome page if there is no team. */
 import { useQuery } from "@tanstack/react-query";
 import { Navigate } from "@tanstack/react-router";
+import { lazy, Suspense } from "react";
 import { errorMessage } from "@/api/client";
 import { teamsQuery } from "@/api/queries";
 import { readStored } from "@/lib/storage";
@@ -8,6 +9,8 @@ import { Button, EmptyState, Header, Loading, Logo, ErrorPanel } from "@/ui";
 import { NotFound } from "@/shell/statusPages";
 import { SidebarButton } from "@/shell/SidebarButton";
 import { useShell } from "@/shell/state";
+
+const DefaultModel = lazy(() => import("@/models/DefaultModel"));
 
 export function Home({ team }: { team?: string }) {
   const teams = useQuery(teamsQuery);
@@ -39,7 +42,10 @@ export function Home({ team }: { team?: string }) {
         }
       >
         You say what you want. A coordinator plans it, hires the teammates it needs, and tells you when something needs you. You can watch every agent and
-        talk to it while it works. Without a model key a scripted demo answers, so there is nothing to set up first.
+        talk to it while it works.
+        <Suspense>
+          <DefaultModel />
+        </Suspense>
       </EmptyState>
     </>
   );

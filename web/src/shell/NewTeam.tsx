@@ -7,8 +7,9 @@ import { queryKeys, queryClient } from "@/api/queries";
 import { cx } from "@/lib/cx";
 import { randomId } from "@/lib/randomId";
 import { Button, Dialog, DialogActions, Input, Textarea } from "@/ui";
+import { ModelField } from "@/models/ModelField";
 import { useShell } from "@/shell/state";
-import { AcceptanceField, acceptanceLines, IntervalField, type Mode, ModePills, type Review, ReviewField } from "@/shell/teamFields";
+import { AcceptanceField, acceptanceLines, type Effort, EffortField, IntervalField, type Mode, ModePills, type Review, ReviewField } from "@/shell/teamFields";
 
 const TEMPLATES = [
   { icon: Scale, name: "Compare", mode: "finite", goal: "Compare [A], [B] and [C] for [what you need them for]. Cover price, limits and what users complain about. End with a recommendation and what would change it." },
@@ -26,6 +27,7 @@ export default function NewTeam() {
   const [interval, setRestInterval] = useState(3600);
   const [review, setReview] = useState<Review>("auto");
   const [model, setModel] = useState("");
+  const [effort, setEffort] = useState<Effort | null>(null);
   const [usd, setUsd] = useState("");
   const [workers, setWorkers] = useState("");
   const [acceptance, setAcceptance] = useState("");
@@ -62,6 +64,7 @@ export default function NewTeam() {
             name: name.trim(),
             mode,
             model: model.trim(),
+            effort,
             ...(usd ? { budget: { usd: Number(usd), turns: 1000 } } : {}),
             ...(workers ? { workers: Number(workers) } : {}),
             acceptance: mode === "finite" ? acceptanceLines(acceptance) : [],
@@ -98,6 +101,9 @@ export default function NewTeam() {
           <Textarea ref={goalInput} id={`${id}g`} autoFocus rows={4} value={goal} onChange={(event) => setGoal(event.target.value)} placeholder="What should be done, for whom, and how will you know it is good?" className="font-normal" />
         </label>
         {mode === "finite" && <AcceptanceField value={acceptance} onChange={setAcceptance} />}
+        <div className="text-sm font-medium">
+          <ModelField label="Model" value={model} onChange={setModel} isOptional />
+        </div>
         <div className="flex flex-wrap items-center justify-between gap-2">
           <ModePills value={mode} onChange={setMode} />
           <button type="button" aria-expanded={isExpanded} onClick={() => setIsExpanded(!isExpanded)} className="flex h-8 items-center gap-1 text-sm text-ink-2">
@@ -110,10 +116,7 @@ export default function NewTeam() {
               Name
               <Input value={name} onChange={(event) => setName(event.target.value)} placeholder="Made from the goal" className="font-normal" maxLength={200} />
             </label>
-            <label className="flex flex-col gap-1">
-              Model
-              <Input value={model} onChange={(event) => setModel(event.target.value)} placeholder="The server's default" className="font-normal" />
-            </label>
+            <EffortField value={effort} onChange={setEffort} unset="As the model does by itself" />
             <label className="flex flex-col gap-1">
               Budget in US dollars
               <Input type="number" min="0" step="0.1" value={usd} onChange={(event) => setUsd(event.target.value)} placeholder="No limit" className="font-normal" />

@@ -1,5 +1,6 @@
 /** Settings: the preferences of this browser. The server's settings are in agiraph.toml. */
 import { type ReactNode, useState } from "react";
+import { Link } from "@tanstack/react-router";
 import { useLive } from "@/live";
 import { Button, Header, Pills } from "@/ui";
 import { SidebarButton } from "@/shell/SidebarButton";
@@ -72,6 +73,9 @@ export function Settings() {
           </Setting>
           <Setting name="Models, keys and budgets" description="Set on the server, by environment variables or agiraph.toml. This command prints the current values and where they come from.">
             <code className="rounded-sm bg-sunken px-2 py-1 text-xs">agiraph doctor</code>
+            <Link to="/models" className="inline-flex h-7 items-center rounded-sm border border-line-2 bg-surface px-2.5 text-xs font-medium hover:bg-hover pointer-coarse:h-10">
+              All models
+            </Link>
           </Setting>
           <p className="py-4 text-xs text-ink-3">agiraph {build ?? ""}</p>
         </div>

@@ -5,6 +5,7 @@ import { Pills, Textarea } from "@/ui";
 
 export type Mode = Team["mode"];
 export type Review = Team["review"];
+export type Effort = NonNullable<Team["effort"]>;
 
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;
@@ -20,6 +21,14 @@ const REVIEWS: readonly (readonly [Review, string])[] = [
   ["auto", "If it cannot be checked by machine"],
   ["always", "Always"],
   ["never", "Never"],
+];
+
+export const EFFORTS: readonly (readonly [Effort, string])[] = [
+  ["none", "Not at all"],
+  ["low", "A little"],
+  ["medium", "Medium"],
+  ["high", "Much"],
+  ["max", "As much as it can"],
 ];
 
 const selectStyle = "h-9 w-full rounded-sm border border-line-2 bg-surface px-2 text-sm font-normal pointer-coarse:h-10";
@@ -83,3 +92,20 @@ export function AcceptanceField({ value, onChange }: { value: string; onChange: 
 
 /** Return the statements of the field, without empty lines. */
 export const acceptanceLines = (text: string): string[] => text.split("\n").map((line) => line.trim()).filter(Boolean);
+
+/** How much the model thinks before it answers. Null leaves it to what `unset` names. */
+export function EffortField({ value, onChange, unset, label = "Thinking" }: { value: Effort | null; onChange: (effort: Effort | null) => void; unset: string; label?: string }) {
+  return (
+    <label className="flex flex-col gap-1">
+      {label}
+      <select className={cx(selectStyle)} value={value ?? ""} onChange={(event) => onChange((event.target.value || null) as Effort | null)}>
+        <option value="">{unset}</option>
+        {EFFORTS.map(([effort, text]) => (
+          <option key={effort} value={effort}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}

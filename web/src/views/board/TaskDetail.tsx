@@ -15,6 +15,8 @@ import type { CardData } from "@/views/board/Card";
 import { canExtend, ExtendButton } from "@/views/shared/Extend";
 import { useNow } from "@/views/shared/RelativeTime";
 import { showToast, showError } from "@/views/shared/toast";
+import EffortSetting from "@/models/EffortSetting";
+import { EFFORTS } from "@/shell/teamFields";
 import { elapsed, isFinished, STATUS_STYLES, type DisplayStatus, StatusChip, stopReasonText } from "@/views/shared/taskStatus";
 
 type NodeDetail = Schemas["NodeDetail"];
@@ -139,6 +141,13 @@ function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team
           </span>
         </Fact>
         <Fact name="Limits">{budgetText(node.budget)}</Fact>
+        {node.status === "completed" || node.status === "cancelled" ? (
+          node.effort && <Fact name="Thinking">{EFFORTS.find(([effort]) => effort === node.effort)?.[1]}</Fact>
+        ) : (
+          <Fact name="Thinking">
+            <EffortSetting value={node.effort} unset="As for its agent" node={node.id} />
+          </Fact>
+        )}
         {threadHref && (
           <Fact name="Thread">
             <Link to={threadHref as "/"} className="inline-flex min-h-6 items-center gap-1 underline decoration-line-2 underline-offset-2 hover:decoration-ink">

@@ -1,0 +1,25 @@
+/** ModelField: a text field for the name of a model, with the names that can be used now and a notice about the chosen one. */
+import { useQuery } from "@tanstack/react-query";
+import { useId } from "react";
+import { modelsQuery } from "@/models/modelsQuery";
+import { noticeOf, usableNames } from "@/models/notice";
+import { NoticeText } from "@/models/NoticeText";
+import { Input } from "@/ui";
+
+export function ModelField({ label, value, onChange, isOptional = false }: { label: string; value: string; onChange: (name: string) => void; isOptional?: boolean }) {
+  const models = useQuery(modelsQuery);
+  const id = useId();
+  const notice = value.trim() || isOptional ? noticeOf(models.data, value) : null;
+  return (
+    <div className="flex flex-col gap-1">
+      <label htmlFor={id}>{label}</label>
+      <Input id={id} list={`${id}names`} value={value} onChange={(event) => onChange(event.target.value)} placeholder={models.data ? `${models.data.default} (default)` : "The server's default"} aria-describedby={notice ? `${id}note` : undefined} autoComplete="off" spellCheck={false} className="font-normal" />
+      <datalist id={`${id}names`}>
+        {usableNames(models.data).map((name) => (
+          <option key={name} value={name} />
+        ))}
+      </datalist>
+      {notice && <NoticeText id={`${id}note`} notice={notice} />}
+    </div>
+  );
+}

@@ -1,0 +1,166 @@
+/** ModelsPage: all providers and their models: what each can do, where that is known from, and a test of one. */
+import { useMutation, useQuery } from "@tanstack/react-query";
+import { Check, CircleAlert, CircleHelp, RefreshCw } from "lucide-react";
+import { useState } from "react";
+import { api, errorMessage, type Schemas, unwrap } from "@/api/client";
+import { cx } from "@/lib/cx";
+import { compactNumber } from "@/lib/format";
+import { modelsQuery } from "@/models/modelsQuery";
+import { type Model, noticeOf, type Models, type Provider } from "@/models/notice";
+import { Advice, NoticeText } from "@/models/NoticeText";
+import { SidebarButton } from "@/shell/SidebarButton";
+import { Button, Chip, ErrorPanel, Header, IconButton, Loading, type Tone } from "@/ui";
+
+const STATES: Record<Provider["state"], { label: string; tone: Tone }> = {
+  ready: { label: "Ready", tone: "done" },
+  down: { label: "Does not answer", tone: "fail" },
+  no_key: { label: "No key", tone: "plain" },
+  not_running: { label: "Not running", tone: "plain" },
+};
+const ORIGINS: Record<Schemas["NumberFact"]["origin"], string> = { file: "from agiraph.toml", server: "from the server", package: "known to agiraph", assumed: "assumed" };
+const CHECKS: Record<Schemas["ModelCheck"]["name"], string> = { words: "Answers in words", tool_call: "Calls a tool", schema: "Answers in a given form", cache: "Uses its cache" };
+
+export function ModelsPage() {
+  const models = useQuery(modelsQuery);
+  return (
+    <>
+      <Header lead={<SidebarButton />} title="Models" subtitle="Set on the server, by environment variables or agiraph.toml">
+        <IconButton label="Look again" onClick={() => void models.refetch()} disabled={models.isFetching}>
+          <RefreshCw className={cx("size-4", models.isFetching && "animate-spin")} />
+        </IconButton>
+      </Header>
+      <div className="scroll min-h-0 flex-1 px-6 max-md:px-4" tabIndex={0} role="region" aria-label="Models">
+        <div className="mx-auto max-w-[920px] space-y-6 py-6">
+          {models.isPending ? (
+            <Loading label="Asking the servers what they have" />
+          ) : models.isError && !models.data ? (
+            <ErrorPanel title="The models could not be listed" detail={errorMessage(models.error)} onRetry={() => void models.refetch()} />
+          ) : (
+            models.data && <Listed models={models.data} />
+          )}
+        </div>
+      </div>
+    </>
+  );
+}
+
+function Listed({ models }: { models: Models }) {
+  const notice = noticeOf(models, "");
+  const inUse = models.providers.filter((one) => one.state === "ready" || one.state === "down");
+  const others = models.providers.filter((one) => one.state !== "ready" && one.state !== "down");
+  return (
+    <>
+      <section aria-label="Default model" className="rounded-md border border-line bg-surface p-4">
+        <h2 className="text-sm font-semibold">Default model</h2>
+        <p className="mt-1 text-md break-words">{models.default}</p>
+        {notice && <NoticeText notice={notice} className="mt-1" />}
+      </section>
+      {inUse.length === 0 && <p className="text-sm">No provider is set up. Set a key for one of the providers below, or start a server of your own.</p>}
+      {inUse.map((provider) => (
+        <ProviderSection key={provider.name} provider={provider} models={models} />
+      ))}
+      {others.length > 0 && (
+        <section aria-label="Not set up">
+          <h2 className="mb-2 text-md font-semibold">Not set up</h2>
+          <ul className="divide-y divide-line rounded-md border border-line">
+            {others.map((provider) => (
+              <li key={provider.name} className="flex flex-wrap items-baseline gap-x-3 gap-y-1 px-4 py-2.5 text-sm">
+                <span className="w-28 shrink-0 font-medium">{provider.name}</span>
+                <span className="min-w-0 flex-1 basis-60 break-words text-ink-2">
+                  <Advice text={provider.advice} />
+                </span>
+                <Chip tone={STATES[provider.state].tone}>{STATES[provider.state].label}</Chip>
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+    </>
+  );
+}
+
+function ProviderSection({ provider, models }: { provider: Provider; models: Models }) {
+  const { label, tone } = STATES[provider.state];
+  return (
+    <section aria-label={provider.name}>
+      <div className="mb-2 flex flex-wrap items-baseline gap-x-3">
+        <h2 className="text-md font-semibold">{provider.name}</h2>
+        <Chip tone={tone}>{label}</Chip>
+        <span className="min-w-0 truncate text-xs text-ink-3">{provider.address}</span>
+      </div>
+      {provider.advice && (
+        <p className="mb-2 text-sm text-ink-2">
+          <Advice text={provider.advice} />
+        </p>
+      )}
+      {provider.models.length > 0 && (
+        <ul className="divide-y divide-line rounded-md border border-line">
+          {provider.models.map((model) => (
+            <ModelRow key={model.name} model={model} models={models} canTest={provider.state === "ready"} />
+          ))}
+        </ul>
+      )}
+    </section>
+  );
+}
+
+function ModelRow({ model, models, canTest }: { model: Model; models: Models; canTest: boolean }) {
+  const [result, setResult] = useState<Schemas["ModelTestView"] | null>(null);
+  const test = useMutation({ mutationFn: () => unwrap(api.POST("/api/models/test", { body: { model: model.name } })), onSuccess: setResult });
+  const notice = noticeOf(models, model.name);
+  return (
+    <li className="px-4 py-3 text-sm">
+      <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
+        <span className="min-w-0 font-medium break-all">{model.name}</span>
+        {model.is_default && <Chip>Default</Chip>}
+        <span className="flex-1" />
+        {canTest && (
+          <Button size="sm" disabled={test.isPending} title="Makes a few short calls, which cost a little" onClick={() => test.mutate()} aria-label={`Test ${model.name}`}>
+            {test.isPending ? "Testing…" : "Test"}
+          </Button>
+        )}
+      </div>
+      <Facts model={model} />
+      {notice && <NoticeText notice={notice} className="mt-1" />}
+      {test.isError && (
+        <p role="alert" className="mt-1 text-xs text-fail">
+          {errorMessage(test.error)}
+        </p>
+      )}
+      {result && (
+        <ul aria-label={`Test of ${model.name}`} className="mt-2 space-y-1 rounded-sm bg-sunken p-2.5 text-xs">
+          {result.checks.map((check) => (
+            <li key={check.name} className="flex gap-2">
+              {check.verdict === "passed" ? <Check className="size-3.5 shrink-0 text-done" aria-label="Yes" /> : check.verdict === "failed" ? <CircleAlert className="size-3.5 shrink-0 text-fail" aria-label="No" /> : <CircleHelp className="size-3.5 shrink-0 text-ink-3" aria-label="Not known" />}
+              <span className="min-w-0 break-words">
+                <span className="font-medium">{CHECKS[check.name]}.</span> <Advice text={`${check.what} ${check.advice}`} />
+              </span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </li>
+  );
+}
+
+function Facts({ model }: { model: Model }) {
+  const facts: { name: string; value: string; origin: string }[] = [];
+  const add = (name: string, value: string, origin: Schemas["NumberFact"]["origin"]) => facts.push({ name, value, origin: ORIGINS[origin] });
+  add("Reads", `${compactNumber(model.window.value)} tokens`, model.window.origin);
+  if (model.output_limit) add("Writes", `${compactNumber(model.output_limit.value)} tokens`, model.output_limit.origin);
+  for (const [name, fact] of [["Tools", model.tools], ["Images", model.images], ["PDF", model.pdf], ["Thinking", model.thinking]] as const) if (fact) add(name, fact.value ? "yes" : "no", fact.origin);
+  if (model.input_usd && model.output_usd) add("Price", model.input_usd.value + model.output_usd.value === 0 ? "free" : `$${model.input_usd.value} in, $${model.output_usd.value} out for a million tokens`, model.input_usd.origin);
+  return (
+    <dl className="mt-1 flex flex-wrap gap-x-4 gap-y-0.5 text-xs">
+      {facts.map(({ name, value, origin }) => (
+        <div key={name} className="flex gap-1" title={`${name}: ${origin}`}>
+          <dt className="text-ink-3">{name}</dt>
+          <dd className="text-ink-2">
+            {value}
+            {origin === "assumed" && <span className="text-ink-3"> (assumed)</span>}
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}

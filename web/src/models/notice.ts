@@ -1,0 +1,62 @@
+/** Notice: what a person should know of a model before a team uses it, and what to do about it. */
+import type { Schemas } from "@/api/client";
+
+export type Models = Schemas["ModelsView"];
+export type Model = Schemas["ModelView"];
+export type Provider = Schemas["ProviderView"];
+export interface Notice {
+  tone: "plain" | "wait" | "fail";
+  text: string;
+}
+
+/** Below this many tokens the prompts are shortened. */
+const SMALL_WINDOW = 16_000;
+
+/** Return the models that a name stands for: it may list several, and `text/` in front only says how calls are written. */
+const split = (name: string): { full: string; isText: boolean }[] =>
+  name
+    .split(",")
+    .map((one) => one.trim())
+    .filter(Boolean)
+    .map((one) => ({ full: one.replace(/^text\//, ""), isText: one.startsWith("text/") }));
+
+/** Return what to say about a chosen model; null if it is ready and nothing is special. An empty name is the default model. */
+export function noticeOf(models: Models | undefined, chosen: string): Notice | null {
+  if (!models) return null;
+  if (!chosen.trim() && models.default_problem) return { tone: "fail", text: models.default_problem };
+  for (const one of split(chosen.trim() || models.default)) {
+    const notice = noticeOfOne(models, one.full, one.isText);
+    if (notice) return notice;
+  }
+  return null;
+}
+
+function noticeOfOne(models: Models, name: string, isText: boolean): Notice | null {
+  if (name === "demo") return { tone: "wait", text: "A scripted demo answers, not an AI. Set a key such as ANTHROPIC_API_KEY, or choose a model of a server below." };
+  const slash = name.indexOf("/");
+  const provider = slash > 0 ? models.providers.find((one) => one.name === name.slice(0, slash)) : undefined;
+  // The server refuses a name that it cannot place, and lists what there is.
+  if (!provider) return { tone: "fail", text: `Nobody here offers “${name}”. Write provider/model, such as ${firstName(models) ?? "openai/gpt-5"}.` };
+  if (provider.state !== "ready") return { tone: "fail", text: provider.advice || `${provider.name} does not answer.` };
+  const model = provider.models.find((one) => one.name === name);
+  if (!model) return missing(provider, name);
+  if (model.retires) return { tone: "wait", text: `${name} is shut down on ${model.retires}.${model.use_instead ? ` Use ${model.use_instead} instead.` : ""}` };
+  if (model.tools?.value === false && !isText) return { tone: "fail", text: `${name} cannot call tools, and without them an agent can do nothing. Write text/${name}, then it writes its calls as text.` };
+  if (model.window.value < SMALL_WINDOW) return { tone: "wait", text: `${name} reads only ${tokens(model.window.value)} at a time, so its prompts are short and long tasks do not fit.${provider.is_local ? " Start its server with a larger context if the model allows it." : " Choose another model for long tasks."}` };
+  if (model.window.origin === "assumed") return { tone: "plain", text: `How much ${name} reads at a time is not known; ${tokens(model.window.value)} are assumed. Set \`window\` in agiraph.toml if it is less.` };
+  return null;
+}
+
+const firstName = (models: Models): string | undefined => models.providers.find((one) => one.state === "ready" && one.models.length > 0)?.models[0]?.name;
+
+/** A server of one's own lists all its models; of a vendor agiraph knows only some. */
+function missing(provider: Provider, name: string): Notice {
+  if (!provider.is_local) return { tone: "plain", text: `agiraph knows nothing about ${name}. If ${provider.name} has it, it is used; its price is not counted.` };
+  const known = provider.models.map((one) => one.name);
+  return { tone: "fail", text: known.length > 0 ? `The server at ${provider.address} does not have ${name}. It has ${known.slice(0, 5).join(", ")}.` : `The server at ${provider.address} has no model yet. Load one, then try again.` };
+}
+
+export const tokens = (count: number): string => `${count.toLocaleString("en")} tokens`;
+
+/** All names that can be used now, for the list of a text field. */
+export const usableNames = (models: Models | undefined): string[] => (models?.providers ?? []).filter((one) => one.state === "ready").flatMap((one) => one.models.map((model) => model.name));
