@@ -867,6 +867,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/cost": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Day
+         * @description Return what all teams have spent today (UTC), and the daily limit.
+         */
+        get: operations["get_day"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/models": {
         parameters: {
             query?: never;
@@ -1454,6 +1474,16 @@ export interface components {
              */
             cached_tokens: number;
             /**
+             * Cache Write Tokens
+             * @default 0
+             */
+            cache_write_tokens: number;
+            /**
+             * Thinking Tokens
+             * @default 0
+             */
+            thinking_tokens: number;
+            /**
              * Usd
              * @default 0
              */
@@ -1463,6 +1493,11 @@ export interface components {
              * @default 0
              */
             unpriced: number;
+            /**
+             * Estimated
+             * @default 0
+             */
+            estimated: number;
         };
         /** CostView */
         CostView: {
@@ -1556,6 +1591,28 @@ export interface components {
              * @description The secret that a webhook's caller sends; shown only once.
              */
             secret?: string | null;
+        };
+        /**
+         * DayCosts
+         * @description What all teams have spent today, and what they may spend. A day is one of UTC.
+         */
+        DayCosts: {
+            /** Day */
+            day: string;
+            /** Usd */
+            usd: number;
+            /** Limit Usd */
+            limit_usd?: number | null;
+            /**
+             * Allowed Usd
+             * @default 0
+             */
+            allowed_usd: number;
+            /**
+             * Is Reached
+             * @default false
+             */
+            is_reached: boolean;
         };
         /** Delivery */
         Delivery: {
@@ -2362,8 +2419,11 @@ export interface components {
              *       "input_tokens": 0,
              *       "output_tokens": 0,
              *       "cached_tokens": 0,
+             *       "cache_write_tokens": 0,
+             *       "thinking_tokens": 0,
              *       "usd": 0,
-             *       "unpriced": 0
+             *       "unpriced": 0,
+             *       "estimated": 0
              *     }
              */
             total: components["schemas"]["CostSum"];
@@ -2634,6 +2694,20 @@ export interface components {
             models: components["schemas"]["ModelView"][];
         };
         /**
+         * RaisedBudget
+         * @description New limits of the team's goal, in total. A field that is not set stays as it is.
+         */
+        RaisedBudget: {
+            /** Turns */
+            turns?: number | null;
+            /** Tokens */
+            tokens?: number | null;
+            /** Usd */
+            usd?: number | null;
+            /** Seconds */
+            seconds?: number | null;
+        };
+        /**
          * RatingRequest
          * @example {
          *       "thumb": "up"
@@ -2790,6 +2864,8 @@ export interface components {
              */
             effort?: ("none" | "low" | "medium" | "high" | "max" | "default") | null;
             limits?: components["schemas"]["LimitsRequest"] | null;
+            /** @description Limits of the team's goal in total. They can be raised, not lowered; a goal that such a limit has ended goes on. */
+            budget?: components["schemas"]["RaisedBudget"] | null;
         };
         /** TeamCosts */
         TeamCosts: {
@@ -3346,9 +3422,9 @@ export interface components {
             /**
              * Reading
              * @description How the call was read, in plain words, if the model wrote it in another form.
-             * @default
+             * @default null
              */
-            reading: string;
+            reading: string | null;
         };
         /**
          * DeliveryFailed
@@ -10378,6 +10454,80 @@ export interface operations {
             };
             /** @description Not found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_day: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DayCosts"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

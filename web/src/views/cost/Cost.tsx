@@ -8,11 +8,11 @@ import { agentsQuery, queryKeys } from "@/api/queries";
 import { cx } from "@/lib/cx";
 import { capitalize, compactNumber, money, plural } from "@/lib/format";
 import { SidebarButton } from "@/shell/SidebarButton";
-import { Button, EmptyState, Header, Loading, Pills, ErrorPanel } from "@/ui";
+import { Button, EmptyState, Header, Loading, Meter, Pills, ErrorPanel } from "@/ui";
 import { screenHref, type ScreenProps } from "@/views";
 import { useSearchParams } from "@/views/shared/useSearchParams";
 import { LANE_LABELS } from "@/views/shared/taskStatus";
-import { type NodeCosts, costRows, byCost, type CostSum, tokensOf, pathTo } from "@/views/cost/costTree";
+import { addSums, byCost, costRows, type CostSum, costText, hitRate, NO_COST, type NodeCosts, pathTo, tokensOf } from "@/views/cost/costTree";
 import { timeBuckets, type CallCost } from "@/views/cost/timeBuckets";
 
 type TeamCosts = Schemas["TeamCosts"];
@@ -39,6 +39,7 @@ export default function Cost({ team }: ScreenProps) {
         ) : (
           <div className="mx-auto max-w-[1080px] space-y-8 p-6 max-md:p-4">
             <Totals total={costs.total} />
+            <Today />
             <CostOverTime team={team} />
             <section aria-labelledby="cost-by">
               <div className="mb-3 flex flex-wrap items-center gap-3">
@@ -57,22 +58,52 @@ export default function Cost({ team }: ScreenProps) {
 }
 
 function Totals({ total }: { total: CostSum }) {
-  const cached = total.input_tokens > 0 ? Math.round((100 * total.cached_tokens) / total.input_tokens) : 0;
+  const cached = hitRate(total);
   return (
     <div>
       <dl className="flex flex-wrap gap-x-10 gap-y-4">
-        <Total name="Spent" value={money(total.usd)} />
+        <Total name="Spent" value={costText(total)} />
         <Total name="Model calls" value={compactNumber(total.calls)} />
-        <Total name="Tokens read" value={compactNumber(total.input_tokens)} note={cached > 0 ? `${cached}% from cache` : ""} />
-        <Total name="Tokens written" value={compactNumber(total.output_tokens)} />
+        <Total name="Tokens read" value={compactNumber(total.input_tokens)} />
+        <Total name="From the cache" value={cached === null ? "none" : `${cached}%`} note={total.cache_write_tokens > 0 ? `${compactNumber(total.cache_write_tokens)} written to it` : ""} />
+        <Total name="Tokens written" value={compactNumber(total.output_tokens)} note={total.thinking_tokens > 0 ? `${compactNumber(total.thinking_tokens)} of them thoughts` : ""} />
       </dl>
-      {(total.unpriced > 0 || total.lost > 0) && (
+      {(total.unpriced > 0 || total.lost > 0 || total.estimated > 0) && (
         <p className="mt-3 max-w-[72ch] text-sm text-ink-2">
+          {total.estimated > 0 && `The tokens of ${plural(total.estimated, "call")} are estimated, because the server did not count them. `}
           {total.unpriced > 0 && `The price of ${plural(total.unpriced, "call")} is not known: the tokens are counted, the cost is not. `}
           {total.lost > 0 && `${plural(total.lost, "call")} got lost in a crash and may have been paid for twice.`}
         </p>
       )}
     </div>
+  );
+}
+
+/** What all teams have spent today, against the daily limit. */
+function Today() {
+  const { data } = useQuery({ queryKey: ["day-cost"], queryFn: () => unwrap(api.GET("/api/cost")), refetchInterval: 60_000 });
+  const limit = data?.limit_usd ?? null;
+  if (!data || (limit === null && data.usd === 0)) return null;
+  return (
+    <section aria-label="Today" className={cx("max-w-[440px] rounded-md border p-3 text-sm", data.is_reached ? "border-wait-line bg-wait-bg" : "border-line")}>
+      <p className="mb-1.5 flex justify-between gap-3">
+        <span className="font-medium">Today, all teams</span>
+        <span className="tabular">
+          {money(data.usd)}
+          {limit !== null && <span className="text-ink-3"> of {money(limit)}</span>}
+        </span>
+      </p>
+      {limit !== null && <Meter value={data.usd} max={limit} tone={data.is_reached ? "wait" : "plain"} label="Today's spend against the daily limit" />}
+      {data.allowed_usd > 0 && <p className="mt-1.5 text-xs text-ink-2">You allowed {money(data.allowed_usd)} more today.</p>}
+      {data.is_reached && (
+        <p className="mt-1.5">
+          The daily limit is reached, so paid model calls wait until tomorrow (UTC) or until you allow more.{" "}
+          <Link to="/inbox" className="underline decoration-line-2 underline-offset-2 hover:decoration-ink">
+            Answer in the inbox
+          </Link>
+        </p>
+      )}
+    </section>
   );
 }
 
@@ -284,7 +315,7 @@ function CostCells({ sum, share }: { sum: CostSum; share: number | null }) {
     <>
       <td className={cx(NUMBER_CELL, "text-ink-2")}>{compactNumber(sum.calls)}</td>
       <td className={cx(NUMBER_CELL, "text-ink-2 max-md:hidden")}>{compactNumber(tokensOf(sum))}</td>
-      <td className={NUMBER_CELL}>{sum.usd > 0 || sum.unpriced === 0 ? money(sum.usd) : <span className="text-ink-3">no price</span>}</td>
+      <td className={NUMBER_CELL}><span className={cx((sum.estimated > 0 || sum.unpriced > 0) && "text-ink-3")}>{costText(sum)}</span></td>
       <td className="px-3 max-md:hidden">{share !== null && <ShareBar fraction={share} />}</td>
     </>
   );
@@ -303,7 +334,7 @@ const ShareBar = ({ fraction }: { fraction: number }) => (
 function OwnCostRow({ node, depth, total }: { node: NodeCosts; depth: number; total: CostSum }) {
   const lines = node.lines ?? [];
   if (lines.length === 0) return null;
-  const ownSum = lines.reduce<CostSum>((all, { sum }) => addSums(all, sum), { calls: 0, lost: 0, input_tokens: 0, output_tokens: 0, cached_tokens: 0, usd: 0, unpriced: 0 });
+  const ownSum = lines.reduce<CostSum>((all, { sum }) => addSums(all, sum), NO_COST);
   return (
     <tr className="border-t border-line text-ink-2">
       <td style={{ paddingLeft: 36 + Math.min(depth, 8) * 18 }} className="py-1.5">The task itself</td>
@@ -312,16 +343,6 @@ function OwnCostRow({ node, depth, total }: { node: NodeCosts; depth: number; to
     </tr>
   );
 }
-
-const addSums = (a: CostSum, b: CostSum): CostSum => ({
-  calls: a.calls + b.calls,
-  lost: a.lost + b.lost,
-  input_tokens: a.input_tokens + b.input_tokens,
-  output_tokens: a.output_tokens + b.output_tokens,
-  cached_tokens: a.cached_tokens + b.cached_tokens,
-  usd: a.usd + b.usd,
-  unpriced: a.unpriced + b.unpriced,
-});
 
 function CostLineRows({ node, depth }: { node: NodeCosts; depth: number }) {
   return (

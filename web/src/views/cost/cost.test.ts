@@ -1,10 +1,26 @@
 import { describe, expect, it } from "vitest";
-import { type NodeCosts, costRows, type CostSum, pathTo } from "@/views/cost/costTree";
+import { addSums, costRows, type CostSum, costText, hitRate, NO_COST, type NodeCosts, pathTo } from "@/views/cost/costTree";
 import { timeBuckets, bucketWidthMs } from "@/views/cost/timeBuckets";
 
-const sum = (usd: number, input_tokens = 0): CostSum => ({ calls: 1, lost: 0, input_tokens, output_tokens: 0, cached_tokens: 0, usd, unpriced: 0 });
+const sum = (usd: number, input_tokens = 0): CostSum => ({ calls: 1, lost: 0, input_tokens, output_tokens: 0, cached_tokens: 0, cache_write_tokens: 0, thinking_tokens: 0, usd, unpriced: 0, estimated: 0 });
 const node = (node_id: string, usd: number, below: NodeCosts[] = []): NodeCosts => ({ node_id, title: node_id, lane: "work", agent_id: null, agent: "", lines: [], below, total: sum(usd) });
 const HOUR = 3_600_000;
+
+describe("sums of costs", () => {
+  it("add up every count", () => {
+    const one: CostSum = { calls: 1, lost: 2, input_tokens: 3, output_tokens: 4, cached_tokens: 5, cache_write_tokens: 6, thinking_tokens: 7, usd: 8, unpriced: 9, estimated: 10 };
+    expect(addSums(NO_COST, one)).toEqual(one);
+    expect(addSums(one, one).thinking_tokens).toBe(14);
+  });
+
+  it("say what share of the input came from caches", () => {
+    expect([hitRate({ ...sum(1, 200), cached_tokens: 150 }), hitRate(sum(1, 200)), hitRate(sum(1))]).toEqual([75, 0, null]);
+  });
+
+  it("mark costs that are estimated or not known", () => {
+    expect([costText(sum(0.5)), costText({ ...sum(0.5), estimated: 1 }), costText({ ...sum(0), unpriced: 1 }), costText({ ...sum(0.5), unpriced: 1 })]).toEqual(["$0.50", "about $0.50", "no price", "over $0.50"]);
+  });
+});
 
 describe("the cost tree", () => {
   const runs = [node("n1", 4, [node("n2", 1), node("n3", 3, [node("n4", 2)])]), node("n5", 1)];

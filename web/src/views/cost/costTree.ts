@@ -1,5 +1,6 @@
 /** Cost tree: the visible rows of the table of runs and their tasks. */
 import type { Schemas } from "@/api/client";
+import { money } from "@/lib/format";
 
 export type NodeCosts = Schemas["NodeCosts"];
 export type CostSum = Schemas["CostSum"];
@@ -14,6 +15,19 @@ export interface CostRow {
 
 const tokens = (sum: CostSum | undefined): number => (sum ? sum.input_tokens + sum.output_tokens : 0);
 export const tokensOf = tokens;
+
+export const NO_COST: CostSum = { calls: 0, lost: 0, input_tokens: 0, output_tokens: 0, cached_tokens: 0, cache_write_tokens: 0, thinking_tokens: 0, usd: 0, unpriced: 0, estimated: 0 };
+
+export const addSums = (a: CostSum, b: CostSum): CostSum => Object.fromEntries(Object.keys(NO_COST).map((name) => [name, a[name as keyof CostSum] + b[name as keyof CostSum]])) as unknown as CostSum;
+
+/** Return the share of the input that came from vendors' caches, in percent; null without any input. */
+export const hitRate = (sum: CostSum): number | null => (sum.input_tokens > 0 ? Math.round((100 * sum.cached_tokens) / sum.input_tokens) : null);
+
+/** Return the cost as text. Part of it may be estimated, or of calls without a known price. */
+export function costText(sum: CostSum): string {
+  if (sum.usd === 0 && sum.unpriced > 0) return "no price";
+  return `${sum.estimated > 0 ? "about " : sum.unpriced > 0 ? "over " : ""}${money(sum.usd)}`;
+}
 
 /** Compare by cost, highest first; costs without a known price by their tokens. */
 export function byCost(a: CostSum | undefined, b: CostSum | undefined): number {
