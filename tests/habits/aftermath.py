@@ -55,13 +55,8 @@ class Left:
     def cancelled(self) -> Counter[str]:
         gone = (n for n in self.nodes if n.status is NodeStatus.CANCELLED and n.lane == "work")
         newest = {n.team_id: n.id for n in self.nodes if n.is_goal}
-        # A goal that a person replaced by another one is cancelled, and what triggers started ends
-        # with the goal.
-        kept = (
-            n
-            for n in gone
-            if n.source != "trigger" and (not n.is_goal or newest[n.team_id] == n.id)
-        )
+        # A goal that a person replaced by another one is cancelled.
+        kept = (n for n in gone if not n.is_goal or newest[n.team_id] == n.id)
         return Counter(stable(n.task) for n in kept)
 
     @property

@@ -8,15 +8,14 @@ import pytest
 from agiraph.domain.triggers import says_nothing_to_do
 from agiraph.domain.work import NodeStatus, StopReason
 from agiraph.providers.base import Request
-from agiraph.runtime.steps import NOT_ALONE
-from agiraph.services.board import leases
+from agiraph.runtime.steps import NOT_ALONE, Steps
 from agiraph.services.lifecycle import retries
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Aftermath
 from agiraph.testing import Call, Says, World, call, says
 from agiraph.tools.acceptance import NO_EFFECT, NO_LINES
-from tests.habits.kit import ASK, assign
+from tests.habits.kit import ASK, ASK_MORE, assign
 from tests.scenarios.thread_queries import shown_text
 from tests.services.stages import pass_time
 from tests.services.triggers import create_trigger, found_idle_team, nodes_of
@@ -30,6 +29,11 @@ WRITE = says(call("write_file", path="report.md", content="words"))
 
 def finish(summary: str = "All is done.", *evidence: str) -> Call:
     return call("finish", summary=summary, evidence=list(evidence))
+
+
+def first_node(request: Request) -> str:
+    """Return the first id of a task that the model was shown."""
+    return re.findall(r"node_\w+", shown_text(request))[0]
 
 
 async def team_status(world: World, founded: NewTeam) -> str:
@@ -73,8 +77,7 @@ async def test_e5_a_goal_without_end_is_not_done_by_nothing_either(world: World)
 
 async def test_e6_a_task_that_was_told_to_stop_is_not_waited_for(world: World) -> None:
     def stops(request: Request) -> Says:
-        [node] = set(re.findall(r"node_\w+", shown_text(request)))
-        return says(call("cancel_work_node", node_id=node, reason="not needed"))
+        return says(call("cancel_work_node", node_id=first_node(request), reason="not needed"))
 
     world.script(
         "ada", says(assign("Count", run_in_background=True)), stops, says(finish("Left it out."))
@@ -135,17 +138,39 @@ async def test_e7_a_finish_beside_other_calls_is_refused_and_the_others_are_made
     assert NOT_ALONE.format(name="finish") in [a.text for a in await tool_answers(world, goal.id)]
 
 
-async def test_e8_a_call_after_an_ending_one_is_made_and_a_resumed_old_thread_is_told(
-    world: World,
-) -> None:
+async def test_e8_a_call_after_an_ending_one_is_made(world: World) -> None:
     world.script("ada", says(finish("Early."), call("bash", command="touch late")))
     founded = await world.found("Do it")
     await world.settle()
     [goal] = await world.board(founded.team.id)
     assert list(goal.manifest) == ["late"]
-    # In a thread from before this rule, the second call was never made: its answer must say so.
-    assert "may or may not" not in leases.NOT_MADE
-    assert "Not made" in leases.NOT_MADE
+
+
+async def test_e8_an_old_thread_that_is_resumed_says_that_the_later_call_was_not_made(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before an ending call had to be alone, it ended the node, and no later call was made."""
+
+    def assigns(request: Request) -> Says:
+        return says(assign("Count again", agent="bob", resume=first_node(request)))
+
+    with monkeypatch.context() as old:
+        old.setattr(Steps, "_ends_beside_others", lambda *_: False)
+        world.script("ada", says(assign("Count")), ASK, assigns, ASK_MORE)
+        late = call("bash", command="touch late")
+        bob = world.script("bob", WRITE, says(call("publish", summary="3."), late), ASK)
+        founded = await world.found("Make an inventory of the house")
+        await world.settle()
+    [question] = await world.questions(founded.team.id)
+    assert (await world.board(founded.team.id))[1].status is S.COMPLETED
+    await world.answer(question, "Count again.")
+    await world.settle()
+
+    told = [turn for turn in bob.requests[-1].turns if turn.role == "tool"]
+    assert (told[-1].text, told[-1].failed) == (
+        "Not made: another call of the same reply had ended the work.",
+        True,
+    )
 
 
 async def test_e9_a_finish_in_the_work_of_an_alarm_ends_that_work_only(world: World) -> None:
@@ -291,26 +316,109 @@ async def test_d6_a_result_that_came_and_was_not_read_is_sent_back(world: World)
 
 
 async def test_d6_a_goal_that_insists_says_so_in_its_doubts(world: World) -> None:
-    world.script("ada", says(assign("Count", run_in_background=True)), says(finish("Done.")))
-    world.script("bob", WRITE, says(call("publish", summary="There are 3.")))
+    """It was sent back while the task ran; the result arrives while it writes the second ending."""
+    gate, ended = asyncio.Event(), asyncio.Event()
+
+    def look(aftermath: Aftermath) -> None:
+        if any(event.type == "node.completed" for event in aftermath.events):
+            ended.set()
+
+    async def meanwhile() -> Says:
+        gate.set()
+        await ended.wait()
+        return says(finish("Done without it."))
+
+    lines = [says(assign("Count", run_in_background=True)), says(finish("Done.")), meanwhile]
+    world.model("ada", ThinkingModel("scripted/ada", lines))
+    world.script("bob", WRITE, says(call("publish", summary="There are 3."))).gate = gate
+    world.store.subscribe(look)
     founded = await world.found("Make an inventory of the house")
     await world.settle()
+
     goal, task = await world.board(founded.team.id)
-    assert goal.status is S.COMPLETED
-    was_shown = any(
-        task.id in t.text and "There are 3." in t.text for t in await world.turns(goal.id)
+    assert (goal.status, goal.result, goal.doubts) == (
+        S.COMPLETED,
+        "Done without it.",
+        f"the result of 'Count' ({task.id}) has come and was not read",
     )
-    assert was_shown or (goal.doubts is not None and task.id in goal.doubts)
 
 
-async def test_a_failed_task_is_accounted_for_by_a_summary_that_names_it(world: World) -> None:
+async def test_a_failed_task_is_listed_once_and_then_accounted_for_by_a_summary_that_names_it(
+    world: World,
+) -> None:
     def told(request: Request) -> Says:
-        node_id = re.findall(r"node_\w+", request.transcript.last_spoken.text)[0]
-        return says(finish(f"I counted by hand, because {node_id} failed."))
+        return says(finish(f"I counted by hand, because {first_node(request)} failed."))
 
-    world.script("ada", says(assign("Count")), told)
+    ada = world.script("ada", says(assign("Count")), told, told, insists=False)
     world.script("bob", says(), says(), says())
     founded = await world.found("Make an inventory of the house")
     await world.settle()
     goal, task = await world.board(founded.team.id)
+    assert ada.heard.startswith(f"[Not accepted] 'Count' ({task.id}) is failed. Put it right")
     assert (task.status, goal.status, goal.doubts) == (S.FAILED, S.COMPLETED, None)
+
+
+async def test_a_failed_task_that_the_summary_passes_over_is_a_doubt(world: World) -> None:
+    world.script("ada", says(assign("Count")), says(finish("All is counted.")))
+    world.script("bob", says(), says(), says())
+    founded = await world.found("Make an inventory of the house")
+    await world.settle()
+    goal, task = await world.board(founded.team.id)
+    doubt = f"'Count' ({task.id}) is failed, and the summary does not name it"
+    assert (goal.status, goal.doubts) == (S.COMPLETED, doubt)
+
+
+async def test_e9_work_of_an_alarm_that_asks_a_person_is_left_alone_by_the_end_of_the_goal(
+    world: World,
+) -> None:
+    world.script("ada", ASK, ASK_MORE, says(finish("Released.")), says(finish("The build is red.")))
+    founded = await world.found("Release it")
+    await world.settle()
+    [asked] = await world.questions(founded.team.id)
+    alarm = await create_trigger(world, founded, "delayed", {"delay_seconds": 60})
+    await pass_time(world, 61)
+    await world.answer(asked, "Go on.")
+    await world.settle()
+
+    [goal, woken] = await world.board(founded.team.id)
+    assert (goal.status, woken.status) == (S.COMPLETED, S.WAITING)
+    assert await team_status(world, founded) == "completed"
+    [question] = await world.questions(founded.team.id)
+    assert question.node_id == woken.id
+    await world.answer(question, "Look once more.")
+    await world.settle()
+    [woken] = await nodes_of(world, alarm)
+    assert (woken.status, woken.result) == (S.COMPLETED, "The build is red.")
+
+
+async def test_e6_tasks_that_can_no_longer_start_end_with_the_goal(world: World) -> None:
+    """One needs a decision of the coordinator, which ends instead; the other needs the first."""
+
+    gate = asyncio.Event()
+
+    def created(request: Request) -> str:
+        return re.findall(r"Created (node_\w+)", shown_text(request))[-1]
+
+    def sums(request: Request) -> Says:
+        more = {"depends_on": [created(request)], "if_unmet": "ask"}
+        return says(call("create_work_node", title="Sum", task="Sum up", **more))
+
+    def prints(request: Request) -> Says:
+        gate.set()
+        more = {"depends_on": [created(request)]}
+        return says(call("create_work_node", title="Print", task="Print", **more))
+
+    count = call("create_work_node", title="Count", task="Count", assigned_to="new:scripted/bob")
+    world.script("ada", says(count), sums, prints, says("I wait."), says(finish("Enough.")))
+    world.script("bob", says(), says(), says()).gate = gate
+    founded = await world.found("Make an inventory of the house")
+    await world.settle()
+
+    goal, _, total, printed = await world.board(founded.team.id)
+    assert (goal.status, await team_status(world, founded)) == (S.COMPLETED, "completed")
+    assert [(n.status, n.stop_reason) for n in (total, printed)] == [
+        (S.CANCELLED, StopReason.CANCELLED)
+    ] * 2
+    ends = [e.data["result"] for e in await world.events(founded.team.id)
+            if e.type == "node.cancelled"]  # fmt: skip
+    assert ends[1].startswith("The work above it ended before it could start (needs a decision: ")

@@ -1,10 +1,14 @@
 """Habits $1 to $4, $6, $7, D7, D8, C13, T6 and K3: loops, polling, repeated calls and echoes."""
 
+from pathlib import Path
+
 import pytest
 
 from agiraph.domain.work import NodeStatus, StopReason
 from agiraph.policies.idle_wait import seconds_asleep
 from agiraph.policies.reading import UNCHANGED
+from agiraph.providers.facts.prices import Prices, Terms
+from agiraph.runtime.compaction import TOO_SMALL
 from agiraph.runtime.spill import ANSWER_CHARACTERS
 from agiraph.testing import World, call, says
 from tests.habits.test_words import LOOK, PUBLISH, SQLITE, finish, run, told, worker
@@ -75,6 +79,21 @@ async def test_cost_7_a_cut_lists_the_files_that_were_read_and_written(world: Wo
     [cut] = [t.text for t in await world.turns(goal.id) if t.is_summary]
     assert "Files you have written:\n- a.md" in cut
     assert "Files you have read already:\n- _spec.md" in cut
+
+
+async def test_cost_7_work_stops_if_the_fixed_prompt_fills_most_of_the_window(
+    tmp_path: Path,
+) -> None:
+    prices = Prices({"own": Terms(window=6_000)})
+    async with World(tmp_path / "home", prices=prices, easy_endings=True) as world:
+        ada = world.script("ada", says(LOOK, input_tokens=5_900))
+        founded = await world.found("Do it")
+        await world.settle()
+        [goal] = await world.board(founded.team.id)
+        [question] = await world.questions(founded.team.id)
+    assert goal.status is S.WAITING
+    assert TOO_SMALL.format(6_000) in question.text
+    assert len(ada.requests) == 1  # nothing was spent on a summary that cannot help
 
 
 @SQLITE

@@ -132,6 +132,21 @@ async def test_k10_a_question_that_was_answered_is_answered_with_that_answer(
     assert [q.text for q in await world.questions(founded.team.id)] == ["What now?"]
 
 
+async def test_k10_an_answer_of_last_week_is_no_answer_to_the_same_words_today(
+    world: World,
+) -> None:
+    again = says(call("ask_human", question="Shall I buy some?"))
+    world.script("ada", again, ASK, again, ASK)
+    founded = await world.found("Keep the pantry full")
+    await world.settle()
+    await world.answer((await world.questions(founded.team.id))[0], "Not today.")
+    await world.settle()
+    world.clock.advance(days=7)
+    await world.answer((await world.questions(founded.team.id))[0], "Look again.")
+    await world.settle()
+    assert [q.text for q in await world.questions(founded.team.id)] == ["Shall I buy some?"]
+
+
 async def test_k2_many_messages_in_an_hour_are_put_together_and_nothing_is_lost(
     world: World,
 ) -> None:

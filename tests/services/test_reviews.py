@@ -1,13 +1,15 @@
 """Reviews: a reviewer judges a result that no machine can check before it counts."""
 
 import asyncio
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from agiraph.domain.agents import Limits
+from agiraph.domain.agents import Limits, Rule
+from agiraph.domain.errors import ModelRefused
 from agiraph.domain.work import Budget, NodeStatus, StopReason, WorkNode
 from agiraph.providers.base import OnDelta, Reply, Request
 from agiraph.services.lifecycle import teams as lifecycle
@@ -277,3 +279,70 @@ async def test_lines_that_overlook_a_file_of_the_goal_are_reviewed(world: World)
     await world.settle()
     goal, reviews = await goal_and_reviews(world, founded)
     assert (len(reviews), (goal.doubts or "")[:21]) == (3, "the reviewer objects:")
+
+
+async def test_a_reviewer_whose_model_refuses_asks_no_person(world: World) -> None:
+    def refuses(request: Request) -> Says:
+        if any(tool.name == "give_verdict" for tool in request.tools):
+            raise ModelRefused("no such model")
+        return cast.play(request)
+
+    cast = Cast([ACCEPT])
+    world.model("ada", ReactiveModel("scripted/ada", refuses))
+    founded = await world.found("Write a joke", acceptance=[LINE], review="auto")
+    await world.settle()
+    goal, _ = await goal_and_reviews(world, founded)
+    assert (goal.status, goal.doubts) == (
+        S.COMPLETED,
+        "review gave no verdict (model_refused)",
+    )
+    assert await world.questions(founded.team.id) == []
+
+
+PROGRAM = "cli:sh -c 'echo found > data.txt && echo It is found. > _result.md'"
+
+
+def gives_program(request: Request) -> Says:
+    """A coordinator that gives a program a task with a line that only a reader can judge."""
+    replies = sum(turn.role == "assistant" for turn in request.transcript.spoken())
+    task = {"task": "Find it", "title": "Find", "acceptance": [LINE], "assigned_to": PROGRAM}
+    match replies:
+        case 0:
+            return says(call("create_work_node", **task))
+        case 1:
+            shown = "\n".join(turn.text for turn in request.transcript.spoken())
+            node = re.findall(r"Created (node_\w+)", shown)[-1]
+            return says(call("task_output", id=node, blocking=True))
+        case _:
+            return says(call("finish", summary="It is found."))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "doubts"),
+    [(ACCEPT, None), (REWORK, "the reviewer objects: - Line 1: no joke. Add one.")],
+    ids=["accepted", "sent back"],
+)
+async def test_a_programs_result_on_which_others_build_is_reviewed(
+    world: World, verdict: Says, doubts: str | None
+) -> None:
+    """It is not run again: what a reviewer finds is a doubt for whoever gave the task."""
+    cast = Cast([verdict], author=gives_program)
+    founded = await found(
+        world, cast, acceptance=["answer"], permissions=(Rule(tool="bash", action="allow"),)
+    )
+
+    goal, program, review = await world.board(founded.team.id)
+    assert (program.status, program.result, program.doubts) == (
+        S.COMPLETED,
+        "It is found.",
+        doubts,
+    )
+    assert review.parent_id == program.id
+    assert world.published(program).keys() >= {"data.txt"}
+    shown = cast.reviews[0].transcript.turns[1].text
+    assert "It is found." in shown
+    assert f"nodes/{program.id}/scratch" in shown
+    assert goal.status is S.COMPLETED
+    events = await world.events(founded.team.id)
+    runs = [e for e in events if e.type == "tool.result" and e.data["tool"] == "command"]
+    assert len(runs) == 1

@@ -10,8 +10,8 @@ from typing import Literal
 
 from agiraph.domain.chat import WAITS, ToolSpec, Transcript, Turn
 from agiraph.domain.outcomes import Failed, Finished
+from agiraph.domain.spoken_question import asked_in
 from agiraph.domain.work import StopReason
-from agiraph.policies.spoken_question import asked_in
 from agiraph.policies.written_call import how_to_call, written_call
 from agiraph.services.lifecycle.journal import SystemNote
 from agiraph.tools.base import Tool

@@ -27,7 +27,7 @@ from agiraph.home.safe_folder import Folder
 from agiraph.policies.permission import PermissionPolicy
 from agiraph.prompts import prompt
 from agiraph.run_context import RunContext
-from agiraph.runtime import program_runs
+from agiraph.runtime import program_reviews, program_runs
 from agiraph.runtime.program_mailbox import INBOX, OUTBOX, OUTBOX_BYTES, ProgramMailbox, own_turns
 from agiraph.runtime.program_runs import Run
 from agiraph.services.lifecycle import journal, stalled
@@ -87,7 +87,7 @@ class ProgramRunner:
                 outcome = await self._finish_last_run(ctx, folder)
                 if outcome is None:
                     run = await self._attempt(ctx, folder)
-                    outcome = await _outcome(ctx, folder, run.result)
+                    outcome = await _outcome(ctx, folder, run)
             except Refused as refused:
                 return Failed(StopReason.NO_RESULT, f"The command cannot be run: {refused}")
         if isinstance(outcome, Finished):
@@ -103,7 +103,7 @@ class ProgramRunner:
         await mailbox.collect()
         await program_runs.record(ctx, run)
         if run.ended_by_itself or await asyncio.to_thread(_read_result, folder):
-            return await _outcome(ctx, folder, run.result, cut_off=not run.ended_by_itself)
+            return await _outcome(ctx, folder, run, cut_off=not run.ended_by_itself)
         named = self.commands.get(ctx.agent.command or "")
         if named is not None and named.resumes:
             return None
@@ -288,30 +288,38 @@ def _write_task(ctx: RunContext, folder: Folder) -> None:
         folder.remove(RESULT)
 
 
-async def _outcome(
-    ctx: RunContext, folder: Folder, result: CommandResult, *, cut_off: bool = False
-) -> Outcome:
-    """Publish the result file. Only that file decides; an exit code is a doubt at most."""
+async def _outcome(ctx: RunContext, folder: Folder, run: Run, *, cut_off: bool = False) -> Outcome:
+    """Have the result file reviewed if it needs a review, and publish it.
+
+    Only that file decides; an exit code is a doubt at most.
+    """
     result_text = await asyncio.to_thread(_read_result, folder)
     if not result_text:
-        return _no_result(result)
+        return _no_result(run.result)
     node = ctx.home.team(ctx.team.id).node(ctx.node.id)
     await asyncio.to_thread(_move_mail_files, folder, node.folder)
     doubts: list[str] = []
-    if result.ended == "exited" and result.exit_code != 0:
+    if run.result.ended == "exited" and run.result.exit_code != 0:
         # The creator reads the doubt and judges; many programs exit with an error after good work.
-        doubts.append(f"its command ended with exit code {result.exit_code}")
+        doubts.append(f"its command ended with exit code {run.result.exit_code}")
     if cut_off:
         doubts.append(f"its command was cut off with the runtime: {RESULT} may not be complete")
-    manifest: dict[str, str] = {}
-    try:
-        manifest = await asyncio.to_thread(node.publish, result_text)
-    except Refused as error:
-        doubts.append(f"its files could not be published: {error}")
-    doubts += acceptance.missing_evidence(
-        ctx, ctx.node, manifest, [RESULT] * len(ctx.node.acceptance)
+    files = await asyncio.to_thread(lambda: [entry.name for entry in folder.walk()])
+    evidence = [RESULT] * len(ctx.node.acceptance)
+    doubts += acceptance.missing_evidence(ctx, ctx.node, files, evidence)
+
+    async def publish(found: str | None) -> Answer:
+        manifest: dict[str, str] = {}
+        try:
+            manifest = await asyncio.to_thread(node.publish, result_text)
+        except Refused as error:
+            unpublished = f"its files could not be published: {error}"
+            found = unpublished if found is None else f"{found}; {unpublished}"
+        return Done("", Finished(result_text, StopReason.PUBLISHED, manifest, found))
+
+    return await program_reviews.submit(
+        ctx, run.call, result_text, evidence, "; ".join(doubts) or None, publish
     )
-    return Finished(result_text, StopReason.PUBLISHED, manifest, "; ".join(doubts) or None)
 
 
 def _read_result(folder: Folder) -> str:

@@ -68,7 +68,8 @@ class Compaction:
         flush, ask = f"flush:{number}", f"compact:{number}"
         if not transcript.has(ask):
             if not transcript.has(flush):
-                if size(transcript) < FULL * self.window:
+                # Without a step since the last summary there is nothing that could be shortened.
+                if size(transcript) < FULL * self.window or not transcript.steps(1, since_cut=True):
                     return None
                 self._check_prompt(transcript)
             if (done := await self._flush(steps, ctx, flush)) is not None:

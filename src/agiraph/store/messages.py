@@ -82,12 +82,12 @@ def open_question(tx: Tx, node_id: NodeId, text: str) -> Message | None:
     return next((q for q in asked if q.text.casefold().split() == text.casefold().split()), None)
 
 
-def answered_question(tx: Tx, node_id: NodeId, text: str) -> Message | None:
-    """Return the newest answer to a question of this node with these words, whatever the spacing
-    and the capitals."""
-    where = "node_id = :id and kind = 'question' and answered_at is not null order by id desc"
+def answered_question(tx: Tx, node_id: NodeId, text: str, *, since: datetime) -> Message | None:
+    """Return the newest answer since then to a question of this node with these words, whatever
+    the spacing and the capitals."""
+    where = "node_id = :id and kind = 'question' and answered_at >= :since order by id desc"
     wanted = text.casefold().split()
-    for asked in MESSAGES.select(tx, where, id=node_id):
+    for asked in MESSAGES.select(tx, where, id=node_id, since=to_micros(since)):
         if asked.text.casefold().split() == wanted:
             replies = MESSAGES.select(tx, "in_reply_to = :id order by id desc limit 1", id=asked.id)
             return replies[0] if replies else None

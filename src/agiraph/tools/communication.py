@@ -7,7 +7,7 @@ from pydantic import Field
 
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.mail import MessageSeen
-from agiraph.domain.messages import Message
+from agiraph.domain.messages import Message, MessageKind
 from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.persons import is_person, means_a_person
 from agiraph.domain.taint import graver
@@ -15,6 +15,7 @@ from agiraph.domain.tools import ON_DEMAND
 from agiraph.domain.waits import WaitingOn
 from agiraph.run_context import RunContext
 from agiraph.services.board import planning
+from agiraph.services.lifecycle import spoken_questions
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
 from agiraph.store import messages, teams
@@ -25,6 +26,11 @@ from agiraph.tools.work import SUMMARY_CHARACTERS
 TOO_MANY = (
     f"Added to your last message: you have sent them {bus.MESSAGES_AN_HOUR} within an hour. Say "
     "the rest at the end, in your result; a question goes to them at once."
+)
+
+ASKED = (
+    " Your question is open until they answer. Go on with what does not depend on it; if nothing "
+    "else is left to do, say so in words, and you wait for the answer at no cost."
 )
 
 MessageText = Annotated[
@@ -47,6 +53,7 @@ def send_message(
     """Send a message to a teammate or the human. They read it at their next step; you do not wait.
     Say a thing once.
     """
+    kind: MessageKind = "message"
     match to.strip().lower():
         case roster.EVERYONE | "*":
             sent = bus.broadcast(
@@ -70,11 +77,14 @@ def send_message(
             if recipient == ctx.agent.id:
                 raise Refused("That is you. Use a note or a checkpoint to remember something.")
             hops = bus.next_hops(tx, ctx.lease, recipient)
+            if spoken_questions.is_question_to_giver(tx, ctx.node.id, recipient, content):
+                kind = "question"
     message = bus.send(
         tx,
         team_id=ctx.team.id,
         sender=ctx.agent.id,
         recipient=recipient,
+        kind=kind,
         text=content,
         node_id=ctx.node.id,
         hops=hops,
@@ -84,9 +94,10 @@ def send_message(
 
 def _receipt(message: Message) -> str:
     """Return whether the recipient reads the message now or at its next step."""
+    asked = ASKED if message.kind == "question" else ""
     if message.seen_at is not None:
-        return " Seen: they had nothing to do and take it up now."
-    return " Queued: they hear it at their next step."
+        return f" Seen: they had nothing to do and take it up now.{asked}"
+    return f" Queued: they hear it at their next step.{asked}"
 
 
 @tool(
@@ -158,7 +169,8 @@ def ask_human(
     """Ask the human a question and wait for the answer, which may take days. Ask only what they
     alone can decide, all at once, with options where you can.
     """
-    if (before := messages.answered_question(tx, ctx.node.id, question)) is not None:
+    since = tx.now - bus.ANSWER_HOLDS
+    if (before := messages.answered_question(tx, ctx.node.id, question, since=since)) is not None:
         return Done(
             f"You asked this before, and they answered: {before.text}\nGo on with that answer. If "
             "something has changed since, ask with what is new in the question."

@@ -73,9 +73,11 @@ def _about_lines(
 def _about_children(ctx: RunContext, children: Sequence[WorkNode], summary: str) -> list[str]:
     """Return the delegated tasks that are open, not done, doubted, or whose result was not read.
 
-    A task that is not done or doubted is accounted for if the summary gives its id.
+    The first time all of them are listed. After that, a task that is not done or doubted is
+    accounted for if the summary gives its id.
     """
     found: list[str] = []
+    was_listed = acceptance.was_sent_back(ctx)
     for child in children:
         name = f"{texts.title_of(child)!r} ({child.id})"
         if child.cancel_requested:
@@ -84,14 +86,18 @@ def _about_children(ctx: RunContext, children: Sequence[WorkNode], summary: str)
             found.append(f"{name} is not done yet ({child.status}); it keeps running")
         elif child.status is NodeStatus.COMPLETED and not _was_shown(ctx, child):
             found.append(f"the result of {name} has come and was not read")
-        elif child.id in summary:
+        elif was_listed and child.id in summary:
             continue
         elif child.doubts:
             why = texts.truncate(child.doubts, texts.TITLE)
-            found.append(f"{name} has doubts, and the summary does not name it: {why}")
+            found.append(f"{name} has doubts{_unnamed(child, summary)}: {why}")
         elif child.status not in (NodeStatus.COMPLETED, NodeStatus.CANCELLED):
-            found.append(f"{name} is {child.status}, and the summary does not name it")
+            found.append(f"{name} is {child.status}{_unnamed(child, summary)}")
     return found
+
+
+def _unnamed(child: WorkNode, summary: str) -> str:
+    return "" if child.id in summary else ", and the summary does not name it"
 
 
 def _was_shown(ctx: RunContext, child: WorkNode) -> bool:

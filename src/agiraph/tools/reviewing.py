@@ -67,10 +67,12 @@ async def submit(
     publish: Publish,
     *,
     ending: str,
+    can_rework: bool = True,
 ) -> Answer | InTransaction:
     """Publish the result, have it reviewed first, or send it back with the reviewer's findings.
 
-    The call that submits the result is made again after the review, and finds it in the rows.
+    The call that submits the result is made again after the review, and finds it in the rows. An
+    author that cannot rework its result publishes it with the findings as doubts.
     """
     how = ctx.team.review
     if how == "never" or (how == "auto" and doubts):
@@ -91,7 +93,7 @@ async def submit(
     match found.review.stop_reason:
         case StopReason.ACCEPTED:
             return await publish(doubts)
-        case StopReason.SENT_BACK if found.reworks <= reviews.MAX_REWORKS:
+        case StopReason.SENT_BACK if can_rework and found.reworks <= reviews.MAX_REWORKS:
             return _sent_back(ctx, found, findings, ending)
         case StopReason.SENT_BACK:
             return await publish(_joined(doubts, f"the reviewer objects: {one_line(findings)}"))
@@ -151,12 +153,22 @@ def _task(ctx: RunContext, node: WorkNode, summary: str, evidence: Sequence[str]
             f"[Task] Review what {one_line(author)} submits as {node.id}.",
             fenced(node.task, "whoever gave it", "the task that was given"),
             fenced("\n\n".join(claims), author, "the result and its evidence"),
-            f"{one_line(author)} made {_work_calls(ctx)} calls that did something. Commands among "
-            f"them, as the runtime recorded them:\n{_log(ctx)}",
+            _record_of(ctx),
             f"The files are in nodes/{node.id}/scratch for read_file and list_files, and in "
             f"../../{node.id}/scratch for bash. You can read them and cannot change them.",
             "Check the result against the task and against each line, then call give_verdict.",
         ]
+    )
+
+
+def _record_of(ctx: RunContext) -> str:
+    """Return what the runtime recorded of the author's work."""
+    author = one_line(ctx.agent.name)
+    if ctx.agent.kind == "cli":
+        return f"{author} is a program. The runtime recorded no single steps of it."
+    return (
+        f"{author} made {_work_calls(ctx)} calls that did something. Commands among them, as the "
+        f"runtime recorded them:\n{_log(ctx)}"
     )
 
 

@@ -181,7 +181,8 @@ def reassign(tx: Tx, node: WorkNode, agent: Agent) -> WorkNode:
 
 def assign_unowned(tx: Tx, team_id: TeamId) -> None:
     """Assign every ready node without an assignee to an idle agent, or hire one for it."""
-    if TEAMS.get(tx, team_id).status != "active":
+    # Tasks below a completed goal run on.
+    if TEAMS.get(tx, team_id).status not in ("active", "completed"):
         return
     # A new node whose parent still runs is left alone: the parent may be about to assign it.
     for node in nodes.unowned(tx, team_id, chosen_by=tx.now - UNOWNED_FOR):

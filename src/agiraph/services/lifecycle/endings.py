@@ -4,7 +4,7 @@ A node's end, the answers to all who waited for it, the report to its creator an
 dependents commit together. After a crash either all of that has happened or none of it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Lease
@@ -134,10 +134,42 @@ def end_cancelled_run(tx: Tx, lease: Lease) -> None:
     tx.wake(lease.agent_id, node.lane)
 
 
-def end_cancelled(tx: Tx, node: WorkNode) -> None:
+def end_cancelled(
+    tx: Tx, node: WorkNode, why: str = "It was cancelled before it was done."
+) -> None:
     """End a node as cancelled. No runner is working on it, or its runner is the caller."""
-    reason = StopReason.CANCELLED
-    _end_without_run(tx, node, NodeStatus.CANCELLED, reason, "It was cancelled before it was done.")
+    _end_without_run(tx, node, NodeStatus.CANCELLED, StopReason.CANCELLED, why)
+
+
+def end_unstartable(tx: Tx, team_id: TeamId) -> None:
+    """Cancel the pending tasks of a team whose goal has ended that nobody can start any more.
+
+    They need a decision of the agent whose work has ended, a free agent in a team where nobody
+    works, or another such task.
+    """
+    pending = [n for n in nodes.still_open(tx, team_id) if n.status is NodeStatus.PENDING]
+    anybody_works = len(pending) < nodes.count_open(tx, team_id)
+    needs = {node.id: dependencies.needs(tx, node.id) for node in pending}
+    stuck: set[str] = set()
+    while found := {
+        node.id
+        for node in pending
+        if node.id not in stuck and _is_unstartable(needs[node.id], stuck, anybody_works)
+    }:
+        stuck |= found
+    for node in pending:  # the newest first: dependents before what they need
+        if node.id in stuck and nodes.is_open(tx, node.id):
+            why = f" ({node.waiting_reason})" if node.waiting_reason else ""
+            end_cancelled(tx, node, f"The work above it ended before it could start{why}.")
+
+
+def _is_unstartable(needs: Sequence[WorkNode], stuck: set[str], anybody_works: bool) -> bool:
+    """Whether nothing can start a pending node: what it needs has ended, or never starts."""
+    if any(needed.id in stuck for needed in needs):
+        return True
+    if any(not needed.status.is_final for needed in needs):
+        return False
+    return any(planning.is_unmet(needed) for needed in needs) or not anybody_works
 
 
 def _end_without_run(

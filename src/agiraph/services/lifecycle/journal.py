@@ -285,6 +285,15 @@ def perform(
     return answer, record(tx, lease, call, answer)
 
 
+def begin_wait(
+    tx: Tx, lease: Lease, call: ToolCall, begin: Callable[[Tx], Answer]
+) -> tuple[Answer, list[Turn]]:
+    """Begin what a call of the runtime waits for; the wait and what was begun commit together."""
+    threads.check_lease(tx, lease)
+    answer = begin(tx)
+    return answer, record(tx, lease, call, answer) if isinstance(answer, Pending) else []
+
+
 def ask_permission(
     tx: Tx, lease: Lease, call: ToolCall, ask: Callable[[Tx], Answer]
 ) -> tuple[Answer, list[Turn]]:
@@ -322,7 +331,9 @@ def stop_for_model(
     """End a run whose model refuses to work. A delegated node fails, so that its creator can choose
     another model of those that exist; any other node waits for a person's answer."""
     node = NODES.get(tx, lease.node_id)
-    if node.parent_id is None or is_person(node.creator_id) or node.creator_id == SYSTEM:
+    is_asked_for = is_person(node.creator_id) or node.creator_id == SYSTEM
+    # A review ends without a verdict: the judged work goes on with doubts.
+    if node.reviews_call is None and (node.parent_id is None or is_asked_for):
         text = f"I cannot go on: {reason} Tell me when I should try again."
         return claims.ask_whether_to_continue(tx, lease, reason=reason, text=text)
     model = AGENTS.get(tx, lease.agent_id).model

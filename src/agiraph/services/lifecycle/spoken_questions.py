@@ -6,10 +6,11 @@ would have sent it, and the node waits for the answer.
 
 from agiraph.domain.chat import IN_WORDS, WAITS, Lease, Turn
 from agiraph.domain.errors import NotFound, Refused
-from agiraph.domain.ids import SYSTEM
+from agiraph.domain.ids import SYSTEM, NodeId
 from agiraph.domain.messages import Message
 from agiraph.domain.persons import is_person
 from agiraph.domain.spoken import for_person
+from agiraph.domain.spoken_question import asked_in
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import WorkNode
 from agiraph.services.board import texts, unfinished, waiting
@@ -70,13 +71,21 @@ def _ask(tx: Tx, lease: Lease, reply: int, text: str) -> list[Turn]:
 
 
 def _was_answered(tx: Tx, lease: Lease, text: str) -> bool:
-    """Whether this node asked the same before and was answered: it asks for nothing new."""
+    """Whether this node asked the same lately and was answered: it asks for nothing new."""
     words = text.split()
+    since = tx.now - bus.ANSWER_HOLDS
     return any(
         asked.text.split()[: len(words)] == words
         for asked in messages.of_node(tx, lease.node_id)
-        if asked.kind == "question" and asked.answered_at is not None
+        if asked.kind == "question" and asked.answered_at is not None and asked.answered_at >= since
     )
+
+
+def is_question_to_giver(tx: Tx, node_id: NodeId, recipient: str, text: str) -> bool:
+    """Whether a message asks the teammate that gave this work for something."""
+    if asked_in(text) != "question":
+        return False
+    return _teammate(tx, NODES.get(tx, node_id)) == recipient
 
 
 def _teammate(tx: Tx, node: WorkNode) -> str | None:

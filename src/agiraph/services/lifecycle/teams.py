@@ -178,17 +178,18 @@ def set_goal(
 
 
 def complete(tx: Tx, team_id: TeamId, *, unless: NodeId | None = None) -> None:
-    """Complete a team and cancel what its members do beside the goal.
+    """Complete a team and cancel what belongs to an earlier goal.
 
-    Work that a person asked for runs on and is delivered. So do tasks below `unless`, the node of
-    the goal: its doubts name them.
+    Work that a person or a trigger asked for runs on and is delivered. So do tasks below `unless`,
+    the node of the goal: its doubts name them. Tasks among them that can no longer start end.
     """
     for node in nodes.still_open(tx, team_id):
-        # The person who asked for it waits for it, whatever becomes of the goal.
+        # Whoever asked for it waits for it, whatever becomes of the goal.
         root = nodes.root(tx, node)
-        is_wanted = root.source == "user" or root.id == unless
+        is_wanted = root.source in ("user", "trigger") or root.id == unless
         if not is_wanted and nodes.is_open(tx, node.id):
             endings.cancel(tx, node.id)
+    endings.end_unstartable(tx, team_id)
     _switch(tx, team_id, to="completed", when=("active", "paused"))
 
 
@@ -219,6 +220,7 @@ def _stop_after_partial(tx: Tx, team_id: TeamId) -> None:
     goal = nodes.last_goal(tx, team_id)
     if goal is None or goal.status is not NodeStatus.PARTIAL:
         return
+    endings.end_unstartable(tx, team_id)
     # A running node whose cancellation was requested ends by itself.
     if all(node.cancel_requested for node in nodes.still_open(tx, team_id)):
         stop(tx, team_id)

@@ -29,6 +29,8 @@ from agiraph.store.messages import MESSAGES
 from agiraph.store.tx import Tx
 
 TEXT_LIMIT = texts.MESSAGE
+ANSWER_HOLDS = timedelta(days=1)
+"""How long a person's answer is the answer to the same question of the same node."""
 MESSAGES_AN_HOUR = 6
 """Messages of one node to a person within an hour; further ones are added to the last of them."""
 

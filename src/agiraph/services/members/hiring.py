@@ -59,7 +59,10 @@ def specialist(tx: Tx, hirer: Hirer, name: str) -> Agent:
     found = hirer.specialists.get(name)
     if found is None:
         raise Refused(f"There is no specialist {name!r}.")
-    return _idle_or_new_specialist(tx, hirer, found, found.model or hirer.agent.model)
+    model = found.model or hirer.agent.model
+    if hirer.agent.kind == "cli" and not found.model:  # a program has no model
+        model = teams.coordinator(tx, hirer.agent.team_id).model
+    return _idle_or_new_specialist(tx, hirer, found, model)
 
 
 def _unknown_address(tx: Tx, hirer: Hirer, address: str, error: NotFound) -> Refused:
