@@ -300,7 +300,7 @@ async def test_dependents_end_however_long_the_titles_of_their_dependencies(
 async def test_long_evidence_and_many_files_do_not_keep_a_node_from_ending(world: World) -> None:
     founded, _ = await found_waiting_team(world)
     files = "for i in $(seq 300); do touch $(printf 'f%.0s' $(seq 200))$i; done"
-    evidence = [f"file:{of_size(100 * LIMIT)}"]
+    evidence = [f"file:{of_size(LIMIT)}"]
     submit = says(call("publish", summary="Done.", evidence=evidence))
     world.script("bob", says(call("bash", command=files)), submit, submit)
     bob = await world.store.write(
