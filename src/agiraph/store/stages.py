@@ -11,10 +11,11 @@ from agiraph.store.tx import Tx
 
 STAGES = Table("stages", Stage)
 
-# Also a wait for the next day's money, which a person can end.
+# Also a wait for the next day's money, which a person can end. In two pieces: a colon before a
+# name begins a parameter.
 _PERSON = (
     "(w.waiting_on like 'answer:%' or w.waiting_on like 'approval:%'"
-    " or w.waiting_on like 'time:day:%')"
+    " or w.waiting_on like 'time:' || 'day:%')"
 )
 
 
