@@ -129,7 +129,7 @@ class Catalogue:
         has that one, or nothing is known. llama.cpp's server answers to any name."""
         provider, _, model = name.removeprefix("text/").partition("/")
         answer = self.inventory.answer(provider)
-        if answer is None or model in answer.said.models or len(answer.said.models) != 1:
+        if answer is None or answer.said.listed(model) or len(answer.said.models) != 1:
             return ""
         return next(iter(answer.said.models))
 
@@ -138,7 +138,7 @@ class Catalogue:
         facts, diagnosis = self.facts(name), self.diagnosis(name)
         provider, _, model = name.removeprefix("text/").partition("/")
         answer = self.inventory.answer(provider)
-        if answer is not None and answer.said.lists_all and model not in answer.said.models:
+        if answer is not None and answer.said.lists_all and not answer.said.listed(model):
             return f"{diagnosis.place} has no model {model!r}. {diagnosis.unknown_model()}"
         today = self._clock.now().date().isoformat()
         if facts.retires and facts.retires <= today and not self.registry.is_own_server(provider):

@@ -1,7 +1,6 @@
-"""Counting: notices a server that drops a part of the prompt without a word.
+"""Counting: notices a server whose chat template drops the tools without a word.
 
-Ollama drops the beginning of a prompt that exceeds its context, and a chat template without tools
-drops the tools. Both answer as if nothing had happened; only the count of the prompt tells.
+Such a server answers as if nothing had happened; only the count of the prompt tells.
 """
 
 from dataclasses import dataclass
@@ -17,9 +16,9 @@ BYTES_PER_TOKEN = 4
 LEAST_TOKENS = 800
 """Shorter prompts are not judged: the estimate is too rough for them."""
 SHARE = 0.45
-"""A count below this share of the estimate means that a part is missing; tokenizers differ less."""
+"""A count below this share of the estimate means that the tools are missing; tokenizers differ less."""
 _SILENT = frozenset((OLLAMA, LMSTUDIO, LLAMACPP))
-"""The servers that are known to drop a part without an error."""
+"""The servers that are known to drop tools without an error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,12 +34,12 @@ class Counted:
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         reply = await self.model.reply(request, on_delta)
-        if self.diagnosis.kind in _SILENT and (problem := self._missing_part(request, reply)):
+        if self.diagnosis.kind in _SILENT and (problem := self._missing_tools(request, reply)):
             raise ModelRefused(problem)
         return reply
 
-    def _missing_part(self, request: Request, reply: Reply) -> str:
-        """Return what the server left out of the prompt, and what to do; empty if nothing."""
+    def _missing_tools(self, request: Request, reply: Reply) -> str:
+        """Return that the server left the tools out of the prompt, and what to do; else ""."""
         counted = reply.usage.input_tokens
         if not counted or reply.usage.is_estimated:
             return ""
@@ -48,15 +47,11 @@ class Counted:
         tools = _tool_tokens(request)
         if spoken + tools < LEAST_TOKENS or counted >= SHARE * (spoken + tools):
             return ""
-        if tools and counted >= SHARE * spoken:
-            return (
-                f"{self.diagnosis.place} shows the model no tools: of about {spoken + tools:,} "
-                f"tokens it counted {counted:,}. {self.diagnosis.no_tools()}"
-            )
+        if not tools or counted < SHARE * spoken:
+            return ""
         return (
-            f"{self.diagnosis.place} has dropped the beginning of the prompt: of about "
-            f"{spoken + tools:,} tokens it counted {counted:,}. Set the context of this server: "
-            f"{self.diagnosis.widen()}."
+            f"{self.diagnosis.place} shows the model no tools: of about {spoken + tools:,} tokens "
+            f"it counted {counted:,}. {self.diagnosis.no_tools()}"
         )
 
 

@@ -10,6 +10,7 @@ from agiraph.domain.errors import (
     ModelMissing,
     ModelRefused,
     ModelUnavailable,
+    PromptCut,
 )
 from agiraph.providers.inventory import Inventory
 from agiraph.providers.registry import Registry
@@ -75,6 +76,8 @@ class Diagnosis:
                 return self.unknown_model()
             case ContextExceeded():
                 return self.small_window()
+            case PromptCut() if self.kind in WIDEN:
+                return f"For this server: {self.widen()}."
             case ModelUnavailable() if _UNREACHED.search(message):
                 return self.unreached()
             case ModelRefused() if _WRONG_KEY.search(message):

@@ -162,7 +162,7 @@ class Inventory:
         models = answer.said.models
         # A server with one model, such as llama.cpp's, may answer to any name.
         only = next(iter(models.values())) if len(models) == 1 else NOTHING
-        return models.get(model, only)
+        return models.get(answer.said.listed(model), only)
 
     def _usd(self, name: str) -> tuple[Fact[float] | None, Fact[float] | None]:
         terms = self._prices.terms_of(name)

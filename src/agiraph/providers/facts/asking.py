@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-from agiraph.providers.facts.model_facts import NOTHING, Known
+from agiraph.providers.facts.model_facts import Known
 from agiraph.providers.http.lookup import LookupFailed, look_up
 from agiraph.providers.http.proxy import Proxies
 
@@ -58,6 +58,12 @@ class Said:
         name, and a gateway may know more names than it lists."""
         return self.kind in (OLLAMA, LMSTUDIO, VLLM) and bool(self.models)
 
+    def listed(self, model: str) -> str:
+        """Return the name under which the server lists the model; empty if it does not. Ollama's
+        names end in `:latest` where people write none."""
+        latest = f"{model}:latest"
+        return model if model in self.models else latest if latest in self.models else ""
+
 
 async def ask(endpoint: Endpoint) -> Said:
     """Return the server's models with what it tells of each; raise `LookupFailed` if it is down."""
@@ -81,15 +87,15 @@ async def ask(endpoint: Endpoint) -> Said:
 
 async def ask_for_model(endpoint: Endpoint, said: Said, model: str) -> Said:
     """Return what the server said, with what it tells only when it is asked for one model."""
-    if said.kind == OLLAMA:
-        known = await _shown_by_ollama(endpoint, said.models.get(model, NOTHING), model)
-    elif said.kind == LLAMACPP:
-        name = model if model in said.models else next(iter(said.models), model)
-        known = replace(said.models.get(name, NOTHING), tools=await _renders_tools(endpoint))
-        model = name
+    name = said.listed(model)
+    if said.kind == OLLAMA and name:
+        known = await _shown_by_ollama(endpoint, said.models[name], name)
+    elif said.kind == LLAMACPP and said.models:
+        name = name or next(iter(said.models))  # one model, which answers to any name
+        known = replace(said.models[name], tools=await _renders_tools(endpoint))
     else:
         return said
-    return replace(said, models={**said.models, model: known})
+    return replace(said, models={**said.models, name: known})
 
 
 async def _shown_by_ollama(endpoint: Endpoint, loaded: Known, model: str) -> Known:

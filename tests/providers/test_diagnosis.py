@@ -1,0 +1,186 @@
+"""Diagnosis: each error of a model says what to do, and a server that drops a part is noticed."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from agiraph.domain.chat import ToolSpec, Transcript, Turn
+from agiraph.domain.errors import (
+    ContextExceeded,
+    ModelError,
+    ModelMissing,
+    ModelRefused,
+    ModelUnavailable,
+)
+from agiraph.domain.ids import ThreadId
+from agiraph.providers.base import Request
+from agiraph.providers.catalogue import Catalogue
+from agiraph.providers.facts.prices import Prices
+from agiraph.providers.http.errors import error_for_status
+from agiraph.providers.probe import Check, probe
+from agiraph.providers.registry import Account, Keys, Registry
+from agiraph.providers.servers import Server
+from agiraph.testing import ManualClock, ModelServer, call, says
+from tests.providers.local_server import LLAMACPP, LOADED, VLLM, LocalServer
+
+
+def catalogue(servers: Mapping[str, Server], accounts: Mapping[str, Account] | None = None):
+    clock = ManualClock()
+    return Catalogue(Registry(Keys(accounts or {}, servers=servers), clock), Prices(), clock)
+
+
+def request(text: str = "Hello.", *, tools: int = 0) -> Request:
+    turn = Turn(
+        thread_id=ThreadId("t"),
+        seq=1,
+        node_id=None,
+        role="user",
+        text=text,
+        at=datetime(2026, 1, 1, tzinfo=UTC),
+    )
+    schema: dict[str, Any] = {"type": "object", "properties": {"path": {"type": "string"}}}
+    shown = tuple(
+        ToolSpec(name=f"tool_{n}", description="Does something useful. " * 20, schema=schema)
+        for n in range(tools)
+    )
+    return Request(transcript=Transcript([turn]), tools=shown)
+
+
+async def refusal(models: Catalogue, name: str, asked: Request | None = None) -> ModelError:
+    await models.learn(name)
+    with pytest.raises(ModelError) as raised:
+        await models.resolve(name, patient=False).reply(asked or request())
+    await models.close()
+    return raised.value
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "kind", "advice"),
+    [
+        (401, "bad key", ModelRefused, "Check the key in HOUSE_KEY: {host} does not accept it."),
+        (404, "no such model", ModelMissing, "Check the model's name. It has: house/qwen."),
+        (400, "m does not support tools", ModelRefused, "Use it as 'text/house/m', where calls"),
+        (400, "tools param requires --jinja flag", ModelRefused, "Use it as 'text/house/m'"),
+        (400, "request (9 tokens) exceeds the available context size (8 tokens), try increasing it",
+         ContextExceeded, "The window of house/m is 32,768 tokens (server): start vLLM with a"),
+        (500, "Context size has been exceeded.", ContextExceeded, "The window of house/m is"),
+    ],
+)  # fmt: skip
+async def test_the_errors_of_a_server_say_what_to_do(
+    status: int, message: str, kind: type[ModelError], advice: str
+) -> None:
+    async with LocalServer(VLLM, refuses=(status, message)) as server:
+        house = Server(base_url=server.base_url, key="canary-4711", key_env="HOUSE_KEY")
+        error = await refusal(catalogue({"house": house}), "house/m")
+        host = server.url.removeprefix("http://")
+    assert type(error) is kind
+    assert advice.format(host=host) in str(error)
+    assert str(error).startswith(f"{host} answered {status}: {message}")
+
+
+async def test_a_server_that_is_down_says_how_it_is_started() -> None:
+    models = catalogue({"ollama": Server(base_url="http://127.0.0.1:9/v1")})
+    error = await refusal(models, "ollama/x")
+    assert isinstance(error, ModelUnavailable)
+    assert "correct base_url of [servers.ollama] in agiraph.toml." in str(error)
+    diagnosis = catalogue({}).diagnosis("ollama/x")
+    assert diagnosis.unreached() == (
+        "Start it with `ollama serve`, or name its address in agiraph.toml as base_url of "
+        "[servers.ollama]."
+    )
+
+
+async def test_a_vendors_wrong_key_names_the_variable() -> None:
+    async with LocalServer({}, refuses=(401, "invalid x-api-key")) as server:
+        models = catalogue({}, {"openai": Account(key="k", base_url=server.base_url)})
+        error = await refusal(models, "openai/gpt-6-sol")
+    assert "Check OPENAI_API_KEY: " in str(error)
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (400, "request (5000 tokens) exceeds the available context size (4096 tokens)"),
+        (400, "the request exceeds the available context size, try increasing it"),
+        (500, "Context size has been exceeded."),
+        (500, "input is larger than the max context size. skipped"),
+        (400, "This model's maximum context length is 8192 tokens."),
+        (400, "the input length exceeds the context length"),
+    ],
+)
+def test_the_words_of_local_servers_for_a_full_window_are_known(status: int, message: str) -> None:
+    assert type(error_for_status(status, message, message)) is ContextExceeded
+
+
+async def test_a_prompt_whose_beginning_was_dropped_says_how_the_window_is_made_larger() -> None:
+    async with LocalServer(LOADED, prompt_tokens=1_000) as server:
+        models = catalogue({"house": Server(base_url=server.base_url)})
+        error = await refusal(models, "house/qwen3:8b", request("word " * 20_000))
+    assert "the server dropped a part of it and did not say so." in str(error)
+    assert str(error).endswith(
+        "For this server: set OLLAMA_CONTEXT_LENGTH=32768 and start Ollama again."
+    )
+
+
+async def test_a_template_that_drops_the_tools_is_noticed_by_the_count() -> None:
+    async with LocalServer(LOADED, prompt_tokens=60) as server:
+        models = catalogue({"house": Server(base_url=server.base_url)})
+        error = await refusal(models, "house/qwen3:8b", request("word " * 40, tools=12))
+    assert "shows the model no tools: of about " in str(error)
+    assert "Use it as 'text/house/qwen3:8b'" in str(error)
+
+
+async def test_a_prompt_that_was_counted_as_a_whole_passes() -> None:
+    async with LocalServer(LOADED, prompt_tokens=20_000) as server:
+        models = catalogue({"house": Server(base_url=server.base_url)})
+        await models.learn("house/qwen3:8b")
+        reply = await models.resolve("house/qwen3:8b").reply(request("word " * 20_000))
+        await models.close()
+    assert reply.text == "Hello."
+
+
+async def test_the_probe_notices_a_server_that_drops_the_tools() -> None:
+    async with LocalServer(LLAMACPP, prompt_tokens=49) as server:
+        models = catalogue({"house": Server(base_url=server.base_url)})
+        words, tool_call, schema, cache = await probe(models, "house/smollm2")
+        await models.close()
+    assert words == Check(name="words", verdict="passed", what="It answers (49 tokens in, 5 out).")
+    assert (tool_call.verdict, tool_call.what) == (
+        "failed",
+        "The server drops the tools without a word: its prompt has 49 tokens with a tool and 49 "
+        "without.",
+    )
+    assert "llama-server needs --jinja for tools" in tool_call.advice
+    assert (schema.verdict, cache.verdict) == ("failed", "unknown")
+
+
+async def test_the_probe_of_a_good_model_passes_everything() -> None:
+    steps = [
+        says("It is sunny."),
+        says(call("get_weather", city="Paris")),
+        says('{"city": "Paris", "people": 2000000}'),
+        says("Sunny."),
+        says("Sunny.", input_tokens=4_000, cached_tokens=3_900),
+    ]
+    async with ModelServer(steps) as server:
+        models = catalogue({"house": Server(base_url=server.openai_url)})
+        checks = await probe(models, "house/m")
+        await models.close()
+    assert [(check.name, check.verdict) for check in checks] == [
+        ("words", "passed"),
+        ("tool_call", "passed"),
+        ("schema", "passed"),
+        ("cache", "passed"),
+    ]
+
+
+async def test_the_probe_of_a_server_that_is_down_says_so_once() -> None:
+    models = catalogue({"house": Server(base_url="http://127.0.0.1:9/v1")})
+    [only] = await probe(models, "house/m")
+    await models.close()
+    assert (only.name, only.verdict) == ("words", "failed")
+    assert only.advice == (
+        "Start the server, or correct base_url of [servers.house] in agiraph.toml."
+    )
