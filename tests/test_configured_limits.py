@@ -1,4 +1,4 @@
-"""The daily limit in the settings: a number of dollars, or none; anything else is refused."""
+"""The daily limit and the rate limits in the settings; anything that is no limit is refused."""
 
 from pathlib import Path
 
@@ -7,6 +7,7 @@ import pytest
 from agiraph import config
 from agiraph.config import Setting
 from agiraph.domain.errors import Misconfigured
+from agiraph.providers.http.rate_limits import Rate
 
 
 def load(tmp_path: Path, written: str = "", **environ: str) -> config.Settings:
@@ -52,3 +53,29 @@ def test_a_wrong_daily_limit_is_refused_with_what_to_write(
 ) -> None:
     with pytest.raises(Misconfigured, match=said):
         load(tmp_path, written, **environ)
+
+
+def test_rate_limits_are_read_by_provider_and_shown(tmp_path: Path) -> None:
+    written = "[rate_limits.openai]\nrequests_per_minute = 30\ntokens_per_minute = 90000"
+    settings = load(tmp_path, written)
+    assert settings.keys.rates == {"openai": Rate(requests_per_minute=30, tokens_per_minute=90000)}
+    assert settings.shown["rate_limits.openai"] == Setting(
+        value="30 requests a minute, 90000 tokens a minute", origin="agiraph.toml"
+    )
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("rate_limits = 3", "rate_limits are tables"),
+        ("[rate_limits]\nopenai = 3", r"\[rate_limits.openai\] is not"),
+        ("[rate_limits.openai]\nrequests = 3", r"\[rate_limits.openai\] is not"),
+        ("[rate_limits.openai]\nrequests_per_minute = 0", "requests_per_minute must be a number"),
+        ('[rate_limits.openai]\ntokens_per_minute = "9"', "tokens_per_minute must be a number"),
+    ],
+)
+def test_wrong_rate_limits_are_refused_with_what_to_write(
+    tmp_path: Path, written: str, said: str
+) -> None:
+    with pytest.raises(Misconfigured, match=said):
+        load(tmp_path, written)

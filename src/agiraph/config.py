@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, NotRequired, cast
 
@@ -32,8 +32,9 @@ from agiraph.providers.vendors import KEY_VARIABLES, VENDORS
 from agiraph.runtime.channels import Channel
 from agiraph.runtime.channels.configured import channels as channels_of
 from agiraph.runtime.command_line import Command
+from agiraph.runtime.configured_limits import RATES, USD_PER_DAY, rate_text, usd_per_day
 from agiraph.runtime.configured_limits import TABLE as _DAY_LIMITS
-from agiraph.runtime.configured_limits import USD_PER_DAY, usd_per_day
+from agiraph.runtime.configured_limits import rates as rates_of
 from agiraph.runtime.configured_limits import shown as shown_limit
 from agiraph.web.access import Web
 from agiraph.web.configured import shown as shown_engine
@@ -145,6 +146,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     models = written.get(_MODELS, {})
     patience = patience_of(path, written.get(_SERVERS), models)
     keys = _keys(pick, servers, options_of(path, models, environ), patience)
+    keys = replace(keys, rates=rates_of(path, written.get(RATES, {})))
     commands = _commands(path, written.get(_COMMANDS, {}), environ)
     limits = _limits(path, written.get(_LIMITS, {}))
     channels = channels_of(path, written.get(_CHANNELS, {}), environ)
@@ -218,6 +220,8 @@ def _show_tables(
         resumes = " (resumes after a crash)" if command.resumes else ""
         value = command.command + sees + resumes
         pick.shown[f"{_COMMANDS}.{name}"] = Setting(value=value, origin=FILE)
+    for name, rate in keys.rates.items():
+        pick.show(f"{RATES}.{name}", rate_text(rate), FILE)
     origin = FILE if _LIMITS in pick.written else "default"
     for name, value in asdict(limits).items():
         pick.show(f"{_LIMITS}.{name}", str(value), origin)

@@ -20,7 +20,17 @@ IN_FILE = {
 """Settings that agiraph.toml may hold too. Keys may not: files are shared by accident."""
 SERVER = "server"
 TABLES = frozenset(
-    {"servers", "models", "commands", "command_limits", "limits", "channels", SERVER, "search"}
+    {
+        "servers",
+        "models",
+        "commands",
+        "command_limits",
+        "limits",
+        "rate_limits",
+        "channels",
+        SERVER,
+        "search",
+    }
 )
 
 

@@ -32,6 +32,10 @@ class Request:
     """How much the model thinks first; None: what the settings say of the model, or else the
     vendor's default."""
     temperature: float | None = None
+    team: str = ""
+    """The id of the team that asks. Calls that wait for a rate limit take turns by team."""
+    longest_wait_s: float | None = None
+    """How long the call may wait for a rate limit; None: as long as it takes."""
 
 
 @value

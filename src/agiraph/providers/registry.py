@@ -11,6 +11,7 @@ from agiraph.providers.facts.asking import Endpoint
 from agiraph.providers.http.client import HttpClient
 from agiraph.providers.http.patience import PatienceSettings
 from agiraph.providers.http.proxy import Proxies
+from agiraph.providers.http.rate_limits import Rate
 from agiraph.providers.options import CallForm, ModelOptions
 from agiraph.providers.servers import Server
 from agiraph.providers.vendors import (
@@ -50,6 +51,8 @@ class Keys:
         default_factory=dict[str, PatienceSettings], kw_only=True
     )
     """How long a server may be silent, by its name or that of a model."""
+    rates: Mapping[str, Rate] = field(default_factory=dict[str, Rate], kw_only=True)
+    """The most that a provider is asked for in a minute, by its name."""
 
     @property
     def default_model(self) -> str:
@@ -68,7 +71,9 @@ class Registry:
 
     def __init__(self, keys: Keys, clock: Clock) -> None:
         self._keys = keys
-        self._http = HttpClient(clock, proxies=keys.proxies, patience=keys.patience)
+        self._http = HttpClient(
+            clock, proxies=keys.proxies, patience=keys.patience, rates=keys.rates
+        )
         self._models: dict[str, Model] = {}
 
     def resolve(self, name: str) -> Model:

@@ -27,7 +27,7 @@ from agiraph.home.scopes import Scope
 from agiraph.policies.breaker import Breaker
 from agiraph.policies.budget import BudgetPolicy
 from agiraph.policies.permission import PermissionPolicy
-from agiraph.providers.catalogue import Catalogue
+from agiraph.providers.catalogue import SHORT_WAIT_S, Catalogue
 from agiraph.run_context import RunContext
 from agiraph.runtime import prompt, reflection, refs, reply
 from agiraph.runtime.calls import ToolCaller
@@ -234,6 +234,7 @@ class Executor:
             caller=caller,
             tool_specs=toolset.shown,
             daily=self.daily,
+            longest_wait_s=None if patient else SHORT_WAIT_S,
             on_delta=self.on_delta,
             effort=self._effort(ctx),
         )

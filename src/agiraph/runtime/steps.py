@@ -49,6 +49,8 @@ class Steps:
     """What may be spent today; None: no limit."""
     on_delta: Callable[[RunContext, str], None] | None = field(default=None)
     """Receives each piece of a reply while the model streams it."""
+    longest_wait_s: float | None = None
+    """How long a call may wait for a rate limit; None: as long as it takes."""
     effort: Effort | None = None
     """How much the model thinks; None: as the settings say of the model."""
 
@@ -154,6 +156,8 @@ class Steps:
             may_call=may_call,
             schema=schema,
             effort=self.effort,
+            team=ctx.team.id,
+            longest_wait_s=self.longest_wait_s,
         )
         try:
             reply = await self._reply(ctx, request, seconds)

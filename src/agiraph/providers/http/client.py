@@ -30,6 +30,7 @@ from agiraph.providers.http.connection import (
 from agiraph.providers.http.errors import delay_in_body, error_for_status, error_text
 from agiraph.providers.http.patience import Patience, PatienceSettings, default_patience
 from agiraph.providers.http.proxy import ProxiedClient, Proxies, Proxy, ProxyRefused
+from agiraph.providers.http.rate_limits import Rate, RateLimits, Slot
 
 T = TypeVar("T")
 
@@ -88,9 +89,11 @@ class HttpClient:
         proxies: Proxies | None = None,
         stall_timeout_s: float | None = None,
         patience: Mapping[str, PatienceSettings] | None = None,
+        rates: Mapping[str, Rate] | None = None,
     ) -> None:
         self._clock = clock or SystemClock()
         self._proxies = proxies or Proxies()
+        self.rate_limits = RateLimits(self._clock, rates)
         self._pool = ConnectionPool()
         self._proxied = ProxiedClient()
         self._patience_settings = patience or {}
@@ -100,6 +103,7 @@ class HttpClient:
             self._patience = Patience(first_byte_s=stall_timeout_s, between_bytes_s=stall_timeout_s)
 
     async def close(self) -> None:
+        self.rate_limits.close()
         await self._pool.close()
         await self._proxied.close()
 
@@ -118,10 +122,12 @@ class HttpClient:
         body: Body,
         handle: ResponseHandler[T],
         patience: Patience | None = None,
+        slot: Slot | None = None,
     ) -> T:
         """Send a request and return what `handle` reads from a response with status 200.
 
         Any other response, and every failure of the connection, is raised as a `ModelError`.
+        `slot` learns what the response says of rate limits.
         """
         fault("fx:before:llm")
         target = parse_url(url)
@@ -133,7 +139,7 @@ class HttpClient:
             else:
                 exchange = self._directly(target, headers, body, patience)
             async with exchange as answered:
-                return await self._handled(answered, target, handle)
+                return await self._handled(answered, target, handle, slot)
         except CertificateUntrusted as error:
             raise ModelRefused(
                 f"The certificate of {host} is not trusted ({error}). If the server is your own, "
@@ -180,11 +186,19 @@ class HttpClient:
         async with self._proxied.post(proxy, url, headers, body, patience) as exchange:
             yield exchange
 
-    async def _handled(self, exchange: Exchange, target: Target, handle: ResponseHandler[T]) -> T:
+    async def _handled(
+        self, exchange: Exchange, target: Target, handle: ResponseHandler[T], slot: Slot | None
+    ) -> T:
         response = Response(exchange, target.host_header.decode())
+        if slot is not None:
+            slot.answer(exchange.headers)
         # A redirect is an error too: following it would send the API key to another host.
         if exchange.status != 200:
-            raise await self._error_of(response)
+            error = await self._error_of(response)
+            # Not for a spent quota, which is another error: waiting would not help.
+            if slot is not None and exchange.status == 429 and isinstance(error, ModelUnavailable):
+                slot.pace.model.block(error.retry_after or 0.0)
+            raise error
         return await handle(response)
 
     async def _error_of(self, response: Response) -> ModelError:

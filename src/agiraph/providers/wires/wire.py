@@ -70,6 +70,10 @@ async def request_reply(
     if CUMULATIVE in known:
         reader.reply.expect_cumulative()
     shown = None if on_delta is None else ThoughtFilter(on_delta)
+    estimated = sum(map(len, body)) // usages.BYTES_PER_TOKEN
+    slot = await http.rate_limits.of(name, key).acquire(
+        request.team, estimated, request.longest_wait_s
+    )
     try:
         await http.post(
             url,
@@ -77,6 +81,7 @@ async def request_reply(
             body=body,
             handle=lambda response: read_response(response, reader, shown and shown.feed),
             patience=patience,
+            slot=slot,
         )
         if shown is not None:
             shown.end()
@@ -92,6 +97,9 @@ async def request_reply(
         # Some servers repeat the key that they refuse. Error texts are stored and shown.
         error.args = (str(error).replace(key or "\0", "[key]"),)
         raise
+    finally:
+        slot.answer()  # if the connection failed before any response
+    slot.settle(reply.usage)
     fault("fx:after:llm")
     return reply
 
