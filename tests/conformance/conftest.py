@@ -15,6 +15,7 @@ from agiraph.providers.registry import Registry
 from agiraph.providers.wires.anthropic import AnthropicModel
 from agiraph.providers.wires.chat_completions import OpenAIModel
 from agiraph.providers.wires.gemini import GeminiModel
+from agiraph.providers.wires.responses import ResponsesModel
 from agiraph.services.lifecycle import teams
 from agiraph.store import threads
 from agiraph.store.sqlite import SqliteStore
@@ -27,7 +28,7 @@ KEY = "sk-canary-4711"
 STALL_SECONDS = 20.0
 IMPATIENT = 0.1
 
-WireModel = AnthropicModel | GeminiModel | OpenAIModel
+WireModel = AnthropicModel | GeminiModel | OpenAIModel | ResponsesModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,8 @@ class Provider:
     @property
     def thinking_owner(self) -> str:
         """The owner of stored thinking; behind a router every model has its own."""
+        if self.wire == "responses":
+            return f"responses:{self.name}"
         return self.name if self.vendor == "openrouter" else self.vendor
 
 
@@ -53,6 +56,7 @@ PROVIDERS = (
     Provider("gemini/gemini-3-m", "gemini"),
     Provider("openrouter/vendor/m", "openai"),
     Provider("house/m", "openai"),
+    Provider("direct/gpt-m", "responses"),
 )
 
 ModelOn = Callable[[Provider, ModelServer], WireModel]
@@ -89,6 +93,8 @@ def model_on(http: HttpClient, clock: ManualClock, tmp_path: Path) -> ModelOn:
 
     def make(provider: Provider, server: ModelServer) -> WireModel:
         table = f'[servers.house]\nbase_url = "{server.openai_url}"\nkey_env = "HOUSE_KEY"\n'
+        table += f'[servers.direct]\nbase_url = "{server.openai_url}"\nkey_env = "HOUSE_KEY"\n'
+        table += 'wire = "responses"\n'
         (tmp_path / config.FILE).write_text(table)
         settings = config.load(
             {

@@ -23,10 +23,11 @@ from agiraph.testing.model_server.anthropic import Anthropic
 from agiraph.testing.model_server.form import Format
 from agiraph.testing.model_server.gemini import Gemini
 from agiraph.testing.model_server.openai import OpenAI
+from agiraph.testing.model_server.responses import Responses
 from agiraph.testing.script import Reply
 from tests.conformance.conftest import PROVIDERS, Provider
 
-ANTHROPIC, OPENAI, GEMINI, _, HOUSE = PROVIDERS
+ANTHROPIC, OPENAI, GEMINI, _, HOUSE, DIRECT = PROVIDERS
 GOOD = says("All is well.", Call("bash", {"command": "ls"}, id="a"), thinking="Hm.")
 MEBIBYTE = 2**20
 
@@ -81,6 +82,10 @@ def _block(content: Any, **more: Any) -> list[dict[str, Any]]:
         end,
         {"type": "message_stop"},
     ]
+
+
+def _output(*items: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"type": "response.completed", "response": {"output": [*items]}}]
 
 
 NO_NAME: dict[str, Any] = {"id": "a", "function": {"arguments": "{}"}}
@@ -140,6 +145,21 @@ FORMS = (
             "null choice": [{"candidates": [None]}],
             "wrong text": [_candidate(content={"parts": [{"text": 5}]})],
             "nameless call": [_candidate(content={"parts": [{"functionCall": {"args": {}}}]})],
+        },
+    ),
+    Form(
+        name="responses",
+        provider=DIRECT,
+        format=Responses(),
+        shapes={
+            "nulls": [{"type": "response.completed", "response": {"output": None, "usage": None}}],
+            "no choices": [{"type": "response.completed", "response": {"output": []}}],
+            "wrong choices": [{"type": "response.completed", "response": {"output": 5}}],
+            "null choice": [{"type": "response.completed", "response": {"output": [None]}}],
+            "wrong text": _output(
+                {"type": "message", "content": [{"type": "output_text", "text": 5}]}
+            ),
+            "nameless call": _output({"type": "function_call", "call_id": "a", "arguments": "{}"}),
         },
     ),
 )

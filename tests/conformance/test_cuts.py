@@ -14,7 +14,7 @@ from agiraph.testing import Call, ModelServer, Says, says
 from tests.conformance.conftest import PROVIDERS, ModelOn, Provider, WireModel
 from tests.providers.transcripts import request
 
-ANTHROPIC, OPENAI, GEMINI, OPENROUTER, _ = PROVIDERS
+ANTHROPIC, OPENAI, GEMINI, OPENROUTER, _, DIRECT = PROVIDERS
 TWO = (Call("bash", {"command": "ls"}, id="a"), Call("read_file", {"path": "ä.md"}, id="b"))
 STREAMS: dict[str, tuple[Provider, Says]] = {
     "anthropic, everything": (ANTHROPIC, says("Grüße", *TWO, thinking="Größe?", chunk=30)),
@@ -23,7 +23,8 @@ STREAMS: dict[str, tuple[Provider, Says]] = {
     "openrouter, thinking": (OPENROUTER, says("Grüße", thinking="Größe?", chunk=30)),
     "gemini, everything": (GEMINI, says("Grüße", *TWO, thinking="Größe?", chunk=30)),
 }
-FINAL = {"anthropic": b"message_stop", "openai": b'"finish_reason":"', "gemini": b'"finishReason"'}
+FINAL = {"anthropic": b"message_stop", "openai": b'"finish_reason":"', "gemini": b'"finishReason"',
+         "responses": b"response.completed"}  # fmt: skip
 """What a complete stream contains."""
 CUT_OFF = "The response was cut off before its end."
 BROKEN = "Cannot reach host: the connection was closed before the end of the response."
@@ -64,6 +65,7 @@ async def record(http: HttpClient, server: ModelServer, model: WireModel) -> tup
     path = {
         "anthropic": "/v1/messages",
         "openai": "/v1/chat/completions",
+        "responses": "/v1/responses",
         "gemini": "/v1beta/models/m:streamGenerateContent?alt=sse",
     }[seen.wire]
     stream = await http.post(server.url + path, headers={}, body=(seen.raw,), handle=_read_all)

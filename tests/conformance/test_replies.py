@@ -15,10 +15,16 @@ from agiraph.testing.model_server.anthropic import Anthropic
 from agiraph.testing.model_server.form import Format
 from agiraph.testing.model_server.gemini import Gemini
 from agiraph.testing.model_server.openai import OpenAI
+from agiraph.testing.model_server.responses import Responses
 from tests.conformance.conftest import KEY, ModelOn, Provider
 from tests.providers.transcripts import declined, request, thread, tool_call, turn
 
-FORMATS: dict[str, Format] = {"openai": OpenAI(), "anthropic": Anthropic(), "gemini": Gemini()}
+FORMATS: dict[str, Format] = {
+    "openai": OpenAI(),
+    "anthropic": Anthropic(),
+    "gemini": Gemini(),
+    "responses": Responses(),
+}
 SCHEMA = {
     "type": "object",
     "properties": {"city": {"type": "string"}, "size": {"type": "integer", "minimum": 1}},
@@ -130,6 +136,7 @@ async def test_a_reply_that_reached_its_token_limit_is_returned(
     limit = {
         "openai": seen.body.get("max_tokens"),
         "anthropic": seen.body.get("max_tokens"),
+        "responses": seen.body.get("max_output_tokens"),
         "gemini": seen.body.get("generationConfig", {}).get("maxOutputTokens"),
     }
     assert (reply.text, reply.is_cut, limit[seen.wire]) == ("Once upon a", True, 5)
@@ -210,7 +217,12 @@ async def test_a_filtered_reply_is_refused_with_the_vendors_reason(
         with pytest.raises(ModelRefused) as caught:
             await model_on(provider, server).reply(request())
 
-    said = {"openai": "content_filter", "anthropic": "refusal", "gemini": "SAFETY"}
+    said = {
+        "openai": "content_filter",
+        "anthropic": "refusal",
+        "gemini": "SAFETY",
+        "responses": "content_filter",
+    }
     assert str(caught.value) == declined(said[provider.wire])
 
 
@@ -265,6 +277,7 @@ async def test_a_reply_can_be_requested_as_json_with_a_schema(
     named = {"name": "answer", "schema": SCHEMA, "strict": False}
     wanted = {
         "openai": {"response_format": {"type": "json_schema", "json_schema": named}},
+        "responses": {"text": {"format": {"type": "json_schema", **named}}},
         "anthropic": {"output_config": {"format": {"type": "json_schema", "schema": closed}}},
         "gemini": {
             "generationConfig": {

@@ -22,7 +22,7 @@ from tests.conformance.threads import (
 )
 from tests.providers.transcripts import request, thread, tool_call, turn
 
-ANTHROPIC, OPENAI, GEMINI, OPENROUTER, HOUSE = PROVIDERS
+ANTHROPIC, OPENAI, GEMINI, OPENROUTER, HOUSE, DIRECT = PROVIDERS
 CACHED = {"type": "ephemeral"}
 TURNS = (
     turn("system", "You are Ada."),
@@ -154,6 +154,7 @@ async def test_the_api_key_and_the_version_are_sent_as_headers(
     wanted = {
         "anthropic": {"x-api-key": KEY, "anthropic-version": "2023-06-01"},
         "openai": {"authorization": f"Bearer {KEY}"},
+        "responses": {"authorization": f"Bearer {KEY}"},
         "gemini": {"x-goog-api-key": KEY},
     }
     assert seen.headers | wanted[seen.wire] == seen.headers
@@ -186,7 +187,7 @@ async def test_a_failed_call_is_marked_as_such(model_on: ModelOn, provider: Prov
         await model_on(provider, server).reply(request(*TURNS[:6], tools=(SPEC,)))
 
     _, _, good, bad = server.requests[0].messages
-    if provider.wire == "openai":
+    if provider.wire in ("openai", "responses"):
         assert (good.text, bad.text) == ("Hello.", "Error: Not an object.")
     else:
         assert (good.failed, bad.failed) == (False, True)
@@ -217,12 +218,29 @@ ATTACHED: dict[str, list[dict[str, Any]]] = {
         },
         {"type": "text", "text": "File note.md:\nGrüße"},
     ],
+    "responses": [
+        {
+            "type": "input_image",
+            "image_url": "data:image/png;base64,aW1hZ2U=",
+            "detail": "auto",
+        },
+        {
+            "type": "input_file",
+            "filename": "paper.pdf",
+            "file_data": "data:application/pdf;base64,cGFwZXI=",
+        },
+        {"type": "input_text", "text": "File note.md:\nGrüße"},
+    ],
     "gemini": [
         {"inlineData": {"mimeType": "image/png", "data": "aW1hZ2U="}},
         {"inlineData": {"mimeType": "application/pdf", "data": "cGFwZXI="}},
         {"text": "File note.md:\nGrüße"},
     ],
 }
+
+
+def messages_of(body: dict[str, Any]) -> list[dict[str, Any]]:
+    return body.get("messages") or body.get("input") or body["contents"]
 
 
 def content(message: dict[str, Any]) -> list[dict[str, Any]]:
@@ -235,8 +253,9 @@ async def test_attachments_are_sent_with_a_users_text(
     shown = turn("user", "What is this?", attachments=(PICTURE, PAPER, NOTE))
     body = await sent_body(model_on, provider, request(turn("user", "Hello."), shown))
 
-    messages = body.get("messages") or body["contents"]
-    words = {"text": "What is this?"} | ({} if provider.wire == "gemini" else {"type": "text"})
+    messages = messages_of(body)
+    kinds = {"gemini": {}, "responses": {"type": "input_text"}}
+    words = {"text": "What is this?"} | kinds.get(provider.wire, {"type": "text"})
     assert content(messages[-1]) == [*ATTACHED[provider.wire], words]
 
 
@@ -255,11 +274,14 @@ async def test_attachments_are_sent_with_the_answer_of_a_call(
 
     [seen] = server.requests
     answers = [m.text for m in seen.messages if m.role == "tool"]
-    whole = "Here.File note.md:\nGrüße" if provider.wire == "anthropic" else "Here."
+    together = provider.wire in ("anthropic", "responses")
+    whole = "Here.File note.md:\nGrüße" if together else "Here."
     assert (server.refused, answers) == ([], [whole, "And this."])
-    last = (seen.body.get("messages") or seen.body["contents"])[-1]
+    last = messages_of(seen.body)[-1]
     if provider.wire == "anthropic":
         assert content(last)[0]["content"][1:] == ATTACHED["anthropic"]
+    elif provider.wire == "responses":
+        assert seen.body["input"][-2]["output"][1:] == ATTACHED["responses"]
     else:
         assert content(last)[-3:] == ATTACHED[provider.wire]
 

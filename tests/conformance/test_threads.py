@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -11,7 +12,7 @@ from agiraph.domain.chat import Transcript, Turn
 from agiraph.domain.errors import ModelRefused
 from agiraph.providers.base import Request
 from agiraph.providers.http.connection import Body
-from agiraph.providers.wires import anthropic, chat_completions, gemini
+from agiraph.providers.wires import anthropic, chat_completions, gemini, responses
 from agiraph.testing import Call, ModelServer, call, says
 from agiraph.testing.model_server import Seen, Status, Step
 from agiraph.testing.model_server.form import signature
@@ -27,13 +28,14 @@ from tests.conformance.threads import (
 )
 from tests.providers.transcripts import thread, turn
 
-ANTHROPIC, OPENAI, GEMINI, OPENROUTER, HOUSE = PROVIDERS
+ANTHROPIC, OPENAI, GEMINI, OPENROUTER, HOUSE, DIRECT = PROVIDERS
 SEALED = signature(THOUGHT)
 Encode = Callable[[str, Request], Body]
 ENCODES: dict[str, Encode] = {
     "anthropic": anthropic.encode,
     "openai": chat_completions.encode,
     "gemini": gemini.encode,
+    "responses": partial(responses.encode, vendor="responses:direct/gpt-m"),
 }
 
 
@@ -54,6 +56,19 @@ async def test_stored_thinking_is_sent_back_unchanged(
         again = server.requests[-1]
 
     assert server.refused == []
+    if provider.wire == "responses":
+        items = again.body["input"]
+        kinds = [item.get("type", "message") for item in items]
+        reply = ["reasoning", "message", *["function_call"] * 3, *["function_call_output"] * 3]
+        assert kinds == ["message", *reply, "message", "message", "reasoning", *["message"] * 2]
+        sealed = [i["encrypted_content"] for i in items if i.get("type") == "reasoning"]
+        assert sealed == [SEALED, SEALED]
+        assert [i["id"] for i in items if i.get("type") == "function_call"] == [
+            "fc_000000_0",
+            "fc_000000_1",
+            "fc_000000_2",
+        ]
+        return
     messages = again.body.get("messages") or again.body["contents"]
     first, second = [m for m in messages if m["role"] in ("assistant", "model")]
     thought = {"type": "thinking", "thinking": THOUGHT, "signature": SEALED}
@@ -88,7 +103,7 @@ async def test_stored_thinking_has_the_name_of_its_vendor(
     assert first.provider_data.vendor.vendor == provider.thinking_owner
 
 
-@pytest.mark.parametrize("provider", [ANTHROPIC, GEMINI], ids=lambda p: p.vendor)
+@pytest.mark.parametrize("provider", [ANTHROPIC, GEMINI, DIRECT], ids=lambda p: p.vendor)
 @pytest.mark.parametrize(
     "change", [{"text": "Something else."}, {"calls": ()}], ids=["text", "calls"]
 )
@@ -126,7 +141,12 @@ async def test_a_thread_goes_on_with_another_provider(
 
     assert (reply.text, server.refused, seen.wire) == ("You are welcome.", [], other.wire)
     raw = seen.raw.decode()
-    own = {"anthropic": (True, True), "openai": (True, False), "gemini": (False, True)}
+    own = {
+        "anthropic": (True, True),
+        "openai": (True, False),
+        "gemini": (False, True),
+        "responses": (True, True),
+    }
     shown = own[other.wire] if other.vendor == provider.vendor else (False, False)
     assert (THOUGHT in raw, SEALED in raw) == shown
     said = [m.text for m in seen.messages if m.role == "assistant"]

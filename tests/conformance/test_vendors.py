@@ -15,7 +15,7 @@ from tests.conformance.conftest import PROVIDERS, ModelOn, Provider
 from tests.conformance.threads import SPEC, as_turn, tool_answers
 from tests.providers.transcripts import declined, request, thread, tool_call
 
-ANTHROPIC, OPENAI, GEMINI, OPENROUTER, HOUSE = PROVIDERS
+ANTHROPIC, OPENAI, GEMINI, OPENROUTER, HOUSE, DIRECT = PROVIDERS
 Part = dict[str, Any]
 
 

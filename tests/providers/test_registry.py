@@ -12,10 +12,11 @@ from agiraph.providers.servers import Server
 from agiraph.providers.wires.anthropic import AnthropicModel
 from agiraph.providers.wires.chat_completions import OpenAIModel
 from agiraph.providers.wires.gemini import GeminiModel
+from agiraph.providers.wires.responses import ResponsesModel
 from agiraph.testing import ManualClock, ModelServer, says
 from tests.providers.transcripts import request
 
-Wire = AnthropicModel | GeminiModel | OpenAIModel
+Wire = AnthropicModel | GeminiModel | OpenAIModel | ResponsesModel
 
 KEYS = Keys(
     {
@@ -28,6 +29,7 @@ KEYS = Keys(
         "house": Server(base_url="http://house:1/v1", key="sk-house-canary", key_env="HOUSE_KEY"),
         "locked": Server(base_url="http://locked:1/v1", key_env="LOCKED_KEY"),
         "vllm": Server(base_url="http://gpu:8000/v1"),
+        "direct": Server(base_url="http://direct:1/v1", wire="responses"),
         "claude": Server(base_url="http://claude:1", wire="anthropic"),
     },
 )
@@ -55,6 +57,7 @@ def test_the_demo_needs_no_key() -> None:
     [
         ("anthropic/m", AnthropicModel, "m", "https://api.anthropic.com", "sk-ant-canary"),
         ("openai/a/b", OpenAIModel, "a/b", "http://127.0.0.1:9/v1", "sk-canary-4711"),
+        ("direct/m", ResponsesModel, "m", "http://direct:1/v1", ""),
         ("gemini/m", GeminiModel, "m", "https://generativelanguage.googleapis.com", "AIza-canary"),
         ("google/m", GeminiModel, "m", "https://generativelanguage.googleapis.com", "AIza-canary"),
         ("openrouter/a/b", OpenAIModel, "a/b", "https://openrouter.ai/api/v1", "sk-or-canary"),
@@ -78,7 +81,8 @@ async def test_a_model_name_is_resolved_to_wire_address_and_key(
 async def test_without_an_address_the_vendors_own_is_used() -> None:
     registry = Registry(Keys({"openai": Account(key="sk")}), ManualClock())
 
-    assert wire(registry, "openai/m").base_url == "https://api.openai.com/v1"
+    model = wire(registry, "openai/m")
+    assert (type(model), model.base_url) == (ResponsesModel, "https://api.openai.com/v1")
 
 
 async def test_the_same_name_gives_the_same_model(registry: Registry) -> None:
@@ -92,8 +96,8 @@ async def test_an_unknown_model_name_is_refused_with_the_known_providers(
 ) -> None:
     said = (
         f"{name!r} is not a model agiraph can reach. Write `provider/model` with one of anthropic, "
-        "claude, deepseek, gemini, google, groq, house, llamacpp, lmstudio, locked, mistral, "
-        "ollama, openai, openrouter, vllm, x-ai, xai, or `demo`, which needs no "
+        "claude, deepseek, direct, gemini, google, groq, house, llamacpp, lmstudio, locked, "
+        "mistral, ollama, openai, openrouter, vllm, x-ai, xai, or `demo`, which needs no "
         "key. Servers of your own are named in agiraph.toml."
     )
     with pytest.raises(Misconfigured, match=f"^{re.escape(said)}$"):

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -18,7 +18,9 @@ _OWN_HEADERS = frozenset(
 """Headers that the wires set themselves: the key's, and those that describe the message."""
 _OWN_FIELDS = frozenset(
     ("model", "messages", "input", "contents", "system", "instructions", "systemInstruction",
-     "tools", "tool_choice", "toolConfig", "stream", "stream_options", "store", "include")
+     "tools", "tool_choice", "toolConfig", "stream", "stream_options", "store", "include",
+     "max_tokens", "max_completion_tokens", "max_output_tokens", "cache_control",
+     "prompt_cache_key")
 )  # fmt: skip
 """Fields of a request that are the runtime's: with another value, threads would break."""
 _FROM_ENVIRONMENT = "env:"
@@ -45,6 +47,7 @@ class ModelOptions:
 
 
 NONE = ModelOptions()
+"""Nothing is added."""
 OPTION_KEYS: tuple[str, ...] = tuple(option.name for option in fields(ModelOptions))
 
 
@@ -171,6 +174,11 @@ def _body(where: str, value: Any) -> dict[str, Any]:
             f"{where} body may not set {', '.join(taken)}: agiraph writes these fields itself."
         )
     return body
+
+
+def with_headers(options: ModelOptions, headers: Mapping[str, str]) -> ModelOptions:
+    """Return the options with the headers of a server; a model's own headers come first."""
+    return replace(options, headers={**headers, **options.headers}) if headers else options
 
 
 def merged(settings: dict[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:

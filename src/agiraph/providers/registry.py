@@ -12,7 +12,7 @@ from agiraph.providers.http.client import HttpClient
 from agiraph.providers.http.patience import PatienceSettings
 from agiraph.providers.http.proxy import Proxies
 from agiraph.providers.http.rate_limits import Rate
-from agiraph.providers.options import CallForm, ModelOptions
+from agiraph.providers.options import NONE, CallForm, ModelOptions, with_headers
 from agiraph.providers.servers import Server
 from agiraph.providers.vendors import (
     REMOTE_VENDOR_NAMES,
@@ -171,8 +171,15 @@ class Registry:
             )
         base_url = account.base_url or vendor.base_url
         _check_url(base_url, vendor.url_variable)
-        return vendor.wire(
-            name=name, model=model, base_url=base_url, key=account.key, http=self._http
+        is_elsewhere = base_url.rstrip("/") != vendor.base_url
+        wire = (vendor.gateway_wire if is_elsewhere else None) or vendor.wire
+        return wire(
+            name=name,
+            model=model,
+            base_url=base_url,
+            key=account.key,
+            http=self._http,
+            options=self._keys.options.get(name, NONE),
         )
 
     def _on_server(self, name: str, provider: str, model: str) -> Model:
@@ -184,7 +191,12 @@ class Registry:
             )
         _check_url(server.base_url, f"base_url of [servers.{provider}]")
         return WIRES[server.wire](
-            name=name, model=model, base_url=server.base_url, key=server.key, http=self._http
+            name=name,
+            model=model,
+            base_url=server.base_url,
+            key=server.key,
+            http=self._http,
+            options=with_headers(self._keys.options.get(name, NONE), server.headers),
         )
 
 

@@ -11,23 +11,32 @@ from typing import Protocol
 
 from agiraph.providers.base import Model
 from agiraph.providers.http.client import HttpClient
+from agiraph.providers.options import ModelOptions
 from agiraph.providers.wires.anthropic import AnthropicModel
 from agiraph.providers.wires.chat_completions import OpenAIModel
 from agiraph.providers.wires.gemini import GeminiModel
+from agiraph.providers.wires.responses import ResponsesModel
 
 
 class Wire(Protocol):
     """Makes a model that speaks one API. The model classes of the wire modules are wires."""
 
     def __call__(
-        self, *, name: str, model: str, base_url: str, key: str, http: HttpClient
+        self,
+        *,
+        name: str,
+        model: str,
+        base_url: str,
+        key: str,
+        http: HttpClient,
+        options: ModelOptions,
     ) -> Model: ...
 
 
 CHAT = "chat"
 WIRES: Mapping[str, Wire] = {
     CHAT: OpenAIModel,
-    "responses": OpenAIModel,
+    "responses": ResponsesModel,
     "anthropic": AnthropicModel,
     "gemini": GeminiModel,
 }
@@ -41,6 +50,8 @@ class Vendor:
     aliases: tuple[str, ...] = ()
     """Other names under which people know this vendor."""
     wire: Wire
+    gateway_wire: Wire | None = None
+    """The wire at another address than `base_url`; None: the same."""
     base_url: str
     key_variable: str = ""
     """The environment variable of the API key; empty for a local server, which needs none."""
@@ -70,7 +81,9 @@ VENDORS: tuple[Vendor, ...] = (
     ),
     Vendor(
         name="openai",
-        wire=OpenAIModel,
+        wire=ResponsesModel,
+        # Gateways that stand in for OpenAI seldom speak its newer API.
+        gateway_wire=OpenAIModel,
         base_url="https://api.openai.com/v1",
         key_variable="OPENAI_API_KEY",
         url_variable="OPENAI_BASE_URL",

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Wire = Literal["openai", "anthropic", "gemini"]
+Wire = Literal["openai", "anthropic", "gemini", "responses"]
 """The vendor's wire format of a request."""
 
 

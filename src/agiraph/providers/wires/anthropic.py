@@ -3,13 +3,17 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, cast
 
 from agiraph.domain.chat import Attachment, ToolCall, ToolSpec, Turn
 from agiraph.providers.base import OnDelta, Reply, Request
 from agiraph.providers.http.client import HttpClient
 from agiraph.providers.http.connection import Body
+from agiraph.providers.options import NONE, ModelOptions, merged
+from agiraph.providers.wires import effort
 from agiraph.providers.wires.anthropic_reader import WIRE, AnthropicReader
+from agiraph.providers.wires.asking import Refusals, Settings, ask, plain
 from agiraph.providers.wires.request_buffer import (
     IMAGES,
     PDF,
@@ -31,6 +35,8 @@ from agiraph.providers.wires.wire import request_reply, retry_without_reasoning
 
 # Still the newest version of the API: later features are new fields under it.
 VERSION = "2023-06-01"
+INTERLEAVED = "interleaved-thinking-2025-05-14"
+"""The beta header with which older models think between calls, too; newer ones do by themselves."""
 # The lowest limit of the current Claude models: a higher number would be refused by some of them.
 MAX_OUTPUT_TOKENS = 32_000
 """Anthropic requires a limit in every request. Thinking counts towards it."""
@@ -55,44 +61,72 @@ class AnthropicModel:
     max_output_tokens: int = MAX_OUTPUT_TOKENS
     learned: set[str] = field(default_factory=set[str], repr=False, compare=False)
     """What this model's server was found to do: see `wire`."""
+    options: ModelOptions = NONE
+    refusals: Refusals = field(default_factory=Refusals, repr=False, compare=False)
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
-        async def attempt() -> Reply:
-            return await request_reply(
-                self.http,
-                f"{self.base_url.rstrip('/')}/v1/messages",
-                name=self.name,
-                headers={"anthropic-version": VERSION}
-                | ({"x-api-key": self.key} if self.key else {}),
-                key=self.key,
-                body=encode(self.model, request, self.max_output_tokens),
-                reader=AnthropicReader(),
-                request=request,
-                on_delta=on_delta,
-                learned=self.learned,
+        def drop_reasoning() -> bool:
+            plain_buffer = RequestBuffer(_TurnEncoder(keeps_reasoning=False))
+            return replace_buffer(request.transcript, WIRE, plain_buffer)
+
+        async def attempt(settings: Settings) -> Reply:
+            return await retry_without_reasoning(
+                lambda: self._request(request, settings, on_delta), drop_reasoning
             )
 
-        def drop_reasoning() -> bool:
-            plain = RequestBuffer(_TurnEncoder(keeps_reasoning=False))
-            return replace_buffer(request.transcript, WIRE, plain)
+        return await ask(
+            attempt,
+            request,
+            name=self.name,
+            options=self.options,
+            refusals=self.refusals,
+            ladder=partial(effort.anthropic, self.model),
+        )
 
-        return await retry_without_reasoning(attempt, drop_reasoning)
+    async def _request(
+        self, request: Request, settings: Settings, on_delta: OnDelta | None
+    ) -> Reply:
+        headers = {"anthropic-version": VERSION} | ({"x-api-key": self.key} if self.key else {})
+        if request.tools and "budget_tokens" in settings.effort.get("thinking", {}):
+            headers["anthropic-beta"] = INTERLEAVED
+        return await request_reply(
+            self.http,
+            f"{self.base_url.rstrip('/')}/v1/messages",
+            name=self.name,
+            headers=headers | dict(self.options.headers),
+            key=self.key,
+            body=encode(self.model, request, self.max_output_tokens, settings),
+            reader=AnthropicReader(),
+            request=request,
+            on_delta=on_delta,
+            learned=self.learned,
+        )
 
 
-def encode(model: str, request: Request, max_output_tokens: int = MAX_OUTPUT_TOKENS) -> Body:
+def encode(
+    model: str,
+    request: Request,
+    max_output_tokens: int = MAX_OUTPUT_TOKENS,
+    settings: Settings | None = None,
+) -> Body:
     """Return the request body. The bytes of earlier turns are those of the last request."""
+    asked = plain(request) if settings is None else settings
     buffer = buffer_of(request.transcript, WIRE, lambda: RequestBuffer(_TurnEncoder()))
-    limit = request.max_output_tokens or max_output_tokens
+    wanted = asked.max_output_tokens or max_output_tokens
+    limit = effort.output_limit(asked.effort, wanted, max_output_tokens)
     prefix = buffer.prefix((model, request.tools, limit), lambda: _prefix(model, request, limit))
-    settings: Part = {}
+    fields: Part = dict(asked.effort)
+    # Anthropic refuses a temperature beside thinking.
+    if asked.temperature is not None and not effort.is_thinking(asked.effort):
+        fields["temperature"] = asked.temperature
     if request.tools and not request.may_call:
-        settings["tool_choice"] = {"type": "none"}
+        fields["tool_choice"] = {"type": "none"}
     if request.schema is not None:
         form = {"type": "json_schema", "schema": _closed(request.schema)}
-        settings["output_config"] = {"format": form}
+        fields["output_config"] = {**fields.get("output_config", {}), "format": form}
     messages = buffer.extend(request.transcript)
     hint = {"role": "user", "content": _text(request.hint)} if request.hint else None
-    return (prefix, messages, buffer.last(hint) + suffix(settings))
+    return (prefix, messages, buffer.last(hint) + suffix(merged(fields, asked.body)))
 
 
 def _prefix(model: str, request: Request, limit: int) -> bytes:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, cast
 
 from agiraph.domain.chat import ToolSpec
@@ -10,6 +10,9 @@ from agiraph.domain.errors import ModelRefused, ModelUnavailable
 from agiraph.providers.base import OnDelta, Reply, Request
 from agiraph.providers.http.client import HttpClient
 from agiraph.providers.http.connection import Body
+from agiraph.providers.options import NONE, ModelOptions, merged
+from agiraph.providers.wires import effort
+from agiraph.providers.wires.asking import Refusals, Settings, ask, plain
 from agiraph.providers.wires.chat_forms import MESSAGE_FORMS, filler, wanted_forms
 from agiraph.providers.wires.chat_messages import ChatEncoder
 from agiraph.providers.wires.chat_reader import ChatReader
@@ -39,6 +42,8 @@ class OpenAIModel:
     max_output_tokens: int | None = None
     """The model's own limit, sent where the request and the settings name none: without it, a model
     that repeats itself goes on until its window is full."""
+    options: ModelOptions = NONE
+    refusals: Refusals = field(default_factory=Refusals, repr=False, compare=False)
 
     @property
     def vendor(self) -> str:
@@ -46,9 +51,22 @@ class OpenAIModel:
         return self.name if self.is_router else self.name.partition("/")[0]
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
+        dialect = effort.dialect_of(self.name.partition("/")[0], self.base_url)
+        return await ask(
+            lambda settings: self._adjusted(request, settings, on_delta),
+            request,
+            name=self.name,
+            options=self.options,
+            refusals=self.refusals,
+            ladder=partial(effort.chat, dialect),
+        )
+
+    async def _adjusted(
+        self, request: Request, settings: Settings, on_delta: OnDelta | None
+    ) -> Reply:
         while True:
             try:
-                return await self._request(request, on_delta)
+                return await self._request(request, settings, on_delta)
             # llama.cpp answers 500 to messages that its template refuses.
             except (ModelRefused, ModelUnavailable) as error:
                 # Each form is tried once and then kept for the life of the process, so that only
@@ -58,12 +76,17 @@ class OpenAIModel:
                     raise
                 self.adjustments.update(wanted)
 
-    async def _request(self, request: Request, on_delta: OnDelta | None) -> Reply:
+    async def _request(
+        self, request: Request, settings: Settings, on_delta: OnDelta | None
+    ) -> Reply:
         return await request_reply(
             self.http,
             f"{self.base_url.rstrip('/')}/chat/completions",
             name=self.name,
-            headers={"authorization": f"Bearer {self.key}"} if self.key else {},
+            headers={
+                **({"authorization": f"Bearer {self.key}"} if self.key else {}),
+                **self.options.headers,
+            },
             key=self.key,
             body=encode(
                 self.model,
@@ -71,6 +94,7 @@ class OpenAIModel:
                 vendor=self.vendor,
                 adjustments=self.adjustments,
                 default_limit=self.max_output_tokens,
+                settings=settings,
             ),
             reader=ChatReader(self.vendor),
             request=request,
@@ -86,8 +110,10 @@ def encode(
     vendor: str = WIRE,
     adjustments: Collection[str] = (),
     default_limit: int | None = None,
+    settings: Settings | None = None,
 ) -> Body:
     """Return the request body. The bytes of earlier turns are those of the last request."""
+    asked = plain(request) if settings is None else settings
     forms = MESSAGE_FORMS & {*adjustments}
     wire = "+".join((vendor, *sorted(forms)))
     buffer = buffer_of(request.transcript, wire, lambda: _buffer(request, vendor, forms))
@@ -95,24 +121,26 @@ def encode(
     prefix = buffer.prefix(
         (model, request.tools, has_usage), lambda: _prefix(model, request.tools, has_usage)
     )
-    settings: Part = {}
-    limit = request.max_output_tokens
+    fields: Part = dict(asked.effort)
+    limit = asked.max_output_tokens
     if limit is None and "no_default_limit" not in adjustments:
         limit = default_limit
     if limit is not None:
         # Many compatible servers know only the older name, so it is tried first.
         newer = "max_completion_tokens"
-        settings[newer if newer in adjustments else "max_tokens"] = limit
+        fields[newer if newer in adjustments else "max_tokens"] = limit
+    if asked.temperature is not None:
+        fields["temperature"] = asked.temperature
     if request.tools and not request.may_call:
-        settings["tool_choice"] = "none"
+        fields["tool_choice"] = "none"
     if request.tools and "reasoning_effort" in adjustments:
-        settings["reasoning_effort"] = "none"
+        fields["reasoning_effort"] = "none"
     if (schema := request.schema) is not None:
-        form = {"name": "answer", "schema": schema, "strict": _is_strict(schema)}
-        settings["response_format"] = {"type": "json_schema", "json_schema": form}
+        form = {"name": "answer", "schema": schema, "strict": is_strict(schema)}
+        fields["response_format"] = {"type": "json_schema", "json_schema": form}
     messages = buffer.extend(request.transcript)
     hint = {"role": "user", "content": request.hint} if request.hint else None
-    return (prefix, messages, buffer.last(hint) + suffix(settings))
+    return (prefix, messages, buffer.last(hint) + suffix(merged(fields, asked.body)))
 
 
 def _buffer(request: Request, vendor: str, forms: frozenset[str]) -> RequestBuffer:
@@ -141,13 +169,13 @@ def _tool(spec: ToolSpec) -> Part:
     return {"type": "function", "function": function}
 
 
-def _is_strict(schema: Any) -> bool:
+def is_strict(schema: Any) -> bool:
     """Whether OpenAI accepts the schema in strict mode: every object is closed, and requires all
     of its properties."""
     # In strict mode OpenAI refuses a schema outside of this subset; without it the schema is only a
     # hint to the model, and the runtime's own check of the answer decides.
     if isinstance(schema, list):
-        return all(_is_strict(part) for part in cast(list[Any], schema))
+        return all(is_strict(part) for part in cast(list[Any], schema))
     if not isinstance(schema, dict):
         return True
     known = cast(Part, schema)
@@ -158,4 +186,4 @@ def _is_strict(schema: Any) -> bool:
             or set(known.get("required", ())) != named
         ):
             return False
-    return all(_is_strict(part) for part in known.values())
+    return all(is_strict(part) for part in known.values())

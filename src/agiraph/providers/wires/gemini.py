@@ -3,12 +3,16 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from urllib.parse import quote
 
 from agiraph.domain.chat import Attachment, ToolSpec, Turn
 from agiraph.providers.base import OnDelta, Reply, Request
 from agiraph.providers.http.client import HttpClient
 from agiraph.providers.http.connection import Body
+from agiraph.providers.options import NONE, ModelOptions, merged
+from agiraph.providers.wires import effort
+from agiraph.providers.wires.asking import Refusals, Settings, ask, plain
 from agiraph.providers.wires.gemini_reader import SIGNATURE, WIRE, GeminiReader
 from agiraph.providers.wires.request_buffer import (
     IMAGES,
@@ -47,52 +51,75 @@ class GeminiModel:
     learned: set[str] = field(default_factory=set[str], repr=False, compare=False)
     """What this model's server was found to do: see `wire`."""
 
+    options: ModelOptions = NONE
+    refusals: Refusals = field(default_factory=Refusals, repr=False, compare=False)
+
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
+        def drop_reasoning() -> bool:
+            wire, signs = _wire(self.model)
+            plain_buffer = RequestBuffer(_TurnEncoder(signs=signs, keeps_reasoning=False))
+            return replace_buffer(request.transcript, wire, plain_buffer)
+
+        async def attempt(settings: Settings) -> Reply:
+            return await retry_without_reasoning(
+                lambda: self._request(request, settings, on_delta), drop_reasoning
+            )
+
+        return await ask(
+            attempt,
+            request,
+            name=self.name,
+            options=self.options,
+            refusals=self.refusals,
+            ladder=partial(effort.gemini, self.model),
+        )
+
+    async def _request(
+        self, request: Request, settings: Settings, on_delta: OnDelta | None
+    ) -> Reply:
         # The name is a part of the path: a "/" or "?" in it must not choose another method of the
         # API.
         model = quote(self.model, safe="")
-        base = self.base_url.rstrip("/")
-
-        async def attempt() -> Reply:
-            return await request_reply(
-                self.http,
-                # Without `alt=sse` Google streams one long JSON array. The key goes into a header:
-                # addresses end up in the logs of gateways and proxies.
-                f"{base}/v1beta/models/{model}:streamGenerateContent?alt=sse",
-                name=self.name,
-                headers={"x-goog-api-key": self.key} if self.key else {},
-                key=self.key,
-                body=encode(self.model, request),
-                reader=GeminiReader(),
-                request=request,
-                on_delta=on_delta,
-                learned=self.learned,
-            )
-
-        def drop_reasoning() -> bool:
-            wire, signs = _wire(self.model)
-            plain = RequestBuffer(_TurnEncoder(signs=signs, keeps_reasoning=False))
-            return replace_buffer(request.transcript, wire, plain)
-
-        return await retry_without_reasoning(attempt, drop_reasoning)
+        return await request_reply(
+            self.http,
+            # Without `alt=sse` Google streams one long JSON array. The key goes into a header:
+            # addresses end up in the logs of gateways and proxies.
+            f"{self.base_url.rstrip('/')}/v1beta/models/{model}:streamGenerateContent?alt=sse",
+            name=self.name,
+            headers={
+                **({"x-goog-api-key": self.key} if self.key else {}),
+                **self.options.headers,
+            },
+            key=self.key,
+            body=encode(self.model, request, settings),
+            reader=GeminiReader(),
+            request=request,
+            on_delta=on_delta,
+            learned=self.learned,
+        )
 
 
-def encode(model: str, request: Request) -> Body:
+def encode(model: str, request: Request, settings: Settings | None = None) -> Body:
     """Return the request body. The bytes of earlier turns are those of the last request."""
+    asked = plain(request) if settings is None else settings
     wire, signs = _wire(model)
     buffer = buffer_of(request.transcript, wire, lambda: RequestBuffer(_TurnEncoder(signs=signs)))
     prefix = buffer.prefix((request.tools,), lambda: _prefix(request))
     config: Part = {}
-    if request.max_output_tokens is not None:
-        config["maxOutputTokens"] = request.max_output_tokens
+    if asked.max_output_tokens is not None:
+        config["maxOutputTokens"] = asked.max_output_tokens
+    if asked.temperature is not None:
+        config["temperature"] = asked.temperature
+    if asked.effort:
+        config["thinkingConfig"] = asked.effort
     if request.schema is not None:
         config |= {"responseMimeType": "application/json", "responseJsonSchema": request.schema}
-    settings: Part = {"generationConfig": config} if config else {}
+    fields: Part = {"generationConfig": config} if config else {}
     if request.tools and not request.may_call:
-        settings["toolConfig"] = {"functionCallingConfig": {"mode": "NONE"}}
+        fields["toolConfig"] = {"functionCallingConfig": {"mode": "NONE"}}
     messages = buffer.extend(request.transcript)
     hint = {"role": "user", "parts": _text(request.hint)} if request.hint else None
-    return (prefix, messages, buffer.last(hint) + suffix(settings))
+    return (prefix, messages, buffer.last(hint) + suffix(merged(fields, asked.body)))
 
 
 def _wire(model: str) -> tuple[str, bool]:

@@ -32,8 +32,9 @@ class TurnEncoder(Protocol):
     has_reasoning: bool
     """Whether a message contains reasoning of the vendor's own model, which it may refuse."""
 
-    def message(self, turn: Turn) -> Part | None:
-        """Return the message of a user or assistant turn; None if the turn has no content."""
+    def message(self, turn: Turn) -> Part | list[Part] | None:
+        """Return the message or messages of a user or assistant turn; None if the turn has no
+        content."""
         ...
 
     def results(self, turns: Sequence[Turn]) -> list[Part]:
@@ -79,8 +80,10 @@ class RequestBuffer:
                 results.append(turn)
                 continue
             self._add_results(results)
-            if (message := self.encoder.message(turn.as_written)) is not None:
-                self._add(message)
+            message = self.encoder.message(turn.as_written)
+            for each in message if isinstance(message, list) else (message,):
+                if each is not None:
+                    self._add(each)
         self._add_results(results)
         self._turn_count = len(transcript.turns)
         return self.messages

@@ -45,6 +45,10 @@ _STATUS_OF_ERROR_TYPE = {
 }
 """Anthropic's error types that a retry does not help. Any other type counts as 503."""
 
+_REASONING_WORDS = ("signature", "`thinking`", "encrypted content", "encrypted_content",
+                    "of type 'reasoning'", "items are not persisted")  # fmt: skip
+"""Words in the error of a vendor that refuses reasoning of its own."""
+
 
 async def request_reply(
     http: HttpClient,
@@ -214,16 +218,16 @@ async def retry_without_reasoning(
 ) -> Reply:
     """Send the request; if the vendor refuses its own reasoning in it, send it without reasoning.
 
-    Anthropic and Google sign reasoning. A signature is valid only for the model that reasoned and
-    for the same messages before it: another model of the vendor, other tools or a compacted thread
-    may invalidate it.
+    Anthropic and Google sign reasoning, OpenAI encrypts it. It is valid only for the model that
+    reasoned and for the same messages before it: another model of the vendor, other tools or a
+    compacted thread may invalidate it.
     """
     try:
         return await attempt()
     except ModelRefused as error:
         reason = str(error).lower()
-        # Neither vendor has an error code for it; both name the field in the message.
-        if "signature" not in reason and "`thinking`" not in reason:
+        # Only OpenAI has an error code for it; all name the field in the message.
+        if not any(words in reason for words in _REASONING_WORDS):
             raise
         if not drop_reasoning():
             raise

@@ -24,6 +24,7 @@ from agiraph.testing.model_server.form import (
 )
 from agiraph.testing.model_server.gemini import Gemini
 from agiraph.testing.model_server.openai import OpenAI
+from agiraph.testing.model_server.responses import Responses
 from agiraph.testing.script import Script, Seen, Status, Step
 
 MALFORMED = (AttributeError, KeyError, TypeError, ValueError)
@@ -87,6 +88,7 @@ class ModelServer:
         app = web.Application(client_max_size=0)  # none: histories grow large
         app.router.add_post("/v1/chat/completions", partial(self._serve, OpenAI()))
         app.router.add_post("/chat/completions", partial(self._serve, OpenAI()))
+        app.router.add_post("/v1/responses", partial(self._serve, Responses()))
         app.router.add_post("/v1/messages", partial(self._serve, Anthropic()))
         app.router.add_post(GEMINI_PATH, partial(self._serve, Gemini()))
         app.router.add_get("/v1/models", _list_models)
