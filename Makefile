@@ -14,7 +14,7 @@ SEED := $(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')
 GOAL ?= Show me what you can do
 
 .DEFAULT_GOAL := help
-.PHONY: lint types public-types layers web-compile web-units web web-types web-test web-check screenshots chromium node postgres help setup up run test quick both check faults bench bench-web lock clean
+.PHONY: lint types public-types layers web-compile web-units web web-types web-test web-check screenshots chromium node postgres models help setup up run test quick both check faults bench bench-web lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,7 +36,7 @@ up: setup ## Start everything: API, web UI and background work; prints a link to
 run: setup ## Run a goal in the terminal: GOAL="…"; without a key the scripted demo answers
 	@$(BIN)/agiraph run "$(GOAL)"
 
-test: setup postgres chromium node ## All tests, on SQLite and PostgreSQL, in a browser, with kills; says what took how long
+test: setup postgres chromium node models ## All tests, on SQLite and PostgreSQL, in a browser, with kills; says what took how long
 	@sh tests/timed check 100 $(MAKE) --no-print-directory check
 	@sh tests/timed web 40 $(MAKE) --no-print-directory web-test
 	@sh tests/timed tests 400 $(BIN)/python tests/rerun.py -q -n $(WORKERS) --dist worksteal --lean --seed=$(SEED) --hypothesis-seed=$(SEED)
@@ -52,6 +52,9 @@ postgres:
 
 chromium:
 	@sh tests/install-chromium
+
+models:
+	@sh tests/install-models
 
 node: setup
 	@sh tests/install-node
@@ -74,7 +77,7 @@ public-types:
 layers:
 	@$(BIN)/lint-imports --no-cache > .venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
 
-faults: setup postgres ## The long runs: kills at every point and at random, chaos, fuzzing; MINUTES=50 or more
+faults: setup postgres models ## The long runs: kills at every point and at random, chaos, fuzzing; MINUTES=50 or more
 	@$(BIN)/python -m pytest -q tests --long -m long --minutes=$(MINUTES) -n 2 --dist worksteal
 
 bench: setup ## What a durable turn costs, against the floor of the same run

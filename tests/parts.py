@@ -22,6 +22,7 @@ BUDGETS_S = {
     "home": 50,
     "policies": 20,
     "providers": 25,
+    "real_models": 60,
     "runtime": 170,
     "scenarios": 60,
     "services": 70,
@@ -34,7 +35,7 @@ BUDGETS_S = {
 }
 """Seconds that the tests of a folder may take together, on two cores with three processes."""
 
-NOT_QUICK = frozenset({"faults", "web_ui", "scenarios"})
+NOT_QUICK = frozenset({"faults", "web_ui", "scenarios", "real_models"})
 """Parts that `make quick` leaves out: crash sweeps, browsers, whole scenarios."""
 NOT_QUICK_FILES = frozenset({"test_responses_match_schema.py"})
 """Files that `make quick` leaves out: to collect their tests takes seconds in each process."""

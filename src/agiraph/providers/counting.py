@@ -16,7 +16,7 @@ BYTES_PER_TOKEN = 4
 LEAST_TOKENS = 800
 """Shorter prompts are not judged: the estimate is too rough for them."""
 SHARE = 0.45
-"""A count below this share of the estimate means that the tools are missing; tokenizers differ less."""
+"""A count below this share of the estimate means that tools are missing; tokenizers differ less."""
 _SILENT = frozenset((OLLAMA, LMSTUDIO, LLAMACPP))
 """The servers that are known to drop tools without an error."""
 
