@@ -12,9 +12,10 @@ from agiraph.domain.errors import (
     ModelError,
     ModelRefused,
     ModelUnavailable,
+    QuotaSpent,
 )
 from agiraph.providers.http.client import HttpClient, Response
-from agiraph.providers.http.errors import error_text
+from agiraph.providers.http.errors import error_for_status, error_text
 from agiraph.testing import ManualClock, ModelServer
 from agiraph.testing.model_server import Status, Step, Trickle, context_overflow
 
@@ -197,3 +198,10 @@ async def test_a_key_with_a_line_break_cannot_add_headers(http: HttpClient, key:
             )
 
     assert (server.requests, server.refused) == ([], [])
+
+
+def test_a_quota_of_a_day_that_a_header_ends_soon_is_a_rate_limit() -> None:
+    said = "Limit of tokens per day (TPD) reached. Please try again in 7m12s."
+    soon = error_for_status(429, said, said, retry_after=432.0, has_retry_header=True)
+    late = error_for_status(429, said, said, retry_after=40_000.0, has_retry_header=True)
+    assert (type(soon), type(late)) == (ModelUnavailable, QuotaSpent)

@@ -19,9 +19,15 @@ from agiraph.tools.base import Tool
 STOP_SILENT = 3
 """Replies in a row without a tool call after which the node ends."""
 
-Kind = Literal["cut", "thoughts", "empty", "call", "repeated", "leave", "words"]
+Kind = Literal["refused", "cut", "thoughts", "empty", "call", "repeated", "leave", "words"]
 
 _NUDGES: dict[Kind, tuple[str, str]] = {
+    "refused": (
+        "The vendor of your model withheld the rest of your reply ({refusal}). Nothing of it "
+        "counts, and no call of it was made. Do this step in another way and in other words.",
+        "The rest of your reply was withheld again ({refusal}). Leave out what it was about, and "
+        "make one tool call now: {next}.",
+    ),
     "cut": (
         "Your reply broke off before its end, and nothing was made of it. Go on where it stopped. "
         "Long text belongs in a file, written in several smaller calls.",
@@ -82,6 +88,7 @@ class Silence:
             ending=self._ending,
             next=f"the next step of your assignment, or {self._ending_with} with what you have",
             ask=self._how_to_ask,
+            refusal=row[0].provider_data.refusal[:200],
             how=how_to_call(self.written_call(row[0]) or "", self._specs),
         )
         last_chance = _LAST_CHANCE if len(row) == STOP_SILENT - 1 else ""
@@ -94,7 +101,8 @@ class Silence:
             return Finished(row[0].text, StopReason.ANSWERED)
         if len(row) < STOP_SILENT:
             return None
-        words = next((turn.text for turn in row if turn.text.strip()), None)
+        whole = (turn for turn in row if not turn.provider_data.refusal)
+        words = next((turn.text for turn in whole if turn.text.strip()), None)
         said = "" if words else " It said nothing at all."
         as_text = _AS_TEXT if any(map(self.written_call, row)) else ""
         detail = f"The model made no tool call in {len(row)} replies in a row.{said}{as_text}"
@@ -134,6 +142,8 @@ class Silence:
 
     def _kind(self, row: list[Turn]) -> Kind:
         newest = row[0]
+        if newest.provider_data.refusal:
+            return "refused"
         if newest.is_cut:
             return "cut"
         if not newest.text.strip():

@@ -219,7 +219,9 @@ class CallPieces:
             if has_parts or (strays and call.is_blank):
                 made.append(ToolCall(id=call.id, name=call.name, malformed=""))
             else:
-                made += call.build(is_cut=call is last)
+                built = call.build(is_cut=call is last)
+                # Without ids, a call that is there already was sent twice.
+                made += [each for each in built if call.id or each not in made]
         return made
 
 

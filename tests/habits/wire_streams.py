@@ -1,0 +1,80 @@
+"""Wire streams: replies of model servers, event by event, with what is wrong in them."""
+
+from typing import Any
+
+import orjson
+
+from agiraph.providers.http.client import HttpClient
+from agiraph.providers.wires.anthropic import AnthropicModel
+from agiraph.providers.wires.chat_completions import OpenAIModel
+from agiraph.providers.wires.gemini import GeminiModel
+from agiraph.testing import ModelServer
+from agiraph.testing.model_server import Garbage
+
+NO_USAGE: dict[str, Any] = {}
+USAGE: dict[str, Any] = {"prompt_tokens": 10, "completion_tokens": 5}
+
+
+def frames(*events: Any) -> bytes:
+    return b"".join(b"data: " + orjson.dumps(event) + b"\n\n" for event in events)
+
+
+def chat(
+    *deltas: dict[str, Any],
+    finish: str | None = "stop",
+    usage: dict[str, Any] = USAGE,
+    **more: Any,
+) -> Garbage:
+    """Return a stream of chat completions with these deltas; without a reason it has no end."""
+    events: list[Any] = [{"choices": [{"index": 0, "delta": delta}], **more} for delta in deltas]
+    if finish is None:
+        return Garbage(frames(*events))
+    events.append({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}], **more})
+    if usage:
+        events.append({"choices": [], "usage": usage})
+    return Garbage(frames(*events) + b"data: [DONE]\n\n")
+
+
+def anthropic(text: str, *, stop: str = "end_turn", usage: dict[str, Any] | None = None) -> Garbage:
+    """Return a stream of the Messages API with one block of text, or none."""
+    counted = {"input_tokens": 10, "output_tokens": 5} if usage is None else usage
+    events: list[Any] = [{"type": "message_start", "message": {"usage": counted}}]
+    if text:
+        block = {"type": "text", "text": ""}
+        delta = {"type": "text_delta", "text": text}
+        events += [
+            {"type": "content_block_start", "index": 0, "content_block": block},
+            {"type": "content_block_delta", "index": 0, "delta": delta},
+        ]
+    events += [
+        {"type": "message_delta", "delta": {"stop_reason": stop}, "usage": {}},
+        {"type": "message_stop"},
+    ]
+    return Garbage(frames(*events))
+
+
+def gemini(
+    *parts: dict[str, Any], finish: str = "STOP", message: str = "", usage: Any = None
+) -> Garbage:
+    """Return a stream of Google's API with these parts."""
+    counted = {"promptTokenCount": 10, "candidatesTokenCount": 5} if usage is None else usage
+    events: list[Any] = [{"candidates": [{"content": {"parts": [part]}}]} for part in parts]
+    end: dict[str, Any] = {"finishReason": finish, "finishMessage": message or None}
+    events.append({"candidates": [end], "usageMetadata": counted})
+    return Garbage(frames(*events))
+
+
+def on(server: ModelServer, http: HttpClient, wire: str = "openai", **more: Any) -> Any:
+    """Return a model of this wire on a scripted server."""
+    kind: Any = {"openai": OpenAIModel, "anthropic": AnthropicModel, "gemini": GeminiModel}[wire]
+    url = {
+        "openai": server.openai_url,
+        "anthropic": server.anthropic_url,
+        "gemini": server.gemini_url,
+    }[wire]
+    return kind(name=f"{wire}/m", model="m", base_url=url, key="", http=http, **more)
+
+
+def piece(name: str | None, arguments: Any, **more: Any) -> dict[str, Any]:
+    """Return a delta with a piece of a call."""
+    return {"tool_calls": [{"function": {"name": name, "arguments": arguments}, **more}]}
