@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from agiraph.domain.chat import Lease, ToolCall, Transcript, Turn
 from agiraph.domain.ids import MessageId, TriggerId, new_id
 from agiraph.domain.outcomes import Done, Finished
-from agiraph.domain.waits import WaitingOn
+from agiraph.domain.waits import DAY, WaitingOn
 from agiraph.faultpoints import fault
 from agiraph.home import safe_folder
 from agiraph.home.node_folder import NodeFolder
@@ -17,10 +17,10 @@ from agiraph.runtime.calls import ToolCaller
 from agiraph.runtime.steps import Steps
 from agiraph.services.board import waiting
 from agiraph.services.knowledge import items, reflection
-from agiraph.services.lifecycle import answers, conversation, journal, timers
+from agiraph.services.lifecycle import answers, conversation, daily_limit, journal, timers
 from agiraph.services.mail import bus
 from agiraph.services.triggers import due, firing
-from agiraph.store import messages, spend, threads, waits
+from agiraph.store import daily_limits, messages, spend, threads, waits
 from agiraph.store.sqlite import SqliteStore
 from agiraph.store.tx import Tx
 from agiraph.tools.base import Tool
@@ -282,6 +282,37 @@ def split_firing() -> None:
     SqliteStore.write = split  # type: ignore[method-assign]
 
 
+def split_allowance() -> None:
+    """What a person allows commits after their answer."""
+    write, decide = SqliteStore.write, daily_limit.decide
+
+    async def split(self: SqliteStore, verb: Any, *given: Any, **named: Any) -> Any:
+        if verb is not answers.answer_question:
+            return await write(self, verb, *given, **named)
+        later: list[Any] = []
+
+        def only_record(tx: Tx, day: str, text: str, **more: Any) -> None:
+            row = daily_limits.lock(tx, day)
+            bus.record_answer(tx, row.question_id, text, **more)  # type: ignore[arg-type]
+            later.append(row)
+
+        def allow(tx: Tx) -> None:
+            [row] = later
+            daily_limits.DAILY_LIMITS.update(tx, row.day, allowed_usd=row.offered_usd)
+            waiting.resume(tx, WaitingOn("time", f"{DAY}{row.day}"))
+
+        daily_limit.decide = only_record
+        try:
+            await write(self, verb, *given, **named)
+        finally:
+            daily_limit.decide = decide
+        if later:
+            await write(self, allow)
+        return None
+
+    SqliteStore.write = split  # type: ignore[method-assign]
+
+
 class Planted(NamedTuple):
     arm: Callable[[], None]
     where: str
@@ -307,5 +338,6 @@ ALL: dict[str, Planted] = {
     "skipped_place": Planted(skipped_place, "plain"),
     "split_conversation": Planted(split_conversation, "life", "db:after:end_reply"),
     "split_harvest": Planted(split_harvest, "life", "db:after:store_insights"),
+    "split_allowance": Planted(split_allowance, "spent_day", "db:after:answer_question"),
     "split_firing": Planted(split_firing, "life", "db:after:take"),
 }

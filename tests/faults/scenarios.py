@@ -58,7 +58,8 @@ async def found_team_once(world: World, **more: Any) -> NewTeam | None:
     return founded
 
 
-async def _answer_all(world: World) -> None:
+async def answer_all(world: World) -> None:
+    """Answer every open question, and approve every request."""
     for team in await world.store.read(rows.every):
         for question in await world.questions(team.id):
             if question.kind == "approval":
@@ -136,7 +137,7 @@ async def questions(home: Path) -> None:
     await found_team_once(world)
     await world.settle()
     for _ in range(2):
-        await _answer_all(world)
+        await answer_all(world)
         await world.settle()
     await world.stop()
 
@@ -202,7 +203,7 @@ async def refusals(home: Path) -> None:
     world = await world_of(home, react)
     await found_team_once(world, permissions=rules)
     await world.settle()
-    await _answer_all(world)
+    await answer_all(world)
     await world.settle()
     await world.stop()
 
@@ -246,7 +247,7 @@ async def messages(home: Path) -> None:
     await world.settle()
     for number in (1, 2, 3):
         if number == 3:
-            await _answer_all(world)
+            await answer_all(world)
             await world.settle()
         await _say_once(world, number)
         await world.settle()

@@ -19,7 +19,7 @@ from pathlib import Path
 import orjson
 
 from agiraph.testing.sweep import Report, Scenario, Sweep
-from tests.faults import endings, life, mutants
+from tests.faults import endings, life, mutants, spent_day
 from tests.faults.scenarios import ALL, scenario
 from tests.faults.teamwork import program, program_ran_once, teamwork
 
@@ -28,11 +28,13 @@ SCENARIOS = ALL | {
     "program": program,
     "life": life.life,
     "endings": endings.endings,
+    "spent_day": spent_day.spent_day,
 }
 EXTRA_CHECKS = {
     "life": life.after_recovery,
     "program": program_ran_once,
     "endings": endings.after_recovery,
+    "spent_day": spent_day.after_recovery,
 }
 """Additional checks after the recovery, for some scenarios."""
 
