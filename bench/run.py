@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 import uvloop
 
 from agiraph.cli.session import tune
-from bench import chat, crowd, fanout, idle, kills, turns, wake, wires
+from bench import chat, crowd, fanout, idle, kills, prefixes, turns, wake, wires
 
 _missed: list[str] = []
 
@@ -95,6 +95,15 @@ def _wires() -> None:
     _profile_if_missed(wires.measure, before)
 
 
+def _prefixes() -> None:
+    print("\nPrefixes: what each request repeats of the one before it in its thread")
+    for wire, model in prefixes.MODELS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            found = uvloop.run(prefixes.run(Path(folder) / "home", model))
+        is_met = found.lowest >= 0.99 and found.fresh == found.summaries
+        _goal(f"{wire}, {found.requests} requests", f"{found.lowest:.2%}", ">= 99 %", is_met)
+
+
 def _crowd() -> None:
     print("200 agents with 20 calls each to a model that takes 200 ms, everything durable")
     before = len(_missed)
@@ -158,6 +167,7 @@ def main() -> int:
         _wake()
         _kills()
         _wires()
+        _prefixes()
         _fanout()
         _crowd()
         _chat()
