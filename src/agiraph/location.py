@@ -23,6 +23,7 @@ TABLES = frozenset(
     {
         "servers",
         "models",
+        "roles",
         "commands",
         "command_limits",
         "limits",

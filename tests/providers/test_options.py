@@ -93,3 +93,22 @@ def test_extra_fields_are_merged_into_objects_and_replace_other_values() -> None
         "deep": {"kept": 1, "replaced": 2, "added": 2},
     }
     assert settings == {"a": 1, "deep": {"kept": 1, "replaced": 1}}
+
+
+def test_a_role_has_an_effort(tmp_path: Path) -> None:
+    written = '[roles.worker]\neffort = "low"\n[roles.coordinator]\neffort = "max"\n[roles.tester]'
+    assert load(tmp_path, written).efforts == {"worker": "low", "coordinator": "max"}
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("roles = 3", "roles"),
+        ("[roles]\nworker = 3", "[roles.worker] has unknown settings; it knows: effort."),
+        ('[roles.worker]\nmodel = "x"', "[roles.worker] has unknown settings; it knows: effort."),
+        ('[roles.worker]\neffort = "x"', "[roles.worker] effort 'x' is not one of none, low"),
+    ],
+)
+def test_a_wrong_role_is_refused(tmp_path: Path, written: str, said: str) -> None:
+    with pytest.raises(Misconfigured, match=re.escape(said)):
+        load(tmp_path, written)
