@@ -113,6 +113,8 @@ async def _call_every_method(client: Client) -> None:
         client.tokens(),
         client.create_link(),
         client.audit(),
+        client.models(),
+        client.test_model("demo"),
         client.revoke_token(token.id),
         client.stop(team.id),
         client.archive(team.id),

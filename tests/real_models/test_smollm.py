@@ -64,7 +64,8 @@ async def run_goal(folder: Path, servers: dict[str, Server], model: str, goal: s
         turns = [t for t in await world.turns(root.id) if t.role == "assistant"]
         bill = await world.store.read(spend.of_team, founded.team.id)
     calls = [call.name for turn in turns for call in turn.calls]
-    return Ended(root.status, calls, len(turns), sum(line.usage.tokens for line in bill))
+    tokens = sum(line.input_tokens + line.output_tokens for line in bill)
+    return Ended(root.status, calls, len(turns), tokens)
 
 
 def check(ended: Ended) -> None:
