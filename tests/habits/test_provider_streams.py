@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from agiraph.providers.base import Request
 from agiraph.providers.circuit import CircuitBreaker, Guarded
 from agiraph.providers.facts.prices import Prices, Terms
 from agiraph.providers.http.client import HttpClient
-from agiraph.providers.registry import Account, Keys
+from agiraph.providers.registry import Account, Keys, Registry
 from agiraph.providers.retry import Retrying
 from agiraph.providers.wires.pieces import Pieces
 from agiraph.providers.wires.repetition import RepetitionGuard
@@ -284,6 +285,14 @@ async def test_p22_the_known_output_limit_is_sent_until_the_server_refuses_it(
         await model.reply(request())
 
     assert [seen.body.get("max_tokens") for seen in server.requests] == [64_000, 64_000, None]
+
+
+def test_p22_the_limit_of_a_known_model_leaves_room_for_the_thread() -> None:
+    keys = Keys({"openrouter": Account(key="k"), "deepseek": Account(key="k")})
+    registry = Registry(keys, ManualClock())
+    known: Any = registry.resolve("openrouter/anthropic/claude-sonnet-5.5")
+    unknown: Any = registry.resolve("openrouter/some/other")
+    assert (known.max_output_tokens, unknown.max_output_tokens) == (32_000, None)
 
 
 async def test_p23_the_name_that_the_server_gives_is_kept_beside_the_one_asked_for(

@@ -21,7 +21,7 @@ ARGUMENTS = frozenset(
     (
         *("arguments", "partial_json", "args", "input", "content", "tool_calls", "function"),
         *("delta", "functionCall", "parts", "candidates", "choices", "content_block", "message"),
-        *("text", "thought"),
+        *("text", "thought", "output", "item", "response", "summary"),
     )
 )
 """Keys whose value holds pieces of arguments: another value takes them away."""

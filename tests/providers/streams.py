@@ -22,11 +22,13 @@ from agiraph.providers.wires.anthropic_reader import AnthropicReader
 from agiraph.providers.wires.chat_reader import ChatReader
 from agiraph.providers.wires.gemini_reader import GeminiReader
 from agiraph.providers.wires.reply_builder import ResponseReader
+from agiraph.providers.wires.responses_reader import ResponsesReader
 from agiraph.testing import Call, Says, says
 from agiraph.testing.model_server.anthropic import Anthropic
 from agiraph.testing.model_server.form import Format
 from agiraph.testing.model_server.gemini import Gemini
 from agiraph.testing.model_server.openai import OpenAI
+from agiraph.testing.model_server.responses import Responses
 from agiraph.testing.script import Seen, Wire
 from tests.providers.transcripts import request
 
@@ -226,6 +228,12 @@ def _gemini_spelled(events: list[Any]) -> list[Any]:
     return [{}, *_dicts(events, "args")]
 
 
+def _responses_spelled(events: list[Any]) -> list[Any]:
+    given = [text for text in _dicts(events, "arguments") if isinstance(text, str)]
+    objects = [value for value in _dicts(events, "arguments") if isinstance(value, dict)]
+    return [{}, *objects, *(made for text in given for made in _objects(text))]
+
+
 def _text_spelled(events: list[Any]) -> list[Any]:
     text = "".join(c for c in _dicts(events, "content") if isinstance(c, str))
     return [call.arguments for call in text_calls.parse(text, KEY).calls]
@@ -235,6 +243,7 @@ WIRES: dict[str, StreamWire] = {
     "chat": StreamWire(OpenAI(), lambda: ChatReader("house"), _chat_spelled),
     "anthropic": StreamWire(Anthropic(), AnthropicReader, _anthropic_spelled),
     "gemini": StreamWire(Gemini(), GeminiReader, _gemini_spelled),
+    "responses": StreamWire(Responses(), lambda: ResponsesReader("openai"), _responses_spelled),
     "text": StreamWire(OpenAI(), lambda: ChatReader("house"), _text_spelled),
 }
 

@@ -1,12 +1,13 @@
 """Registry: from a name such as `openai/gpt-5` to the model that answers under it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agiraph.domain.errors import Misconfigured
 from agiraph.domain.time import Clock
 from agiraph.providers.base import Model
 from agiraph.providers.demo import DemoModel
+from agiraph.providers.facts import packaged
 from agiraph.providers.facts.asking import Endpoint
 from agiraph.providers.http.client import HttpClient
 from agiraph.providers.http.patience import PatienceSettings
@@ -21,7 +22,10 @@ from agiraph.providers.vendors import (
     WIRES,
     Vendor,
 )
+from agiraph.providers.wires.chat_completions import OpenAIModel
 
+MAX_OUTPUT_TOKENS = 32_000
+"""The highest output limit that is sent by itself: some routers set the price of it aside."""
 ModelFactory = Callable[[str], Model]
 """Makes a model from the part of its name after the slash."""
 
@@ -81,7 +85,7 @@ class Registry:
         if name == "demo":
             return DemoModel()
         if name not in self._models:
-            self._models[name] = self._make(name)
+            self._models[name] = _limited(self._make(name))
         return self._models[name]
 
     def default_models(self) -> list[str]:
@@ -198,6 +202,21 @@ class Registry:
             http=self._http,
             options=with_headers(self._keys.options.get(name, NONE), server.headers),
         )
+
+
+def _limited(model: Model) -> Model:
+    """Return the model with the output limit that is known of it, on the wire that needs none.
+
+    A model that repeats itself would else go on until its window is full. The limit leaves three
+    quarters of the window to the thread.
+    """
+    if not isinstance(model, OpenAIModel):
+        return model
+    facts = packaged.known(model.name)
+    if not facts.output or not facts.window:
+        return model
+    limit = min(facts.output, facts.window // 4, MAX_OUTPUT_TOKENS)
+    return replace(model, max_output_tokens=limit)
 
 
 def _check_url(url: str, setting: str) -> None:

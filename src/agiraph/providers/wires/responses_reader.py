@@ -87,8 +87,10 @@ class ResponsesReader:
                     parts += self._take_call(item, is_cut=is_cut)
                 case "reasoning":
                     parts += self._take_reasoning(item)
-                case _:
+                case str():
                     pass  # tools that OpenAI runs itself, which we never request
+                case other:
+                    raise TypeError(f"{other!r:.40} is not the type of an item")
         reply.text.append("\n\n".join(self._texts))
         reply.thinking.append("\n\n".join(self._thoughts))
         if self._has_nameless_call and not reply.calls and not reply.text:
@@ -107,8 +109,10 @@ class ResponsesReader:
                     texts.append(text_of(content.get("text")))
                 case "refusal":
                     self.reply.refusal = text_of(content.get("refusal")) or "refusal"
-                case _:
+                case str():
                     pass
+                case other:
+                    raise TypeError(f"{other!r:.40} is not the type of a content")
         if text := "".join(texts):
             self._texts.append(text)
         if text.strip():
