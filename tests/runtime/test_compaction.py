@@ -1,11 +1,13 @@
 """Compaction: requests keep their prefix between two summaries; an overflow is survived."""
 
+import re
 from itertools import pairwise
 from pathlib import Path
 
 from agiraph.domain.work import Budget, NodeStatus
 from agiraph.providers.facts.prices import Prices, Terms
 from agiraph.providers.registry import Account, Keys
+from agiraph.runtime import compaction
 from agiraph.store import spend
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Step, context_overflow
@@ -112,3 +114,50 @@ async def test_a_second_overflow_parks_with_a_question_and_the_answer_continues_
             await world.settle()
             [goal] = await world.board(founded.team.id)
     assert (goal.status, goal.result) == (NodeStatus.COMPLETED, "fits now")
+
+
+def test_a_long_text_keeps_its_beginning_and_its_end_in_proportion() -> None:
+    assert compaction.shortened("short", 100) == "short"
+    text = "a" * 600 + "b" * 600
+    assert compaction.shortened(text, 300) == (
+        "a" * 200 + "\n… (900 characters left out) …\n" + "b" * 100
+    )
+
+
+async def test_a_small_window_is_shortened_to_fit_and_does_not_thrash(tmp_path: Path) -> None:
+    async with ModelServer(note_taker(40)) as server:
+        keys = Keys({"openai": Account(key="k", base_url=server.openai_url)})
+        prices = Prices({"openai/test": Terms(window=8_192)})
+        async with World(tmp_path / "home", keys=keys, prices=prices, easy_endings=True) as world:
+            founded = await world.found("Take notes", model="openai/test", budget=Budget(turns=90))
+            await world.settle()
+            [goal] = await world.board(founded.team.id)
+            turns = await world.turns(goal.id)
+    cuts = sum(turn.is_summary for turn in turns)
+    assert (goal.status, goal.result) == (NodeStatus.COMPLETED, "enough")
+    assert all(len(seen.raw) // 4 < 8_192 for seen in server.requests)
+    # More than half of the calls are work: each cut costs two.
+    assert 1 <= cuts <= len(server.requests) // 5
+
+
+async def test_a_prompt_that_fills_the_window_stops_the_work_with_both_sizes(
+    tmp_path: Path,
+) -> None:
+    def script(seen: Seen) -> Step:
+        return says(call("checkpoint", summary="a note"), input_tokens=3_500)
+
+    async with ModelServer(script) as server:
+        keys = Keys({"openai": Account(key="k", base_url=server.openai_url)})
+        prices = Prices({"openai/test": Terms(window=4_096)})
+        async with World(tmp_path / "home", keys=keys, prices=prices, easy_endings=True) as world:
+            founded = await world.found("Take notes", model="openai/test", budget=Budget(turns=90))
+            await world.settle()
+            [goal] = await world.board(founded.team.id)
+            [question] = await world.questions(founded.team.id)
+    assert goal.status is NodeStatus.WAITING
+    assert re.match(
+        r"I cannot go on: The context window of the model \(4,096 tokens\) is too small for this "
+        r"work: the instructions and tools alone take 3,[45]\d\d tokens of it\. ",
+        question.text,
+    )
+    assert len(server.requests) == 1
