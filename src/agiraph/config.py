@@ -140,8 +140,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     """Return the settings in force; raise `Misconfigured` with the file and what is wrong in it."""
     place = find(environ)
     path, written = place.home / FILE, written_in(place.home / FILE)
-    shown: dict[str, Setting] = {}
-    pick = _Picker(environ, written, shown)
+    pick = _Picker(environ, written, {})
     servers = servers_of(path, written.get(_SERVERS, {}), environ)
     models = written.get(_MODELS, {})
     patience = patience_of(path, written.get(_SERVERS), models)
@@ -177,7 +176,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         token=pick("AGIRAPH_TOKEN", ""),
         log=_one_of("AGIRAPH_LOG", pick("AGIRAPH_LOG", ""), LEVELS),
         traces=_one_of("AGIRAPH_TRACES", pick("AGIRAPH_TRACES", ""), ("otlp",)),
-        shown=shown,
+        shown=pick.shown,
     )
 
 

@@ -53,6 +53,20 @@ class Refusals:
         forms, refused = ladder(effort), self.forms.get(effort, 0)
         return forms[refused] if refused < len(forms) else {}
 
+    def give_up(self, form: Part, ladder: Ladder, effort: Effort, why: str) -> None:
+        """Ask for an effort in its next form, unless another request has found that out already."""
+        if self.form(ladder, effort) != form:
+            return
+        self.forms[effort] = self.forms.get(effort, 0) + 1
+        instead = self.form(ladder, effort) or "its own default"
+        log.warning(
+            "A model refuses the effort %r as %s; from now on it is asked with %s. %s",
+            effort,
+            form,
+            instead,
+            why,
+        )
+
 
 def plain(request: Request) -> Settings:
     """Return the settings of a request to a model without options, at no special effort."""
@@ -95,15 +109,6 @@ async def ask(
             elif settings.effort and any(words in said for words in _ONLY_NOW):
                 may_think = False
             elif effort and settings.effort and any(words in said for words in _EFFORT_WORDS):
-                refusals.forms[effort] = refusals.forms.get(effort, 0) + 1
-                sent = refusals.form(ladder, effort)
-                log.warning(
-                    "%s refuses the effort %r as %s. From now on it is asked with %s: %s",
-                    name,
-                    effort,
-                    settings.effort,
-                    sent or "its own default",
-                    error,
-                )
+                refusals.give_up(settings.effort, ladder, effort, f"{name}: {error}")
             else:
                 raise
