@@ -3163,6 +3163,16 @@ export interface components {
              * @description Whether the tokens were estimated by agiraph.
              */
             is_estimated: boolean;
+            /**
+             * Served Model
+             * @description The model's name as its server gives it; empty if it is the one asked for.
+             */
+            served_model: string;
+            /**
+             * Refusal
+             * @description The vendor's reason for withholding the rest of the reply; empty if it is whole.
+             */
+            refusal: string;
         };
         /**
          * AgentHired
@@ -5267,6 +5277,12 @@ export interface components {
             tokens: number;
             /** Usd */
             usd: number | null;
+            /**
+             * Refusal
+             * @description The vendor's reason for withholding the rest of the reply; left out if it is whole.
+             * @default
+             */
+            refusal: string;
         };
         /**
          * TurnAddedEvent

@@ -112,7 +112,12 @@ const ModelStepItem = memo(function ModelStepItem({ step, now }: { step: ModelSt
             ))}
           </div>
         )}
-        {!step.text.trim() && step.calls.length === 0 && <p className="text-ink-3">No text.</p>}
+        {step.refusal && (
+          <p className="mt-1 flex gap-2 text-fail">
+            <CircleAlert className="mt-0.5 size-3.5 shrink-0" aria-hidden /> The vendor withheld the rest: {step.refusal}
+          </p>
+        )}
+        {!step.text.trim() && step.calls.length === 0 && !step.refusal && <p className="text-ink-3">No text.</p>}
       </StepFrame>
     </div>
   );

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { MAX_DRAWN_PAUSE_MS, modelFacts, type ModelStep, thoughtsLabel, timelineBars, toSteps, type Turn } from "@/views/threads/steps";
 
 const turn = (seq: number, role: string, second: number, more: Partial<Turn> = {}): Turn => ({
-  seq, role, text: `${role} ${seq}`, at: new Date(second * 1000).toISOString(), ref: null, calls: [], failed: false, model: null, input_tokens: 0, output_tokens: 0, usd: null, thinking: "", thinking_tokens: 0, cached_tokens: 0, is_estimated: false, ...more,
+  seq, role, text: `${role} ${seq}`, at: new Date(second * 1000).toISOString(), ref: null, calls: [], failed: false, model: null, input_tokens: 0, output_tokens: 0, usd: null, thinking: "", thinking_tokens: 0, cached_tokens: 0, is_estimated: false, served_model: "", refusal: "", ...more,
 });
 const call = (id: string, name: string) => ({ id, name, arguments: {} });
 

@@ -33,6 +33,8 @@ export interface ModelStep {
   /** What the model thought before it replied; empty if the vendor does not show it. */
   thoughts: string;
   thoughtTokens: number;
+  /** Why the vendor withheld the rest of the reply; empty if it is whole. */
+  refusal: string;
   calls: ToolStep[];
 }
 export interface TextStep {
@@ -64,7 +66,7 @@ export function toSteps(turns: readonly Turn[]): Step[] {
         startedAt: previousAt ?? at,
         endedAt: at,
         text: turn.text,
-        model: turn.model,
+        model: turn.served_model && turn.model ? `${turn.model} (answered by ${turn.served_model})` : turn.model,
         inputTokens: turn.input_tokens,
         outputTokens: turn.output_tokens,
         cachedTokens: turn.cached_tokens,
@@ -72,6 +74,7 @@ export function toSteps(turns: readonly Turn[]): Step[] {
         usd: turn.usd,
         thoughts: turn.thinking.trim(),
         thoughtTokens: turn.thinking_tokens,
+        refusal: turn.refusal,
         calls,
       });
     } else {
