@@ -150,15 +150,12 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     limits = _limits(path, written.get(_LIMITS, {}))
     channels = channels_of(path, written.get(_CHANNELS, {}), environ)
     _show_tables(pick, keys, commands, limits, channels)
-    # For the list of settings only: `find` has read the address from the same variables.
-    pick("AGIRAPH_HOST", "127.0.0.1")
-    pick("AGIRAPH_PORT", "8717")
     web = web_of(path, written.get(_SEARCH), environ, own_port=place.address.port)
     if engine := shown_engine(web):
         pick.show(_SEARCH, engine, FILE if _SEARCH in written else "environment")
     daily_usd, origin = usd_per_day(path, written.get(_DAY_LIMITS, {}), environ)
     pick.show(f"{_DAY_LIMITS}.{USD_PER_DAY}", shown_limit(daily_usd), origin)
-    pick.show("AGIRAPH_HOME", str(place.home), _origin(environ, "AGIRAPH_HOME"))
+    _show_place(pick, place)
     return Settings(
         home=place.home,
         database_url=pick("AGIRAPH_DATABASE_URL", place.database_url),
@@ -178,6 +175,13 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         traces=_one_of("AGIRAPH_TRACES", pick("AGIRAPH_TRACES", ""), ("otlp",)),
         shown=pick.shown,
     )
+
+
+def _show_place(pick: _Picker, place: Location) -> None:
+    """Record home and address, for the list of settings only: `find` has read them."""
+    pick("AGIRAPH_HOST", "127.0.0.1")
+    pick("AGIRAPH_PORT", "8717")
+    pick.show("AGIRAPH_HOME", str(place.home), _origin(pick.environ, "AGIRAPH_HOME"))
 
 
 def _keys(
