@@ -65,7 +65,7 @@ class Catalogue:
     def __init__(self, registry: Registry, prices: Prices, clock: Clock) -> None:
         self.registry = registry
         self.prices = prices
-        self.inventory = Inventory(registry, prices, clock)
+        self.inventory: Inventory = Inventory(registry, prices, clock)
         self._clock = clock
         self._own: dict[str, ModelFactory] = {}
         self._circuits: dict[str, CircuitBreaker] = {}

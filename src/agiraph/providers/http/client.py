@@ -93,7 +93,7 @@ class HttpClient:
     ) -> None:
         self._clock = clock or SystemClock()
         self._proxies = proxies or Proxies()
-        self.rate_limits = RateLimits(self._clock, rates)
+        self.rate_limits: RateLimits = RateLimits(self._clock, rates)
         self._pool = ConnectionPool()
         self._proxied = ProxiedClient()
         self._patience_settings = patience or {}

@@ -29,7 +29,7 @@ class ChatEncoder:
     def __init__(self, vendor: str, forms: Collection[str] = ()) -> None:
         self._vendor = vendor
         self._forms = frozenset(forms)
-        self.has_reasoning = False
+        self.has_reasoning: bool = False
         self._told: dict[str, str] = {}
         """The names of the calls that were told as text, by their ids."""
 

@@ -32,7 +32,7 @@ class ResponsesReader:
     kind = "a response of the Responses API"
 
     def __init__(self, vendor: str) -> None:
-        self.reply = ReplyBuilder(vendor)
+        self.reply: ReplyBuilder = ReplyBuilder(vendor)
         self._items: dict[int, Part] = {}
         """The items of the output that have begun, by their index."""
         self._open: set[int] = set()
