@@ -12,6 +12,46 @@ from pathlib import Path
 import pytest
 
 SQLITE_SUFFICES: dict[str, frozenset[str]] = {
+    "habits/test_claims.py": frozenset(
+        {
+            "test_t5_an_approval_in_the_models_own_words_approves_nothing",
+        }
+    ),
+    "habits/test_delegating.py": frozenset(
+        {
+            "test_d11_the_end_of_an_id_is_enough_and_a_wrong_one_says_where_ids_are",
+            "test_d18_the_same_alarm_twice_is_refused_with_the_id_of_the_first",
+        }
+    ),
+    "habits/test_ending_calls.py": frozenset(
+        {
+            "test_a_retry_starts_the_count_of_refusals_anew",
+            "test_e5_a_goal_that_only_asks_is_done_by_an_answer",
+            "test_e6_a_task_that_was_told_to_stop_is_not_waited_for",
+            "test_e6_tasks_that_can_no_longer_start_end_with_the_goal",
+            "test_e9_a_finish_in_the_work_of_an_alarm_ends_that_work_only",
+        }
+    ),
+    "habits/test_memory.py": frozenset(
+        {
+            "test_m2_what_a_page_said_is_fenced_where_it_was_read_and_in_no_later_prompt",
+            "test_m4_the_same_in_other_words_is_kept_once_with_both_sources",
+            "test_m5_a_statement_and_its_contrary_are_shown_as_a_pair",
+        }
+    ),
+    "habits/test_talk.py": frozenset(
+        {
+            "test_k10_a_question_that_was_answered_is_answered_with_that_answer",
+            "test_k2_an_hour_later_a_message_is_one_of_its_own_again",
+            "test_k6_what_is_said_beside_an_open_question_is_heard_before_the_next_call",
+        }
+    ),
+    "habits/test_truthfulness.py": frozenset(
+        {
+            "test_t11_a_promise_is_not_asked_for_twice",
+            "test_t7_a_teammates_message_cannot_look_like_the_humans",
+        }
+    ),
     "policies/test_breaker.py": frozenset(),
     "policies/test_budget.py": frozenset(),
     "policies/test_envelopes.py": frozenset(),
@@ -98,6 +138,17 @@ SQLITE_SUFFICES: dict[str, frozenset[str]] = {
             "test_a_message_during_an_open_approval_is_delivered_and_approves_nothing",
         }
     ),
+    "services/test_partial.py": frozenset(
+        {
+            "test_a_checkpoint_is_something_to_show",
+        }
+    ),
+    "services/test_reconvening.py": frozenset(
+        {
+            "test_a_redone_task_goes_back_to_its_worker_in_its_thread",
+            "test_what_did_not_succeed_cannot_be_accepted",
+        }
+    ),
     "services/test_research.py": frozenset(
         {
             "test_budget_enforcement_of_searches_and_pages",
@@ -107,6 +158,12 @@ SQLITE_SUFFICES: dict[str, frozenset[str]] = {
         {
             "test_a_retry_is_granted_more_money",
             "test_a_retry_is_refused_when_the_parents_budget_is_used_up",
+        }
+    ),
+    "services/test_reviews.py": frozenset(
+        {
+            "test_a_reviewer_reads_the_authors_files_and_changes_none",
+            "test_an_accepted_result_counts_without_another_turn_of_its_author",
         }
     ),
     "services/test_side_work.py": frozenset(),
