@@ -180,7 +180,7 @@ async def test_d9_a_worker_whose_provider_has_no_such_model_fails_to_whoever_hir
         assert (task.status, task.stop_reason) == (S.FAILED, StopReason.MODEL_REFUSED)
         assert told[0].startswith("[Task] gpt-9 could not do a task of yours.")
         assert "does not exist" in told[0]
-        assert "Models that exist: openai/gpt-6-sol." in told[0]
+        assert "Models that exist: openai/gpt-6-sol, openai/scripted." in told[0]
         # The second time it is known before anybody is hired.
         assert told[1].startswith("Nobody can be hired with 'openai/gpt-9'")
         assert [q.text for q in await world.questions(founded.team.id)] == ["What now?"]
