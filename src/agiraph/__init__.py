@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     )
     from agiraph.client import Client, ConnectionLost, Frame, ReplyDelta, Resync
     from agiraph.domain.access import AuditEntry
-    from agiraph.domain.costs import TeamCosts
+    from agiraph.domain.costs import DayCosts, TeamCosts
     from agiraph.domain.errors import Declined, NotFound, Unreachable
     from agiraph.domain.events import Event
     from agiraph.domain.knowledge import Change, Insight, Memory, NoteDraft
@@ -75,6 +75,7 @@ __all__ = [
     "ConnectionLost",
     "CostView",
     "CreatedTriggerView",
+    "DayCosts",
     "Declined",
     "EmergencyStopView",
     "Event",
@@ -131,7 +132,7 @@ _MODULES = {
     ),
     "agiraph.client": ("Client", "ConnectionLost", "Frame", "ReplyDelta", "Resync"),
     "agiraph.domain.access": ("AuditEntry",),
-    "agiraph.domain.costs": ("TeamCosts",),
+    "agiraph.domain.costs": ("DayCosts", "TeamCosts"),
     "agiraph.domain.errors": ("Declined", "NotFound", "Unreachable"),
     "agiraph.domain.events": ("Event",),
     "agiraph.domain.knowledge": ("Change", "Insight", "Memory", "NoteDraft"),

@@ -28,7 +28,12 @@ WRONG = {
     ("new", "x", "--mode", "endless"): (
         "Invalid value for '--mode': 'endless' is not one of 'finite', 'infinite'."
     ),
-    ("new", "x", "--budget", "-1"): "Invalid value for '--budget': -1.0 is not in the range x>=0.",
+    (
+        "new",
+        "x",
+        "--budget",
+        "-1",
+    ): "Invalid value for '--budget' / '--usd': -1.0 is not in the range x>=0.",
     ("new", "x", "--mode", "infinite", "--wait"): (
         "An infinite team never ends, so --wait would never return: leave out --wait."
     ),

@@ -228,7 +228,7 @@ async def test_a_repeated_call_needs_another_approval(world: World) -> None:
 async def test_an_approval_carries_every_character_of_a_long_and_hostile_argument(
     world: World,
 ) -> None:
-    content = "x" * 300_000 + "<!-- \0 \x1b[2K \u202e \u200b ```\r\n -->"
+    content = "x" * 200_000 + "<!-- \0 \x1b[2K \u202e \u200b ```\r\n -->"
     world.script("ada", says(call("write_file", path="a.md", content=content)))
     founded = await world.found("W", permissions=(Rule(tool="write_file", action="ask"),))
     await world.settle()

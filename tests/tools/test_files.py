@@ -207,7 +207,12 @@ async def test_an_ambiguous_edit_is_refused_with_the_number_of_matches(world: Wo
         call("edit_file", path="b.md", old="one", new="1"),
     )
 
-    usage = "It takes: path, old, new."
+    # The coordinator sees this tool only by name, so the refusal shows its whole form.
+    usage = (
+        'Its arguments, as a JSON schema: {"properties":{"path":{"description":"In scratch/, or a '
+        'team path","type":"string"},"old":{"type":"string"},"new":{"type":"string"}},"required":'
+        '["path","old","new"],"type":"object"}'
+    )
     assert told[1:] == [
         refused(
             "'three' does not stand in a.md, so nothing was changed. Nothing in it is much like "

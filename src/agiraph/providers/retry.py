@@ -81,10 +81,11 @@ class Retrying:
                     raise
                 await self.clock.sleep(wait_s)
             except ModelGarbled as error:
-                if tried.take_garbled(error) or attempt == self.max_attempts:
-                    if isinstance(error, CallGarbled):
-                        return tried.with_cost(Reply())  # as if it had said nothing
+                if not tried.take_garbled(error) and attempt < self.max_attempts:
+                    continue
+                if not isinstance(error, CallGarbled):
                     raise
+                return tried.with_cost(Reply())  # as if it had said nothing
             except ModelError as error:
                 error.unused = tried.unused and error.unused
                 raise
