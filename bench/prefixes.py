@@ -20,11 +20,13 @@ import orjson
 from agiraph.domain.work import Budget
 from agiraph.providers.facts.prices import Prices, Terms
 from agiraph.providers.registry import Account, Keys
+from agiraph.providers.servers import Server
 from agiraph.testing import Call, ModelServer, Says, World, call, says
 from agiraph.testing.script import Seen
 
 MODELS = {
     "chat completions": "openai/test",
+    "responses": "house/test",
     "anthropic": "anthropic/test",
     "gemini": "gemini/test",
     "text": "text/openai/test",
@@ -113,7 +115,8 @@ async def run(folder: Path, model: str, *, turns: int = TURNS, window: int = WIN
                 "openai": Account(key="k", base_url=server.openai_url),
                 "anthropic": Account(key="k", base_url=server.anthropic_url),
                 "gemini": Account(key="k", base_url=server.gemini_url),
-            }
+            },
+            servers={"house": Server(base_url=server.openai_url, wire="responses")},
         )
         prices = Prices({model: Terms(window=window)})
         async with World(folder, keys=keys, prices=prices, validates_events=False) as world:

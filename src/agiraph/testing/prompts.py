@@ -15,12 +15,13 @@ import orjson
 from agiraph.home.specialists import specialists as load_specialists
 from agiraph.providers.facts.prices import Prices, Terms
 from agiraph.providers.registry import Account, Keys
+from agiraph.providers.servers import Server
 from agiraph.testing.model_server import ModelServer
 from agiraph.testing.script import Call, Says, Seen, call, says
 from agiraph.testing.world import World
 
-PromptWire = Literal["openai", "anthropic", "gemini", "text"]
-WIRES: tuple[PromptWire, ...] = ("openai", "anthropic", "gemini", "text")
+PromptWire = Literal["openai", "responses", "anthropic", "gemini", "text"]
+WIRES: tuple[PromptWire, ...] = ("openai", "responses", "anthropic", "gemini", "text")
 LARGE_WINDOW = 128_000
 
 GOAL = "Find out which of three heat pumps suits an old house, and write a report."
@@ -29,6 +30,7 @@ COORDINATOR, WORKER, SINGLE, REPLY = "coordinator", "worker", "single", "reply"
 
 _MODELS: Mapping[PromptWire, str] = {
     "openai": "openai/test",
+    "responses": "house/test",
     "anthropic": "anthropic/test",
     "gemini": "gemini/test",
     "text": "text/openai/test",
@@ -89,7 +91,8 @@ async def first_requests(
                 "openai": Account(key="k", base_url=server.openai_url),
                 "anthropic": Account(key="k", base_url=server.anthropic_url),
                 "gemini": Account(key="k", base_url=server.gemini_url),
-            }
+            },
+            servers={"house": Server(base_url=server.openai_url, wire="responses")},
         )
         prices = Prices({name: Terms(window=window) for name in _MODELS.values()})
         async with World(folder, keys=keys, prices=prices, validates_events=False) as world:
