@@ -96,6 +96,25 @@ async def test_wrong_settings_are_answered_with_what_is_wrong(served: Served) ->
     assert (await served.ask("GET", path))[1]["name"] == "Count"
 
 
+async def test_the_budget_of_a_goal_is_raised_but_not_lowered(served: Served) -> None:
+    served.world.script("ada", says(call("ask_human", question="Which?")))
+    _, team = await served.ask("POST", "/teams", {"goal": "Count", "budget": {"usd": 2.0}})
+    await served.world.settle()
+    path = f"/teams/{team['id']}"
+    for budget, code in (({"usd": 5.0, "tokens": 90_000}, 200), ({"usd": 1.0}, 422), ({}, 200)):
+        assert (await served.ask("PATCH", path, {"budget": budget}))[0] == code, budget
+    for budget in ({"usd": 0}, {"usd": -1.0}, {"dollars": 1}):
+        assert (await served.ask("PATCH", path, {"budget": budget}))[0] == 422, budget
+    [goal] = await served.world.board(team["id"])
+    assert (goal.budget.usd, goal.budget.tokens) == (5.0, 90_000)
+
+
+async def test_the_spend_of_today_is_shown_with_its_limit(served: Served) -> None:
+    status, today = await served.ask("GET", "/cost")
+    assert (status, today["usd"], today["allowed_usd"], today["is_reached"]) == (200, 0, 0, False)
+    assert today["limit_usd"] is None  # this server has none
+
+
 async def test_effort_is_set_and_taken_away_for_a_team_an_agent_and_a_node(served: Served) -> None:
     served.world.script("ada", says(call("ask_human", question="Which?")))
     status, team = await served.ask("POST", "/teams", {"goal": "Count", "effort": "high"})
