@@ -12,6 +12,7 @@ from agiraph.providers.http.client import HttpClient
 from agiraph.providers.options import ModelOptions
 from agiraph.providers.wires import effort as efforts
 from agiraph.providers.wires.anthropic import AnthropicModel
+from agiraph.providers.wires.text import TextToolModel
 from agiraph.testing import ModelServer, says
 from agiraph.testing.model_server import Seen, Status
 from tests.conformance.conftest import PROVIDERS, ModelOn, Provider
@@ -309,3 +310,12 @@ async def test_a_thinking_thread_goes_on_at_another_effort_with_another_provider
     said = [(reply.text, reply.provider_data.thinking) for reply in (first, second)]
     assert said == [("Hi.", "Hm."), ("Bye.", "So.")]
     assert sent(server.requests[-1]) != {}
+
+
+async def test_calls_as_text_are_asked_for_with_the_same_settings(model_on: ModelOn) -> None:
+    async with ModelServer([says("Done.")]) as server:
+        model = TextToolModel(model_on(OPENAI, server))
+        asked = replace(request(turn("user", "Hello."), tools=(SPEC,)), effort="high")
+        await model.reply(replace(asked, temperature=0.5, max_output_tokens=90))
+    wanted = {"reasoning_effort": "high", "temperature": 0.5, "max_tokens": 90}
+    assert sent(server.requests[0]) == wanted

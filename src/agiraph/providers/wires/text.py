@@ -117,7 +117,12 @@ class TextToolModel:
     ) -> Reply:
         """Return the inner model's reply. Only its text, without calls, reaches `on_delta`."""
         # Neither tools nor schema: this wire is for servers that refuse such fields or ignore them.
-        plain = Request(transcript=rendered, max_output_tokens=request.max_output_tokens)
+        plain = Request(
+            transcript=rendered,
+            max_output_tokens=request.max_output_tokens,
+            effort=request.effort,
+            temperature=request.temperature,
+        )
         if on_delta is None:
             return await self.inner.reply(plain)
         parser = ReplyParser(key)
