@@ -146,7 +146,7 @@ class Catalogue:
             return f"{name!r} was retired on {facts.retires}; use {instead!r}."
         is_native = not name.startswith("text/") and self.registry.call_form(name) == "native"
         if facts.tools is not None and not facts.tools.value and is_native:
-            return f"{name!r} has no tools ({facts.tools.origin}). {diagnosis.no_tools()}"
+            return f"{name}: {diagnosis.no_tools()}"
         return ""
 
     def _is_own(self, name: str) -> bool:
