@@ -61,7 +61,10 @@ class Shown:
             return says(json.dumps(briefing))
         self.works.append(request)
         if not any(t.role == "assistant" for t in request.transcript.turns):
-            return says(call("checkpoint", summary="an internal step"))
+            return says(
+                call("checkpoint", summary="an internal step"),
+                call("write_file", path="nvidia.md", content="NVIDIA is up 3 %."),
+            )
         return says(call("finish", summary="Looked into it."))
 
 
