@@ -95,6 +95,7 @@ async def screens(desk: Desk, team: dict[str, Any]) -> list[Screen]:
         Screen("threads", f"{at}/threads", "NVIDIA"),
         Screen("thread", f"{at}/threads/{nvidia['thread_id']}", "I begin with"),
         Screen("settings", f"{desk.origin}/settings", "Theme"),
+        Screen("models", f"{desk.origin}/models", "Default model"),
         Screen("not-here", f"{desk.origin}/nowhere", "There is nothing at this address"),
         Screen("palette", f"{at}/a/{agents['bob']}", "Inbox", _palette),
         Screen("new-team", f"{at}/a/{agents['bob']}", "Get to work", _presses("c")),
