@@ -81,10 +81,10 @@ async def test_a_backup_of_working_teams_is_restored_and_completed_in_another_ho
                 await running.wait_for_event(team["id"], "node.completed")
             running.process.signal(signal.SIGTERM)
             assert (await running.process.ends()).code == 0
+        visit = await elsewhere("doctor", "--json")  # it asks whether the model's server answers
     store = await open_store(f"sqlite:///{elsewhere.home / 'agiraph.db'}", SystemClock())
     await check_rows_and_files(store, elsewhere.home, finished=3)
     await store.close()
-    visit = await elsewhere("doctor", "--json")
     assert [f for f in orjson.loads(visit.out)["findings"] if f["verdict"] == "problem"] == []
 
 

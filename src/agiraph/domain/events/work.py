@@ -256,14 +256,12 @@ class TurnAdded(TeamEvent):
     calls: list[CallPreview]
     tokens: int
     usd: float | None
-    refusal: str = ""
-    """The vendor's reason for withholding the rest of the reply; left out if it is whole."""
+    refusal: str | None = None
+    """The vendor's reason for withholding the rest of the reply."""
 
     def data(self) -> dict[str, Any]:
         # Listeners get the same JSON values that a reader of the row gets, not our classes.
         data = TeamEvent.data(self)
-        if not self.refusal:
-            del data["refusal"]
         data["calls"] = [call.data() for call in self.calls]
         return data
 

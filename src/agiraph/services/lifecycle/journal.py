@@ -204,7 +204,7 @@ def reply(
             calls=[_call_preview(call, readings or {}) for call in calls],
             tokens=usage.tokens,
             usd=usage.usd,
-            refusal=turn.provider_data.refusal,
+            refusal=turn.provider_data.refusal or None,
         ),
     )
     return turn
