@@ -184,7 +184,7 @@ async def test_a_message_ends_a_wait_for_teammates_but_a_result_does_not(
 async def test_a_teammates_message_does_not_end_a_wait_for_the_person(world: World) -> None:
     world.script(
         "tom",
-        says(call("send_message", to="coordinator", content="Hello?")),
+        says(call("send_message", to="coordinator", content="Hello.")),
         says(call("publish", summary="done")),
     )
     founded, _ = await found_waiting_team(world)
@@ -198,7 +198,7 @@ async def test_a_teammates_message_does_not_end_a_wait_for_the_person(world: Wor
     await world.answer(question, "Yes.")
     await world.settle()
     heard = [t.text for t in await world.turns(goal.id) if t.role in ("tool", "user")]
-    assert [opened(text) for text in heard[1:3]] == ["Yes.", "[Message from tom] Hello?"]
+    assert [opened(text) for text in heard[1:3]] == ["Yes.", "[Message from tom] Hello."]
 
 
 async def test_a_late_answer_to_an_agent_that_has_left_goes_to_the_coordinator(
