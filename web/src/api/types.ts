@@ -5279,10 +5279,10 @@ export interface components {
             usd: number | null;
             /**
              * Refusal
-             * @description The vendor's reason for withholding the rest of the reply; left out if it is whole.
-             * @default
+             * @description The vendor's reason for withholding the rest of the reply.
+             * @default null
              */
-            refusal: string;
+            refusal: string | null;
         };
         /**
          * TurnAddedEvent
