@@ -66,7 +66,7 @@ async def record(http: HttpClient, server: ModelServer, model: WireModel) -> tup
         "anthropic": "/v1/messages",
         "openai": "/v1/chat/completions",
         "responses": "/v1/responses",
-        "gemini": "/v1beta/models/m:streamGenerateContent?alt=sse",
+        "gemini": f"/v1beta/models/{model.model}:streamGenerateContent?alt=sse",
     }[seen.wire]
     stream = await http.post(server.url + path, headers={}, body=(seen.raw,), handle=_read_all)
     return stream, reply
