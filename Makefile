@@ -14,7 +14,7 @@ SEED := $(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')
 GOAL ?= Show me what you can do
 
 .DEFAULT_GOAL := help
-.PHONY: lint types public-types layers web-compile web-units web web-types web-test web-check screenshots chromium node postgres models help setup up run test quick both check faults bench bench-web lock clean
+.PHONY: lint types public-types layers web-compile web-units web web-types web-test web-check screenshots chromium node postgres models proxy help setup up run test quick both check faults bench bench-web lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ chromium:
 models:
 	@sh tests/install-models
 
+proxy:
+	@sh tests/install-models --proxy
+
 node: setup
 	@sh tests/install-node
 
@@ -77,7 +80,7 @@ public-types:
 layers:
 	@$(BIN)/lint-imports --no-cache > .venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
 
-faults: setup postgres models ## The long runs: kills at every point and at random, chaos, fuzzing; MINUTES=50 or more
+faults: setup postgres models proxy ## The long runs: kills at every point and at random, chaos, fuzzing; MINUTES=50 or more
 	@$(BIN)/python -m pytest -q tests --long -m long --minutes=$(MINUTES) -n 2 --dist worksteal
 
 bench: setup ## What a durable turn costs, against the floor of the same run

@@ -22,6 +22,10 @@ needs_models = pytest.mark.skipif(
     not (FOLDER / ".installed").exists(),
     reason="the real model is not installed: `sh tests/install-models` does it",
 )
+needs_proxy = pytest.mark.skipif(
+    not (FOLDER / ".proxy").exists(),
+    reason="the proxy is not installed: `sh tests/install-models --proxy` does it",
+)
 
 
 @asynccontextmanager

@@ -15,7 +15,7 @@ from agiraph.providers.servers import Server
 from agiraph.store import spend
 from agiraph.testing import World
 from tests.conftest import SweepLog
-from tests.real_models.servers import MODEL, litellm, llama, needs_models
+from tests.real_models.servers import MODEL, litellm, llama, needs_models, needs_proxy
 from tests.time_box import TimeBox
 
 pytestmark = [needs_models, pytest.mark.timeout(900)]
@@ -55,17 +55,19 @@ class Ended:
     tokens: int
 
 
-async def run_goal(folder: Path, servers: dict[str, Server], model: str, goal: str) -> Ended:
+async def run_goal(
+    folder: Path, servers: dict[str, Server], model: str, goal: str, *, turns: int = TURNS
+) -> Ended:
     keys = Keys(servers=servers)
     async with World(folder, keys=keys, clock=SystemClock(), validates_events=False) as world:
-        founded = await world.found(goal, model=model, budget=Budget(turns=TURNS, tokens=TOKENS))
+        founded = await world.found(goal, model=model, budget=Budget(turns=turns, tokens=TOKENS))
         await world.settle()
         root = (await world.board(founded.team.id))[0]
-        turns = [t for t in await world.turns(root.id) if t.role == "assistant"]
+        replies = [t for t in await world.turns(root.id) if t.role == "assistant"]
         bill = await world.store.read(spend.of_team, founded.team.id)
-    calls = [call.name for turn in turns for call in turn.calls]
+    calls = [call.name for reply in replies for call in reply.calls]
     tokens = sum(line.input_tokens + line.output_tokens for line in bill)
-    return Ended(root.status, calls, len(turns), tokens)
+    return Ended(root.status, calls, len(replies), tokens)
 
 
 def check(ended: Ended) -> None:
@@ -86,7 +88,8 @@ async def test_a_goal_with_a_real_model_ends_as_what_it_is(tmp_path: Path) -> No
         facts = models.facts(f"llama/{MODEL}")
         await models.close()
         assert (facts.window, facts.tools) == (Fact(8_192, "server"), Fact(False, "server"))
-        check(await run_goal(tmp_path, {"llama": server}, f"text/llama/{MODEL}", GOALS[0]))
+        model = f"text/llama/{MODEL}"
+        check(await run_goal(tmp_path, {"llama": server}, model, GOALS[0], turns=1))
 
 
 @pytest.mark.long(share=0.05)
@@ -107,6 +110,7 @@ async def test_goals_in_windows_of_every_size(
     sweep_log.append(f"{len(ends)} goals with SmolLM2 in {window:,} tokens: {', '.join(ends)}")
 
 
+@needs_proxy
 @pytest.mark.long(share=0.05)
 async def test_goals_behind_a_proxy_in_three_vendors_forms(
     tmp_path: Path, time_box: TimeBox, sweep_log: SweepLog
