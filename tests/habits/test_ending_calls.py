@@ -14,7 +14,7 @@ from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Aftermath
 from agiraph.testing import Call, Says, World, call, says
-from agiraph.tools.acceptance import NO_EFFECT, NO_LINES
+from agiraph.tools.acceptance import HOW_TO_SET_LINES, NO_EFFECT, NO_LINES
 from tests.habits.kit import ASK, ASK_MORE, assign
 from tests.scenarios.thread_queries import shown_text
 from tests.services.stages import pass_time
@@ -50,7 +50,8 @@ async def test_e5_a_finish_without_any_work_is_sent_back_once_and_then_doubted(
 
     [goal] = await world.board(founded.team.id)
     [report] = await world.inbox()
-    assert ada.heard.startswith(f"[Not accepted] {NO_LINES}; {NO_EFFECT}. Put it right (1 of 500 ")
+    objection = f"[Not accepted] {NO_LINES}; {NO_EFFECT}.{HOW_TO_SET_LINES}"
+    assert ada.heard.startswith(f"{objection} Put it right (1 of 500 ")
     assert (goal.status, goal.doubts) == (S.COMPLETED, f"{NO_LINES}; {NO_EFFECT}")
     assert report.text.startswith(f"Done, with doubts. Not confirmed: {goal.doubts}\n\nFirst I")
 

@@ -10,10 +10,12 @@ from agiraph.run_context import RunContext
 
 NOT_ACCEPTED = "[Not accepted]"
 """The first words of an answer that sends a result back, which happens once for an attempt."""
-NO_LINES = (
-    "nothing says what done means: call set_acceptance with one statement a line that can be "
-    "checked, then end with evidence for each"
+NO_LINES = "nobody said what must be true when the goal is reached"
+HOW_TO_SET_LINES = (
+    " To say it, call set_acceptance with statements that can be checked; then end with evidence "
+    "for each."
 )
+"""What a refusal adds for the agent; people read `NO_LINES` as a doubt."""
 NO_EFFECT = "nothing was read, written, run or given to anyone"
 
 _FILE = re.compile(r"`([\w][\w ./-]*\.\w+)`")

@@ -35,10 +35,11 @@ async def doubts(
     ]
     if found and not acceptance.was_sent_back(ctx):
         used, most = ctx.consumed.turns, node.budget.turns
+        advice = acceptance.HOW_TO_SET_LINES if acceptance.NO_LINES in found else ""
         raise Refused(
-            f"{acceptance.NOT_ACCEPTED} {'; '.join(found)}. Put it right ({used} of {most} turns "
-            f"are used), or call {ending} again and say in the summary why it cannot be done; then "
-            "the work ends with these doubts, and whoever asked for it reads them."
+            f"{acceptance.NOT_ACCEPTED} {'; '.join(found)}.{advice} Put it right ({used} of {most} "
+            f"turns are used), or call {ending} again and say in the summary why it cannot be "
+            "done; then the work ends with these doubts, and whoever asked for it reads them."
         )
     return "; ".join(found) or None
 
