@@ -248,11 +248,19 @@ def _effects(db: sqlite3.Connection, home: Path) -> Iterator[str]:
 
 
 def _delegated_once(db: sqlite3.Connection) -> Iterator[str]:
-    """Check that each delegated task has exactly one node."""
+    """Check that each delegated task has exactly one node, and a refused one none."""
     given: Counter[str] = Counter()
-    for row in db.execute("select node_id, calls from journal where role = 'assistant'"):
-        made = [call["name"] for call in json.loads(row["calls"] or "[]")]
-        given[row["node_id"]] += made.count("assign_task") + made.count("create_work_node")
+    refused = {
+        (row["thread_id"], row["ref"])
+        for row in db.execute("select thread_id, ref, text, extra from journal where role = 'tool'")
+        # A task that was given and failed is answered with its end, which begins with this mark.
+        if json.loads(row["extra"] or "{}").get("failed") and not row["text"].startswith("[Task]")
+    }
+    for row in db.execute("select thread_id, node_id, calls from journal where role = 'assistant'"):
+        for made in json.loads(row["calls"] or "[]"):
+            is_refused = (row["thread_id"], made["id"]) in refused
+            if made["name"] in ("assign_task", "create_work_node") and not is_refused:
+                given[row["node_id"]] += 1
     for row in db.execute(
         "select parent_id, count(*) as n from nodes where parent_id is not null"
         " and reviews_call is null group by parent_id"
