@@ -213,7 +213,7 @@ class TurnView(View):
     usd: float | None
     thinking: str = Field(description="What the model thought before the reply, if it is known.")
     thinking_tokens: int = Field(
-        description="The output tokens that were thoughts, where the vendor counts them apart."
+        description="The output tokens spent on thinking; 0 if the vendor does not report it."
     )
     cached_tokens: int = Field(description="The input tokens that came from the vendor's cache.")
     is_estimated: bool = Field(description="Whether the tokens were estimated by agiraph.")

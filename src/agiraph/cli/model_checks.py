@@ -33,7 +33,7 @@ async def check(checkup: Checkup, names: list[str]) -> None:
 
 
 async def check_threads(checkup: Checkup, threads: list[PromptSize]) -> None:
-    """Check that the threads of open work fit the windows of their models."""
+    """Report unfinished work whose thread is longer than the context window of its model."""
     catalogue = catalogue_of(checkup.settings)
     for model in {thread.model for thread in threads}:
         await catalogue.learn(model)

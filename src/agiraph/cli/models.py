@@ -23,7 +23,7 @@ _CHECKS = {
     "words": "answers", "tool_call": "calls tools", "schema": "keeps to a schema", "cache": "caches"
 }  # fmt: skip
 PIPED_WIDTH = 140
-"""Columns of a table that goes into a file or another program."""
+"""Width of the table, in characters, if the output is not a terminal but a file or a pipe."""
 _ORIGINS = {"file": "f", "server": "s", "package": "", "assumed": "?"}
 
 

@@ -25,7 +25,7 @@ class TeamSettings(TypedDict, total=False):
     effort: Effort | Literal["default"]
     limits: Mapping[str, int]
     budget: Mapping[str, float]
-    """Limits of its goal in total: turns, tokens, usd, seconds. They are only raised."""
+    """New limits of its goal (turns, tokens, usd, seconds), in total; each above the old one."""
 
 
 class TeamCalls(Connection):

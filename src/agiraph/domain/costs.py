@@ -19,7 +19,7 @@ class CostSum:
     """Input tokens that vendors read from their caches."""
     cache_write_tokens: int = 0
     thinking_tokens: int = 0
-    """Output tokens that were thoughts, where the vendor counts them apart."""
+    """Output tokens spent on thinking; 0 if the vendor does not report it."""
     usd: float = 0.0
     unpriced: int = 0
     """Calls of models without a known price."""
@@ -29,7 +29,7 @@ class CostSum:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DayCosts:
-    """What all teams have spent today, and what they may spend. A day is one of UTC."""
+    """What all teams have spent today, and what they may spend. A day begins at 00:00 UTC."""
 
     day: str
     usd: float

@@ -5,7 +5,7 @@ from typing import Literal, get_args
 from agiraph.domain.errors import Refused
 
 Effort = Literal["none", "low", "medium", "high", "max"]
-"""`none` asks for no thinking where the model can do without it."""
+"""`none` switches thinking off, for models that can answer without it."""
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
 _BY_NAME: dict[str, Effort] = {effort: effort for effort in EFFORTS}
 

@@ -215,7 +215,7 @@ class Usage:
     cache_write_tokens: int = 0
     """The input tokens that the vendor wrote to its cache, if it charges for that."""
     thinking_tokens: int = 0
-    """The output tokens that were thoughts, where the vendor counts them apart."""
+    """The output tokens spent on thinking; 0 if the vendor does not report it."""
     searches: int = 0
     """Web searches that the vendor made for the reply, and charges for."""
     is_estimated: bool = False

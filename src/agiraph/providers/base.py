@@ -29,8 +29,8 @@ class Request:
     schema: dict[str, Any] | None = None
     """The JSON schema of the reply's text, for a structured answer."""
     effort: Effort | None = None
-    """How much the model thinks first; None: what the settings say of the model, or else the
-    vendor's default."""
+    """How much the model thinks before it replies. None: the effort that agiraph.toml sets for this
+    model; if it sets none, the vendor's default."""
     temperature: float | None = None
     team: str = ""
     """The id of the team that asks. Calls that wait for a rate limit take turns by team."""

@@ -37,7 +37,8 @@ _SCHEMA: dict[str, Any] = {
     "additionalProperties": False,
 }
 _TOOL_TOKENS = len(str(_WEATHER.schema) + _WEATHER.description) // 4
-"""About what the tool takes in a prompt; half of it is enough to see that it is there."""
+"""Roughly how many tokens the tool adds to a prompt. If a prompt with the tool counts not even half
+of this more than one without, the server has dropped the tool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1594,7 +1594,7 @@ export interface components {
         };
         /**
          * DayCosts
-         * @description What all teams have spent today, and what they may spend. A day is one of UTC.
+         * @description What all teams have spent today, and what they may spend. A day begins at 00:00 UTC.
          */
         DayCosts: {
             /** Day */
@@ -3150,7 +3150,7 @@ export interface components {
             thinking: string;
             /**
              * Thinking Tokens
-             * @description The output tokens that were thoughts, where the vendor counts them apart.
+             * @description The output tokens spent on thinking; 0 if the vendor does not report it.
              */
             thinking_tokens: number;
             /**

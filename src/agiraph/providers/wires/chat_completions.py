@@ -172,8 +172,8 @@ def _tool(spec: ToolSpec) -> Part:
 def is_strict(schema: Any) -> bool:
     """Whether OpenAI accepts the schema in strict mode: every object is closed, and requires all
     of its properties."""
-    # In strict mode OpenAI refuses a schema outside of this subset; without it the schema is only a
-    # hint to the model, and the runtime's own check of the answer decides.
+    # In strict mode OpenAI refuses any other schema with an error. Without it OpenAI takes every
+    # schema, but the answer may not match: `structured_question` validates the answer anyway.
     if isinstance(schema, list):
         return all(is_strict(part) for part in cast(list[Any], schema))
     if not isinstance(schema, dict):

@@ -56,7 +56,7 @@ def anthropic(model: str, effort: Effort) -> Sequence[Part]:
         # Sonnet 5.5 calls it `between_tools`. Opus 5.5 and Fable 5 always think.
         modes = ("disabled", "between_tools")
         return [*({"thinking": {"type": mode}} for mode in modes), low]
-    # Without `display` the newest models send thoughts without their text.
+    # Unless `display` is set, Anthropic's newest models send thinking blocks with no text in them.
     shown = {"type": "adaptive", "display": "summarized"}
     levels = ("max", "high") if effort == "max" else (effort,)
     forms: list[Part] = [

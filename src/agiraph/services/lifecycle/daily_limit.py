@@ -1,7 +1,8 @@
 """Daily limit: stop the paid model calls of all teams when the day's money is spent.
 
-A day is one of UTC. Whoever would make a call parks on the end of the day, and one request in the
-inbox asks a person to allow more. The row of the day holds what was allowed, so it survives a kill.
+A day begins at 00:00 UTC. A node that would make a call waits for the next day, and one request in
+the inbox asks a person to allow more. The row of the day holds what was allowed, so it survives a
+kill.
 """
 
 import re

@@ -37,7 +37,7 @@ class Settings(TypedDict, total=False):
     limits: dict[str, int]
     """Fields of `Limits`."""
     budget: dict[str, float]
-    """The limits of its goal in total, by name. They are only raised."""
+    """New limits of the goal, by name, in total and not in addition. Each must be above the old."""
 
 
 def change(tx: Tx, team_id: TeamId, *, by: str = OWNER, **settings: Unpack[Settings]) -> Team:

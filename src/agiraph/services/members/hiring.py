@@ -55,7 +55,7 @@ def resolve(tx: Tx, hirer: Hirer, address: str) -> Agent:
 
 
 def specialist(tx: Tx, hirer: Hirer, name: str) -> Agent:
-    """Return an agent that was hired as this specialist and has no open work, else hire one."""
+    """Return a member hired as this specialist who has no open work; hire one if there is none."""
     found = hirer.specialists.get(name)
     if found is None:
         raise Refused(f"There is no specialist {name!r}.")
@@ -110,7 +110,7 @@ def check_model(hirer: Hirer, name: str) -> str:
 def _idle_or_new_specialist(
     tx: Tx, hirer: Hirer, specialist: Specialist, model: str, *, fresh: bool = False
 ) -> Agent:
-    """Return an agent that was hired as this specialist and has no open work, else hire one.
+    """Return a member hired as this specialist who has no open work; hire one if there is none.
 
     With `fresh` a new one is always hired.
     """
