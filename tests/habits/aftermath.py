@@ -39,7 +39,6 @@ class Left:
     needs: dict[str, list[str]]
     """The nodes that a pending node needs."""
     stages: dict[str, Stage]
-    timers: frozenset[str]
     heard: str
     """All that was said in any thread of work."""
     is_stopped: bool
@@ -93,7 +92,6 @@ def read(tx: Tx) -> Left:
             if n.status is NodeStatus.PENDING
         },
         stages={stage.id: stage for stage in STAGES.select(tx, "true")},
-        timers=frozenset(row[0] for row in tx.all("select id from timers")),
         heard="\n".join(turns),
         is_stopped=any(team.status == "stopped" for team in teams.every(tx)),
     )
@@ -221,4 +219,5 @@ def _can_come(left: Left, on: WaitingOn, goes_on: GoesOn) -> bool:
             return goes_on(on.id)
         case _:
             members = [str(n.id) for n in left.nodes if n.stage_id == on.id]
-            return on.id in left.timers or any(goes_on(member) for member in members)
+            # Its time limit does not count: a stage that only the clock ends was stuck before.
+            return any(goes_on(member) for member in members)

@@ -26,6 +26,7 @@ async def park_in_words(steps: Steps, ctx: RunContext) -> Outcome | None:
             spoken_questions.park,
             ctx.lease,
             reply=newest[0].seq,
+            words=newest[0].text,
             # A review waits for nobody: without a verdict, its result counts with doubts.
             question=None if ctx.node.reviews_call else silence.question(transcript),
             remark=silence.remark(transcript),

@@ -105,12 +105,9 @@ def close_questions(tx: Tx, *, asker: str, asked: str) -> None:
     )
 
 
-def seen_questions_to(tx: Tx, agent_id: AgentId) -> list[Message]:
-    """Return the questions of teammates that an agent has seen and not answered."""
-    where = (
-        "recipient = :id and kind = 'question' and seen_at is not null and answered_at is null"
-        " order by id"
-    )
+def open_questions_to(tx: Tx, agent_id: AgentId) -> list[Message]:
+    """Return the questions of teammates that an agent has not answered, seen or not."""
+    where = "recipient = :id and kind = 'question' and answered_at is null order by id"
     return MESSAGES.select(tx, where, id=agent_id)
 
 

@@ -14,7 +14,7 @@ from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.run_context import RunContext
-from agiraph.services.board import budgets, leases, planning, repeats, taint, texts, waiting
+from agiraph.services.board import budgets, cycles, leases, planning, repeats, taint, texts
 from agiraph.services.members import hiring, roster
 from agiraph.services.members.hiring import Hirer
 from agiraph.store import nodes, teams
@@ -167,7 +167,7 @@ def task_output(
         return Done(state, tainted_by=taint.of_nodes(tx, [node.id]))
     if node.id == ctx.node.id:
         raise Refused("That is your own work; nobody else will end it.")
-    waiting.refuse_cycle(tx, ctx.node.id, node)
+    cycles.refuse(tx, ctx.lease, node)
     if (
         node.status is NodeStatus.PENDING
         and node.assignee_id is None

@@ -12,10 +12,11 @@ from agiraph.domain.ids import NodeId, StageId, new_id
 from agiraph.domain.stages import Stage, StageContract, StageStatus
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.services.board import planning, stage_clocks, texts, waiting
+from agiraph.services.board import cycles, planning, stage_clocks, texts, waiting
 from agiraph.store import messages, nodes, stages, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.stages import STAGES
+from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Tx
 
 SUMMARY = 60_000
@@ -50,7 +51,20 @@ def start(
     # A node may have asked a person before it joined the stage.
     stage_clocks.pause_or_resume(tx, STAGES.get(tx, stage.id))
     check_contract(tx, stage.id)
-    return STAGES.get(tx, stage.id)
+    return checked(tx, lease, stage.id)
+
+
+def checked(tx: Tx, lease: Lease, stage_id: StageId) -> Stage:
+    """Return a stage that its coordinator is going to wait for, if it still runs.
+
+    Raise `Refused` if a worker in it waits for an answer of the coordinator.
+    """
+    stage = STAGES.get(tx, stage_id)
+    if stage.status == "running":
+        TEAMS.get(tx, lease.team_id, lock=True)  # as `cycles.refuse` does, for the same reason
+        open_nodes = [node.id for node in stages.nodes(tx, stage_id) if not node.status.is_final]
+        cycles.remind_or_release(tx, lease, open_nodes)
+    return stage
 
 
 def add(tx: Tx, lease: Lease, stage: Stage, node: WorkNode) -> bool:
@@ -61,7 +75,7 @@ def add(tx: Tx, lease: Lease, stage: Stage, node: WorkNode) -> bool:
         raise Refused("A stage cannot hold the work that waits for it; leave your own node out.")
     if node.stage_id is not None and STAGES.get(tx, node.stage_id).status == "running":
         raise Refused(f"{node.id} belongs to another stage that is still running.")
-    waiting.refuse_cycle(tx, lease.node_id, node)
+    cycles.refuse(tx, lease, node)
     budget = node.budget
     # Work that has started keeps its turns, and so does work whose creator chose them.
     if node.started_at is None and "turns" not in budget.given:

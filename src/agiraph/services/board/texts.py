@@ -134,3 +134,8 @@ def _rest(text: str, longest: int) -> str:
         return ""
     where = "in its files" if longest == LONGEST else "by task_output"
     return f"\n… ({len(text) - longest:,} characters more {where})"
+
+
+def question_name(text: str) -> str:
+    """Return how a node's question is named where the node waits for its answer."""
+    return f"your question {truncate(text, TITLE)!r}"

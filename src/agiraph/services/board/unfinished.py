@@ -1,12 +1,14 @@
 """Unfinished: makes a node wait for its delegated tasks and questions that have no result yet."""
 
 from agiraph.domain.chat import IN_WORDS, WAITS, Lease, Turn
+from agiraph.domain.ids import NodeId
 from agiraph.domain.outcomes import Pending
 from agiraph.domain.persons import is_person
+from agiraph.domain.stages import Stage
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.board import planning, texts
-from agiraph.store import dependencies, messages, nodes, threads, waits
+from agiraph.store import dependencies, messages, nodes, stages, threads, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.stages import STAGES
 from agiraph.store.teams import TEAMS
@@ -57,7 +59,7 @@ def pending_look(tx: Tx, lease: Lease) -> Pending | None:
     return Pending(first, texts.join_limited(list(found.values())), or_on=tuple(others))
 
 
-def open_task_ids(tx: Tx, lease: Lease) -> list[str]:
+def open_task_ids(tx: Tx, lease: Lease) -> list[NodeId]:
     """Return the ids of the node's delegated tasks that have not ended."""
     return [child.id for child in nodes.children(tx, lease.node_id) if not child.status.is_final]
 
@@ -76,11 +78,19 @@ def _open_children(tx: Tx, lease: Lease) -> dict[WaitingOn, str]:
         if child.status.is_final or not _will_end(tx, lease, child):
             continue
         stage = None if child.stage_id is None else STAGES.get(tx, child.stage_id)
-        if stage is not None and stage.status == "running" and stage.node_id == lease.node_id:
+        if stage is not None and _can_wait_for_stage(tx, lease, stage):
             found[WaitingOn("stage", stage.id)] = f"stage {stage.name!r}"
         else:
             found[WaitingOn("node", child.id)] = f"{texts.title_of(child)} ({child.id})"
     return found
+
+
+def _can_wait_for_stage(tx: Tx, lease: Lease, stage: Stage) -> bool:
+    """Whether this is a running stage of the node, and no task in it needs the node to go on."""
+    if stage.status != "running" or stage.node_id != lease.node_id:
+        return False
+    members = [node for node in stages.nodes(tx, stage.id) if not node.status.is_final]
+    return not any(dependencies.leads_to(tx, node.id, lease.node_id) for node in members)
 
 
 def _will_end(tx: Tx, lease: Lease, child: WorkNode) -> bool:
@@ -99,15 +109,9 @@ def _will_end(tx: Tx, lease: Lease, child: WorkNode) -> bool:
 
 def _open_questions(tx: Tx, lease: Lease) -> dict[WaitingOn, str]:
     """Return the waits for the node's questions, to people and teammates, that nobody answered."""
-    return {
-        WaitingOn("answer" if is_person(asked.recipient) else "reply", asked.id): question_name(
-            asked.text
-        )
-        for asked in messages.of_node(tx, lease.node_id)
-        if (asked.kind, asked.sender) == ("question", lease.agent_id) and asked.answered_at is None
-    }
-
-
-def question_name(text: str) -> str:
-    """Return how a node's question is named where the node waits for its answer."""
-    return f"your question {texts.truncate(text, texts.TITLE)!r}"
+    found: dict[WaitingOn, str] = {}
+    for asked in messages.of_node(tx, lease.node_id):
+        if (asked.kind, asked.sender) == ("question", lease.agent_id) and asked.answered_at is None:
+            kind = "answer" if is_person(asked.recipient) else "reply"
+            found[WaitingOn(kind, asked.id)] = texts.question_name(asked.text)
+    return found

@@ -7,18 +7,17 @@ together. A parked node has no runner, so its thread is written without a lease,
 from collections.abc import Callable, Sequence
 
 from agiraph.domain.chat import IN_WORDS, ToolCall
-from agiraph.domain.errors import Refused
 from agiraph.domain.events import PREVIEW
 from agiraph.domain.events.work import NodeAssigned, ToolResult
-from agiraph.domain.ids import AgentId, MessageId, NodeId, ThreadId
+from agiraph.domain.ids import AgentId, MessageId, ThreadId
 from agiraph.domain.messages import Message
 from agiraph.domain.persons import is_person
 from agiraph.domain.waits import DAY, WaitingOn
-from agiraph.domain.work import NodeStatus, WorkNode
+from agiraph.domain.work import NodeStatus
 from agiraph.services.board import approvals, stage_clocks, taint
-from agiraph.store import dependencies, messages, nodes, threads, waits
+from agiraph.store import messages, nodes, threads, waits
 from agiraph.store.nodes import NODES
-from agiraph.store.teams import AGENTS, TEAMS
+from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Tx
 from agiraph.store.waits import Wait
 
@@ -169,22 +168,6 @@ def _is_for_person(wait: Wait) -> bool:
 
 def _is_time(wait: Wait) -> bool:
     return wait.waiting_on.kind == "time"
-
-
-def refuse_cycle(tx: Tx, waiter: NodeId, target: WorkNode) -> None:
-    """Refuse a wait that would close a cycle.
-
-    Locks the team's row: without it two transactions could each add half of a cycle.
-    """
-    # Held until the wait commits, so that the next transaction that looks for a cycle sees it.
-    TEAMS.get(tx, target.team_id, lock=True)
-    if dependencies.leads_to(tx, target.id, waiter):
-        asks = any(wait.waiting_on.kind == "reply" for wait in waits.of_node(tx, target.id))
-        answer = " It waits for an answer: send it as a message." if asks else ""
-        raise Refused(
-            f"{target.id} needs or waits for your own work, so neither would ever end. Go on "
-            f"without it, or hand in what you have first.{answer}"
-        )
 
 
 def _append_answer(

@@ -59,7 +59,7 @@ def reconvene(
         redone = [(n, judged[n.id].reason) for n in members if _is_redo(judged, n)]
         _redo(tx, lease, stage, redone)
     tx.emit(stage.team_id, StageReconvened(stage_id=stage.id, name=stage.name, **given))
-    return STAGES.get(tx, stage.id)
+    return stages.checked(tx, lease, stage.id)
 
 
 def _is_redo(judged: dict[NodeId, Verdict], node: WorkNode) -> bool:

@@ -13,7 +13,7 @@ from agiraph.domain.spoken import for_person
 from agiraph.domain.spoken_question import asked_in
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import WorkNode
-from agiraph.services.board import texts, unfinished, waiting
+from agiraph.services.board import cycles, texts, unfinished
 from agiraph.services.mail import bus
 from agiraph.store import messages, teams, threads, waits
 from agiraph.store.nodes import NODES
@@ -24,22 +24,55 @@ ASKED = (
     "[Runtime] You ended with a question, and nobody reads your words. So it was sent to {whom}. "
     "You now wait for the answer, at no cost; a message to you ends the wait, too."
 )
-UNANSWERED = (
-    "[Runtime] {whom} ended the work without an answer to {question}. Decide yourself, go on, and "
-    "say in your result what you decided."
-)
+ANSWERED = " Your words were sent to {whom}, who had asked you and waited for your answer."
 
 
-def park(tx: Tx, lease: Lease, *, reply: int, question: str | None, remark: str = "") -> list[Turn]:
+def park(
+    tx: Tx, lease: Lease, *, reply: int, words: str, question: str | None, remark: str = ""
+) -> list[Turn]:
     """Open waits for a node whose model replied in words: for unfinished work, else for an answer.
 
     Return the turn that tells the agent what it waits for; nothing if there is nothing to wait for.
     `reply` is the number of the reply in the thread, `question` the question that it ends with.
+    If a worker on that unfinished work waits for an answer of this agent, the words are sent to it.
     """
+    remark += _answer(tx, lease, words)
     turns = unfinished.open_waits(tx, lease, reply=reply, remark=remark)
     if turns or question is None or not for_person(question).strip():
         return turns
     return _ask(tx, lease, reply, question)
+
+
+def _answer(tx: Tx, lease: Lease, words: str) -> str:
+    """Send the words to the workers whose questions keep this node's tasks from ending.
+
+    Return the sentence that tells the agent so; an empty string if nobody asked.
+    """
+    threads.check_lease(tx, lease)
+    TEAMS.get(tx, lease.team_id, lock=True)  # before the questions are read: see `cycles.refuse`
+    if not words.strip():
+        return ""
+    told: list[str] = []
+    for asked in cycles.questions(tx, lease, unfinished.open_task_ids(tx, lease)):
+        if asked.seen_at is None:
+            continue  # the words were said before the agent heard the question
+        try:
+            hops = bus.next_hops(tx, lease, asked.sender)
+        except Refused:
+            cycles.release(tx, asked)
+            continue
+        bus.send(
+            tx,
+            team_id=lease.team_id,
+            sender=lease.agent_id,
+            recipient=asked.sender,
+            text=words,
+            node_id=lease.node_id,
+            hops=hops,
+            refusable=False,
+        )
+        told.append(bus.name_of(tx, asked.sender))
+    return ANSWERED.format(whom=", ".join(dict.fromkeys(told))) if told else ""
 
 
 def _ask(tx: Tx, lease: Lease, reply: int, text: str) -> list[Turn]:
@@ -55,9 +88,7 @@ def _ask(tx: Tx, lease: Lease, reply: int, text: str) -> list[Turn]:
         asked = bus.ask(tx, lease, text=text, refusable=False)
     to_person = is_person(asked.recipient)
     on = WaitingOn("answer" if to_person else "reply", asked.id)
-    waits.open(
-        tx, lease, call_id=IN_WORDS, waiting_on=on, reason=unfinished.question_name(asked.text)
-    )
+    waits.open(tx, lease, call_id=IN_WORDS, waiting_on=on, reason=texts.question_name(asked.text))
     whom = "the human" if to_person else bus.name_of(tx, asked.recipient)
     _, turn = threads.append(
         tx,
@@ -133,10 +164,6 @@ def release(tx: Tx, node: WorkNode) -> None:
     """
     if node.assignee_id is None or node.lane != "work":
         return
-    for question in messages.seen_questions_to(tx, node.assignee_id):
-        messages.answer(tx, question.id)
-        text = UNANSWERED.format(
-            whom=bus.name_of(tx, node.assignee_id),
-            question=unfinished.question_name(question.text),
-        )
-        waiting.settle(tx, WaitingOn("reply", question.id), text)
+    for question in messages.open_questions_to(tx, node.assignee_id):
+        if question.seen_at is not None:
+            cycles.release(tx, question)
