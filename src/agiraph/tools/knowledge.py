@@ -237,9 +237,7 @@ def remember(
         source=_source(tx, ctx),
         held=ctx.tainted_by is not None,
     )
-    if kept.status == "held":
-        return Done(f"Held as {kept.id} until the human confirms it.")
-    return Done(f"Remembered as {kept.id}.{_dispute(tx, kept)}")
+    return _noted(tx, kept, "Remembered")
 
 
 @tool(effect="transaction")
@@ -272,9 +270,14 @@ def add_insight(
         source=_source(tx, ctx),
         held=ctx.tainted_by is not None,
     )
+    return _noted(tx, kept, "Kept")
+
+
+def _noted(tx: Tx, kept: rows.Item, verb: str) -> Answer:
+    """Return the answer to a call that kept something, or that is held for the person."""
     if kept.status == "held":
         return Done(f"Held as {kept.id} until the human confirms it.")
-    return Done(f"Kept as {kept.id}.{_dispute(tx, kept)}")
+    return Done(f"{verb} as {kept.id}.{_dispute(tx, kept)}")
 
 
 def _dispute(tx: Tx, kept: rows.Item) -> str:

@@ -2,18 +2,18 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
 from agiraph.domain.chat import Attachment, ToolCall, ToolSpec, Turn
 from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.providers.http.client import HttpClient
 from agiraph.providers.http.connection import Body
-from agiraph.providers.options import NONE, ModelOptions, merged
+from agiraph.providers.options import merged
 from agiraph.providers.wires import effort
 from agiraph.providers.wires.anthropic_reader import WIRE, AnthropicReader
-from agiraph.providers.wires.asking import Refusals, Settings, ask, plain
+from agiraph.providers.wires.asking import Settings, plain
+from agiraph.providers.wires.remote_model import KEY, RemoteModel
 from agiraph.providers.wires.request_buffer import (
     IMAGES,
     PDF,
@@ -31,7 +31,6 @@ from agiraph.providers.wires.request_buffer import (
     tool_name,
     unchanged_parts,
 )
-from agiraph.providers.wires.wire import request_reply, retry_without_reasoning
 
 # Still the newest version of the API: later features are new fields under it.
 VERSION = "2023-06-01"
@@ -52,55 +51,30 @@ _UNSUPPORTED_KEYWORDS = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnthropicModel:
-    name: str
-    model: str
-    base_url: str
-    key: str = field(repr=False)
-    http: HttpClient
+class AnthropicModel(RemoteModel):
     max_output_tokens: int = MAX_OUTPUT_TOKENS
-    learned: set[str] = field(default_factory=set[str], repr=False, compare=False)
-    """What this model's server was found to do: see `wire`."""
-    options: ModelOptions = NONE
-    refusals: Refusals = field(default_factory=Refusals, repr=False, compare=False)
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         def drop_reasoning() -> bool:
             plain_buffer = RequestBuffer(_TurnEncoder(keeps_reasoning=False))
             return replace_buffer(request.transcript, WIRE, plain_buffer)
 
-        async def attempt(settings: Settings) -> Reply:
-            return await retry_without_reasoning(
-                lambda: self._request(request, settings, on_delta), drop_reasoning
+        async def send(settings: Settings) -> Reply:
+            headers = {"anthropic-version": VERSION}
+            if request.tools and "budget_tokens" in settings.effort.get("thinking", {}):
+                headers["anthropic-beta"] = INTERLEAVED
+            return await self.post(
+                "/v1/messages",
+                encode(self.model, request, self.max_output_tokens, settings),
+                AnthropicReader(),
+                key_header=("x-api-key", KEY),
+                headers=headers,
+                request=request,
+                on_delta=on_delta,
             )
 
-        return await ask(
-            attempt,
-            request,
-            name=self.name,
-            options=self.options,
-            refusals=self.refusals,
-            ladder=partial(effort.anthropic, self.model),
-        )
-
-    async def _request(
-        self, request: Request, settings: Settings, on_delta: OnDelta | None
-    ) -> Reply:
-        headers = {"anthropic-version": VERSION} | ({"x-api-key": self.key} if self.key else {})
-        if request.tools and "budget_tokens" in settings.effort.get("thinking", {}):
-            headers["anthropic-beta"] = INTERLEAVED
-        return await request_reply(
-            self.http,
-            f"{self.base_url.rstrip('/')}/v1/messages",
-            name=self.name,
-            headers=headers | dict(self.options.headers),
-            key=self.key,
-            body=encode(self.model, request, self.max_output_tokens, settings),
-            reader=AnthropicReader(),
-            request=request,
-            on_delta=on_delta,
-            learned=self.learned,
-        )
+        ladder = partial(effort.anthropic, self.model)
+        return await self.ask_with_reasoning(send, request, ladder, drop_reasoning)
 
 
 def encode(

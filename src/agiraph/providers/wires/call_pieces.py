@@ -3,8 +3,6 @@
 Nothing is guessed: arguments of which a part may be missing are marked as cut off.
 """
 
-import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -12,6 +10,7 @@ from typing import Any, cast
 import orjson
 
 from agiraph.domain.chat import ToolCall
+from agiraph.domain.json_text import objects_in_a_row
 from agiraph.providers.wires.pieces import Pieces, text_of
 from agiraph.providers.wires.repetition import RepetitionGuard
 
@@ -76,32 +75,8 @@ def _objects_in(text: str) -> list[Arguments]:
 
     An empty object before the real one is a placeholder of some servers.
     """
-    found, at = list[Arguments](), 0
-    try:
-        while at < len(text):
-            value, end = _DECODER.raw_decode(text, at)
-            if not isinstance(value, dict):
-                return []
-            found.append(cast(Arguments, value))
-            space = _SPACE.match(text, end)
-            at = end if space is None else space.end()
-    except (ValueError, RecursionError):
-        return []
-    if len(found) < 2:
-        return []
-    different: list[Arguments] = []
-    for each in found:
-        if each and each not in different:
-            different.append(each)
-    return different or [{}]
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not JSON")
-
-
-_DECODER = json.JSONDecoder(parse_constant=_refuse)
-_SPACE = re.compile(r"\s*")
+    found = objects_in_a_row(text)
+    return [each for each in found if each] or found
 
 
 @dataclass(slots=True)

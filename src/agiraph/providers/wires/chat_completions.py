@@ -1,21 +1,21 @@
 """OpenAI: the wire of the chat completions API, which many vendors and local servers offer too."""
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, cast
 
 from agiraph.domain.chat import ToolSpec
 from agiraph.domain.errors import ModelRefused, ModelUnavailable
 from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.providers.http.client import HttpClient
 from agiraph.providers.http.connection import Body
-from agiraph.providers.options import NONE, ModelOptions, merged
+from agiraph.providers.options import merged
 from agiraph.providers.wires import effort
-from agiraph.providers.wires.asking import Refusals, Settings, ask, plain
+from agiraph.providers.wires.asking import Settings, plain
 from agiraph.providers.wires.chat_forms import MESSAGE_FORMS, filler, wanted_forms
 from agiraph.providers.wires.chat_messages import ChatEncoder
 from agiraph.providers.wires.chat_reader import ChatReader
+from agiraph.providers.wires.remote_model import BEARER, RemoteModel
 from agiraph.providers.wires.request_buffer import (
     Part,
     RequestBuffer,
@@ -23,27 +23,17 @@ from agiraph.providers.wires.request_buffer import (
     suffix,
     to_json,
 )
-from agiraph.providers.wires.wire import request_reply
 
 WIRE = "openai"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpenAIModel:
-    name: str
-    model: str
-    base_url: str
-    key: str = field(repr=False)
-    http: HttpClient
+class OpenAIModel(RemoteModel):
     is_router: bool = False
     """Whether the provider passes requests on to models of many vendors, as OpenRouter does."""
-    adjustments: set[str] = field(default_factory=set[str], repr=False, compare=False)
-    """What this model's server was found to want or to do: see `chat_forms` and `wire`."""
     max_output_tokens: int | None = None
     """The model's own limit, sent where the request and the settings name none: without it, a model
     that repeats itself goes on until its window is full."""
-    options: ModelOptions = NONE
-    refusals: Refusals = field(default_factory=Refusals, repr=False, compare=False)
 
     @property
     def vendor(self) -> str:
@@ -52,13 +42,10 @@ class OpenAIModel:
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         dialect = effort.dialect_of(self.name.partition("/")[0], self.base_url)
-        return await ask(
+        return await self.ask(
             lambda settings: self._adjusted(request, settings, on_delta),
             request,
-            name=self.name,
-            options=self.options,
-            refusals=self.refusals,
-            ladder=partial(effort.chat, dialect),
+            partial(effort.chat, dialect),
         )
 
     async def _adjusted(
@@ -66,40 +53,31 @@ class OpenAIModel:
     ) -> Reply:
         while True:
             try:
-                return await self._request(request, settings, on_delta)
+                return await self._send(request, settings, on_delta)
             # llama.cpp answers 500 to messages that its template refuses.
             except (ModelRefused, ModelUnavailable) as error:
                 # Each form is tried once and then kept for the life of the process, so that only
                 # the first request is refused.
-                wanted = wanted_forms(error, self.adjustments)
+                wanted = wanted_forms(error, self.learned)
                 if not wanted:
                     raise
-                self.adjustments.update(wanted)
+                self.learned.update(wanted)
 
-    async def _request(
-        self, request: Request, settings: Settings, on_delta: OnDelta | None
-    ) -> Reply:
-        return await request_reply(
-            self.http,
-            f"{self.base_url.rstrip('/')}/chat/completions",
-            name=self.name,
-            headers={
-                **({"authorization": f"Bearer {self.key}"} if self.key else {}),
-                **self.options.headers,
-            },
-            key=self.key,
-            body=encode(
+    async def _send(self, request: Request, settings: Settings, on_delta: OnDelta | None) -> Reply:
+        return await self.post(
+            "/chat/completions",
+            encode(
                 self.model,
                 request,
                 vendor=self.vendor,
-                adjustments=self.adjustments,
+                adjustments=self.learned,
                 default_limit=self.max_output_tokens,
                 settings=settings,
             ),
-            reader=ChatReader(self.vendor),
+            ChatReader(self.vendor),
+            key_header=BEARER,
             request=request,
             on_delta=on_delta,
-            learned=self.adjustments,
         )
 
 

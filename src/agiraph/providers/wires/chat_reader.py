@@ -4,12 +4,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from agiraph.domain.errors import CallGarbled, ModelUnavailable
-from agiraph.domain.work import Usage
 from agiraph.providers.wires.call_pieces import BROKEN_CALL, CallPieces
 from agiraph.providers.wires.pieces import Pieces, content_of, text_of
 from agiraph.providers.wires.reply_builder import ReplyBuilder
 from agiraph.providers.wires.request_buffer import Part
-from agiraph.providers.wires.usage import UsageReader
+from agiraph.providers.wires.usage import UsageReader, openai_usage
 
 _TRUNCATED = frozenset(("length", "max_tokens", "model_length", "max_output_tokens"))
 _WITHHELD = frozenset(("content_filter", "refusal", "safety", "sensitive", "recitation", "blocked"))
@@ -81,16 +80,7 @@ class ChatReader:
 
     def _count(self, usage: Any) -> None:
         counts = UsageReader(usage)
-        read = counts.part("prompt_tokens_details")
-        self.reply.usage = Usage(
-            input_tokens=counts.tokens("prompt_tokens"),
-            output_tokens=counts.tokens("completion_tokens"),
-            cached_tokens=read.tokens("cached_tokens"),
-            # Anthropic's models behind OpenRouter; other servers leave it out.
-            cache_write_tokens=read.tokens("cache_write_tokens"),
-            thinking_tokens=counts.part("completion_tokens_details").tokens("reasoning_tokens"),
-            usd=counts.usd("cost"),
-        )
+        self.reply.usage = openai_usage(counts, "prompt", "completion")
         self.reply.doubts = counts.doubts
 
     def _take_delta(self, delta: Part) -> str:

@@ -2,18 +2,18 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from urllib.parse import quote
 
 from agiraph.domain.chat import Attachment, ToolSpec, Turn
 from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.providers.http.client import HttpClient
 from agiraph.providers.http.connection import Body
-from agiraph.providers.options import NONE, ModelOptions, merged
+from agiraph.providers.options import merged
 from agiraph.providers.wires import effort
-from agiraph.providers.wires.asking import Refusals, Settings, ask, plain
+from agiraph.providers.wires.asking import Settings, plain
 from agiraph.providers.wires.gemini_reader import SIGNATURE, WIRE, GeminiReader
+from agiraph.providers.wires.remote_model import KEY, RemoteModel
 from agiraph.providers.wires.request_buffer import (
     IMAGES,
     PDF,
@@ -30,7 +30,6 @@ from agiraph.providers.wires.request_buffer import (
     tool_name,
     unchanged_parts,
 )
-from agiraph.providers.wires.wire import request_reply, retry_without_reasoning
 
 UNSIGNED_WIRE = "gemini:unsealed"
 """The name of the request buffer for models that accept calls without a signature."""
@@ -42,61 +41,30 @@ _ACCEPTS_UNSIGNED = re.compile(r"gemini-[12]\b|gemma")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GeminiModel:
-    name: str
-    model: str
-    base_url: str
-    key: str = field(repr=False)
-    http: HttpClient
-    learned: set[str] = field(default_factory=set[str], repr=False, compare=False)
-    """What this model's server was found to do: see `wire`."""
-
-    options: ModelOptions = NONE
-    refusals: Refusals = field(default_factory=Refusals, repr=False, compare=False)
-
+class GeminiModel(RemoteModel):
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         def drop_reasoning() -> bool:
             wire, signs = _wire(self.model)
             plain_buffer = RequestBuffer(_TurnEncoder(signs=signs, keeps_reasoning=False))
             return replace_buffer(request.transcript, wire, plain_buffer)
 
-        async def attempt(settings: Settings) -> Reply:
-            return await retry_without_reasoning(
-                lambda: self._request(request, settings, on_delta), drop_reasoning
+        async def send(settings: Settings) -> Reply:
+            # The name is a part of the path: a "/" or "?" in it must not choose another method of
+            # the API.
+            model = quote(self.model, safe="")
+            return await self.post(
+                # Without `alt=sse` Google streams one long JSON array. The key goes into a header:
+                # addresses end up in the logs of gateways and proxies.
+                f"/v1beta/models/{model}:streamGenerateContent?alt=sse",
+                encode(self.model, request, settings),
+                GeminiReader(),
+                key_header=("x-goog-api-key", KEY),
+                request=request,
+                on_delta=on_delta,
             )
 
-        return await ask(
-            attempt,
-            request,
-            name=self.name,
-            options=self.options,
-            refusals=self.refusals,
-            ladder=partial(effort.gemini, self.model),
-        )
-
-    async def _request(
-        self, request: Request, settings: Settings, on_delta: OnDelta | None
-    ) -> Reply:
-        # The name is a part of the path: a "/" or "?" in it must not choose another method of the
-        # API.
-        model = quote(self.model, safe="")
-        return await request_reply(
-            self.http,
-            # Without `alt=sse` Google streams one long JSON array. The key goes into a header:
-            # addresses end up in the logs of gateways and proxies.
-            f"{self.base_url.rstrip('/')}/v1beta/models/{model}:streamGenerateContent?alt=sse",
-            name=self.name,
-            headers={
-                **({"x-goog-api-key": self.key} if self.key else {}),
-                **self.options.headers,
-            },
-            key=self.key,
-            body=encode(self.model, request, settings),
-            reader=GeminiReader(),
-            request=request,
-            on_delta=on_delta,
-            learned=self.learned,
-        )
+        ladder = partial(effort.gemini, self.model)
+        return await self.ask_with_reasoning(send, request, ladder, drop_reasoning)
 
 
 def encode(model: str, request: Request, settings: Settings | None = None) -> Body:

@@ -6,18 +6,18 @@ calls and words that followed from it.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from agiraph.domain.chat import Attachment, ToolCall, ToolSpec, Turn
 from agiraph.domain.errors import ModelRefused
 from agiraph.providers.base import OnDelta, Reply, Request
-from agiraph.providers.http.client import HttpClient
 from agiraph.providers.http.connection import Body
-from agiraph.providers.options import NONE, ModelOptions, merged
+from agiraph.providers.options import merged
 from agiraph.providers.wires import effort
-from agiraph.providers.wires.asking import Refusals, Settings, ask, plain
+from agiraph.providers.wires.asking import Settings, plain
 from agiraph.providers.wires.chat_completions import is_strict
+from agiraph.providers.wires.remote_model import BEARER, RemoteModel
 from agiraph.providers.wires.request_buffer import (
     IMAGES,
     PDF,
@@ -36,7 +36,6 @@ from agiraph.providers.wires.request_buffer import (
     unchanged_parts,
 )
 from agiraph.providers.wires.responses_reader import ResponsesReader
-from agiraph.providers.wires.wire import request_reply, retry_without_reasoning
 
 _IDS = re.compile(r".{1,64}", re.DOTALL)
 """OpenAI refuses a call id of more than 64 characters."""
@@ -47,44 +46,28 @@ _NO_ENCRYPTED = "ncrypted content is not supported"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResponsesModel:
-    name: str
-    model: str
-    base_url: str
-    key: str = field(repr=False)
-    http: HttpClient
-    options: ModelOptions = NONE
-    refusals: Refusals = field(default_factory=Refusals, repr=False, compare=False)
-    learned: set[str] = field(default_factory=set[str], repr=False, compare=False)
-    """What this model's server was found to do: see `wire`, and PLAIN."""
-
+class ResponsesModel(RemoteModel):
     @property
     def vendor(self) -> str:
         """The owner of reasoning that this model accepts back: no other model can decrypt it."""
         return f"responses:{self.name}"
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
-        async def attempt(settings: Settings) -> Reply:
-            def drop_reasoning() -> bool:
-                plain_buffer = RequestBuffer(_TurnEncoder(self.vendor, keeps_reasoning=False))
-                return replace_buffer(request.transcript, self.vendor, plain_buffer)
+        def drop_reasoning() -> bool:
+            plain_buffer = RequestBuffer(_TurnEncoder(self.vendor, keeps_reasoning=False))
+            return replace_buffer(request.transcript, self.vendor, plain_buffer)
 
-            return await retry_without_reasoning(
-                lambda: self._request(request, settings, on_delta), drop_reasoning
-            )
-
-        return await ask(
-            attempt,
+        return await self.ask_with_reasoning(
+            lambda settings: self._encrypted(request, settings, on_delta),
             request,
-            name=self.name,
-            options=self.options,
-            refusals=self.refusals,
-            ladder=effort.responses,
+            effort.responses,
+            drop_reasoning,
         )
 
-    async def _request(
+    async def _encrypted(
         self, request: Request, settings: Settings, on_delta: OnDelta | None
     ) -> Reply:
+        """Ask for encrypted reasoning, unless the server cannot send it."""
         try:
             return await self._send(request, settings, on_delta)
         except ModelRefused as error:
@@ -94,26 +77,14 @@ class ResponsesModel:
         return await self._send(request, settings, on_delta)
 
     async def _send(self, request: Request, settings: Settings, on_delta: OnDelta | None) -> Reply:
-        return await request_reply(
-            self.http,
-            f"{self.base_url.rstrip('/')}/responses",
-            name=self.name,
-            headers={
-                **({"authorization": f"Bearer {self.key}"} if self.key else {}),
-                **self.options.headers,
-            },
-            key=self.key,
-            body=encode(
-                self.model,
-                request,
-                vendor=self.vendor,
-                settings=settings,
-                encrypts=PLAIN not in self.learned,
-            ),
-            reader=ResponsesReader(self.vendor),
+        encrypts = PLAIN not in self.learned
+        return await self.post(
+            "/responses",
+            encode(self.model, request, vendor=self.vendor, settings=settings, encrypts=encrypts),
+            ResponsesReader(self.vendor),
+            key_header=BEARER,
             request=request,
             on_delta=on_delta,
-            learned=self.learned,
         )
 
 

@@ -6,14 +6,13 @@ from typing import Any, cast
 import orjson
 
 from agiraph.domain.errors import ModelError, ModelUnavailable
-from agiraph.domain.work import Usage
 from agiraph.providers.http.errors import error_for_status
 from agiraph.providers.http.events import CUT_OFF
 from agiraph.providers.wires.call_pieces import build_calls
 from agiraph.providers.wires.pieces import Pieces, text_of
 from agiraph.providers.wires.reply_builder import ReplyBuilder
 from agiraph.providers.wires.request_buffer import Part
-from agiraph.providers.wires.usage import UsageReader
+from agiraph.providers.wires.usage import UsageReader, openai_usage
 
 _ENDS = ("response.completed", "response.incomplete", "response.failed")
 _STATUS_OF_CODE = {
@@ -163,14 +162,7 @@ class ResponsesReader:
         if usage is None:
             return
         counts = UsageReader(usage)
-        written = counts.part("input_tokens_details")
-        self.reply.usage = Usage(
-            input_tokens=counts.tokens("input_tokens"),
-            output_tokens=counts.tokens("output_tokens"),
-            cached_tokens=written.tokens("cached_tokens"),
-            cache_write_tokens=written.tokens("cache_write_tokens"),
-            thinking_tokens=counts.part("output_tokens_details").tokens("reasoning_tokens"),
-        )
+        self.reply.usage = openai_usage(counts, "input", "output")
         self.reply.doubts = counts.doubts
 
 

@@ -61,6 +61,21 @@ class UsageReader:
         return float(value) if 0 <= value <= MOST_USD and math.isfinite(value) else None
 
 
+def openai_usage(counts: UsageReader, prompt: str, completion: str) -> Usage:
+    """Return the counts of OpenAI's two APIs, which name only the prompt and its completion
+    differently."""
+    read = counts.part(f"{prompt}_tokens_details")
+    return Usage(
+        input_tokens=counts.tokens(f"{prompt}_tokens"),
+        output_tokens=counts.tokens(f"{completion}_tokens"),
+        cached_tokens=read.tokens("cached_tokens"),
+        # Anthropic's models behind OpenRouter have it; other servers leave it out.
+        cache_write_tokens=read.tokens("cache_write_tokens"),
+        thinking_tokens=counts.part(f"{completion}_tokens_details").tokens("reasoning_tokens"),
+        usd=counts.usd("cost"),
+    )
+
+
 def checked(
     reply: Reply, doubts: Sequence[str], *, request: Request, model: str, sent_bytes: int
 ) -> Reply:
