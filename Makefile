@@ -5,6 +5,8 @@ BIN := .venv/bin
 STAMP := .venv/.set-up
 # Where the machine has no Node, `node` installs one here.
 export PATH := $(PATH):$(CURDIR)/.venv/bin
+# Tests start hundreds of Python processes: without compiled files each would compile agiraph again.
+export PYTHONDONTWRITEBYTECODE :=
 # Processes that run tests: more than two cores have, as tests mostly wait for what they started.
 WORKERS ?= 3
 # How long `make faults` may take; what is random goes on for as long as there is time.

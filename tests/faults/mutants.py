@@ -341,3 +341,15 @@ ALL: dict[str, Planted] = {
     "split_allowance": Planted(split_allowance, "spent_day", "db:after:answer_question"),
     "split_firing": Planted(split_firing, "life", "db:after:take"),
 }
+
+ONE_OF_EACH_KIND = (
+    "late_intent",  # an outside effect that is repeated
+    "reruns_program",  # a program that is repeated
+    "inplace_write",  # half a file
+    "move_publish",  # half a folder
+    "split_answer",  # two transactions instead of one
+    "popped_mail",  # lost messages
+    "unpaid_losses",  # lost costs
+    "skipped_place",  # a gap in a thread
+)
+"""What an ordinary run plants; `make faults` plants all of them."""

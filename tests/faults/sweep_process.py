@@ -1,7 +1,8 @@
 """Sweep process: runs sweeps in a subprocess that is small enough to be forked thousands of times.
 
 As a program it writes a list of reports:
-`sweep_process.py points SCENARIO MUTANT`, where the mutant may be empty;
+`sweep_process.py points SCENARIO`, for a kill at every fault point of a scenario;
+`sweep_process.py planted MUTANT…`, for kills until each of these planted bugs is caught;
 `sweep_process.py kinds`, for one kill at each kind of fault point over all scenarios;
 `sweep_process.py pairs SCENARIO SECONDS AT_LEAST SEED`.
 """
@@ -12,13 +13,14 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 import orjson
 
 from agiraph.testing.sweep import Report, Scenario, Sweep
+from agiraph.testing.world import preload
 from tests.faults import endings, life, mutants, spent_day
 from tests.faults.scenarios import ALL, scenario
 from tests.faults.teamwork import program, program_ran_once, teamwork
@@ -48,9 +50,14 @@ def no_bug() -> None:
     """Plant no bug."""
 
 
-def sweep_points(name: str, *, mutant: str = "") -> Report:
-    """Kill at every point of a scenario; with a planted bug, until it is caught."""
-    return _reports("points", name, mutant)[0]
+def sweep_points(name: str) -> Report:
+    """Kill at every point of a scenario."""
+    return _reports("points", name)[0]
+
+
+def sweep_planted(names: Sequence[str]) -> dict[str, Report]:
+    """Kill with each of these planted bugs in turn, until it is caught."""
+    return dict(zip(names, _reports("planted", *names), strict=True))
 
 
 def sweep_by_kind() -> list[Report]:
@@ -78,16 +85,23 @@ def _reports(*arguments: str) -> list[Report]:
 
 def main() -> None:
     how, *rest = sys.argv[1:]
+    preload()
     gc.freeze()  # the collector of a forked process need not copy the pages of these objects
-    reports = {"points": _points, "kinds": _kinds, "pairs": _pairs}[how](*rest)
+    reports = {"points": _points, "planted": _planted, "kinds": _kinds, "pairs": _pairs}[how](*rest)
     sys.stdout.buffer.write(orjson.dumps([asdict(report) for report in reports]))
 
 
-def _points(name: str, mutant: str) -> list[Report]:
-    if not mutant:
-        return [Sweep(scenario_of(name, no_bug)).run()]
-    planted = mutants.ALL[mutant]
-    return [Sweep(scenario_of(name, planted.arm)).run(until_caught=True, first=planted.first)]
+def _points(name: str) -> list[Report]:
+    return [Sweep(scenario_of(name, no_bug)).run()]
+
+
+def _planted(*names: str) -> list[Report]:
+    every = [mutants.ALL[name] for name in names]
+    sweeps = [Sweep(scenario_of(planted.where, planted.arm)) for planted in every]
+    return [
+        sweep.run(until_caught=True, first=planted.first)
+        for sweep, planted in zip(sweeps, every, strict=True)
+    ]
 
 
 def _kinds() -> list[Report]:
@@ -98,18 +112,18 @@ def _kinds() -> list[Report]:
 
 
 def _shares(sweeps: list[Sweep]) -> list[list[int]]:
-    """Give each kind of point to the scenario that passes it and has the fewest kinds so far.
+    """Give each kind of point to a scenario that passes it.
 
-    Of several points of a kind in a scenario, the middle one is taken.
+    Every scenario gets some; the longer one is, the fewer. Of several points of a kind in a
+    scenario, the middle one is taken.
     """
     shares: list[list[int]] = [[] for _ in sweeps]
     passed = [sweep.report.points for sweep in sweeps]
     for kind in sorted({point for points in passed for point in points}):
-        able = [share for share, points in zip(shares, passed, strict=True) if kind in points]
-        share = min(able, key=len)
-        points = passed[next(i for i, one in enumerate(shares) if one is share)]
-        numbers = [k for k, point in enumerate(points, start=1) if point == kind]
-        share.append(numbers[len(numbers) // 2])
+        able = [i for i, points in enumerate(passed) if kind in points]
+        chosen = min(able, key=lambda i: len(shares[i]) * len(passed[i]))
+        numbers = [k for k, point in enumerate(passed[chosen], start=1) if point == kind]
+        shares[chosen].append(numbers[len(numbers) // 2])
     return shares
 
 

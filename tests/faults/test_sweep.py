@@ -4,7 +4,13 @@ import pytest
 
 from tests.conftest import SweepLog
 from tests.faults import mutants
-from tests.faults.sweep_process import SCENARIOS, sweep_by_kind, sweep_in_pairs, sweep_points
+from tests.faults.sweep_process import (
+    SCENARIOS,
+    sweep_by_kind,
+    sweep_in_pairs,
+    sweep_planted,
+    sweep_points,
+)
 from tests.time_box import TimeBox
 
 FEWEST = {"teamwork": 450, "life": 330}
@@ -38,12 +44,28 @@ def test_a_kill_at_any_fault_point_loses_and_repeats_nothing(
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", mutants.ALL)
-def test_a_planted_bug_passes_a_clean_run_and_is_caught(name: str, sweep_log: SweepLog) -> None:
-    report = sweep_points(mutants.ALL[name].where, mutant=name)
-    sweep_log.append(f"planted {name}, caught after {report.kills} kills: {report}")
-    assert not any(v.startswith("clean run") for v in report.violations), report.violations
-    assert report.violations, f"{name} survived {report.kills} kills"
+def test_one_planted_bug_of_each_kind_passes_a_clean_run_and_is_caught(sweep_log: SweepLog) -> None:
+    """`make faults` plants all of them."""
+    _check_caught(mutants.ONE_OF_EACH_KIND, sweep_log)
+
+
+@pytest.mark.long
+def test_every_planted_bug_passes_a_clean_run_and_is_caught(sweep_log: SweepLog) -> None:
+    _check_caught(tuple(mutants.ALL), sweep_log)
+
+
+def _check_caught(names: tuple[str, ...], sweep_log: SweepLog) -> None:
+    reports = sweep_planted(names)
+    for name, report in reports.items():
+        sweep_log.append(f"planted {name}, caught after {report.kills} kills: {report}")
+    found = {name: report.violations for name, report in reports.items()}
+    unclean = {
+        name: problems
+        for name, problems in found.items()
+        if any(problem.startswith("clean run") for problem in problems)
+    }
+    assert unclean == {}
+    assert [name for name, problems in found.items() if not problems] == []
 
 
 @pytest.mark.long(share=0.02)

@@ -4,6 +4,7 @@ Statements for one database follow a line `-- only sqlite` or `-- only postgres`
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
@@ -37,10 +38,11 @@ class Migration(NamedTuple):
                     pass
 
 
-def migrations() -> list[Migration]:
+@cache
+def migrations() -> tuple[Migration, ...]:
     folder = files("agiraph.store") / "migrations"
     names = sorted(f.name for f in folder.iterdir() if f.name.endswith(".sql"))
-    return [Migration(int(n[:4]), n, (folder / n).read_text()) for n in names]
+    return tuple(Migration(int(n[:4]), n, (folder / n).read_text()) for n in names)
 
 
 def newest() -> int:

@@ -17,6 +17,7 @@ from agiraph.domain.messages import Decision, Message
 from agiraph.domain.persons import OWNER
 from agiraph.domain.time import Clock
 from agiraph.domain.work import ANSWER, WorkNode
+from agiraph.home import sandbox
 from agiraph.home.sandbox import Limits
 from agiraph.home.specialists import specialists
 from agiraph.providers.base import Model
@@ -66,6 +67,7 @@ def preload() -> None:
 
     assert agiraph.api.event_models.mismatches
     specialists()
+    sandbox.why_not()
     _empty_database()
 
 
