@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, NotRequired, cast
 
@@ -238,10 +239,16 @@ def _one_of(name: str, value: str, choices: tuple[str, ...]) -> str:
     raise Misconfigured(f"{name} {value!r} is not known; use {' or '.join(choices)}, or nothing.")
 
 
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    """Return what checks a table; built once, because that takes milliseconds."""
+    return TypeAdapter(kind)
+
+
 def _terms(path: Path, written: Any) -> dict[str, Terms]:
     """Return each model's window and prices from the file."""
     try:
-        return TypeAdapter(dict[str, Terms]).validate_python(written)
+        return _adapter(dict[str, Terms]).validate_python(written)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
@@ -260,7 +267,7 @@ def _commands(path: Path, written: Any, environ: Mapping[str, str]) -> dict[str,
     found: dict[str, Command] = {}
     for name, table in cast(dict[str, Any], written).items():
         try:
-            entry = TypeAdapter(_CommandEntry).validate_python(table)
+            entry = _adapter(_CommandEntry).validate_python(table)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             where = ".".join(str(part) for part in (name, *first["loc"]))
@@ -279,7 +286,7 @@ def _commands(path: Path, written: Any, environ: Mapping[str, str]) -> dict[str,
 def _limits(path: Path, written: Any) -> Limits:
     """Return the limits of a command, with the file's values in place of the defaults."""
     try:
-        return Limits(**TypeAdapter(_LimitsEntry).validate_python(written))
+        return Limits(**_adapter(_LimitsEntry).validate_python(written))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in (_LIMITS, *first["loc"]))

@@ -3,6 +3,7 @@
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, NotRequired
 
@@ -79,10 +80,16 @@ class Address:
         )
 
 
+@cache
+def _adapter() -> TypeAdapter[_Entry]:
+    """Return what checks the table; built once, because that takes milliseconds."""
+    return TypeAdapter(_Entry)
+
+
 def read(path: Path, written: Any, environ: Mapping[str, str]) -> Address:
     """Return the configured address; raise `Misconfigured` naming the wrong setting."""
     try:
-        entry = TypeAdapter(_Entry).validate_python(written)
+        entry = _adapter().validate_python(written)
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
         where = ".".join(["server", *map(str, fault["loc"])])

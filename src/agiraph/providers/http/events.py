@@ -21,7 +21,8 @@ class EventStreamParser:
     """Splits a stream of server-sent events into the payloads of its `data:` lines."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._rest: list[bytes] = []
+        """The pieces of the line that has not ended; joined once, when its end arrives."""
         self._is_first = True
         self._total_bytes = 0
 
@@ -39,7 +40,11 @@ class EventStreamParser:
         if self._is_first:
             # Some servers begin with a byte order mark, which would hide the first event.
             chunk, self._is_first = chunk.removeprefix(b"\xef\xbb\xbf"), False
-        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        if b"\n" not in chunk:
+            self._rest.append(chunk)
+            return
+        *lines, rest = b"".join([*self._rest, chunk]).split(b"\n")
+        self._rest = [rest]
         for line in lines:
             if line.startswith(b"data:"):
                 yield line[5:].strip()
@@ -47,8 +52,9 @@ class EventStreamParser:
                 yield line.strip()
 
     def _last(self) -> Iterator[bytes]:
-        if self._rest.startswith(b"data:"):
-            last = self._rest[5:].strip()
+        rest = b"".join(self._rest)
+        if rest.startswith(b"data:"):
+            last = rest[5:].strip()
             # Some servers close the connection without the empty line that ends the last event.
             # Half an event means that the connection broke, which a retry may cure.
             if not _is_complete(last):
