@@ -82,7 +82,7 @@ public-types:
 layers:
 	@$(BIN)/lint-imports --no-cache > .venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
 
-faults: setup postgres models proxy ## The long runs: kills at every point and at random, chaos, fuzzing; MINUTES=50 or more
+faults: setup postgres chromium models proxy ## The long runs: kills at every point and at random, chaos, fuzzing; MINUTES=50 or more
 	@$(BIN)/python -m pytest -q tests --long -m long --minutes=$(MINUTES) -n 2 --dist worksteal
 
 bench: setup ## What a durable turn costs, against the floor of the same run

@@ -46,6 +46,8 @@ _LINE_LOST = re.compile(r"net::ERR_|WebSocket connection to|Failed to load resou
 async def launch(playwright: Playwright) -> Browser:
     # Chromium's sandbox does not start for root, and shared memory is small in containers.
     flags = ["--disable-dev-shm-usage", "--disable-gpu", "--font-render-hinting=none"]
+    # Tests open one page after the other: a process for each costs a second of computing.
+    flags.append("--renderer-process-limit=1")
     if os.geteuid() == 0:
         flags.append("--no-sandbox")
     return await playwright.chromium.launch(executable_path=CHROMIUM, args=flags)

@@ -1,7 +1,7 @@
 """Accessibility: every screen passes axe and can be used with the keyboard."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection, Iterable
 from importlib.resources import files
 from typing import Any
 
@@ -13,7 +13,7 @@ from tests.cli.shell import Shell
 from tests.conftest import _free_port
 from tests.web_ui import lively
 from tests.web_ui.browsing import PHONE, STILL, Desk, Visit, visiting
-from tests.web_ui.screens import screens
+from tests.web_ui.screens import Screen, screens
 from tests.web_ui.test_flow import asks_with_options, sidebar, thread
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -46,16 +46,21 @@ async def lively_desk(
         yield desk, await lively.begin(desk)
 
 
-async def axe_violations(page: Page, *, colours: bool = True, without: str = "") -> list[str]:
-    """Return what axe finds: all rules in the light theme, contrast in the dark one.
+THEMES = ("light", "dark")
 
-    Without colours, contrast is not checked: it takes longer than all other rules together.
+
+async def axe_violations(
+    page: Page, *, contrast_in: Collection[str] = THEMES, without: str = ""
+) -> list[str]:
+    """Return what axe finds: all rules in the light theme, and contrast in these themes.
+
+    To check contrast takes longer than all other rules together.
     """
     if not await page.evaluate("'axe' in window"):
         await page.evaluate(AXE)  # evaluated, because the page's policy blocks added scripts
     excluded = [without] if without else []
-    light = await page.evaluate(RUN_AXE, [RULES, "light", excluded, colours])
-    if not colours:
+    light = await page.evaluate(RUN_AXE, [RULES, "light", excluded, "light" in contrast_in])
+    if "dark" not in contrast_in:
         return light
     return [*light, *await page.evaluate(RUN_AXE, [[], "dark", excluded, True])]
 
@@ -97,26 +102,59 @@ async def unreachable_by_tab(page: Page) -> list[str]:
     return await page.evaluate(MISSED_BY_TAB)
 
 
-@pytest.mark.timeout(240)
+async def violations(
+    page: Page, shown: Iterable[Screen], *, is_phone: bool, contrast_in: Collection[str]
+) -> list[str]:
+    """Show these screens; return what axe, the Tab key and the width find wrong on each."""
+    found: dict[str, list[str]] = {}
+    for screen in shown:
+        await screen.show(page)
+        found[screen.name] = await axe_violations(
+            page, contrast_in=contrast_in, without=OTHER_LINKS if found else ""
+        )
+        if not is_phone:
+            found[screen.name] += await unreachable_by_tab(page)
+        if wide := await page.evaluate(HORIZONTAL_OVERFLOW):
+            found[screen.name].append(f"{wide} pixels of horizontal overflow")
+    return [f"{name}: {one}" for name, there in found.items() for one in there]
+
+
+ON_A_PHONE = frozenset({"coordinator", "inbox-approval", "board", "files-table", "new-team"})
+"""Screens of different layouts, which every run shows on a phone."""
+
+
+async def test_every_screen_is_accessible(lively_desk: tuple[Desk, dict[str, Any]]) -> None:
+    desk, team = lively_desk
+    shown = await screens(desk, team)
+
+    wrong = await violations(desk.page, shown, is_phone=False, contrast_in=["light"])
+
+    assert not wrong, "\n".join(wrong)
+
+
+async def test_screens_on_a_phone_are_accessible(lively_desk: tuple[Desk, dict[str, Any]]) -> None:
+    desk, team = lively_desk
+    shown = [screen for screen in await screens(desk, team) if screen.name in ON_A_PHONE]
+    page = await desk.opens(**PHONE | STILL)
+
+    # The colours are the same on a phone.
+    wrong = await violations(page, shown, is_phone=True, contrast_in=[])
+
+    assert len(shown) == len(ON_A_PHONE)
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("size", ["desktop", "phone"])
-async def test_every_screen_is_accessible(
+async def test_every_screen_is_accessible_in_both_themes_and_on_a_phone(
     lively_desk: tuple[Desk, dict[str, Any]], size: str
 ) -> None:
     desk, team = lively_desk
     page = desk.page if size == "desktop" else await desk.opens(**PHONE | STILL)
-    found: dict[str, list[str]] = {}
-    for screen in await screens(desk, team):
-        await screen.show(page)
-        # The colours are the same on a phone.
-        found[screen.name] = await axe_violations(
-            page, colours=size == "desktop", without=OTHER_LINKS if found else ""
-        )
-        if size == "desktop":
-            found[screen.name] += await unreachable_by_tab(page)
-        if wide := await page.evaluate(HORIZONTAL_OVERFLOW):
-            found[screen.name].append(f"{wide} pixels of horizontal overflow")
+    shown = await screens(desk, team)
 
-    wrong = [f"{name}: {one}" for name, there in found.items() for one in there]
+    wrong = await violations(page, shown, is_phone=size == "phone", contrast_in=THEMES)
+
     assert not wrong, "\n".join(wrong)
 
 
