@@ -7,36 +7,25 @@ from typing import Any, Literal
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from agiraph.domain.chat import ToolSpec, Transcript, Turn
+from agiraph.domain.chat import ToolSpec
 from agiraph.domain.errors import Misconfigured, ModelError
-from agiraph.domain.ids import ThreadId
-from agiraph.domain.time import SystemClock
-from agiraph.providers.base import Model, Reply, Request
+from agiraph.providers.base import Model, Reply
 from agiraph.providers.catalogue import Catalogue
+from agiraph.providers.wires.learned_calls import QUESTION, WEATHER, probe_request
 from agiraph.redaction import redact
 
 CheckName = Literal["words", "tool_call", "schema", "cache"]
 Verdict = Literal["passed", "failed", "unknown"]
-MAX_OUTPUT_TOKENS = 256
 _FILLER = "This line is only here to make the prompt long enough for a cache. " * 300
 """About 4,000 tokens: vendors cache nothing that is shorter than 1,024 to 4,096."""
 _SMALL_FILLER = "This line is only here to make the prompt longer. " * 60
-_WEATHER = ToolSpec(
-    name="get_weather",
-    description="Return the weather in a city now. Call it whenever somebody asks for the weather.",
-    schema={
-        "type": "object",
-        "properties": {"city": {"type": "string", "description": "The name of the city."}},
-        "required": ["city"],
-    },
-)
 _SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {"city": {"type": "string"}, "people": {"type": "integer"}},
     "required": ["city", "people"],
     "additionalProperties": False,
 }
-_TOOL_TOKENS = len(str(_WEATHER.schema) + _WEATHER.description) // 4
+_TOOL_TOKENS = len(str(WEATHER.schema) + WEATHER.description) // 4
 """Roughly how many tokens the tool adds to a prompt. If a prompt with the tool counts not even half
 of this more than one without, the server has dropped the tool."""
 
@@ -96,16 +85,16 @@ class _Calls:
             return Check(name=name, verdict="failed", what=what, advice=advice)
 
     async def _words(self) -> Check:
-        reply = await self._ask(_QUESTION)
+        reply = await self._ask(QUESTION)
         self.plain_tokens = reply.usage.input_tokens
         if not reply.text.strip() and not reply.calls:
             return Check(name="words", verdict="failed", what="The reply was empty.")
         return Check(name="words", verdict="passed", what=f"It answers ({_counted(reply)}).")
 
     async def _tool_call(self) -> Check:
-        reply = await self._ask(_QUESTION, tools=(_WEATHER,))
-        if any(call.name == _WEATHER.name and call.malformed is None for call in reply.calls):
-            return Check(name="tool_call", verdict="passed", what="It calls the tool it is shown.")
+        reply = await self._ask(QUESTION, tools=(WEATHER,))
+        if any(call.name == WEATHER.name and call.malformed is None for call in reply.calls):
+            return self._called()
         counted = reply.usage.input_tokens
         if self.plain_tokens and counted and counted - self.plain_tokens < _TOOL_TOKENS // 2:
             return Check(
@@ -124,6 +113,18 @@ class _Calls:
             advice=self.catalogue.diagnosis(self.name).no_tools(),
         )
 
+    def _called(self) -> Check:
+        form = self.catalogue.learned_call_form(self.name)
+        what, advice = "It calls the tool it is shown.", ""
+        if form is not None:
+            what = f"It writes its calls as text in the form {form!r}, and they are read as calls."
+            advice = (
+                "This is found out anew after each start, with one short call. To choose it for "
+                f'good, set calls = "{form}" in [models."{self.name}"] of agiraph.toml, or set the '
+                "tool parser of the server."
+            )
+        return Check(name="tool_call", verdict="passed", what=what, advice=advice)
+
     async def _schema(self) -> Check:
         reply = await self._ask("Name the largest city of France.", schema=_SCHEMA)
         if is_fitting(reply.text):
@@ -139,7 +140,7 @@ class _Calls:
         provider = self.name.removeprefix("text/").partition("/")[0]
         # Local servers cache every prompt, and a long one takes them long.
         is_own = self.catalogue.registry.is_own_server(provider)
-        asked = f"{_SMALL_FILLER if is_own else _FILLER}\n{_QUESTION}"
+        asked = f"{_SMALL_FILLER if is_own else _FILLER}\n{QUESTION}"
         await self._ask(asked)
         reply = await self._ask(asked)
         if cached := reply.usage.cached_tokens:
@@ -155,22 +156,7 @@ class _Calls:
         tools: tuple[ToolSpec, ...] = (),
         schema: dict[str, Any] | None = None,
     ) -> Reply:
-        turn = Turn(
-            thread_id=ThreadId("t_probe"),
-            seq=1,
-            node_id=None,
-            role="user",
-            text=text,
-            at=SystemClock().now(),
-        )
-        return await self.model.reply(
-            Request(
-                transcript=Transcript([turn]),
-                tools=tools,
-                schema=schema,
-                max_output_tokens=MAX_OUTPUT_TOKENS,
-            )
-        )
+        return await self.model.reply(probe_request(text, tools=tools, schema=schema))
 
 
 class _Answer(TypedDict):
@@ -179,7 +165,6 @@ class _Answer(TypedDict):
 
 
 _ANSWER = TypeAdapter(_Answer)
-_QUESTION = "What is the weather in Paris now? Use the tool get_weather if you have it."
 
 
 def is_fitting(text: str) -> bool:

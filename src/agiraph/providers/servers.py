@@ -32,8 +32,9 @@ class Server:
     """Sent with every request."""
     window: int | None = None
     """The context window of its models in tokens; None: the server is asked for it."""
-    calls: CallForm = "native"
-    """How calls of its models are read, if a model's own settings do not say it."""
+    calls: CallForm | None = None
+    """How calls of its models are read, if a model's own settings do not say it; None: from the
+    API's own fields, unless a probe finds them in text."""
 
     @property
     def description(self) -> str:
@@ -45,7 +46,7 @@ class Server:
             told.append(f"wire {self.wire}")
         if self.window is not None:
             told.append(f"window {self.window:,}")
-        if self.calls != "native":
+        if self.calls is not None:
             told.append(f"calls {self.calls}")
         return self.base_url + (f" ({', '.join(told)})" if told else "")
 
@@ -96,5 +97,5 @@ def _server(where: str, table: dict[str, Any], environ: Mapping[str, str]) -> Se
         wire=wire,
         headers=headers_of(where, table.get("headers", {}), environ),
         window=window,
-        calls=calls_of(where, table.get("calls")) or "native",
+        calls=calls_of(where, table.get("calls")),
     )

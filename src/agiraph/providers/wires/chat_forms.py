@@ -6,8 +6,10 @@ with an error text; it is asked again in its form, which is kept for the life of
 
 import re
 from collections.abc import Collection
+from typing import get_args
 
 from agiraph.domain.errors import ModelError
+from agiraph.providers.options import TrainedForm
 from agiraph.providers.wires.request_buffer import Part
 
 _FORMS: dict[str, re.Pattern[str]] = {
@@ -41,6 +43,8 @@ MESSAGE_FORMS = frozenset(
      "reasoning_refused", "foreign_as_text")
 )  # fmt: skip
 """The forms that change the messages of a thread."""
+CALLS_PROBED = "calls:native"
+"""Learned of a model: what looked like calls in its text is not how it calls tools."""
 _UNDERSTOOD: Part = {"role": "assistant", "content": "Understood."}
 _GO_ON: Part = {"role": "user", "content": "Go on."}
 
@@ -54,6 +58,17 @@ def wanted_forms(error: ModelError, known: Collection[str]) -> set[str]:
         if "reasoning_required" in known:  # an empty one was not enough
             wanted.add("foreign_as_text")
     return wanted - set(known)
+
+
+def call_form_mark(form: TrainedForm) -> str:
+    """Return what is learned of a model whose calls come as text in this form."""
+    return f"calls:{form}"
+
+
+def learned_call_form(known: Collection[str]) -> TrainedForm | None:
+    """Return the form in which a model's calls were found to come as text; None if in none."""
+    forms: tuple[TrainedForm, ...] = get_args(TrainedForm)
+    return next((form for form in forms if call_form_mark(form) in known), None)
 
 
 def filler(forms: Collection[str], before: str, role: str) -> Part | None:

@@ -1,5 +1,6 @@
 """Remote model: what the models of all wires share: an address, a key, and how they are asked."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -17,7 +18,7 @@ BEARER = ("authorization", f"Bearer {KEY}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteModel:
+class RemoteModel(ABC):
     """A model behind HTTP. A wire's own class encodes the request and names the reader."""
 
     name: str
@@ -29,6 +30,9 @@ class RemoteModel:
     refusals: Refusals = field(default_factory=Refusals, repr=False, compare=False)
     learned: set[str] = field(default_factory=set[str], repr=False, compare=False)
     """What this model's server was found to want or to do: see `wire` and the wire's own module."""
+
+    @abstractmethod
+    async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply: ...
 
     async def ask(self, attempt: Attempt, request: Request, ladder: Ladder) -> Reply:
         """Return the reply to the request, asked with the settings that the server accepts."""

@@ -1,8 +1,9 @@
 """Trained calls: reads calls in the text forms that models were trained on.
 
 For servers that send a model's calls as text because no tool parser is set there. A person switches
-a form on for a server or a model (`calls = "hermes"`); without that, such text is only text. A call
-that also stands in what the model was shown is never made: it may be a quotation.
+a form on for a server or a model (`calls = "hermes"`), or a probe does (`learned_calls`); without
+that, such text is only text. A call that also stands in what the model was shown is never made: it
+may be a quotation.
 """
 
 import json
@@ -93,20 +94,26 @@ class TrainedCallsModel:
             return await self.inner.reply(request, on_delta)
         shown = None if on_delta is None else _TextBeforeCalls(on_delta, _MARKS[self.form])
         reply = await self.inner.reply(request, shown and shown.feed)
-        # No call of a reply is made whose rest the vendor withheld.
-        is_plain = bool(reply.calls or reply.provider_data.refusal)
-        found = None if is_plain else calls_in(reply.text, self.form)
-        if found is None or _is_quoted(found.calls, request.transcript, self.form):
-            if shown is not None:
-                shown.end()
-            return reply
-        # The vendor's own parts are dropped: they contain the text with the calls in it.
-        return replace(
-            reply,
-            text=found.text,
-            calls=request.transcript.with_unique_ids(found.calls),
-            provider_data=replace(reply.provider_data, vendor=None),
-        )
+        read = with_calls(reply, request, self.form)
+        if read is None and shown is not None:
+            shown.end()
+        return read or reply
+
+
+def with_calls(reply: Reply, request: Request, form: TrainedForm) -> Reply | None:
+    """Return the reply with the calls that its text holds; None if it holds none to be made."""
+    # No call of a reply is made whose rest the vendor withheld.
+    is_plain = bool(reply.calls or reply.provider_data.refusal)
+    found = None if is_plain else calls_in(reply.text, form)
+    if found is None or _is_quoted(found.calls, request.transcript, form):
+        return None
+    # The vendor's own parts are dropped: they contain the text with the calls in it.
+    return replace(
+        reply,
+        text=found.text,
+        calls=request.transcript.with_unique_ids(found.calls),
+        provider_data=replace(reply.provider_data, vendor=None),
+    )
 
 
 def _first_start(text: str, form: TrainedForm) -> int | None:
