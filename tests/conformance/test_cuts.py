@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from agiraph.providers.base import Reply
 from agiraph.providers.http.client import HttpClient, Response
 from agiraph.testing import Call, ModelServer, Says, says
 from tests.conformance.conftest import PROVIDERS, ModelOn, Provider, WireModel
+from tests.providers.streams import outcome
 from tests.providers.transcripts import request
 
 ANTHROPIC, OPENAI, GEMINI, OPENROUTER, _, DIRECT = PROVIDERS
@@ -26,6 +28,10 @@ STREAMS: dict[str, tuple[Provider, Says]] = {
 FINAL = {"anthropic": b"message_stop", "openai": b'"finish_reason":"', "gemini": b'"finishReason"',
          "responses": b"response.completed"}  # fmt: skip
 """What a complete stream contains."""
+STEP = 23
+"""Every which byte is the last over a connection; `make faults` cuts at each."""
+WIRES: dict[str, str] = {"openai": "chat", "anthropic": "anthropic", "gemini": "gemini"}
+"""The name of a wire in `tests.providers.streams`."""
 CUT_OFF = "The response was cut off before its end."
 BROKEN = "Cannot reach host: the connection was closed before the end of the response."
 
@@ -102,14 +108,43 @@ async def test_a_stream_that_ends_at_any_byte_gives_the_whole_reply_or_an_error(
     async with ModelServer([said, said]) as server:
         model = model_on(provider, server)
         stream, whole = await record(http, server, model)
+    outcomes = await outcomes_of_cuts(model, stream, chunked=False, step=STEP)
+
+    check_cuts(provider, stream, outcomes, whole, step=STEP)
+    # Every single byte without a connection: there a cut costs a hundredth.
+    read = [outcome(WIRES[provider.wire], stream[:size]) for size in range(len(stream) + 1)]
+    directly = [str(o) if isinstance(o, ModelUnavailable) else o for o in read]
+    assert isinstance(directly[-1], Reply)
+    check_cuts(provider, stream, directly, directly[-1], step=1)
+    assert list(map(told, directly[::STEP])) == list(map(told, outcomes))[: len(directly[::STEP])]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("provider", "said"), STREAMS.values(), ids=STREAMS.keys())
+async def test_a_connection_that_ends_at_any_byte_gives_the_whole_reply_or_an_error(
+    model_on: ModelOn, http: HttpClient, provider: Provider, said: Says
+) -> None:
+    async with ModelServer([said, said]) as server:
+        model = model_on(provider, server)
+        stream, whole = await record(http, server, model)
     outcomes = await outcomes_of_cuts(model, stream, chunked=False, step=1)
 
+    check_cuts(provider, stream, outcomes, whole, step=1)
+
+
+def check_cuts(
+    provider: Provider, stream: bytes, outcomes: list[Any], whole: Reply, *, step: int
+) -> None:
     # A reply that lacks only its usage is accepted: some servers send no usage.
     with_usage = [o if isinstance(o, str) else replace(o, usage=whole.usage) for o in outcomes]
     ends = with_usage.index(whole)
     assert all(outcome in (CUT_OFF, whole) for outcome in with_usage)
     assert (outcomes[-1], with_usage[ends - 1]) == (whole, CUT_OFF)
-    assert FINAL[provider.wire] in stream[: ends + 1]
+    assert FINAL[provider.wire] in stream[: ends * step + 1]
+
+
+def told(end: Reply | str) -> object:
+    return end if isinstance(end, str) else (end.text, [(c.name, c.arguments) for c in end.calls])
 
 
 @pytest.mark.parametrize(("provider", "said"), STREAMS.values(), ids=STREAMS.keys())
@@ -119,7 +154,7 @@ async def test_a_connection_that_breaks_at_any_byte_gives_the_whole_reply_or_an_
     async with ModelServer([said, said]) as server:
         model = model_on(provider, server)
         stream, whole = await record(http, server, model)
-    outcomes = await outcomes_of_cuts(model, stream, chunked=True, step=7)
+    outcomes = await outcomes_of_cuts(model, stream, chunked=True, step=STEP)
 
     ends = outcomes.index(whole) if whole in outcomes else len(outcomes)
     assert outcomes == [BROKEN] * ends + [whole] * (len(outcomes) - ends)
