@@ -2,6 +2,8 @@
 
 import re
 
+LONGEST_READ = 100_000
+"""Characters of a text that are searched: a person reads no more of a longer one."""
 _WORK = re.compile(
     r"\b(?:i['\u2019]?ll|i will|i['\u2019]?m going to|i am going to|let me|we['\u2019]?ll|we will)"
     r"\s+"
@@ -40,5 +42,5 @@ def promises_work(text: str) -> bool:
 
 def promises_by_a_time(text: str) -> bool:
     """Whether one sentence of the text both promises something and names a time."""
-    sentences = re.split(r"(?<=[.!?。])\s+|\n", text)
+    sentences = re.split(r"(?<=[.!?。])\s+|\n", text[:LONGEST_READ])
     return any(promises_work(said) and _TIME.search(said) for said in sentences)
