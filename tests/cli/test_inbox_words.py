@@ -41,7 +41,7 @@ def _labels(tx: Tx) -> list[str]:
 
 async def test_an_end_is_named_by_what_became_of_the_task(world: World) -> None:
     assert await world.store.write(_labels) == [
-        "stopped early",
+        "partial result",
         "failure",
         "done since",
         "goes on",

@@ -178,7 +178,7 @@ async def test_a_run_over_its_budget_fails_and_shows_the_partial_result(agiraph:
     assert (
         "! It stopped at a limit before it was done: its turns are used up.\n"
         "\n"
-        "The goal was reached in part: its turns are used up. 2 turns · 240 tokens · $0.0000 and "
+        "Partial result: its turns are used up. 2 turns · 240 tokens · $0.0000 and "
         "calls without a known price\n"
         "\n"
         "One note.\n"

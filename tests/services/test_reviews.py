@@ -72,6 +72,7 @@ async def test_an_accepted_result_counts_without_another_turn_of_its_author(worl
         StopReason.ACCEPTED,
         goal.id,
     )
+    assert review.title == "Review of Write a joke"
     assert cast.asked == ["author", "author", "review"]
     shown = cast.reviews[0].transcript.turns[1].text
     assert "Write a joke" in shown
@@ -337,7 +338,7 @@ async def test_a_programs_result_on_which_others_build_is_reviewed(
         "It is found.",
         doubts,
     )
-    assert review.parent_id == program.id
+    assert (review.parent_id, review.title) == (program.id, "Review of Find")
     assert world.published(program).keys() >= {"data.txt"}
     shown = cast.reviews[0].transcript.turns[1].text
     assert "It is found." in shown

@@ -26,7 +26,7 @@ async def test_a_goal_that_a_limit_ended_is_extended_from_the_inbox(visit: Visit
     await desk.go("/inbox")
     await page.get_by_text("Half of the beans: 31.").first.click()
     await expect(
-        page.get_by_text("Stopped at a limit: turns").locator("visible=true")
+        page.get_by_text("Partial result: stopped at a limit (turns)").locator("visible=true")
     ).to_have_count(2)
     await expect(page.get_by_role("note")).to_have_text(
         "It stopped at a limit before it was done: its turns are used up."

@@ -1,5 +1,7 @@
 """Settings: a person chooses how a team lives when it is created, and changes it later."""
 
+import re
+
 import pytest
 from playwright.async_api import expect
 
@@ -27,8 +29,9 @@ async def test_a_team_is_created_with_settings_that_can_be_changed_later(visit: 
     await page.get_by_label("Model").fill("anthropic/x")
     await expect(page.get_by_text("Set ANTHROPIC_API_KEY to use it.")).to_be_visible()
     await page.get_by_label("Model").fill("")
+    await expect(page.get_by_label("Thinking effort")).to_have_value("")
+    await page.get_by_label("Thinking effort").select_option("High")
     await page.get_by_role("button", name="More").click()
-    await page.get_by_label("Thinking").select_option("Much")
     await page.get_by_label("Acts by itself").select_option("every day")
     await page.get_by_label("A reviewer checks results").select_option("Never")
     await page.get_by_role("button", name="Get to work").click()
@@ -67,19 +70,47 @@ async def test_a_team_is_created_with_settings_that_can_be_changed_later(visit: 
     [team] = await desk.up.ask("GET", "/teams")
     assert (team["name"], team["mode"], team["goal"]) == ("Beans", "infinite", "Sort the beans")
 
-    await page.get_by_label("Thinking", exact=True).select_option("A little")
+    await page.get_by_label("Thinking effort", exact=True).select_option("Low")
     await expect(page.get_by_text("The team's settings were changed")).to_have_count(2)
     [agent] = await desk.up.ask("GET", f"/teams/{team['id']}/agents")
     assert (team["effort"], agent["effort"]) == ("high", "low")
 
 
-async def test_the_models_page_says_what_each_model_can_do_and_tests_one(visit: Visit) -> None:
-    desk = await visit([says("Hello."), Status(401, "Incorrect API key provided: sk-canary.")])
+WRONG_KEY = Status(401, "Incorrect API key provided: sk-canary.")
+RIGHT_KEY = [
+    says("Hello."),
+    says(call("get_weather", city="Paris")),
+    says('{"city": "Paris", "people": 2000000}'),
+    says("Hello."),
+    says("Hello.", input_tokens=4000, cached_tokens=3000),
+]
+
+
+async def test_the_models_page_keeps_the_last_test_of_a_model_and_says_what_to_do(
+    visit: Visit,
+) -> None:
+    desk = await visit([WRONG_KEY, *RIGHT_KEY])
     page = desk.page
     await page.get_by_role("link", name="All models").click()
     await expect(page.get_by_role("region", name="Default model")).to_contain_text("openai/test")
     without_key = page.get_by_role("listitem").filter(has_text="ANTHROPIC_API_KEY")
     await expect(without_key).to_contain_text("No key")
-    await page.get_by_role("button", name="Test openai/").first.click()
-    tested = page.get_by_role("list", name="Test of openai/")
-    await expect(tested).to_contain_text("Answers in words.")
+
+    await page.get_by_role("button", name="Test openai/test").click()
+    tested = page.get_by_role("group", name="Test of openai/test")
+    host = desk.model.openai_url.removeprefix("http://").partition("/")[0]
+    advice = (
+        f"Check OPENAI_API_KEY: {host} does not accept the key. Set the right one in the "
+        "environment and start agiraph again."
+    )
+    await expect(tested.get_by_text(advice)).to_be_visible()
+    await expect(tested.get_by_text("Words: does not work")).to_be_visible()
+    await page.reload()
+    await expect(tested.get_by_text(advice)).to_be_visible()
+    await expect(tested.locator("time")).to_have_text(re.compile("now|ago"))
+
+    await page.get_by_role("button", name="Test openai/test").click()
+    await expect(tested).to_contain_text(
+        "Words: works Tool call: works Schema answer: works Cache hit: works"
+    )
+    await expect(tested.get_by_text(advice)).to_have_count(0)

@@ -1,5 +1,6 @@
 """Model views: what the API tells of models and their providers."""
 
+from datetime import datetime
 from typing import Literal
 
 from pydantic import Field
@@ -20,6 +21,19 @@ class FlagFact(View):
     origin: FactOrigin
 
 
+class ModelCheck(View):
+    name: Literal["words", "tool_call", "schema", "cache"]
+    verdict: Literal["passed", "failed", "unknown"]
+    what: str = Field(description="What happened.")
+    advice: str = Field(description="What to do; empty if nothing needs to be done.")
+
+
+class ModelTestView(View):
+    model: str
+    at: datetime = Field(description="When it was tested.")
+    checks: list[ModelCheck] = Field(description="Only `words` if the model does not answer.")
+
+
 class ModelView(View):
     name: str = Field(description="As `provider/model`, the way a team names it.")
     is_default: bool
@@ -33,6 +47,10 @@ class ModelView(View):
     output_usd: NumberFact | None = Field(description="Dollars per million output tokens.")
     retires: str = Field(description="The day on which the vendor stops it; empty: none is known.")
     use_instead: str = Field(description="The model to use instead of one that retires.")
+    advice: str = Field(
+        description="What is wrong with its window and what to do; empty: nothing is known."
+    )
+    last_test: ModelTestView | None = Field(description="None: it was never tested.")
 
 
 class ProviderView(View):
@@ -53,15 +71,3 @@ class ModelsView(View):
         description="Why the default model cannot be used and what to do; empty: it can."
     )
     providers: list[ProviderView] = Field(description="Those that are ready come first.")
-
-
-class ModelCheck(View):
-    name: Literal["words", "tool_call", "schema", "cache"]
-    verdict: Literal["passed", "failed", "unknown"]
-    what: str = Field(description="What happened.")
-    advice: str = Field(description="What to do; empty if nothing needs to be done.")
-
-
-class ModelTestView(View):
-    model: str
-    checks: list[ModelCheck] = Field(description="Only `words` if the model does not answer.")

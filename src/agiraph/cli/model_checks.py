@@ -12,9 +12,6 @@ from agiraph.providers.registry import Registry
 from agiraph.redaction import redact
 from agiraph.store.health import PromptSize
 
-SMALL_WINDOW_TOKENS = 16_000
-"""Below this, agents are shown less and threads are shortened often."""
-
 
 async def check(checkup: Checkup, names: list[str]) -> None:
     """Check that each model has what a request needs, and that a server of one's own answers."""
@@ -56,10 +53,8 @@ def _note_model(checkup: Checkup, catalogue: Catalogue, name: str) -> None:
     if served := catalogue.served_instead(name):
         checkup.note(f"server of {name}", f"It answers to any name; its model is {served!r}.")
     window = catalogue.window(name)
-    if window < SMALL_WINDOW_TOKENS:
-        widen = catalogue.diagnosis(name).widen()
-        what = f"Its window of {window:,} tokens is small for an agent's work"
-        return checkup.note(f"model {name}", f"{what}: {widen}.")
+    if narrow := catalogue.diagnosis(name).narrow_window():
+        return checkup.note(f"model {name}", narrow)
     return checkup.fine(f"model {name}", f"It is configured; its window is {window:,} tokens.")
 
 

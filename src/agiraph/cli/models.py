@@ -8,12 +8,14 @@ from rich.console import Console
 from rich.table import Table
 
 from agiraph import config
+from agiraph.api import model_tests
 from agiraph.api.model_views import FlagFact, ModelTestView, ModelView, NumberFact, ProviderView
 from agiraph.api.routes.models import models_view, test_view
 from agiraph.cli.session import as_json, command, shown
 from agiraph.cli.teams import json_option
 from agiraph.config import Settings
 from agiraph.domain.time import SystemClock
+from agiraph.home.layout import Home
 from agiraph.providers.catalogue import Catalogue
 from agiraph.providers.registry import Registry
 from agiraph.redaction import environment
@@ -37,13 +39,14 @@ async def models(names: tuple[str, ...], test: bool, all_: bool, json_: bool) ->
     """List the models that can be used and what they can do.
 
     With --test, each MODEL is called for words, a tool call, a schema and its cache; without
-    names, the default model and all models of local servers. Exit code 1 means that one failed.
+    names, the default model and all models of local servers. The Models page of the web UI shows
+    the last test of each. Exit code 1 means that one failed.
     """
     settings = config.load(environment())
     async with opened(settings) as catalogue:
         if test:
             raise click.exceptions.Exit(await _test(catalogue, settings, names, json_=json_))
-        found = await models_view(catalogue, settings.model)
+        found = await models_view(catalogue, settings.model, _last_tests(settings))
     if json_:
         return click.echo(as_json(found))
     console = Console(highlight=False, emoji=False, soft_wrap=True)
@@ -72,18 +75,24 @@ async def opened(settings: Settings) -> AsyncGenerator[Catalogue]:
         await catalogue.close()
 
 
+def _last_tests(settings: Settings) -> dict[str, ModelTestView]:
+    return model_tests.kept(Home.open(settings.home)) if settings.home.exists() else {}
+
+
 async def _test(
     catalogue: Catalogue, settings: Settings, names: tuple[str, ...], *, json_: bool
 ) -> int:
+    home = Home.open(settings.home)
     if not names:
-        found = await models_view(catalogue, settings.model)
+        found = await models_view(catalogue, settings.model, {})
         local = [m.name for p in found.providers if p.is_local for m in p.models]
         chain = [name.strip() for name in settings.model.split(",")]
         names = tuple(dict.fromkeys([*chain, *local]))
     console = Console(highlight=False, emoji=False, soft_wrap=True)
     tested: list[ModelTestView] = []
     for name in names:
-        tested.append(await test_view(catalogue, name))
+        tested.append(await test_view(catalogue, name, SystemClock()))
+        model_tests.keep(home, tested[-1])
         if not json_:
             _show_test(console, tested[-1])
     if json_:

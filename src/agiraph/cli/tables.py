@@ -102,7 +102,7 @@ def ending_text(item: InboxItem) -> str:
     """Return the kind of an inbox item in words; of an end, also what became of the task."""
     match item.message.kind, item.node_status:
         case "failure", NodeStatus.PARTIAL:
-            return "stopped early"
+            return "partial result"
         case "failure", NodeStatus.COMPLETED:
             return "done since"
         case "failure", NodeStatus() as status if not status.is_final:

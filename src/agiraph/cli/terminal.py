@@ -136,7 +136,7 @@ def print_end(console: Console, bill: str, goal: Goal, files: Sequence[str]) -> 
             console.print(f"[dim]{shown(name)}[/]")
         return DONE_WITH_DOUBTS if goal.doubts else 0
     is_partial = goal.status is NodeStatus.PARTIAL
-    how = "The goal was reached in part" if is_partial else "The goal was not reached"
+    how = "Partial result" if is_partial else "The goal was not reached"
     why = f": {goal.stop_reason.words}" if goal.stop_reason else ""
     console.print(f"\n[bold red]{how}[/]{why}. [dim]{bill}[/]\n")
     console.print(clean(goal.result or ""), markup=False)

@@ -18,6 +18,8 @@ from agiraph.providers.vendors import VENDOR_BY_NAME
 
 MOST_NAMED = 12
 """Models that an advice names as those that exist."""
+SMALL_WINDOW_TOKENS = 16_000
+"""Below this, agents are shown less and threads are shortened often."""
 _WRONG_KEY = re.compile(r" answered (401|403): ")
 _UNREACHED = re.compile(r"^Cannot reach ")
 _NO_TOOLS = re.compile(
@@ -134,6 +136,13 @@ class Diagnosis:
             f"The window of {self.name} is {window.value:,} tokens ({window.origin}): "
             f"{self.widen()}, or use a model with a larger window."
         )
+
+    def narrow_window(self) -> str:
+        """Return what to do about a window that is small for an agent; empty if it is not."""
+        window = self.inventory.window(self.name).value
+        if window >= SMALL_WINDOW_TOKENS:
+            return ""
+        return f"Its window of {window:,} tokens is small for an agent's work: {self.widen()}."
 
     def widen(self) -> str:
         """Return how the server's window is made larger."""

@@ -1,6 +1,7 @@
 """Listing: every provider with its state and models, for people who choose a model."""
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -31,11 +32,15 @@ class ListedProvider:
     models: tuple[ListedModel, ...] = ()
 
 
-async def listing(catalogue: Catalogue) -> list[ListedProvider]:
-    """Return all providers, those that are ready first. Servers are asked at the same time."""
+async def listing(catalogue: Catalogue, also: Iterable[str] = ()) -> list[ListedProvider]:
+    """Return all providers, those that are ready first. Servers are asked at the same time.
+
+    `also` names models that their provider may have without saying so.
+    """
     registry = catalogue.registry
     names = registry.providers()
-    listed = await asyncio.gather(*(_listed(catalogue, name) for name in names))
+    more = tuple(also)
+    listed = await asyncio.gather(*(_listed(catalogue, name, more) for name in names))
     locked = [
         ListedProvider(
             name=vendor.name,
@@ -51,7 +56,7 @@ async def listing(catalogue: Catalogue) -> list[ListedProvider]:
     return sorted([*listed, *locked], key=lambda provider: order.index(provider.state))
 
 
-async def _listed(catalogue: Catalogue, name: str) -> ListedProvider:
+async def _listed(catalogue: Catalogue, name: str, also: Iterable[str]) -> ListedProvider:
     registry, inventory = catalogue.registry, catalogue.inventory
     endpoint = registry.endpoint(name)
     assert endpoint is not None
@@ -69,7 +74,8 @@ async def _listed(catalogue: Catalogue, name: str) -> ListedProvider:
             )
         for model in inventory.names(name):
             await inventory.learn(model)
-    known = dict.fromkeys([*catalogue.named_in_settings(name), *inventory.names(name)])
+    more = [model for model in also if model.startswith(f"{name}/")]
+    known = dict.fromkeys([*catalogue.named_in_settings(name), *inventory.names(name), *more])
     return ListedProvider(
         name=name,
         address=endpoint.base_url,

@@ -919,6 +919,8 @@ export interface paths {
         /**
          * Run Model Test
          * @description Call a model once each for words, a tool call, a schema and its cache. It costs a little.
+         *
+         *     The result is kept in the home, as the model's last test.
          */
         post: operations["run_model_test"];
         delete?: never;
@@ -2122,6 +2124,12 @@ export interface components {
             /** Model */
             model: string;
             /**
+             * At
+             * Format: date-time
+             * @description When it was tested.
+             */
+            at: string;
+            /**
              * Checks
              * @description Only `words` if the model does not answer.
              */
@@ -2159,6 +2167,13 @@ export interface components {
              * @description The model to use instead of one that retires.
              */
             use_instead: string;
+            /**
+             * Advice
+             * @description What is wrong with its window and what to do; empty: nothing is known.
+             */
+            advice: string;
+            /** @description None: it was never tested. */
+            last_test: components["schemas"]["ModelTestView"] | null;
         };
         /** ModelsView */
         ModelsView: {

@@ -233,7 +233,7 @@ function AgentFacts({ agent }: { agent: Agent }) {
         </dd>
         {agent.kind !== "cli" && (
           <>
-            <dt className="text-ink-3">Thinking</dt>
+            <dt className="text-ink-3">Effort</dt>
             <dd>
               <Suspense fallback={<span className="block h-7" />}>
                 <EffortSetting value={agent.effort} unset="As for the team" agent={agent.id} />

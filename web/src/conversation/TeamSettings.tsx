@@ -67,7 +67,7 @@ export default function TeamSettings({ team, coordinator, onClose }: { team: Tea
             Name
             <Input value={name} onChange={(event) => setName(event.target.value)} placeholder="Made from the goal" className="font-normal" maxLength={200} />
           </label>
-          <EffortField value={effort} onChange={setEffort} unset="As the model does by itself" label="Thinking of the team" />
+          <EffortField value={effort} onChange={setEffort} />
         </div>
         <ModelField label="Model of the coordinator" value={model} onChange={setModel} />
         <label className="flex flex-col gap-1">

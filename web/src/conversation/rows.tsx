@@ -1,7 +1,7 @@
 /** Rows: the components for each kind of item in a conversation. */
 import { Link } from "@tanstack/react-router";
 import {
-  AlarmClock, Ban, Check, CheckCircle2, ChevronRight, CircleAlert, CirclePlay, CircleSlash2, Copy, FileText, Flag, Hourglass, Pencil, RotateCcw, StickyNote, Unplug, UserRound, Users, Wrench,
+  AlarmClock, Ban, Check, CheckCircle2, ChevronRight, CircleAlert, CirclePlay, CircleSlash2, Copy, FileText, Flag, Hourglass, PenLine, Pencil, RotateCcw, StickyNote, Unplug, UserRound, Users, Wrench,
 } from "lucide-react";
 import { createContext, memo, useContext, useState } from "react";
 import type { Message } from "@/api/client";
@@ -9,6 +9,7 @@ import { type Draft, resendMessage, discardUnsent, useLive } from "@/live";
 import type { GivenAnswer, ToolCall, NodeSummary, MessageRow, TextRow, SystemRow, ToolsRow } from "@/live/log";
 import { copyText } from "@/lib/clipboard";
 import { cx } from "@/lib/cx";
+import { type Ending, messageLabel } from "@/lib/endings";
 import { fencedWords } from "@/lib/fence";
 import { duration, fullTime, plural, clockTime } from "@/lib/format";
 import { HUMAN, SYSTEM } from "@/lib/participants";
@@ -92,7 +93,7 @@ function SenderAvatar({ id }: { id: string }) {
   return <Avatar name={senderName(info, id)} order={member?.order ?? 9} isCoordinator={member?.isCoordinator ?? id === SYSTEM} />;
 }
 
-const KIND_LABELS: Partial<Record<MessageRow["messageKind"], string>> = { result: "Result", report: "Report", briefing: "Briefing", failure: "Failure", suggestion: "Suggestion", nudge: "Nudge", notice: "Notice" };
+const UNKNOWN: Ending = { status: null, stopReason: null, hasDoubts: false };
 
 function MessageItem({ row, message, isContinued, isHighlighted, agentId }: { row: MessageRow; message: Message | null; isContinued: boolean; isHighlighted: boolean; agentId: string }) {
   const info = useContext(TeamContext);
@@ -106,8 +107,8 @@ function MessageItem({ row, message, isContinued, isHighlighted, agentId }: { ro
     );
   }
   const isPeer = row.sender !== HUMAN && row.recipient !== HUMAN;
-  const kind = KIND_LABELS[row.messageKind];
-  const title = message?.title ?? (isPeer && kind && row.nodeId ? (info.nodes[row.nodeId]?.title ?? "") : "");
+  const label = messageLabel(row.messageKind, (row.nodeId ? info.nodes[row.nodeId] : undefined) ?? UNKNOWN);
+  const title = message?.title ?? (isPeer && label.text && row.nodeId ? (info.nodes[row.nodeId]?.title ?? "") : "");
   return (
     <article onPointerMove={() => setIsHovered(true)} onPointerDown={() => setIsHovered(true)} onFocus={() => setIsHovered(true)} className={cx("group/message relative flex gap-3 px-4 pr-10 max-md:px-3", isContinued ? "py-0.5" : "pt-2 pb-1", isHighlighted && "bg-wait-bg")}>
       <div className="w-8 shrink-0">{!isContinued && <SenderAvatar id={row.sender} />}</div>
@@ -117,13 +118,13 @@ function MessageItem({ row, message, isContinued, isHighlighted, agentId }: { ro
             <span className="font-semibold">{senderName(info, row.sender)}</span>
             {isPeer && <span className="text-xs text-ink-3">to {senderName(info, row.recipient)}</span>}
             {row.sender === HUMAN && row.recipient !== agentId && <span className="text-xs text-ink-3">to {senderName(info, row.recipient)}</span>}
-            {kind && <span className={cx("text-xs", row.messageKind === "failure" ? "font-medium text-fail" : "text-ink-3")}>{kind}</span>}
+            {label.text && <span className={cx("text-xs", TONE_STYLES[label.tone], label.tone !== "plain" && "font-medium")}>{label.text}</span>}
             <time className="text-xs text-ink-3" dateTime={row.at} title={fullTime(row.at)}>
               {clockTime(row.at)}
             </time>
           </div>
         )}
-        {title && kind && <p className="font-medium">{title}</p>}
+        {title && label.text && <p className="font-medium">{title}</p>}
         <div className={cx(isPeer && "text-ink-2")}>
           <Markdown text={isPeer ? fencedWords(row.text) : row.text} breaks={row.messageKind !== "report" && row.messageKind !== "briefing"} />
         </div>
@@ -283,13 +284,14 @@ function totalDurationMs(calls: ToolCall[]): number | null {
 }
 
 /** Return the label of a call without a result. */
-const openCallLabel = (info: TeamInfo, nodeId: string): string => (info.nodes[nodeId]?.isWaiting ? "waiting" : "running");
+const openCallLabel = (info: TeamInfo, nodeId: string): string => (info.nodes[nodeId]?.status === "waiting" ? "waiting" : "running");
 
 function ToolCalls({ row }: { row: ToolsRow }) {
   const info = useContext(TeamContext);
   const [isOpen, setIsOpen] = useState<boolean | null>(null);
   const open = isOpen ?? info.expandTools;
   const failed = row.calls.filter((call) => call.failed).length;
+  const repaired = row.calls.filter((call) => call.reading).length;
   const time = totalDurationMs(row.calls);
   return (
     <div className="py-0.5 pr-4 pl-[60px] max-md:px-3">
@@ -298,6 +300,7 @@ function ToolCalls({ row }: { row: ToolsRow }) {
         <span className="shrink-0 font-medium">{plural(row.calls.length, "tool call")}</span>
         <span className="truncate text-xs text-ink-3">{toolNames(row.calls)}</span>
         {failed > 0 && <span className="shrink-0 text-xs font-medium text-fail">{failed} failed</span>}
+        {repaired > 0 && <span className="shrink-0 text-xs text-ink-3">{repaired} repaired</span>}
         <span className="tabular shrink-0 text-xs text-ink-3">{time === null ? openCallLabel(info, row.nodeId) : duration(time)}</span>
         <ChevronRight className={cx("size-3.5 shrink-0 transition-transform", open && "rotate-90")} aria-hidden />
       </button>
@@ -329,12 +332,22 @@ function ToolCallItem({ call, nodeId }: { call: ToolCall; nodeId: string }) {
       <button type="button" aria-expanded={open} onClick={() => setOpen(!open)} className="flex min-h-7 w-full items-center gap-2 rounded-sm px-1 text-left text-xs hover:bg-hover pointer-coarse:min-h-10">
         {call.failed && <CircleAlert className="size-3.5 shrink-0 text-fail" aria-label="Failed" />}
         <code className="shrink-0 font-medium">{call.name}</code>
+        {call.reading && (
+          <span title={call.reading} className="flex shrink-0 items-center gap-1 text-ink-3">
+            <PenLine className="size-3.5" aria-hidden /> repaired
+          </span>
+        )}
         <code className="min-w-0 flex-1 truncate text-ink-3">{mainArgument(call)}</code>
         <span className="tabular shrink-0 text-ink-3">{isRunning ? openCallLabel(info, nodeId) : duration(Date.parse(call.endedAt!) - Date.parse(call.startedAt))}</span>
         <ChevronRight className={cx("size-3.5 shrink-0 text-ink-3 transition-transform", open && "rotate-90")} aria-hidden />
       </button>
       {open && (
         <div className="mb-2 grid gap-2 pl-1 text-xs">
+          {call.reading && (
+            <p className="text-ink-2">
+              The model wrote this call in another form. What agiraph repaired: <Literal text={call.reading} />
+            </p>
+          )}
           <pre tabIndex={0} aria-label="Arguments" className="scroll max-h-60 rounded-sm bg-sunken p-2.5 whitespace-pre-wrap"><Literal text={JSON.stringify(call.arguments, null, 2)} /></pre>
           {!isRunning && (
             <pre tabIndex={0} aria-label="Result" className={cx("scroll max-h-80 rounded-sm p-2.5 whitespace-pre-wrap", call.failed ? "bg-fail-bg" : "bg-sunken")}><Literal text={call.text || "(no output)"} /></pre>

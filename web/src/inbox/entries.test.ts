@@ -21,12 +21,12 @@ describe("inbox entries", () => {
   it("say at which limit a task stopped, never the raw name", () => {
     const reasons = ["turns_spent", "tokens_spent", "money_spent", "calls_spent", "time_spent", "looping"] as const;
     expect(reasons.map((stop_reason) => labelOf(entry({ node_status: "partial", stop_reason })).text)).toEqual([
-      "Stopped at a limit: turns",
-      "Stopped at a limit: tokens",
-      "Stopped at a limit: money",
-      "Stopped at a limit: model calls",
-      "Stopped at a limit: time",
-      "Stopped in a loop",
+      "Partial result: stopped at a limit (turns)",
+      "Partial result: stopped at a limit (tokens)",
+      "Partial result: stopped at a limit (money)",
+      "Partial result: stopped at a limit (model calls)",
+      "Partial result: stopped at a limit (time)",
+      "Partial result: stopped in a loop",
     ]);
   });
 

@@ -1,5 +1,6 @@
 /** Entries: what an inbox item is, in words: its label, its title, a note that stands first, and its text. */
 import type { InboxItem } from "@/api/client";
+import { messageLabel } from "@/lib/endings";
 import { plainText } from "@/lib/plainText";
 import { revealHidden } from "@/lib/visible";
 import type { Tone } from "@/ui";
@@ -7,34 +8,10 @@ import type { Tone } from "@/ui";
 /** The server's title of every team's first task. It says nothing about a result, so the first line of the text is shown instead. */
 const GOAL_TASK_TITLE = "Get to work on the goal";
 
-type StopReason = NonNullable<InboxItem["stop_reason"]>;
-/** What each limit is called. */
-const LIMITS: Partial<Record<StopReason, string>> = { turns_spent: "turns", tokens_spent: "tokens", money_spent: "money", calls_spent: "model calls", time_spent: "time", looping: "a loop" };
-const KINDS: Partial<Record<InboxItem["message"]["kind"], string>> = { question: "Question", approval: "Approval", briefing: "Briefing", report: "Report", result: "Result", failure: "Failure" };
-
-/** The state of an item: what its chip says. A task that ended early may have gone on since. */
+/** The state of an item: what its chip says. */
 export function labelOf(item: InboxItem): { text: string; tone: Tone } {
-  const { kind } = item.message;
-  if (item.needs_answer) return { text: KINDS[kind] ?? "Question", tone: "wait" };
-  if (kind === "result" && item.doubts) return { text: "Done, with doubts", tone: "wait" };
-  if (kind !== "failure") return { text: KINDS[kind] ?? "Message", tone: "plain" };
-  switch (item.node_status) {
-    case "partial":
-      return { text: item.stop_reason === "looping" ? "Stopped in a loop" : `Stopped at a limit${limitOf(item)}`, tone: "wait" };
-    case "completed":
-      return { text: "Stopped early, done since", tone: "plain" };
-    case "failed":
-    case "cancelled":
-    case null:
-      return { text: "Failure", tone: "fail" };
-    default:
-      return { text: "Stopped early, goes on now", tone: "work" };
-  }
-}
-
-function limitOf({ stop_reason }: InboxItem): string {
-  const limit = stop_reason ? LIMITS[stop_reason] : undefined;
-  return limit ? `: ${limit}` : "";
+  const { text, tone } = messageLabel(item.message.kind, { status: item.node_status, stopReason: item.stop_reason, hasDoubts: item.doubts !== null });
+  return item.needs_answer ? { text: text || "Question", tone: "wait" } : { text: text || "Message", tone };
 }
 
 const STOPPED_EARLY = /^([\s\S]*?)\n\nWhat there is so far:\n([\s\S]*)$/;

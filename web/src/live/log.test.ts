@@ -47,13 +47,30 @@ describe("a log", () => {
     ]);
   });
 
+  it("says how a task ended and how a call was read", () => {
+    const begun = story().slice(0, 6);
+    seq = 6;
+    const log = all([
+      ...begun,
+      event("turn.added", { node_id: "n1", thread_id: "t1", agent_id: BOB, seq: 1, text: "", calls: [{ id: "c1", name: "bash", arguments: {}, reading: "the name was Bash" }, { id: "c2", name: "bash", arguments: {} }], tokens: 1, usd: 0 }),
+      event("node.partial", { node_id: "n1", reason: "turns_spent", result: "Half.", doubts: null }),
+    ]);
+    const { status, stopReason, hasDoubts } = log.nodes.n1!;
+    expect({ status, stopReason, hasDoubts }).toEqual({ status: "partial", stopReason: "turns_spent", hasDoubts: false });
+    expect(shape(log, BOB).at(-1)).toBe("system {node} ended. Partial result: stopped at a limit (turns)");
+    expect(log.rowsByAgent[BOB]!.flatMap((row) => (row.kind === "tools" ? row.calls.map((call) => call.reading) : []))).toEqual(["the name was Bash", ""]);
+    const again = append(log, [event("node.assigned", { node_id: "n1", agent_id: BOB, agent: "bob" }), event("node.completed", { node_id: "n1", reason: "finished", result: "Done.", doubts: "`a.md` is missing" })]).log;
+    expect(shape(again, BOB).at(-1)).toBe("system Finished {node}, with doubts");
+    expect(again.nodes.n1).toMatchObject({ status: "completed", hasDoubts: true });
+  });
+
   it("knows whether a call runs or waits", () => {
     const told = story();
-    const waits = (until: number) => all(told.slice(0, until)).nodes.n1!.isWaiting;
+    const waits = (until: number) => all(told.slice(0, until)).nodes.n1!.status === "waiting";
     const at = told.findIndex((one) => one.type === "node.waiting");
     expect([waits(at), waits(at + 1)]).toEqual([false, true]);
     const back = event("node.assigned", { node_id: "n1", agent_id: BOB, agent: "bob" });
-    expect(all([...told, back]).nodes.n1!.isWaiting).toBe(false);
+    expect(all([...told, back]).nodes.n1!.status).toBe("assigned");
   });
 
   it("keeps the identity of parts that a batch does not change", () => {

@@ -6,6 +6,7 @@
  * other parts are not rendered again.
  */
 import type { components } from "@/api/types";
+import { type Ending, partialText } from "@/lib/endings";
 import { capitalize } from "@/lib/format";
 import { HUMAN, SYSTEM } from "@/lib/participants";
 
@@ -18,6 +19,8 @@ export interface ToolCall {
   id: string;
   name: string;
   arguments: Record<string, unknown>;
+  /** How the call was read, if the model wrote it in another form; empty if nothing was repaired. */
+  reading: string;
   startedAt: string;
   endedAt: string | null;
   failed: boolean;
@@ -66,12 +69,11 @@ export interface SystemRow extends RowBase {
 }
 export type Row = MessageRow | ToolsRow | TextRow | SystemRow;
 
-export interface NodeSummary {
+/** `status` is null until an event says it. */
+export interface NodeSummary extends Ending {
   title: string;
   lane: Lane;
   agentId: string | null;
-  /** Whether the task is parked: its open calls wait for a person, a teammate or a time. */
-  isWaiting: boolean;
 }
 
 export interface TeamLog {
@@ -193,7 +195,7 @@ function applyEvent(log: MutableLog, event: Event): void {
     case "node.started": {
       const { node_id, agent_id } = event.data;
       const isNew = log.nodes[node_id]?.agentId !== agent_id;
-      updateNode(log, node_id, { agentId: agent_id, isWaiting: false });
+      updateNode(log, node_id, { agentId: agent_id, status: event.type === "node.started" ? "running" : "assigned" });
       if (event.type === "node.assigned" && isNew) addTaskRow(log, node_id, event, "assigned", "Took on {node}");
       return;
     }
@@ -219,19 +221,12 @@ function applyEvent(log: MutableLog, event: Event): void {
 function applyStatusEvent(log: MutableLog, event: Event): void {
   switch (event.type) {
     case "node.completed":
-      endOpenCalls(log, event.data.node_id, event.at);
-      return addTaskRow(log, event.data.node_id, event, "done", "Finished {node}", "done");
     case "node.partial":
-      endOpenCalls(log, event.data.node_id, event.at);
-      return addTaskRow(log, event.data.node_id, event, "partial", "{node} was stopped early", "wait", event.data.result ?? "");
     case "node.failed":
-      endOpenCalls(log, event.data.node_id, event.at);
-      return addTaskRow(log, event.data.node_id, event, "failed", "{node} failed", "fail", event.data.result ?? "");
     case "node.cancelled":
-      endOpenCalls(log, event.data.node_id, event.at);
-      return addTaskRow(log, event.data.node_id, event, "cancelled", "{node} was cancelled", "plain", event.data.result ?? "");
+      return applyEnd(log, event);
     case "node.waiting":
-      updateNode(log, event.data.node_id, { isWaiting: true });
+      updateNode(log, event.data.node_id, { status: "waiting" });
       // The conversation shows the question itself.
       if (event.data.on.some((target) => /^(answer|approval):/.test(target))) return;
       // The agent was woken by a message and waits for the same thing again: that is not news.
@@ -272,9 +267,27 @@ function applyStatusEvent(log: MutableLog, event: Event): void {
   }
 }
 
+type EndEvent = Extract<Event, { type: "node.completed" | "node.partial" | "node.failed" | "node.cancelled" }>;
+
+function applyEnd(log: MutableLog, event: EndEvent): void {
+  const { node_id, reason, result, doubts } = event.data;
+  endOpenCalls(log, node_id, event.at);
+  updateNode(log, node_id, { status: event.type.slice("node.".length) as NodeSummary["status"], stopReason: reason ?? null, hasDoubts: Boolean(doubts) });
+  switch (event.type) {
+    case "node.completed":
+      return doubts ? addTaskRow(log, node_id, event, "done", "Finished {node}, with doubts", "wait", doubts) : addTaskRow(log, node_id, event, "done", "Finished {node}", "done");
+    case "node.partial":
+      return addTaskRow(log, node_id, event, "partial", `{node} ended. ${partialText(reason ?? null)}`, "wait", result ?? "");
+    case "node.failed":
+      return addTaskRow(log, node_id, event, "failed", "{node} failed", "fail", result ?? "");
+    case "node.cancelled":
+      return addTaskRow(log, node_id, event, "cancelled", "{node} was cancelled", "plain", result ?? "");
+  }
+}
+
 /** Change what is known of a task. A change without an effect makes no copy. */
 function updateNode(log: MutableLog, node: string, change: Partial<NodeSummary>): void {
-  const known = log.nodes[node] ?? { title: "", lane: "work", agentId: null, isWaiting: false };
+  const known = log.nodes[node] ?? { title: "", lane: "work", agentId: null, status: null, stopReason: null, hasDoubts: false };
   const isNew = !log.nodes[node] || Object.entries(change).some(([name, value]) => known[name as keyof NodeSummary] !== value);
   if (isNew) writable(log, "nodes")[node] = { ...known, ...change };
 }
@@ -351,6 +364,7 @@ function applyTurn(log: MutableLog, event: Extract<Event, { type: "turn.added" }
     id: call.id,
     name: call.name,
     arguments: call.arguments,
+    reading: call.reading ?? "",
     startedAt: event.at,
     endedAt: null,
     failed: false,

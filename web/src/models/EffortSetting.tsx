@@ -20,12 +20,12 @@ export default function EffortSetting({ value, unset, agent, node }: Props) {
       if (node) await unwrap(api.PATCH("/api/nodes/{node}", { params: { path: { node } }, body: { effort } }));
     },
     onSuccess: () => queryClient.invalidateQueries({ queryKey: agent ? ["agents"] : ["node", node] }),
-    onError: (error) => showError("The thinking could not be changed", error),
+    onError: (error) => showError("The effort could not be changed", error),
   });
   const shown = save.isPending ? (save.variables === "default" ? null : save.variables) : value;
   return (
     <select
-      aria-label={node ? "Thinking for this task" : "Thinking"}
+      aria-label={node ? "Thinking effort of this task" : "Thinking effort"}
       title="How much the model thinks before it answers, from its next start on"
       className="h-7 max-w-full rounded-sm border border-line-2 bg-surface px-1.5 text-sm text-ink pointer-coarse:h-10"
       value={shown ?? ""}

@@ -1,14 +1,15 @@
 /** ModelsPage: all providers and their models: what each can do, where that is known from, and a test of one. */
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { Check, CircleAlert, CircleHelp, RefreshCw } from "lucide-react";
-import { useState } from "react";
 import { api, errorMessage, type Schemas, unwrap } from "@/api/client";
+import { queryClient } from "@/api/queries";
 import { cx } from "@/lib/cx";
 import { compactNumber } from "@/lib/format";
 import { modelsQuery } from "@/models/modelsQuery";
-import { type Model, noticeOf, type Models, type Provider } from "@/models/notice";
+import { failedChecks, type Model, type ModelTest, noticeOf, type Models, type Provider, withTest } from "@/models/notice";
 import { Advice, NoticeText } from "@/models/NoticeText";
 import { SidebarButton } from "@/shell/SidebarButton";
+import { RelativeTime, useNow } from "@/views/shared/RelativeTime";
 import { Button, Chip, ErrorPanel, Header, IconButton, Loading, type Tone } from "@/ui";
 
 const STATES: Record<Provider["state"], { label: string; tone: Tone }> = {
@@ -18,7 +19,7 @@ const STATES: Record<Provider["state"], { label: string; tone: Tone }> = {
   not_running: { label: "Not running", tone: "plain" },
 };
 const ORIGINS: Record<Schemas["NumberFact"]["origin"], string> = { file: "from agiraph.toml", server: "from the server", package: "known to agiraph", assumed: "assumed" };
-const CHECKS: Record<Schemas["ModelCheck"]["name"], string> = { words: "Answers in words", tool_call: "Calls a tool", schema: "Answers in a given form", cache: "Uses its cache" };
+const CHECKS: Record<Schemas["ModelCheck"]["name"], string> = { words: "Words", tool_call: "Tool call", schema: "Schema answer", cache: "Cache hit" };
 
 export function ModelsPage() {
   const models = useQuery(modelsQuery);
@@ -105,8 +106,10 @@ function ProviderSection({ provider, models }: { provider: Provider; models: Mod
 }
 
 function ModelRow({ model, models, canTest }: { model: Model; models: Models; canTest: boolean }) {
-  const [result, setResult] = useState<Schemas["ModelTestView"] | null>(null);
-  const test = useMutation({ mutationFn: () => unwrap(api.POST("/api/models/test", { body: { model: model.name } })), onSuccess: setResult });
+  const test = useMutation({
+    mutationFn: () => unwrap(api.POST("/api/models/test", { body: { model: model.name } })),
+    onSuccess: (result) => queryClient.setQueryData(modelsQuery.queryKey, (known) => known && withTest(known, result)),
+  });
   const notice = noticeOf(models, model.name);
   return (
     <li className="px-4 py-3 text-sm">
@@ -127,19 +130,49 @@ function ModelRow({ model, models, canTest }: { model: Model; models: Models; ca
           {errorMessage(test.error)}
         </p>
       )}
-      {result && (
-        <ul aria-label={`Test of ${model.name}`} className="mt-2 space-y-1 rounded-sm bg-sunken p-2.5 text-xs">
-          {result.checks.map((check) => (
-            <li key={check.name} className="flex gap-2">
-              {check.verdict === "passed" ? <Check className="size-3.5 shrink-0 text-done" aria-label="Yes" /> : check.verdict === "failed" ? <CircleAlert className="size-3.5 shrink-0 text-fail" aria-label="No" /> : <CircleHelp className="size-3.5 shrink-0 text-ink-3" aria-label="Not known" />}
-              <span className="min-w-0 break-words">
-                <span className="font-medium">{CHECKS[check.name]}.</span> <Advice text={`${check.what} ${check.advice}`} />
-              </span>
-            </li>
-          ))}
-        </ul>
-      )}
+      {model.last_test && !test.isPending && <LastTest test={model.last_test} />}
     </li>
+  );
+}
+
+const VERDICTS = {
+  passed: { icon: Check, colour: "text-done", label: "works" },
+  failed: { icon: CircleAlert, colour: "text-fail", label: "does not work" },
+  unknown: { icon: CircleHelp, colour: "text-ink-3", label: "not known" },
+};
+
+/** What the model did when it was last tested, how long ago that was, and what to do about what failed. */
+function LastTest({ test }: { test: ModelTest }) {
+  const now = useNow(30_000);
+  return (
+    <div role="group" aria-label={`Test of ${test.model}`} className="mt-2 rounded-sm bg-sunken px-2.5 py-2 text-xs">
+      <div className="flex flex-wrap items-center gap-x-4 gap-y-1">
+        <span className="text-ink-2">
+          Tested <RelativeTime at={test.at} now={now} />
+        </span>
+        {test.checks.map(({ name, verdict, what }) => {
+          const { icon: Icon, colour, label } = VERDICTS[verdict];
+          return (
+            <span key={name} title={what} className="flex items-center gap-1">
+              <Icon className={cx("size-3.5 shrink-0", colour)} aria-hidden /> {CHECKS[name]}
+              <span className="sr-only">: {label}</span>
+            </span>
+          );
+        })}
+      </div>
+      {failedChecks(test).map(({ name, what, advice }) => (
+        <p key={name} className="mt-1.5 break-words">
+          <span className="text-ink-2">
+            {CHECKS[name]}: <Advice text={what} />
+          </span>
+          {advice && (
+            <span className="mt-0.5 block font-medium">
+              <Advice text={advice} />
+            </span>
+          )}
+        </p>
+      ))}
+    </div>
   );
 }
 

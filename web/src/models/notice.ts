@@ -4,13 +4,11 @@ import type { Schemas } from "@/api/client";
 export type Models = Schemas["ModelsView"];
 export type Model = Schemas["ModelView"];
 export type Provider = Schemas["ProviderView"];
+export type ModelTest = Schemas["ModelTestView"];
 export interface Notice {
   tone: "plain" | "wait" | "fail";
   text: string;
 }
-
-/** Below this many tokens the prompts are shortened. */
-const SMALL_WINDOW = 16_000;
 
 /** Return the models that a name stands for: it may list several, and `text/` in front only says how calls are written. */
 const split = (name: string): { full: string; isText: boolean }[] =>
@@ -41,8 +39,8 @@ function noticeOfOne(models: Models, name: string, isText: boolean): Notice | nu
   const model = provider.models.find((one) => one.name === name);
   if (!model) return missing(provider, name);
   if (model.retires) return { tone: "wait", text: `${name} is shut down on ${model.retires}.${model.use_instead ? ` Use ${model.use_instead} instead.` : ""}` };
-  if (model.tools?.value === false && !isText) return { tone: "fail", text: `${name} cannot call tools, and without them an agent can do nothing. Write text/${name}, then it writes its calls as text.` };
-  if (model.window.value < SMALL_WINDOW) return { tone: "wait", text: `${name} reads only ${tokens(model.window.value)} at a time, so its prompts are short and long tasks do not fit.${provider.is_local ? " Start its server with a larger context if the model allows it." : " Choose another model for long tasks."}` };
+  if (model.tools?.value === false && !isText) return { tone: "fail", text: `This model cannot call tools through its server. Use it as text/${name}, where calls are written as text, or choose a model with tools.` };
+  if (model.advice) return { tone: "wait", text: model.advice };
   if (model.window.origin === "assumed") return { tone: "plain", text: `How much ${name} reads at a time is not known; ${tokens(model.window.value)} are assumed. Set \`window\` in agiraph.toml if it is less.` };
   return null;
 }
@@ -53,8 +51,18 @@ const firstName = (models: Models): string | undefined => models.providers.find(
 function missing(provider: Provider, name: string): Notice {
   if (!provider.is_local) return { tone: "plain", text: `agiraph knows nothing about ${name}. If ${provider.name} has it, it is used; its price is not counted.` };
   const known = provider.models.map((one) => one.name);
-  return { tone: "fail", text: known.length > 0 ? `The server at ${provider.address} does not have ${name}. It has ${known.slice(0, 5).join(", ")}.` : `The server at ${provider.address} has no model yet. Load one, then try again.` };
+  const there = known.length > 0 ? ` It has: ${known.slice(0, 12).join(", ")}.` : "";
+  return { tone: "fail", text: `${provider.name === "ollama" ? `Check the model's name, or load it with \`ollama pull ${name.slice("ollama/".length)}\`.` : "Check the model's name."}${there}` };
 }
+
+/** Return the checks of a test that failed, with what happened and what to do. */
+export const failedChecks = ({ checks }: ModelTest): Schemas["ModelCheck"][] => checks.filter((check) => check.verdict === "failed");
+
+/** Return the models with a new test of one of them. */
+export const withTest = (models: Models, test: ModelTest): Models => ({
+  ...models,
+  providers: models.providers.map((provider) => ({ ...provider, models: provider.models.map((model) => (model.name === test.model ? { ...model, last_test: test } : model)) })),
+});
 
 export const tokens = (count: number): string => `${count.toLocaleString("en")} tokens`;
 

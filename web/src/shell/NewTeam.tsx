@@ -101,8 +101,9 @@ export default function NewTeam() {
           <Textarea ref={goalInput} id={`${id}g`} autoFocus rows={4} value={goal} onChange={(event) => setGoal(event.target.value)} placeholder="What should be done, for whom, and how will you know it is good?" className="font-normal" />
         </label>
         {mode === "finite" && <AcceptanceField value={acceptance} onChange={setAcceptance} />}
-        <div className="text-sm font-medium">
+        <div className="grid grid-cols-[1fr_168px] items-start gap-3 text-sm font-medium max-sm:grid-cols-1">
           <ModelField label="Model" value={model} onChange={setModel} isOptional />
+          <EffortField value={effort} onChange={setEffort} />
         </div>
         <div className="flex flex-wrap items-center justify-between gap-2">
           <ModePills value={mode} onChange={setMode} />
@@ -116,7 +117,6 @@ export default function NewTeam() {
               Name
               <Input value={name} onChange={(event) => setName(event.target.value)} placeholder="Made from the goal" className="font-normal" maxLength={200} />
             </label>
-            <EffortField value={effort} onChange={setEffort} unset="As the model does by itself" />
             <label className="flex flex-col gap-1">
               Budget in US dollars
               <Input type="number" min="0" step="0.1" value={usd} onChange={(event) => setUsd(event.target.value)} placeholder="No limit" className="font-normal" />

@@ -23,12 +23,13 @@ const REVIEWS: readonly (readonly [Review, string])[] = [
   ["never", "Never"],
 ];
 
+/** How much a model thinks before it answers, in the words of agiraph.toml and `--effort`. */
 export const EFFORTS: readonly (readonly [Effort, string])[] = [
-  ["none", "Not at all"],
-  ["low", "A little"],
+  ["none", "None"],
+  ["low", "Low"],
   ["medium", "Medium"],
-  ["high", "Much"],
-  ["max", "As much as it can"],
+  ["high", "High"],
+  ["max", "Max"],
 ];
 
 const selectStyle = "h-9 w-full rounded-sm border border-line-2 bg-surface px-2 text-sm font-normal pointer-coarse:h-10";
@@ -93,13 +94,13 @@ export function AcceptanceField({ value, onChange }: { value: string; onChange: 
 /** Return the statements of the field, without empty lines. */
 export const acceptanceLines = (text: string): string[] => text.split("\n").map((line) => line.trim()).filter(Boolean);
 
-/** How much the model thinks before it answers. Null leaves it to what `unset` names. */
-export function EffortField({ value, onChange, unset, label = "Thinking" }: { value: Effort | null; onChange: (effort: Effort | null) => void; unset: string; label?: string }) {
+/** Null leaves the effort to the settings of the server and to the model. */
+export function EffortField({ value, onChange }: { value: Effort | null; onChange: (effort: Effort | null) => void }) {
   return (
-    <label className="flex flex-col gap-1">
-      {label}
+    <label className="flex flex-col gap-1" title="How much the models of the team think before they answer. More is slower and costs more.">
+      Thinking effort
       <select className={cx(selectStyle)} value={value ?? ""} onChange={(event) => onChange((event.target.value || null) as Effort | null)}>
-        <option value="">{unset}</option>
+        <option value="">As configured</option>
         {EFFORTS.map(([effort, text]) => (
           <option key={effort} value={effort}>
             {text}

@@ -1,10 +1,13 @@
 """Model routes: the models that can be used, what they can do, and a test of one."""
 
+import asyncio
+from collections.abc import Mapping
 from typing import ClassVar
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
+from agiraph.api import model_tests
 from agiraph.api.deps import ApiDep
 from agiraph.api.model_views import (
     FlagFact,
@@ -17,6 +20,7 @@ from agiraph.api.model_views import (
 )
 from agiraph.api.problems import documented
 from agiraph.domain.errors import Misconfigured
+from agiraph.domain.time import Clock
 from agiraph.providers.catalogue import Catalogue
 from agiraph.providers.facts.model_facts import Fact
 from agiraph.providers.listing import ListedModel, listing
@@ -38,18 +42,27 @@ class ModelTestRequest(BaseModel):
 @router.get("/models")
 async def list_models(api: ApiDep) -> ModelsView:
     """List the providers with their models. Servers of your own are asked what they have."""
-    return await models_view(api.models, api.model)
+    tests = await asyncio.to_thread(model_tests.kept, api.home)
+    return await models_view(api.models, api.model, tests)
 
 
 @router.post("/models/test", responses=documented(422))
 async def run_model_test(body: ModelTestRequest, api: ApiDep) -> ModelTestView:
-    """Call a model once each for words, a tool call, a schema and its cache. It costs a little."""
-    return await test_view(api.models, body.model)
+    """Call a model once each for words, a tool call, a schema and its cache. It costs a little.
+
+    The result is kept in the home, as the model's last test.
+    """
+    test = await test_view(api.models, body.model, api.clock)
+    await asyncio.to_thread(model_tests.keep, api.home, test)
+    return test
 
 
-async def models_view(models: Catalogue, default: str) -> ModelsView:
-    """Return all providers and what is known of their models."""
-    providers = await listing(models)
+async def models_view(
+    models: Catalogue, default: str, tests: Mapping[str, ModelTestView]
+) -> ModelsView:
+    """Return all providers, what is known of their models, and the last test of each."""
+    chain = [name.strip() for name in default.split(",")]
+    providers = await listing(models, [*chain, *tests])
     return ModelsView(
         default=default,
         default_problem=await _problem(models, default),
@@ -60,18 +73,22 @@ async def models_view(models: Catalogue, default: str) -> ModelsView:
                 is_local=provider.is_local,
                 state=provider.state,
                 advice=provider.advice,
-                models=[_model_view(model, default) for model in provider.models],
+                models=[
+                    _model_view(models, model, default, tests.get(model.name))
+                    for model in provider.models
+                ],
             )
             for provider in providers
         ],
     )
 
 
-async def test_view(models: Catalogue, name: str) -> ModelTestView:
+async def test_view(models: Catalogue, name: str, clock: Clock) -> ModelTestView:
     """Return what one model does in a few short calls."""
     checks = await probe(models, name)
     return ModelTestView(
         model=name,
+        at=clock.now(),
         checks=[
             ModelCheck(name=c.name, verdict=c.verdict, what=c.what, advice=c.advice) for c in checks
         ],
@@ -87,7 +104,9 @@ async def _problem(models: Catalogue, name: str) -> str:
     return ""
 
 
-def _model_view(model: ListedModel, default: str) -> ModelView:
+def _model_view(
+    models: Catalogue, model: ListedModel, default: str, last_test: ModelTestView | None
+) -> ModelView:
     facts = model.facts
     return ModelView(
         name=model.name,
@@ -102,6 +121,8 @@ def _model_view(model: ListedModel, default: str) -> ModelView:
         output_usd=_number(facts.output_usd),
         retires=facts.retires,
         use_instead=facts.use_instead,
+        advice=models.diagnosis(model.name).narrow_window(),
+        last_test=last_test,
     )
 
 

@@ -21,6 +21,8 @@ LISTED = 20
 MESSAGE = 100_000
 """Characters of one message. A longer one from a model or a person is refused; the runtime's own
 reports are cut instead, because nobody could write them again."""
+GOAL_TITLE = "Get to work on the goal"
+"""The title of the node of a team's goal."""
 NO_WORDS = "(It ended without a word.)"
 
 
@@ -98,6 +100,11 @@ def for_person(node: WorkNode, text: str) -> str:
 def title_of(node: WorkNode) -> str:
     """Return a node's title in one line, else the first line of its task, else its id."""
     return truncate(one_line(node.title), TITLE) or first_line(node.task) or node.id
+
+
+def subject_of(node: WorkNode) -> str:
+    """Return what a node is about: its title, or the goal's first line if it works on the goal."""
+    return first_line(node.task) if node.title == GOAL_TITLE else title_of(node)
 
 
 def truncate(text: str, most: int) -> str:

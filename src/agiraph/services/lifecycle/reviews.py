@@ -91,7 +91,7 @@ def begin(tx: Tx, hirer: Hirer, node_id: NodeId, *, call_id: str, task: str) -> 
         tx,
         team_id=node.team_id,
         task=task,
-        title=f"Review: {texts.title_of(node)}",
+        title=texts.truncate(f"Review of {texts.subject_of(node)}", texts.TITLE),
         source="delegation",
         creator_id=SYSTEM,
         assignee_id=reviewer.id,

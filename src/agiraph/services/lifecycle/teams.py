@@ -18,7 +18,7 @@ from agiraph.domain.events.team import (
 )
 from agiraph.domain.ids import NodeId, PersonId, TeamId, new_id
 from agiraph.domain.work import GOAL_TURNS, Budget, NodeStatus, WorkNode
-from agiraph.services.board import acceptance_lines, planning
+from agiraph.services.board import acceptance_lines, planning, texts
 from agiraph.services.lifecycle import endings
 from agiraph.services.members import roster
 from agiraph.services.triggers import definitions, team_heartbeat
@@ -112,7 +112,7 @@ def start_goal(
         tx,
         team_id=team.id,
         task=team.goal,
-        title="Get to work on the goal",
+        title=texts.GOAL_TITLE,
         source="system",
         creator_id=team.owner_id,
         assignee_id=coordinator.id,

@@ -11,6 +11,7 @@ import { EmptyState, Header, Loading, Sheet, ErrorPanel } from "@/ui";
 import { cx } from "@/lib/cx";
 import type { ScreenProps } from "@/views";
 import { useSearchParams } from "@/views/shared/useSearchParams";
+import { displayStatusOf } from "@/views/shared/taskStatus";
 import { useNarrow } from "@/views/shared/useNarrow";
 import type { CardData } from "@/views/board/Card";
 import { TaskDetail } from "@/views/board/TaskDetail";
@@ -54,7 +55,7 @@ export default function Board({ team }: ScreenProps) {
       const assignee = members.get(node.assignee_id ?? "");
       const card: CardData = {
         node,
-        displayStatus: node.status === "waiting" && asking.has(node.id) ? "asks" : node.status,
+        displayStatus: displayStatusOf(node, asking.has(node.id)),
         openDependencies: node.depends_on.filter((id) => ids.has(id) && !done.has(id)).length,
         order: assignee?.order ?? 0,
         isCoordinator: assignee?.isCoordinator ?? false,

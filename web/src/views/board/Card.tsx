@@ -29,7 +29,7 @@ export const ZoomedOut = createContext(false);
 /** This many characters of a title fit a card at the large font size. */
 const SHORT_TITLE_CHARACTERS = 26;
 /** Status signs of zoomed-out cards. They are text, not icons: clipped or scaled elements cost time in every frame while the view moves. */
-const STATUS_SYMBOLS: Record<DisplayStatus, string> = { pending: "◌", assigned: "○", running: "◐", waiting: "◔", asks: "◆", completed: "✓", partial: "◑", failed: "✕", cancelled: "⊘" };
+const STATUS_SYMBOLS: Record<DisplayStatus, string> = { pending: "◌", assigned: "○", running: "◐", waiting: "◔", asks: "◆", completed: "✓", doubts: "✓", partial: "◑", failed: "✕", cancelled: "⊘" };
 
 const CARD_STYLES: Record<DisplayStatus, string> = {
   pending: "border-dashed border-line-2 bg-canvas",
@@ -38,6 +38,7 @@ const CARD_STYLES: Record<DisplayStatus, string> = {
   waiting: "border-line-2 bg-surface",
   asks: "border-wait-line bg-surface",
   completed: "border-line bg-surface",
+  doubts: "border-wait-line bg-surface",
   partial: "border-wait-line bg-surface",
   failed: "border-fail/40 bg-surface",
   cancelled: "border-dashed border-line bg-canvas",
@@ -49,6 +50,7 @@ const ZOOMED_OUT_STYLES: Record<DisplayStatus, string> = {
   waiting: "border-line-2 bg-surface",
   asks: "border-wait-dot bg-wait-bg",
   completed: "border-done-dot/50 bg-done-bg",
+  doubts: "border-wait-dot bg-wait-bg",
   partial: "border-wait-dot bg-wait-bg",
   failed: "border-fail-dot bg-fail-bg",
   cancelled: "border-dashed border-line bg-canvas",

@@ -88,7 +88,7 @@ function GraphView({ layout, cards, selected, onOpen }: Props) {
           position: { x: lane.x, y: 0 },
           // Lanes lie below the edges; otherwise a lane would cover the edges that cross it.
           style: { transform: "none", zIndex: -1, left: lane.x, top: 0 },
-          data: { lane, done: lane.nodeIds.filter((id) => cards.get(id)?.displayStatus === "completed").length },
+          data: { lane, done: lane.nodeIds.filter((id) => cards.get(id)?.node.status === "completed").length },
           width: lane.width,
           height: lane.height,
           measured: { width: lane.width, height: lane.height },
@@ -104,7 +104,7 @@ function GraphView({ layout, cards, selected, onOpen }: Props) {
   const edges = useMemo(
     () =>
       layout.edges.filter((edge) => !hasManyEdges || selected === edge.source || selected === edge.target).map((edge): FlowEdge => {
-        const isDone = cards.get(edge.source)?.displayStatus === "completed";
+        const isDone = cards.get(edge.source)?.node.status === "completed";
         const isSelectedEdge = selected === edge.source || selected === edge.target;
         return {
           id: edge.id,

@@ -5,7 +5,7 @@ import type { CardData } from "@/views/board/Card";
 import { CARD, type BoardLayout } from "@/views/board/layout";
 
 const SIZE = { width: 180, height: 110 };
-const STATUS_COLOURS: Partial<Record<CardData["displayStatus"], string>> = { running: "--work-dot", completed: "--done-dot", failed: "--fail-dot", asks: "--wait-dot" };
+const STATUS_COLOURS: Partial<Record<CardData["displayStatus"], string>> = { running: "--work-dot", completed: "--done-dot", doubts: "--done-dot", failed: "--fail-dot", asks: "--wait-dot" };
 
 export function Minimap({ layout, cards }: { layout: BoardLayout; cards: Map<string, CardData> }) {
   const flow = useReactFlow();

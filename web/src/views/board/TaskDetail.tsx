@@ -6,6 +6,7 @@ import { type ReactNode, useEffect, useRef, useState } from "react";
 import { api, errorMessage, type Schemas, type Team, unwrap } from "@/api/client";
 import { inboxQuery, nodeQuery, queryClient } from "@/api/queries";
 import { copyText } from "@/lib/clipboard";
+import { partialText } from "@/lib/endings";
 import { capitalize, compactNumber, fullTime, money, plural, fileSize } from "@/lib/format";
 import { unansweredItems } from "@/shell/unanswered";
 import { Markdown } from "@/conversation/Markdown";
@@ -17,7 +18,7 @@ import { useNow } from "@/views/shared/RelativeTime";
 import { showToast, showError } from "@/views/shared/toast";
 import EffortSetting from "@/models/EffortSetting";
 import { EFFORTS } from "@/shell/teamFields";
-import { elapsed, isFinished, STATUS_STYLES, type DisplayStatus, StatusChip, stopReasonText } from "@/views/shared/taskStatus";
+import { elapsed, isFinished, STATUS_STYLES, displayStatusOf, StatusChip, stopReasonText } from "@/views/shared/taskStatus";
 
 type NodeDetail = Schemas["NodeDetail"];
 const UNMET_POLICIES: Record<NodeDetail["if_unmet"], string> = {
@@ -73,7 +74,7 @@ export function TaskDetail({ id, team, cards, stages, onOpen, onClose }: Props) 
 function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team: Team; cards: Map<string, CardData>; stage: Schemas["StageView"] | undefined; onOpen: (id: string) => void }) {
   const inbox = useQuery(inboxQuery);
   const question = unansweredItems(inbox.data?.items).find((item) => item.message.node_id === node.id);
-  const displayStatus: DisplayStatus = node.status === "waiting" && question ? "asks" : node.status;
+  const displayStatus = displayStatusOf(node, question !== undefined);
   const now = useNow(1000, !isFinished(node.status));
   const threadHref = node.thread_id ? screenHref(team.id, "threads", node.thread_id) : null;
   const costHref = screenHref(team.id, "cost");
@@ -82,7 +83,7 @@ function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team
       <div className="flex flex-wrap items-center gap-2">
         <StatusChip status={displayStatus} />
         {stage && <Chip>{capitalize(stage.name)}</Chip>}
-        {node.doubts && <Chip tone="wait">In doubt</Chip>}
+        {node.doubts && displayStatus !== "doubts" && <Chip tone="wait">In doubt</Chip>}
         {node.stalled_at && !isFinished(node.status) && <Chip tone="wait">No progress for a while</Chip>}
         <span className="flex-1" />
         {canExtend(node) && <ExtendButton node={node} />}
@@ -100,7 +101,7 @@ function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team
       )}
       {!question && node.waiting_reason && <Note title={node.status === "pending" ? "Why it is not assigned" : "Waits"}>{node.waiting_reason}</Note>}
       {node.status === "partial" && (
-        <Note title={stopReasonText(node.stop_reason) || "The task was stopped early"}>It was stopped before it was done. What there is so far is below; extend its limits to let it go on.</Note>
+        <Note title={partialText(node.stop_reason)}>It was stopped before it was done. What there is so far is below; extend its limits to let it go on.</Note>
       )}
       {node.status === "failed" && (
         <div role="note" className="rounded-md border border-fail/30 bg-fail-bg p-3">
@@ -142,9 +143,9 @@ function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team
         </Fact>
         <Fact name="Limits">{budgetText(node.budget)}</Fact>
         {node.status === "completed" || node.status === "cancelled" ? (
-          node.effort && <Fact name="Thinking">{EFFORTS.find(([effort]) => effort === node.effort)?.[1]}</Fact>
+          node.effort && <Fact name="Effort">{EFFORTS.find(([effort]) => effort === node.effort)?.[1]}</Fact>
         ) : (
-          <Fact name="Thinking">
+          <Fact name="Effort">
             <EffortSetting value={node.effort} unset="As for its agent" node={node.id} />
           </Fact>
         )}

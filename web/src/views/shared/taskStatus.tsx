@@ -2,12 +2,13 @@
 import { Ban, Check, CircleAlert, CircleDashed, CircleDot, CircleSlash2, Hourglass, LoaderCircle, type LucideIcon, MessageCircleQuestion } from "lucide-react";
 import type { Schemas, WorkNode } from "@/api/client";
 import { cx } from "@/lib/cx";
+import { DONE_WITH_DOUBTS, PARTIAL } from "@/lib/endings";
 import { duration } from "@/lib/format";
 import { Chip, type Tone } from "@/ui";
 
 export type NodeStatus = Schemas["NodeStatus"];
-/** A node's status, with one more value: a waiting node that asked the person something. */
-export type DisplayStatus = NodeStatus | "asks";
+/** A node's status, with two more values: a waiting node that asked the person something, and a done one whose result is not confirmed. */
+export type DisplayStatus = NodeStatus | "asks" | "doubts";
 
 interface StatusStyle {
   label: string;
@@ -21,7 +22,8 @@ export const STATUS_STYLES: Record<DisplayStatus, StatusStyle> = {
   waiting: { label: "Waiting", tone: "plain", icon: Hourglass },
   asks: { label: "Waiting for you", tone: "wait", icon: MessageCircleQuestion },
   completed: { label: "Done", tone: "done", icon: Check },
-  partial: { label: "Partial", tone: "wait", icon: CircleSlash2 },
+  doubts: { label: DONE_WITH_DOUBTS, tone: "wait", icon: Check },
+  partial: { label: PARTIAL, tone: "wait", icon: CircleSlash2 },
   failed: { label: "Failed", tone: "fail", icon: CircleAlert },
   cancelled: { label: "Cancelled", tone: "plain", icon: Ban },
 };
@@ -31,6 +33,11 @@ export const LANE_LABELS: Record<Schemas["ThreadView"]["kind"], string> = { work
 
 const FINISHED = new Set<NodeStatus>(["completed", "partial", "failed", "cancelled"]);
 export const isFinished = (status: NodeStatus): boolean => FINISHED.has(status);
+
+export function displayStatusOf(node: Pick<WorkNode, "status" | "doubts">, isAsking: boolean): DisplayStatus {
+  if (node.status === "waiting" && isAsking) return "asks";
+  return node.status === "completed" && node.doubts ? "doubts" : node.status;
+}
 
 export function StatusChip({ status, className }: { status: DisplayStatus; className?: string }) {
   const { label, tone, icon: Icon } = STATUS_STYLES[status];

@@ -1,0 +1,21 @@
+import { describe, expect, it } from "vitest";
+import { messageLabel, type NodeStatus } from "@/lib/endings";
+
+const label = (kind: "failure" | "result" | "message" | "report", status: NodeStatus | null, hasDoubts = false) => messageLabel(kind, { status, stopReason: status === "partial" ? "money_spent" : null, hasDoubts });
+
+describe("the label of a message", () => {
+  it("tells a partial result from a failure", () => {
+    expect(label("failure", "partial")).toEqual({ text: "Partial result: stopped at a limit (money)", tone: "wait" });
+    expect(label("failure", "failed")).toEqual({ text: "Failure", tone: "fail" });
+    expect(label("failure", null)).toEqual({ text: "Failure", tone: "fail" });
+  });
+
+  it("names a limit that has no name of its own without one", () => {
+    expect(messageLabel("failure", { status: "partial", stopReason: null, hasDoubts: false }).text).toBe("Partial result: stopped at a limit");
+  });
+
+  it("says doubts, and nothing about an ordinary message", () => {
+    expect(label("result", "completed", true)).toEqual({ text: "Done, with doubts", tone: "wait" });
+    expect([label("result", "completed").text, label("report", null).text, label("message", "running").text]).toEqual(["Result", "Report", ""]);
+  });
+});

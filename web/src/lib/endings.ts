@@ -1,0 +1,46 @@
+/** Endings: how a task ended, in the words that the inbox, the conversation and the board share. */
+import type { components } from "@/api/types";
+import type { Tone } from "@/live/log";
+
+type Schemas = components["schemas"];
+export type NodeStatus = Schemas["NodeStatus"];
+export type StopReason = NonNullable<Schemas["NodeView"]["stop_reason"]>;
+type MessageKind = Schemas["MessageView"]["kind"];
+/** What is known of the task that a message is about. */
+export interface Ending {
+  status: NodeStatus | null;
+  stopReason: StopReason | null;
+  hasDoubts: boolean;
+}
+
+export const PARTIAL = "Partial result";
+export const DONE_WITH_DOUBTS = "Done, with doubts";
+
+/** What each limit is called. */
+const LIMITS: Partial<Record<StopReason, string>> = { turns_spent: "turns", tokens_spent: "tokens", money_spent: "money", calls_spent: "model calls", time_spent: "time" };
+const KINDS: Partial<Record<MessageKind, string>> = { question: "Question", approval: "Approval", briefing: "Briefing", report: "Report", result: "Result", failure: "Failure", suggestion: "Suggestion", nudge: "Nudge", notice: "Notice" };
+
+/** Return why there is only a part of the result. */
+export function partialText(reason: StopReason | null): string {
+  if (reason === "looping") return `${PARTIAL}: stopped in a loop`;
+  const limit = reason ? LIMITS[reason] : undefined;
+  return `${PARTIAL}: stopped at a limit${limit ? ` (${limit})` : ""}`;
+}
+
+/** Return what a message is; an empty text for an ordinary message. A task that ended early may have gone on since. */
+export function messageLabel(kind: MessageKind, { status, stopReason, hasDoubts }: Ending): { text: string; tone: Tone } {
+  if (kind === "result" && hasDoubts) return { text: DONE_WITH_DOUBTS, tone: "wait" };
+  if (kind !== "failure") return { text: KINDS[kind] ?? "", tone: "plain" };
+  switch (status) {
+    case "partial":
+      return { text: partialText(stopReason), tone: "wait" };
+    case "completed":
+      return { text: "Stopped early, done since", tone: "plain" };
+    case "failed":
+    case "cancelled":
+    case null:
+      return { text: "Failure", tone: "fail" };
+    default:
+      return { text: "Stopped early, goes on now", tone: "work" };
+  }
+}
