@@ -1,4 +1,4 @@
-"""Forked: commands that run in a process forked by the forker."""
+"""Forked: programs that run in a process forked by the forker."""
 
 import asyncio
 import atexit
@@ -21,9 +21,12 @@ PASSED_ON = ("PATH", "LANG", "PYTHONPATH", "TMPDIR")
 """The variables of the test run's environment that commands get."""
 
 
+AGIRAPH = "agiraph.__main__:main"
+
+
 @dataclass(slots=True)
 class ForkedProcess:
-    """A running command, with the names of `asyncio.subprocess.Process`."""
+    """A running program, with the names of `asyncio.subprocess.Process`."""
 
     pid: int
     _exit: asyncio.Task[int]
@@ -47,12 +50,18 @@ async def fork(
     environment: dict[str, str],
     streams: Sequence[int],
     has_terminal: bool = False,
+    function: str = AGIRAPH,
+    folder: Path | None = None,
 ) -> AsyncGenerator[ForkedProcess]:
-    """Run a command with these three streams, which are closed; kill it at the end of the block."""
+    """Run a program with these three streams, which are closed; kill it at the end of the block.
+
+    The function, `MODULE:NAME`, finds the name and the arguments of the program in `sys.argv`.
+    """
     request = {
+        "program": function,
         "arguments": [str(program), *arguments],
         "environment": environment,
-        "folder": str(Path.cwd()),
+        "folder": str(folder or Path.cwd()),
         "has_terminal": has_terminal,
     }
     reader, writer = os.pipe()
@@ -105,7 +114,8 @@ def _forker() -> socket.socket:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     process = subprocess.Popen(
         [sys.executable, forker.__file__, str(theirs.fileno())],
-        env={name: os.environ[name] for name in PASSED_ON if name in os.environ},
+        env={name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        | {"PYTHONPATH": os.pathsep.join(sys.path)},
         pass_fds=[theirs.fileno()],
         stdin=subprocess.DEVNULL,
     )

@@ -1,6 +1,6 @@
-"""Forker: a process that has imported all of agiraph, and forks for each command of a test.
+"""Forker: a process that has imported all of agiraph, and forks for each program of a test.
 
-A command then costs a tenth of the CPU time that Python needs to import the program. It still has a
+A program then costs a tenth of the CPU time that Python needs to import the program. It still has a
 process, an environment, standard streams and a terminal of its own.
 """
 
@@ -24,8 +24,9 @@ LONGEST_REQUEST = 1 << 17
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A command to run. The streams are stdin, stdout and stderr."""
+    """A program to run, `MODULE:FUNCTION`. The streams are stdin, stdout and stderr."""
 
+    program: str
     arguments: list[str]
     environment: dict[str, str]
     folder: str
@@ -40,6 +41,19 @@ def import_program() -> None:
         if not module.name.startswith(("agiraph.testing", "agiraph.__main__")):
             importlib.import_module(module.name)
     assert threading.active_count() == 1, "a process with threads cannot be forked safely"
+
+
+def import_module(name: str) -> None:
+    """Import the module of a program before the fork: its next processes need not."""
+    if name not in sys.modules:
+        importlib.import_module(name)
+        assert threading.active_count() == 1, f"{name} starts a thread, so it cannot be forked"
+        _freeze()
+
+
+def _freeze() -> None:
+    gc.collect()
+    gc.freeze()  # the collector of a forked process need not copy the pages of these objects
 
 
 def serve(control: socket.socket) -> Request | None:
@@ -57,12 +71,14 @@ def serve(control: socket.socket) -> Request | None:
                 if not data:
                     return None
                 *streams, report = received
+                asked = Request(**json.loads(data), streams=streams)
+                import_module(asked.program.partition(":")[0])
                 if (pid := os.fork()) == 0:
                     for pidfd, (_, other_report) in running.items():
                         os.close(pidfd)
                         os.close(other_report)
                     os.close(report)
-                    return Request(**json.loads(data), streams=streams)
+                    return asked
                 for stream in streams:
                     os.close(stream)
                 os.write(report, f"{pid}\n".encode())
@@ -105,16 +121,14 @@ def _text(stream: int, mode: str, **options: Any) -> Any:
 def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
     import_program()
-    gc.collect()
-    gc.freeze()  # the collector of a forked process need not copy the pages of these objects
+    _freeze()
     control.send(b"ready")
     request = serve(control)
     control.close()
     if request is not None:
         become(request)
-        from agiraph.__main__ import main as command
-
-        command()
+        module, _, function = request.program.partition(":")
+        getattr(sys.modules[module], function)()
 
 
 if __name__ == "__main__":

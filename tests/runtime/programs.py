@@ -15,13 +15,15 @@ import orjson
 from agiraph.domain.agents import Rule
 from agiraph.domain.messages import Message
 from agiraph.domain.persons import OWNER
+from agiraph.domain.time import SystemClock
 from agiraph.domain.work import WorkNode
 from agiraph.services.board import planning
 from agiraph.services.lifecycle import teams as founding
 from agiraph.services.members import roster
 from agiraph.store import messages
-from agiraph.store.tx import Tx
+from agiraph.store.tx import Aftermath, Tx
 from agiraph.testing import World
+from tests.cli.forked import fork, reading
 
 STUBBORN = """
 trap '' TERM
@@ -35,34 +37,29 @@ exec -a {mark} sleep 1000
 """Four processes, most of them hard to kill; the pipe says when all of them run."""
 
 
-RUNTIME = """
-import asyncio, sys
-from pathlib import Path
-from agiraph.domain.time import SystemClock
-from agiraph.testing import World
+def live() -> None:
+    """Run a runtime in the folder that `sys.argv` names; print the type of each event."""
+    asyncio.run(_live(Path(sys.argv[1])))
 
-def tell(aftermath):
-    for event in aftermath.events:
-        print(event.type, flush=True)
 
-async def live():
-    world = World(Path(sys.argv[1]), clock=SystemClock(), easy_endings=True)
+async def _live(home: Path) -> None:
+    def tell(aftermath: Aftermath) -> None:
+        for event in aftermath.events:
+            print(event.type, flush=True)
+
+    world = World(home, clock=SystemClock(), easy_endings=True)
     await world.start()
     world.store.subscribe(tell)
     await asyncio.get_running_loop().create_future()
 
-asyncio.run(live())
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class RuntimeProcess:
-    process: asyncio.subprocess.Process
+    stdout: asyncio.StreamReader
 
     async def wait_for(self, kind: str) -> None:
         """Wait for an event of this type."""
-        assert self.process.stdout is not None
-        while line := await self.process.stdout.readline():
+        while line := await self.stdout.readline():
             if line.decode().strip() == kind:
                 return
         raise AssertionError(f"the runtime ended before {kind}")
@@ -71,16 +68,17 @@ class RuntimeProcess:
 @contextlib.asynccontextmanager
 async def runtime_process(home: Path) -> AsyncGenerator[RuntimeProcess, None]:
     """Run a runtime in a subprocess; kill it at the end of the block."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", RUNTIME, str(home)),
-        stdout=asyncio.subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    try:
-        yield RuntimeProcess(process)
-    finally:
-        process.kill()
-        await process.communicate()
+    stdout, theirs = os.pipe()
+    with reading(stdout) as output:
+        program = fork(
+            Path(__file__),
+            str(home),
+            environment=dict(os.environ),
+            streams=(os.open(os.devnull, os.O_RDONLY), theirs, os.dup(2)),
+            function=f"{__name__}:live",
+        )
+        async with program:
+            yield RuntimeProcess(output)
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,7 @@ class Chaos:
             place = self.chance.randrange(len(self.workers))
             match fault:
                 case "kill":
-                    self.workers[place].process.kill()
+                    await self.workers[place].kill()
                     self.workers[place] = await self._worker()
                 case "hang":
                     self.workers[place].freeze()
@@ -144,8 +144,7 @@ class Chaos:
 
     async def end(self) -> None:
         for worker in self.workers:
-            worker.process.kill()
-            await worker.process.wait()
+            await worker.kill()
         await self.store.close()
 
 

@@ -1,6 +1,6 @@
 """Worker: a runtime in a subprocess that a test controls by lines on stdin and stdout.
 
-As a program: `worker.py HOME URL LEDGER [FLAG…]`, with at most one of --hold, --slow and --busy.
+Its arguments are `HOME URL LEDGER [FLAG…]`, with at most one of --hold, --slow and --busy.
 It prints `ready`, `asked STEP` before each model reply (with --hold the reply waits for a line on
 stdin), `ended NODE`, `idle` whenever no node runs any more, and its log. With --quick it declares a
 hanging worker dead after seconds; with --busy each reply blocks its event loop for longer than
@@ -16,7 +16,8 @@ import random
 import signal
 import sys
 import time
-from dataclasses import dataclass
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from agiraph.store import presence
 from agiraph.store.tx import Aftermath
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import as_reply
+from tests.cli.forked import ForkedProcess, fork, reading
 
 SECONDS = 30
 """The timeout for each line that a test expects; far more than a worker needs."""
@@ -163,33 +165,38 @@ async def _report_events(world: World) -> None:
             print("idle", flush=True)
 
 
+@dataclass(slots=True, kw_only=True)
 class Worker:
     """The test's side: the subprocess of a worker."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self.process = process
-        self.said: list[str] = []
-        self.listening: asyncio.Task[None] | None = None
+    process: ForkedProcess
+    stdin: int
+    stdout: asyncio.StreamReader
+    _ending: AsyncExitStack
+    said: list[str] = field(default_factory=list[str])
+    listening: asyncio.Task[None] | None = None
 
     @classmethod
     async def start(cls, home: Path, url: str, ledger: Path, *flags: str) -> "Worker":
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-        worker = cls(
-            await asyncio.create_subprocess_exec(
-                *(sys.executable, __file__, str(home), url, str(ledger), *flags),
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                env=environment,
-            )
+        (theirs_in, stdin), (stdout, theirs_out) = os.pipe(), os.pipe()
+        ending = AsyncExitStack()
+        output = ending.enter_context(reading(stdout))
+        program = fork(
+            Path(__file__),
+            *(str(home), url, str(ledger), *flags),
+            environment=dict(os.environ),
+            streams=(theirs_in, theirs_out, os.dup(2)),
+            function=f"{__name__}:main",
         )
+        process = await ending.enter_async_context(program)
+        worker = cls(process=process, stdin=stdin, stdout=output, _ending=ending)
         await worker.says("ready")
         return worker
 
     async def says(self, *beginnings: str) -> str:
         """Wait for its next line that starts with one of these; return that line."""
-        assert self.process.stdout is not None
         async with asyncio.timeout(SECONDS):
-            while raw := await self.process.stdout.readline():  # a traceback has empty lines
+            while raw := await self.stdout.readline():  # a traceback has empty lines
                 line = raw.decode().strip()
                 self.said.append(line)
                 if line.startswith(beginnings):
@@ -198,13 +205,11 @@ class Worker:
 
     async def listen(self) -> None:
         """Read its output to the end, so that it never blocks on a full pipe."""
-        assert self.process.stdout is not None
-        while line := await self.process.stdout.readline():
+        while line := await self.stdout.readline():
             self.said.append(line.decode().strip())
 
     def go_on(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(b"go on\n")
+        os.write(self.stdin, b"go on\n")
 
     def freeze(self) -> None:
         self.process.send_signal(signal.SIGSTOP)
@@ -213,23 +218,24 @@ class Worker:
         self.process.send_signal(signal.SIGCONT)
 
     async def kill(self) -> None:
-        self.process.kill()
-        await self.process.communicate()
+        self.process.send_signal(signal.SIGKILL)
+        os.close(self.stdin)
+        await self._read_to_end()
 
     async def stop(self) -> None:
         """Close its stdin, and wait for a clean exit."""
-        assert self.process.stdin is not None
-        self.process.stdin.close()
+        os.close(self.stdin)
         async with asyncio.timeout(SECONDS):
-            await self.process.communicate()
+            await self._read_to_end()
         assert self.process.returncode == 0, self.said[-20:]
+
+    async def _read_to_end(self) -> None:
+        await (self.listening or self.listen())
+        await self.process.wait()
+        await self._ending.aclose()
 
 
 def main() -> None:
     home, url, ledger, *flags = sys.argv[1:]
     logging.basicConfig(stream=sys.stdout, level=logging.WARNING, format="log %(message)s")
     asyncio.run(serve(Path(home), url, Path(ledger), flags))
-
-
-if __name__ == "__main__":
-    main()

@@ -225,8 +225,8 @@ async def attack(
         host = Host(home=home, port=port, environment=environment, planted=planted)
         client = Client(http=http, origin=f"http://127.0.0.1:{port}")
         context = Context(client=client, chance=random.Random(seed), ledger=ledger)
-        await host.start()
         try:
+            await host.start()
             yield Attack(
                 host=host,
                 context=context,
@@ -235,7 +235,5 @@ async def attack(
                 person=Person(context=context),
             )
         finally:
-            if host.process is not None and host.process.returncode is None:
-                host.process.kill()
-                await host.process.wait()
+            await host.close()
             processes.kill(str(folder))

@@ -74,18 +74,15 @@ class Backups:
         self, *arguments: str, home: Path | None = None, kill_after: float | None = None
     ) -> int:
         """Run a command to its end, or kill it; return its exit code."""
-        process = await self.host.run(*arguments, home=home)
-        try:
-            async with asyncio.timeout(SECONDS if kill_after is None else kill_after):
-                await process.communicate()
-        except TimeoutError:
-            require(kill_after is not None, *arguments, "hangs", self._log())
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
-        assert process.returncode is not None
-        return process.returncode
+        async with self.host.run(*arguments, home=home) as running:
+            try:
+                async with asyncio.timeout(SECONDS if kill_after is None else kill_after):
+                    await running.output.read()
+                    return await running.process.wait()
+            except TimeoutError:
+                require(kill_after is not None, *arguments, "hangs", self._log())
+            running.process.send_signal(signal.SIGKILL)
+            return await running.process.wait()
 
     def _log(self) -> str:
         return self.host.log.read_text()[-2000:]

@@ -6,25 +6,13 @@ loopback, where the test serves them, and a bug named in ATTACK_PLANTED is plant
 
 import functools
 import os
-import sys
-from typing import Any, NoReturn
+from typing import Any
 
-MODULE = "tests.faults.attack.entry"
+ENTRY = "tests.faults.attack.entry:main"
 PLANTED = "ATTACK_PLANTED"
 
 
-def _keep_entry_across_exec() -> None:
-    """`hide` replaces this process by `python -m agiraph`; let it start this module instead."""
-    execve = os.execve
-
-    def again(program: str, arguments: list[str], environment: dict[str, str]) -> NoReturn:
-        execve(program, [program, "-m", MODULE, *arguments[3:]], environment)
-
-    os.execve = again  # type: ignore[assignment]
-
-
 def main() -> None:
-    _keep_entry_across_exec()
     from agiraph.redaction import hide
 
     hide()
@@ -39,9 +27,4 @@ def main() -> None:
         ALL[name].arm()
     from agiraph.cli import main as command
 
-    sys.argv[0] = "agiraph"
     command()
-
-
-if __name__ == "__main__":
-    main()

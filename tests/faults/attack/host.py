@@ -1,17 +1,20 @@
-"""Host: runs `agiraph up` in a subprocess, kills it and starts it again."""
+"""Host: runs `agiraph up` in a process of its own, kills it and starts it again."""
 
 import asyncio
 import os
 import signal
-import sys
 from collections import Counter
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
+from tests.cli.forked import ForkedProcess, fork, reading
 from tests.faults.attack import processes
 from tests.faults.attack.client import TOKEN
 from tests.faults.attack.context import require
-from tests.faults.attack.entry import MODULE, PLANTED
+from tests.faults.attack.entry import ENTRY, PLANTED
 
 REPOSITORY = Path(__file__).parents[3]
 START_SECONDS = 120.0
@@ -21,14 +24,20 @@ ORPHAN_SECONDS = 20.0
 """The time for the kernel and the supervisors to end the commands of a killed server."""
 
 
+class Running(NamedTuple):
+    process: ForkedProcess
+    output: asyncio.StreamReader
+
+
 @dataclass(slots=True, kw_only=True)
 class Host:
     home: Path
     port: int
     environment: dict[str, str]
     planted: str = ""
-    process: asyncio.subprocess.Process | None = None
     faults: Counter[str] = field(default_factory=Counter[str])
+    _server: Running | None = None
+    _ending: AsyncExitStack = field(default_factory=AsyncExitStack)
 
     @property
     def kills(self) -> int:
@@ -49,59 +58,71 @@ class Host:
         }
         return own | self.environment
 
-    async def run(self, *arguments: str, home: Path | None = None) -> asyncio.subprocess.Process:
-        """Start an `agiraph` command; its errors go to the log."""
-        with self.log.open("ab") as log:
-            return await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", MODULE, *arguments),
-                env=self.environ(home or self.home),
-                cwd=REPOSITORY,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=log,
+    @asynccontextmanager
+    async def run(self, *arguments: str, home: Path | None = None) -> AsyncGenerator[Running]:
+        """Run an `agiraph` command; its errors go to the log. Kill it at the end of the block."""
+        stdout, theirs = os.pipe()
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        log = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        with reading(stdout) as output:
+            command = fork(
+                Path("agiraph"),
+                *arguments,
+                environment=self.environ(home or self.home),
+                streams=(nothing, theirs, log),
+                function=ENTRY,
+                folder=REPOSITORY,
             )
+            async with command as process:
+                yield Running(process, output)
 
     async def begin(self) -> None:
         """Start the server without waiting until it is ready."""
-        self.process = await self.run("up")
+        self._server = await self._ending.enter_async_context(self.run("up"))
 
     async def start(self) -> None:
         """Start the server and wait until it is ready."""
         await self.begin()
-        assert self.process is not None
-        assert self.process.stdout is not None
         said = b""
         async with asyncio.timeout(START_SECONDS):
             while b"is up" not in said:
-                line = await self.process.stdout.readline()
+                line = await self._running.output.readline()
                 require(bool(line), "the server did not start:", self.log.read_text()[-2000:])
                 said += line
+
+    @property
+    def _running(self) -> Running:
+        assert self._server is not None
+        return self._server
+
+    async def close(self) -> None:
+        """Kill the server if it runs."""
+        self._server = None
+        await self._ending.aclose()
 
     async def kill(self) -> None:
         await self._end(signal.SIGKILL, "killed")
 
     async def terminate(self) -> None:
-        await self._end(signal.SIGTERM, "terminated")
-        assert self.process is not None
-        require(
-            self.process.returncode == 0,
-            "after SIGTERM the server exited with",
-            self.process.returncode,
-        )
+        code = await self._end(signal.SIGTERM, "terminated")
+        require(code == 0, "after SIGTERM the server exited with", code)
 
     async def pause(self, seconds: float) -> None:
         """Suspend the process with SIGSTOP for a while, as a suspended machine does."""
-        assert self.process is not None
-        self.process.send_signal(signal.SIGSTOP)
+        process = self._running.process
+        process.send_signal(signal.SIGSTOP)
         await asyncio.sleep(seconds)
-        self.process.send_signal(signal.SIGCONT)
+        process.send_signal(signal.SIGCONT)
         self.faults["paused"] += 1
 
-    async def _end(self, number: int, name: str) -> None:
-        assert self.process is not None
-        self.process.send_signal(number)
+    async def _end(self, number: int, name: str) -> int:
+        """End the server with this signal; return its exit code."""
+        process = self._running.process
+        process.send_signal(number)
         async with asyncio.timeout(STOP_SECONDS):
-            await self.process.wait()
+            code = await process.wait()
+        await self.close()
         self.faults[name] += 1
         left = await processes.until_gone(str(self.home.parent), ORPHAN_SECONDS)
         require(not left, f"processes outlive the {name} server:", left)
+        return code
