@@ -5,7 +5,7 @@ shown.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -44,6 +44,8 @@ from tests.web_ui.payloads import PAYLOADS
 MODEL = "openai/test"
 REFERENCES = tuple(n for n, words in enumerate(PAYLOADS) if "\n[" in words or words[:2] == "[^")
 """Payloads with reference definitions, which apply to the whole text that contains them."""
+Numbers = Sequence[int]
+EVERY = range(len(PAYLOADS))
 FILES = {
     "all.md": "md0",
     "refs.md": f"refs{REFERENCES[0]}",
@@ -71,9 +73,11 @@ class Hostile:
     board: Place
     files: Place
     known: Place
+    numbers: Numbers
+    """The payloads in every place; a file of Markdown, HTML and JSON has all."""
     thread: ThreadId
     whole: NodeId
-    """A node with all payloads in every field."""
+    """A node with the payloads in every field."""
     letters: dict[str, str]
     """The ids of the long messages in the inbox, by kind."""
 
@@ -92,60 +96,61 @@ def text(where: str, n: int) -> str:
     return f"{mark(where, n)}\n\n{PAYLOADS[n]}"
 
 
-def whole(where: str) -> str:
-    """Return all payloads in one text, each as a block."""
-    return "\n\n".join(text(where, n) for n in range(len(PAYLOADS)) if n not in REFERENCES)
+def whole(where: str, numbers: Numbers) -> str:
+    """Return these payloads in one text, each as a block."""
+    return several(where, [n for n in numbers if n not in REFERENCES])
 
 
-def every(where: str, how: Callable[[str, int], str]) -> list[str]:
-    return [how(where, n) for n in range(len(PAYLOADS))]
+def every(where: str, numbers: Numbers) -> list[str]:
+    return [line(where, n) for n in numbers]
 
 
-def groups(of: int) -> list[range]:
-    """Return the numbers of all payloads in groups: rows that are slow to draw get several each."""
-    return [range(n, min(n + of, len(PAYLOADS))) for n in range(0, len(PAYLOADS), of)]
+def groups(numbers: Numbers, of: int) -> list[Numbers]:
+    """Return the numbers in groups: rows that are slow to draw get several payloads each."""
+    return [numbers[start : start + of] for start in range(0, len(numbers), of)]
 
 
-def several(where: str, numbers: range) -> str:
+def several(where: str, numbers: Numbers) -> str:
     return "\n\n".join(text(where, n) for n in numbers)
 
 
-def lines(where: str, numbers: range) -> str:
+def lines(where: str, numbers: Numbers) -> str:
     return " ".join(line(where, n) for n in numbers)
 
 
-async def hostile(path: Path) -> Hostile:
+async def hostile(path: Path, numbers: Numbers = EVERY) -> Hostile:
+    """Make a home with the payloads of these numbers in every place, and with all in some files."""
     async with World(path, easy_endings=True) as world:
         founded = [
             await world.found("x", name=f"team {n}", model=MODEL, start=False) for n in range(6)
         ]
         talk, tools, asks, board, files, known = founded
-        await world.store.write(_set_names_and_goal, founded)
-        await world.store.write(_add_conversation, talk)
-        thread = await world.store.write(_add_thread, tools)
-        letters = await world.store.write(_add_questions, asks)
-        node = await world.store.write(_add_board, board)
-        await world.store.write(_add_knowledge, known)
+        await world.store.write(_set_names_and_goal, founded, numbers)
+        await world.store.write(_add_conversation, talk, numbers)
+        thread = await world.store.write(_add_thread, tools, numbers)
+        letters = await world.store.write(_add_questions, asks, numbers)
+        node = await world.store.write(_add_board, board, numbers)
+        await world.store.write(_add_knowledge, known, numbers)
         folder = path / "teams" / files.team.id
-        _write_files(folder)
+        _write_files(folder, numbers)
     places = {
         name: Place(one.team.id, one.coordinator.id)
         for name, one in zip(
             ("talk", "tools", "asks", "board", "files", "known"), founded, strict=True
         )
     }
-    return Hostile(**places, thread=thread, whole=node, letters=letters)
+    return Hostile(**places, numbers=numbers, thread=thread, whole=node, letters=letters)
 
 
-def _set_names_and_goal(tx: Tx, founded: list[NewTeam]) -> None:
+def _set_names_and_goal(tx: Tx, founded: list[NewTeam], numbers: Numbers) -> None:
     """Put a share of the payloads into each team's name, and all of them into the first goal."""
-    names = every("team", line)
+    names = every("team", numbers)
     share = -(-len(names) // len(founded))
     for place, one in enumerate(founded):
         some = " ".join(names[place * share : (place + 1) * share])
         # A paused team does no work, but still replies to people.
         TEAMS.update(tx, one.team.id, name=some, status="paused")
-    TEAMS.update(tx, founded[0].team.id, goal="\n".join(every("goal", line)))
+    TEAMS.update(tx, founded[0].team.id, goal="\n".join(every("goal", numbers)))
 
 
 def say(
@@ -174,8 +179,8 @@ def say(
     return said.id
 
 
-def _add_conversation(tx: Tx, one: NewTeam) -> None:
-    for few in groups(2):
+def _add_conversation(tx: Tx, one: NewTeam, numbers: Numbers) -> None:
+    for few in groups(numbers, 2):
         say(tx, one.coordinator, several("hum", few), by=OWNER)
         say(tx, one.coordinator, several("mod", few))
 
@@ -200,7 +205,7 @@ def _add_node(tx: Tx, one: NewTeam, **more: Any) -> WorkNode:
     return node
 
 
-def _add_thread(tx: Tx, one: NewTeam) -> ThreadId:
+def _add_thread(tx: Tx, one: NewTeam, numbers: Numbers) -> ThreadId:
     """Add a thread whose calls, answers, messages and errors are payloads."""
     node = _add_node(tx, one, title="x")
     thread = Thread(
@@ -214,9 +219,9 @@ def _add_thread(tx: Tx, one: NewTeam) -> ThreadId:
     NODES.update(tx, node.id, thread_id=thread.id)
     page = threads.append_point(tx, thread.id)
     about = {"node_id": node.id, "thread_id": thread.id, "agent_id": one.coordinator.id}
-    for few in groups(2):
+    for few in groups(numbers, 2):
         n = few[0]
-        arguments = {"path": lines("arg", few), PAYLOADS[n][:80]: [PAYLOADS[n + 1]]}
+        arguments = {"path": lines("arg", few), PAYLOADS[n][:80]: [PAYLOADS[few[-1]]]}
         call = ToolCall(id=f"call_{n}", name=lines("tool", few), arguments=arguments)
         page, turn = threads.append(
             tx, page, node_id=node.id, role="assistant", text=several("turn", few),
@@ -236,50 +241,51 @@ def _add_thread(tx: Tx, one: NewTeam) -> ThreadId:
     return thread.id
 
 
-def _add_questions(tx: Tx, one: NewTeam) -> dict[str, str]:
-    for few in groups(2):
+def _add_questions(tx: Tx, one: NewTeam, numbers: Numbers) -> dict[str, str]:
+    for few in groups(numbers, 2):
         options = tuple(line("opt", n) for n in few)
         say(tx, one.coordinator, several("ask", few), kind="question", options=options)
-    say(tx, one.coordinator, whole("may"), kind="approval")
-    titles = " ".join(every("title", line))
+    say(tx, one.coordinator, whole("may", numbers), kind="approval")
+    titles = " ".join(every("title", numbers))
     kinds: tuple[MessageKind, ...] = ("briefing", "report", "failure", "result")
-    return {kind: say(tx, one.coordinator, whole(kind), kind=kind, title=titles) for kind in kinds}
+    return {
+        kind: say(tx, one.coordinator, whole(kind, numbers), kind=kind, title=titles)
+        for kind in kinds
+    }
 
 
-def _add_board(tx: Tx, one: NewTeam) -> NodeId:
+def _add_board(tx: Tx, one: NewTeam, numbers: Numbers) -> NodeId:
     everything = _add_node(
         tx,
         one,
         title="everything",
         status=NodeStatus.WAITING,
-        task=whole("task"),
-        result=whole("result"),
-        checkpoint=whole("point"),
-        doubts="\n".join(every("doubt", line)),
-        waiting_reason="\n".join(every("wait", line)),
-        acceptance=tuple(every("accept", line)),
-        refs={line("ref", n): line("path", n) for n in range(len(PAYLOADS))},
+        task=whole("task", numbers),
+        result=whole("result", numbers),
+        checkpoint=whole("point", numbers),
+        doubts="\n".join(every("doubt", numbers)),
+        waiting_reason="\n".join(every("wait", numbers)),
+        acceptance=tuple(every("accept", numbers)),
+        refs={line("ref", n): line("path", n) for n in numbers},
     )
-    share = 20
-    for start in range(0, len(PAYLOADS), share):
-        numbers = range(start, min(start + share, len(PAYLOADS)))
+    for some in groups(numbers, 20):
         stage = Stage(
             id=StageId(new_id("stage")),
             team_id=one.team.id,
             node_id=everything.id,
-            name=" ".join(line("stage", n) for n in numbers),
+            name=lines("stage", some),
             created_at=tx.now,
         )
         STAGES.insert(tx, stage)
-        for n in numbers:
+        for n in some:
             failed = {"status": NodeStatus.FAILED, "result": text("fail", n)}
             _add_node(tx, one, title=line("node", n), stage_id=stage.id, **failed)
     return everything.id
 
 
-def _add_knowledge(tx: Tx, one: NewTeam) -> None:
+def _add_knowledge(tx: Tx, one: NewTeam, numbers: Numbers) -> None:
     lead = one.coordinator
-    for few in groups(4):
+    for few in groups(numbers, 4):
         member = Agent(
             id=AgentId(new_id("agent")),
             team_id=one.team.id,
@@ -290,7 +296,7 @@ def _add_knowledge(tx: Tx, one: NewTeam) -> None:
         )
         AGENTS.insert(tx, member)
     about: dict[str, Any] = {"team_id": one.team.id, "agent_id": lead.id, "created_at": tx.now}
-    for n in range(len(PAYLOADS)):
+    for n in numbers:
         of: dict[str, Any] = {**about, "author": PAYLOADS[n]}
         MEMORIES.insert(tx, Memory(id=new_id("memory"), content=text("mem", n), **of))
         known = Insight(id=new_id("insight"), type="fact", content=text("ins", n), **of)
@@ -310,25 +316,26 @@ def _add_knowledge(tx: Tx, one: NewTeam) -> None:
         TRIGGERS.insert(tx, trigger)
 
 
-def _write_files(folder: Path) -> None:
+def _write_files(folder: Path, numbers: Numbers) -> None:
     """Write files whose names and contents are payloads."""
     named, notes = folder / "named", folder / "memory" / "knowledge"
     named.mkdir(parents=True)
     notes.mkdir(parents=True, exist_ok=True)
-    for n in range(len(PAYLOADS)):
+    for n in numbers:
         name = line("file", n).replace("/", "\u2215").replace("\0", "")
         (named / name.encode()[:200].decode(errors="ignore")).write_text("x")
-    (notes / "note.md").write_text(whole("note"))
-    lines = [PAYLOADS[n].replace('"', '""') for n in range(len(PAYLOADS))]
+    (notes / "note.md").write_text(whole("note", numbers))
+    cells = {n: PAYLOADS[n].replace('"', '""') for n in numbers}
+    elements = " ".join(every("svg", numbers))
     contents = {
-        "all.md": whole("md"),
+        "all.md": whole("md", EVERY),
         "refs.md": "\n\n".join(text("refs", n) for n in REFERENCES),
-        "all.html": "\n".join(every("html", line)),
-        "all.svg": f"<svg xmlns='http://www.w3.org/2000/svg'>{' '.join(every('svg', line))}</svg>",
-        "all.csv": "".join(f'{mark("csv", n)},"{words}"\n' for n, words in enumerate(lines)),
-        "all.py": "\n".join(every("py", line)),
-        "all.json": json.dumps({line("json", n): PAYLOADS[n] for n in range(len(PAYLOADS))}),
-        "all.txt": "\n".join(every("txt", line)),
+        "all.html": "\n".join(every("html", EVERY)),
+        "all.svg": f"<svg xmlns='http://www.w3.org/2000/svg'>{elements}</svg>",
+        "all.csv": "".join(f'{mark("csv", n)},"{words}"\n' for n, words in cells.items()),
+        "all.py": "\n".join(every("py", numbers)),
+        "all.json": json.dumps({line("json", n): PAYLOADS[n] for n in EVERY}),
+        "all.txt": "\n".join(every("txt", numbers)),
     }
     assert contents.keys() == FILES.keys()
     for name, content in contents.items():

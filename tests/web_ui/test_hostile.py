@@ -22,13 +22,22 @@ from agiraph.testing import ModelServer, says
 from tests.api.serving import TOKEN, Served, serving
 from tests.web_ui import hostile
 from tests.web_ui.browsing import DESKTOP, STILL, Watch
-from tests.web_ui.hostile import FILES, PAYLOADS, REFERENCES, Hostile, line, whole
+from tests.web_ui.hostile import (
+    EVERY,
+    FILES,
+    PAYLOADS,
+    REFERENCES,
+    Hostile,
+    Numbers,
+    line,
+    whole,
+)
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(240)]
 
 WATCHING = Path(__file__).with_name("watching.js")
-ALL = frozenset(range(len(PAYLOADS)))
-LAST = len(PAYLOADS) - 1
+SOME = tuple(n for n in EVERY if n % 4 == 0 or n in REFERENCES)
+"""Payloads that every run shows in all places; the long test shows all of them in all places."""
 ALONE = frozenset(REFERENCES)
 """Payloads that are only in texts of their own."""
 
@@ -46,6 +55,10 @@ class Bait:
     answers: dict[str, str]
     """The Content-Security-Policy of every response, by its address."""
     seen: set[str]
+
+    @property
+    def last(self) -> int:
+        return self.home.numbers[-1]
 
     async def open(self, path: str, *, until: str) -> None:
         """Open a screen and wait until it shows a mark."""
@@ -72,10 +85,10 @@ class Bait:
 
 
 @asynccontextmanager
-async def baited(browser: Browser, path: Path) -> AsyncGenerator[Bait]:
-    home = await hostile.hostile(path)
+async def baited(browser: Browser, path: Path, numbers: Numbers) -> AsyncGenerator[Bait]:
+    home = await hostile.hostile(path, numbers)
     async with (
-        ModelServer(lambda _: says(whole("draft"), chunk=400)) as model,
+        ModelServer(lambda _: says(whole("draft", numbers), chunk=400)) as model,
         serving(
             path,
             clock=SystemClock(),
@@ -113,7 +126,19 @@ async def baited(browser: Browser, path: Path) -> AsyncGenerator[Bait]:
 async def test_payloads_are_shown_on_every_screen_and_never_run(
     browser: Browser, tmp_path: Path
 ) -> None:
-    async with baited(browser, tmp_path / "home") as bait:
+    await check_every_screen(browser, tmp_path / "home", SOME)
+
+
+@pytest.mark.long
+async def test_all_payloads_are_shown_in_every_place_and_never_run(
+    browser: Browser, tmp_path: Path
+) -> None:
+    await check_every_screen(browser, tmp_path / "home", EVERY)
+
+
+async def check_every_screen(browser: Browser, home: Path, numbers: Numbers) -> None:
+    """Show these payloads on every screen, and all of them in some files."""
+    async with baited(browser, home, numbers) as bait:
         begun = time.monotonic()
         for visit in (
             check_conversation,
@@ -130,8 +155,10 @@ async def test_payloads_are_shown_on_every_screen_and_never_run(
             print(f"{visit.__name__}: {time.monotonic() - begun:.1f} s so far")
         await bait.note()
 
-    missing = {where: sorted(ALL - bait.shown(where)) for where in ONE_BY_ONE}
-    missing |= {where: sorted(ALL - ALONE - bait.shown(where)) for where in AT_ONCE}
+    wanted = {where: set(numbers) for where in ONE_BY_ONE}
+    wanted |= {where: set(numbers) - ALONE for where in AT_ONCE}
+    wanted |= {"html": set(EVERY), "json": set(EVERY), "md": set(EVERY) - ALONE}
+    missing = {where: sorted(which - bait.shown(where)) for where, which in wanted.items()}
     assert {where: which for where, which in missing.items() if which} == {}
     assert bait.shown("refs") == ALONE
     assert set(bait.answers.values()) <= {POLICY, CONTENT_POLICY, SANDBOXED}
@@ -142,23 +169,22 @@ SANDBOXED = "default-src 'none'; sandbox"
 ONE_BY_ONE = (
     *("team", "goal", "agent", "role", "hum", "mod", "said", "tool", "arg", "res", "turn"),
     *("told", "model", "lost", "ask", "opt", "title", "stage", "node", "fail", "doubt", "wait"),
-    *("accept", "ref", "file", "html", "svg", "csv", "py", "json", "txt", "mem", "ins"),
-    *("held", "trig", "event"),
+    *("accept", "ref", "file", "svg", "csv", "py", "txt", "mem", "ins", "held", "trig", "event"),
 )
 """Places with each payload by itself or on its own line."""
-AT_ONCE = ("may", "task", "result", "point", "md", "note", "briefing", "report", "failure", "draft")
-"""Places with all payloads in one text."""
+AT_ONCE = ("may", "task", "result", "point", "note", "briefing", "report", "failure", "draft")
+"""Places with the payloads in one text."""
 
 
 async def check_conversation(bait: Bait) -> None:
     """Messages of people and models, and a reply while it is streamed."""
     place = bait.home.talk
-    await bait.open(f"/t/{place.team}/a/{place.agent}", until=f"mod{LAST}")
+    await bait.open(f"/t/{place.team}/a/{place.agent}", until=f"mod{bait.last}")
     await load_earlier_messages(bait)
     box = bait.page.get_by_role("textbox").last
     await box.fill("Say it all")
     await box.press("Enter")
-    await bait.until(f"watching.saw('draft{LAST}')")
+    await bait.until(f"watching.saw('draft{bait.last}')")
     await bait.note()
 
 
@@ -175,7 +201,7 @@ async def load_earlier_messages(bait: Bait) -> None:
 
 async def check_thread_and_cost(bait: Bait) -> None:
     place = bait.home.tools
-    await bait.open(f"/t/{place.team}/a/{place.agent}", until=f"lost{LAST}")
+    await bait.open(f"/t/{place.team}/a/{place.agent}", until=f"lost{bait.last}")
     await load_earlier_messages(bait)
     await bait.open(f"/t/{place.team}/threads/{bait.home.thread}", until="turn0")
     await bait.walk("#steps")
@@ -187,7 +213,7 @@ async def check_inbox(bait: Bait) -> None:
     await bait.open(f"/t/{place.team}/a/{place.agent}", until="title0")
     await load_earlier_messages(bait)
     for kind, letter in bait.home.letters.items():
-        await bait.open(f"/inbox/{letter}", until=f"{kind}{LAST}")
+        await bait.open(f"/inbox/{letter}", until=f"{kind}{bait.last}")
 
 
 async def check_board(bait: Bait) -> None:
@@ -197,7 +223,7 @@ async def check_board(bait: Bait) -> None:
     await bait.open(f"/t/{place.team}/board?view=list", until="node0")
     await bait.page.wait_for_selector(".scroll [data-card]")
     await bait.walk(".scroll:has([data-card])")
-    await bait.open(f"/t/{place.team}/board?node={bait.home.whole}", until=f"path{LAST}")
+    await bait.open(f"/t/{place.team}/board?node={bait.home.whole}", until=f"path{bait.last}")
 
 
 async def check_files(bait: Bait) -> None:
@@ -239,10 +265,10 @@ async def check_knowledge_and_triggers(bait: Bait) -> None:
     place = bait.home.known
     tabs = {"insights": "ins", "memories": "mem", "held": "held", "changes": "agent"}
     for tab, mark in tabs.items():
-        await bait.open(f"/t/{place.team}/memory?tab={tab}", until=f"{mark}{LAST}")
-    await bait.open(f"/t/{place.team}/triggers", until=f"trig{LAST}")
+        await bait.open(f"/t/{place.team}/memory?tab={tab}", until=f"{mark}{bait.last}")
+    await bait.open(f"/t/{place.team}/triggers", until=f"trig{bait.last}")
     everybody = await bait.served.world.store.read(AGENTS.select, "team_id = :t", t=place.team)
-    await bait.open(f"/t/{place.team}/a/{everybody[-1].id}", until=f"role{LAST}")
+    await bait.open(f"/t/{place.team}/a/{everybody[-1].id}", until=f"role{bait.last}")
 
 
 async def check_search(bait: Bait) -> None:
@@ -250,7 +276,7 @@ async def check_search(bait: Bait) -> None:
     page = bait.page
     await page.keyboard.press("Control+k")
     box = page.get_by_placeholder("Jump to")
-    for n in range(0, len(PAYLOADS), 40):
+    for n in bait.home.numbers[::40]:
         await box.fill(PAYLOADS[n])
         await bait.note()
     await box.fill("pwned")
@@ -259,10 +285,10 @@ async def check_search(bait: Bait) -> None:
     await page.keyboard.press("Escape")
     await box.wait_for(state="detached")
     place = bait.home.talk
-    await bait.open(f"/t/{place.team}/a/{place.agent}", until=f"mod{LAST}")
+    await bait.open(f"/t/{place.team}/a/{place.agent}", until=f"mod{bait.last}")
     await page.get_by_role("button", name="Search in this conversation").click()
     finder = page.get_by_role("searchbox").or_(page.get_by_placeholder("Search")).last
-    for n in range(0, len(PAYLOADS), 40):
+    for n in bait.home.numbers[::40]:
         await finder.fill(PAYLOADS[n].split("\n")[0])
         await finder.press("Enter")
         await bait.note()
@@ -281,8 +307,8 @@ async def check_links(bait: Bait) -> None:
         "/{0}/{1}?{2}#{3}",
     )
     bait.watch.is_server_away = True  # the browser logs the requests that are not found
-    quoted = [quote(words[:400], safe="") for words in PAYLOADS]
-    fours = zip(*(quoted[n::4] for n in range(4)), strict=True)
+    quoted = [quote(PAYLOADS[n][:400], safe="") for n in bait.home.numbers]
+    fours = zip(*(quoted[n::4] for n in range(4)), strict=False)
     addresses = [
         shapes[n % len(shapes)].format(*four, team=team, agent=agent)
         for n, four in enumerate(fours)
@@ -307,11 +333,11 @@ async def check_toast(bait: Bait) -> None:
     agent = await bait.served.world.store.read(AGENTS.get, place.agent)
     options = tuple(line("toast", n) for n in range(8))
     await bait.served.world.store.write(
-        hostile.say, agent, whole("news"), kind="question", options=options
+        hostile.say, agent, whole("news", bait.home.numbers), kind="question", options=options
     )
     await bait.until("watching.saw('toast7')")
     await bait.note()
-    assert len(bait.shown("news")) > 150
+    assert bait.shown("news") == set(bait.home.numbers) - ALONE
 
 
 async def raw_page(context: BrowserContext, headers: dict[str, str], body: str) -> Page:
