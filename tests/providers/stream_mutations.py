@@ -301,12 +301,12 @@ def mutate(stream: Recorded, rng: random.Random) -> Mutated:
     """Return the stream after one mutation of its events, one of its bytes, or both."""
     events, names, is_changed = _parsed(stream), list[str](), False
     if rng.random() < 0.75:
-        for chosen in rng.sample(EVENT_MUTATIONS, len(EVENT_MUTATIONS)):
+        while not names:
+            chosen = rng.choice(EVENT_MUTATIONS)
             changed = chosen(events, rng)
-            if changed is not None:
+            if changed is not None:  # else it finds no place, and another one will
                 names.append(chosen.__name__)
                 is_changed = changed
-                break
     body = _body(events)
     if not names or rng.random() < 0.25:
         change = rng.choice(BYTE_MUTATIONS)

@@ -32,6 +32,7 @@ from agiraph.testing.model_server.responses import Responses
 from agiraph.testing.script import Seen, Wire
 from tests.providers.transcripts import request
 
+ASKED = request()
 KEY = "k4tz9wqb"
 """The key of the calls in the text of the wire `text`."""
 LONG = {"path": "notes/ä.md", "content": 'Line "one"\nLine two\n\tEnd: {"a": [1, 2]}.', "mode": "w"}
@@ -41,14 +42,14 @@ CALLS = (
     Call("check_messages", {}, id="toolu_3"),
 )
 SAID: tuple[Says, ...] = (
-    says("Grüße aus Köln.", chunk=5),
-    says("I do both.", *CALLS[:2], thinking="Größe? Two files.", chunk=7),
+    says("Grüße aus Köln.", chunk=8),
+    says("I do both.", *CALLS[:2], thinking="Größe? Two files.", chunk=16),
     says(*CALLS, chunk=100),
-    says("Now:", *CALLS, chunk=12),
-    says(Call("write_file", {"path": "a.md", "content": "x" * 60}, id="a"), chunk=9),
+    says("Now:", *CALLS, chunk=30),
+    says(Call("write_file", {"path": "a.md", "content": "x" * 60}, id="a"), chunk=24),
     says("This breaks o", finish="length", chunk=4),
     says(Call("write_file", id="a", raw='{"path": "a.md", "content": "Once up'), finish="length"),
-    says("Hm.", thinking="Let me think about that.", chunk=6),
+    says("Hm.", thinking="Let me think about that.", chunk=12),
 )
 
 
@@ -93,7 +94,7 @@ def read(name: str, body: bytes, pieces: list[bytes] | None = None) -> Reply:
     reader = WIRES[name].reader()
     response = Response(_Exchange([body] if pieces is None else pieces), "host")
     _run(wire.read_response(response, reader, None))
-    reply = wire.finished(reader, request(), name="house/m", sent_bytes=1000)
+    reply = wire.finished(reader, ASKED, name="house/m", sent_bytes=1000)
     if name != "text":
         return reply
     return Reply(text=reply.text, calls=text_calls.parse(reply.text, KEY).calls, usage=reply.usage)

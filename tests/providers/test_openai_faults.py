@@ -37,8 +37,9 @@ async def failure(model_on: ModelOn, step: Step) -> ModelError:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.long)])
 async def test_a_stream_cut_at_any_byte_gives_the_whole_reply_or_an_error(
-    model_on: ModelOn,
+    model_on: ModelOn, step: int
 ) -> None:
     said = says("Grüße", Call("bash", {"command": "ls"}, id="a"), chunk=100)
     length = 0
@@ -52,10 +53,11 @@ async def test_a_stream_cut_at_any_byte_gives_the_whole_reply_or_an_error(
         whole = await model_on(server).reply(request())
 
     outcomes: list[Reply | str] = []
-    async with ModelServer(lambda seen: Cut(seen.index, said)) as server:
+    cuts = [*range(0, length - 1, step), length - 1, length]
+    async with ModelServer(lambda seen: Cut(cuts[seen.index], said)) as server:
         host = server.url.removeprefix("http://")
         model = model_on(server)
-        for _ in range(length + 1):
+        for _ in cuts:
             heard: list[str] = []
             try:
                 outcomes.append(await model.reply(request(), heard.append))
@@ -64,7 +66,7 @@ async def test_a_stream_cut_at_any_byte_gives_the_whole_reply_or_an_error(
             assert "Grüße".startswith("".join(heard))
 
     broken = f"Cannot reach {host}: the connection was closed before the end of the response."
-    assert outcomes == [*[broken] * (length - 1), whole, whole]
+    assert outcomes == [*[broken] * (len(cuts) - 2), whole, whole]
 
 
 async def test_a_connection_closed_before_the_response_may_be_retried(
