@@ -17,6 +17,7 @@ import pytest
 from agiraph.store.pgqueuer_queue import install
 from agiraph.store.postgres import upgrade
 from agiraph.testing import World
+from agiraph.testing.world import prepare_database
 from tests import databases, parts
 from tests import time_box as boxes
 from tests.time_box import TimeBox
@@ -233,6 +234,7 @@ def postgres() -> Iterator[Server]:
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The URL of an empty database: the test runs once on SQLite and once on PostgreSQL."""
     if request.param == "sqlite":
+        prepare_database(tmp_path / "agiraph.db")
         return f"sqlite:///{tmp_path / 'agiraph.db'}"
     return request.getfixturevalue("postgres").fresh()
 

@@ -23,6 +23,7 @@ from agiraph.store.threads import THREADS
 from agiraph.store.tx import Tx
 from agiraph.testing import ManualClock, ModelServer
 from agiraph.testing.script import Wire
+from agiraph.testing.world import prepare_database
 
 KEY = "sk-canary-4711"
 STALL_SECONDS = 20.0
@@ -161,6 +162,7 @@ class Journal:
 
 @pytest.fixture
 async def journal(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Journal]:
+    prepare_database(tmp_path / "journal.db")
     store = SqliteStore(tmp_path / "journal.db", clock)
     yield Journal(store)
     await store.close()

@@ -27,11 +27,13 @@ from agiraph.store.database import Store
 from agiraph.store.messages import MESSAGES
 from agiraph.store.sqlite import SqliteStore
 from agiraph.testing import Call, ManualClock, World, call, says
+from agiraph.testing.world import prepare_database
 from tests.runtime.waiting import Gate, PatientClock
 
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    prepare_database(tmp_path / "agiraph.db")
     opened = SqliteStore(tmp_path / "agiraph.db", ManualClock())
     yield opened
     await opened.close()

@@ -17,6 +17,7 @@ from agiraph.store import sqlite
 from agiraph.store import teams as rows
 from agiraph.store.sqlite import SqliteStore
 from agiraph.testing import ManualClock, World
+from agiraph.testing.world import prepare_database
 from tests.runtime.waiting import PatientClock
 from tests.store.test_full_disk_and_locks import (
     check_integrity,
@@ -30,6 +31,7 @@ from tests.store.test_full_disk_and_locks import (
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "home").mkdir()
+    prepare_database(tmp_path / "home" / "agiraph.db")
     return tmp_path / "home"
 
 

@@ -52,7 +52,7 @@ def _empty_database() -> bytes:
         return path.read_bytes()
 
 
-def _prepare_database(path: Path) -> None:
+def prepare_database(path: Path) -> None:
     """Create an empty database by copying one: to run all migrations takes longer than most tests.
 
     A file that is there already is left alone: it is an earlier runtime's, or the test's own.
@@ -151,7 +151,7 @@ class World:
         """Start a runtime on this folder, with whatever an earlier one has left there."""
         self.path.mkdir(parents=True, exist_ok=True)
         if self._url.startswith(SQLITE):
-            _prepare_database(Path(self._url.removeprefix(SQLITE)))
+            prepare_database(Path(self._url.removeprefix(SQLITE)))
         self.runtime = await Runtime.open(
             self.path,
             database_url=self._url,
