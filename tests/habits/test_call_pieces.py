@@ -1,18 +1,20 @@
-"""Habits C10, C12 and C20 to C22 on the wire: how servers break calls into pieces."""
+"""Habits C3, C9, C10, C12 and C20 to C22 on the wire: how calls come in pieces and go back."""
 
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
+from agiraph.domain.chat import ToolCall
 from agiraph.providers.base import Request
 from agiraph.providers.http.client import HttpClient
 from agiraph.providers.wires.call_pieces import build_call
 from agiraph.providers.wires.chat_reader import ChatReader
 from agiraph.testing import ManualClock, ModelServer, call, says
 from tests.conformance.threads import SPEC
-from tests.habits.wire_streams import chat, on, piece
-from tests.providers.transcripts import request, thread
+from tests.habits.wire_streams import WIRES, chat, on, piece
+from tests.providers.transcripts import request, thread, turn
 
 
 @pytest.fixture
@@ -101,3 +103,39 @@ async def test_c12_one_id_for_two_calls_is_told_apart(http: HttpClient) -> None:
         reply = await on(server, http).reply(request())
 
     assert len({made.id for made in reply.calls}) == len(twice.calls)
+
+
+async def test_c12_an_id_of_an_earlier_turn_is_told_apart(http: HttpClient) -> None:
+    made = turn("assistant", "", calls=(ToolCall(id="x", name="bash", arguments={}),))
+    asked = request(turn("user", "Hi"), made, turn("tool", "a.md", ref="x"), tools=(SPEC,))
+    stream = chat(piece("bash", '{"command":"b"}', index=0, id="x"))
+    async with ModelServer([stream]) as server:
+        [again] = (await on(server, http).reply(asked)).calls
+
+    assert again.id != "x"
+    assert again.arguments == {"command": "b"}
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_c3_a_dotted_name_is_sent_back_in_letters_that_every_vendor_accepts(
+    http: HttpClient, wire: str
+) -> None:
+    made = turn("assistant", "", calls=(ToolCall(id="a", name="1.multi tool.use", arguments={}),))
+    asked = request(turn("user", "Hi"), made, turn("tool", "No such tool.", ref="a"))
+    async with ModelServer([says("Good.")]) as server:
+        await on(server, http, wire).reply(asked)
+
+    [name] = [c.name for m in server.requests[0].messages for c in m.calls]
+    assert re.fullmatch(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}", name)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_c9_arguments_that_were_no_json_go_back_as_an_object(
+    http: HttpClient, wire: str
+) -> None:
+    made = turn("assistant", "", calls=(ToolCall(id="a", name="bash", malformed="{command: ls}"),))
+    asked = request(turn("user", "Hi"), made, turn("tool", "Not a JSON object.", ref="a"))
+    async with ModelServer([says("Good.")]) as server:
+        await on(server, http, wire).reply(asked)
+
+    assert [c.arguments for m in server.requests[0].messages for c in m.calls] == [{}]

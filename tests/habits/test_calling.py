@@ -201,6 +201,11 @@ def test_c6_text_that_may_be_text_is_never_decoded() -> None:
     ) == {"command": "true", "timeout": 30, "network": False}
 
 
+def test_c6_an_object_in_a_string_is_the_object() -> None:
+    given = {"type": "delayed", "action": "Look.", "config": '{"delay_seconds": 60}'}
+    assert read("schedule", **given) == [("schedule", {**given, "config": {"delay_seconds": 60}})]
+
+
 @SQLITE
 async def test_c7_an_action_in_a_string_is_that_action_or_refused(world: World) -> None:
     later = {"delay_seconds": 3600}
@@ -420,6 +425,9 @@ async def test_c18_a_call_in_thoughts_is_never_made(world: World) -> None:
     [nudge] = await told(world, goal)
     assert "nothing in them is called" in nudge
     assert goal.status is S.COMPLETED
+    called = [c.name for t in await world.turns(goal.id) for c in t.calls]
+    assert called
+    assert set(called) == {"finish"}
 
 
 @SQLITE
@@ -441,6 +449,19 @@ async def test_c20_arguments_that_run_together_are_several_calls(world: World) -
         ("list_files", {"path": "nowhere"}),
     ]
     assert await readings(world, goal) == ["2 calls ran together"] * 2
+
+
+@SQLITE
+async def test_c20_what_is_not_whole_objects_is_refused_with_what_was_received(
+    world: World,
+) -> None:
+    raw = '{"path": "."} then {"path": "b"}'
+    _, [answer] = await run_calls(world, Call("list_files", raw=raw))
+
+    assert answer.failed
+    assert answer.text.startswith(
+        f"The arguments of list_files were not a JSON object but: {raw!r}"
+    )
 
 
 def chat_calls(*deltas: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
@@ -550,11 +571,20 @@ async def test_c26_a_command_that_waits_for_input_ends(world: World) -> None:
 
 
 @SQLITE
-async def test_calls_as_text_in_a_row_fail_the_node_and_name_the_setting(world: World) -> None:
+async def test_c26_a_command_that_runs_for_ever_ends_with_all_its_processes(world: World) -> None:
+    serves = "echo begun; (sleep 60; echo late > late) & sleep 60"
+    goal, answers = await run_calls(world, call("bash", command=serves, timeout=1))
+
+    assert answers == [refused("[ended after 1 s: it ran out of time]\nbegun")]
+    assert world.published(goal) == {}
+
+
+@SQLITE
+async def test_c17_calls_as_text_in_a_row_fail_the_node_and_name_the_setting(world: World) -> None:
     text = '<tool_call>{"name": "bash", "arguments": {"command": "ls"}}</tool_call>'
     goal, _ = await run(world, *[says(text)] * 3)
 
-    assert (goal.status, goal.stop_reason) == (S.FAILED, StopReason.SILENT)
+    assert (goal.status, goal.stop_reason, goal.result) == (S.FAILED, StopReason.SILENT, None)
     [message] = [m for m in await world.inbox() if m.kind == "failure"]
     assert "set the tool parser of the model's server" in message.text
     assert "calls = …" in message.text

@@ -8,21 +8,25 @@ from typing import Any
 import pytest
 
 from agiraph.domain.errors import ModelRepeats, ModelUnavailable, PromptCut
-from agiraph.domain.work import Budget, StopReason, Usage
+from agiraph.domain.work import Budget, NodeStatus, StopReason, Usage
 from agiraph.providers.base import Request
+from agiraph.providers.catalogue import Catalogue
 from agiraph.providers.circuit import CircuitBreaker, Guarded
+from agiraph.providers.facts.model_facts import Fact
 from agiraph.providers.facts.prices import Prices, Terms
 from agiraph.providers.http.client import HttpClient
 from agiraph.providers.registry import Account, Keys, Registry
 from agiraph.providers.retry import Retrying
+from agiraph.providers.servers import Server
 from agiraph.providers.wires.pieces import Pieces
 from agiraph.providers.wires.repetition import RepetitionGuard
 from agiraph.providers.wires.usage import check_prompt
 from agiraph.services.board import costs
-from agiraph.testing import ManualClock, ModelServer, World, says
+from agiraph.testing import ManualClock, ModelServer, World, call, says
 from agiraph.testing.model_server import Cut, Seen, Status, Step
 from tests.habits.wire_streams import NO_USAGE, anthropic, chat, gemini, on, piece
 from tests.providers.transcripts import request, tool_call, turn
+from tests.runtime.test_loop import next_event
 
 
 @pytest.fixture
@@ -37,7 +41,16 @@ async def http() -> AsyncIterator[HttpClient]:
     await opened.close()
 
 
-async def test_p17_limits_hold_for_a_server_that_counts_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("budget", "reason"),
+    [
+        (Budget(tokens=12_000), StopReason.TOKENS_SPENT),
+        (Budget(usd=0.012), StopReason.MONEY_SPENT),
+    ],
+)
+async def test_p17_limits_hold_for_a_server_that_counts_nothing(
+    tmp_path: Path, budget: Budget, reason: StopReason
+) -> None:
     def uncounted(seen: Seen) -> Step:
         made = piece("bash", f'{{"command": "echo {seen.index}"}}', index=0, id=f"c{seen.index}")
         return chat(made, finish="tool_calls", usage=NO_USAGE)
@@ -46,12 +59,12 @@ async def test_p17_limits_hold_for_a_server_that_counts_nothing(tmp_path: Path) 
         keys = Keys({"openai": Account(key="k", base_url=server.openai_url)})
         prices = Prices({"openai/m": Terms(input_usd=1.0, output_usd=1.0)})
         async with World(tmp_path / "home", keys=keys, prices=prices) as world:
-            founded = await world.found("Go", model="openai/m", budget=Budget(tokens=12_000))
+            founded = await world.found("Go", model="openai/m", budget=budget)
             await world.settle()
             [node] = await world.board(founded.team.id)
             total = (await world.store.read(costs.of_team, founded.team.id)).total
 
-    assert node.stop_reason is StopReason.TOKENS_SPENT
+    assert node.stop_reason is reason
     assert total.input_tokens > 2_000
     assert len(server.requests) < 12
 
@@ -155,6 +168,13 @@ async def test_p19_a_cut_prompt_raises_on_the_wire(http: HttpClient) -> None:
     async with ModelServer([says("Sure.", input_tokens=4_000)]) as server:
         with pytest.raises(PromptCut, match="Set the context of this server"):
             await on(server, http).reply(request(turn("user", WORDS)))
+
+
+def test_p19_a_server_that_does_not_tell_its_window_is_assumed_to_have_a_small_one() -> None:
+    clock = ManualClock()
+    keys = Keys(servers={"house": Server(base_url="http://127.0.0.1:9/v1")})
+    catalogue = Catalogue(Registry(keys, clock), Prices(), clock)
+    assert catalogue.facts("house/m").window == Fact(8_192, "assumed")
 
 
 def strict_thread() -> Request:
@@ -322,3 +342,25 @@ async def test_p24_an_outage_is_retried_with_jitter_and_opens_the_circuit(
             await Retrying(model=guarded, clock=clock, jitter=lambda: 0.5).reply(request())
 
     assert (clock.slept, circuit.failures) == ([0.75, 1.5, 3.0], 4)
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_p24_after_an_outage_the_work_goes_on_by_itself(world: World) -> None:
+    away = ModelUnavailable("Overloaded.")
+    world.script("ada", away, *[says(call("finish", summary="done"))] * 3)
+    founded = await world.found("Be patient")
+    await world.settle()
+    [parked] = await world.board(founded.team.id)
+    questions = await world.questions(founded.team.id)
+    done = next_event(world, "node.completed")
+    world.clock.advance(seconds=60)
+    await done
+    await world.settle()
+    [goal] = await world.board(founded.team.id)
+
+    assert (parked.status, parked.waiting_reason) == (
+        NodeStatus.WAITING,
+        "the model cannot be reached: Overloaded. Trying again by itself.",
+    )
+    assert questions == []
+    assert goal.status is NodeStatus.COMPLETED

@@ -22,7 +22,7 @@ from agiraph.providers.retry import Retrying
 from agiraph.testing import ManualClock, ModelServer, ScriptedModel, World, call, says
 from agiraph.testing.model_server import Garbage, Stall, Status, Step
 from tests.conformance.threads import SPEC
-from tests.habits.wire_streams import anthropic, chat, gemini, on
+from tests.habits.wire_streams import WIRES, anthropic, chat, frames, gemini, on
 from tests.providers.transcripts import request, thread, tool_call, turn
 
 WRITE = {"index": 0, "id": "a", "function": {"name": "bash", "arguments": '{"command": "ls"}'}}
@@ -40,11 +40,14 @@ async def http() -> AsyncIterator[HttpClient]:
     await opened.close()
 
 
+LS = {"name": "bash", "input": {"command": "ls"}}
+MADE = {"functionCall": {"name": "bash", "args": {"command": "ls"}}}
 WITHHELD = {
     "openai": chat({"content": "Well, I "}, {"tool_calls": [WRITE]}, finish="content_filter"),
-    "anthropic": anthropic("Well, I ", stop="refusal"),
-    "gemini": gemini({"text": "Well, I "}, finish="SAFETY"),
+    "anthropic": anthropic("Well, I ", call=LS, stop="refusal"),
+    "gemini": gemini({"text": "Well, I "}, MADE, finish="SAFETY"),
 }
+"""Half an answer and a whole call in it."""
 NO_WORD = {
     "openai": chat({"content": ""}, finish="content_filter"),
     "anthropic": anthropic("", stop="refusal"),
@@ -98,6 +101,23 @@ async def test_p2_the_next_model_answers_without_the_half_and_both_are_paid(
 
     assert (reply.text, reply.is_cut) == ("Whole.", False)
     assert (reply.usage.input_tokens, reply.usage.output_tokens) == (110, 25)
+
+
+FILTERED = {
+    "content_filter": ("openai", WITHHELD["openai"]),
+    "refusal": ("anthropic", WITHHELD["anthropic"]),
+    "SAFETY": ("gemini", WITHHELD["gemini"]),
+    "OTHER": ("gemini", gemini({"text": "Well, I "}, MADE, finish="OTHER")),
+}
+
+
+@pytest.mark.parametrize("word", FILTERED)
+async def test_p3_the_vendors_word_is_kept_with_the_half(http: HttpClient, word: str) -> None:
+    wire, stream = FILTERED[word]
+    async with ModelServer([stream]) as server:
+        reply = await on(server, http, wire).reply(request())
+
+    assert (reply.provider_data.refusal, reply.text, reply.calls) == (word, "Well, I ", ())
 
 
 async def test_p3_a_filtered_half_never_becomes_the_result(tmp_path: Path) -> None:
@@ -180,6 +200,19 @@ async def test_p7_calls_are_made_whatever_the_finish_reason_says(http: HttpClien
     assert [reply.calls for reply in replies] == [(tool_call("a", "bash", command="ls"),)] * 3
 
 
+@pytest.mark.parametrize(
+    ("wire", "stream"),
+    [("anthropic", anthropic("", call=LS, stop="end_turn")), ("gemini", gemini(MADE))],
+)
+async def test_p7_calls_are_made_although_the_reply_ended_as_words_do(
+    http: HttpClient, wire: str, stream: Step
+) -> None:
+    async with ModelServer([stream]) as server:
+        [made] = (await on(server, http, wire).reply(request())).calls
+
+    assert (made.name, made.arguments, made.malformed) == ("bash", {"command": "ls"}, None)
+
+
 async def test_p8_a_refused_signature_is_dropped_and_asked_once_more(http: HttpClient) -> None:
     refused = Status(400, "messages.1.content.0: Invalid `signature` in `thinking` block")
     parts = [
@@ -232,11 +265,22 @@ async def test_p9_foreign_calls_are_told_as_text_if_an_empty_one_is_not_enough(
     assert asked == {"role": "user", "content": "Go."}
 
 
+async def test_p9_reasoning_goes_back_with_the_calls_that_it_led_to(http: HttpClient) -> None:
+    thought = chat({"reasoning_content": "I look."}, {"tool_calls": [WRITE]}, finish="tool_calls")
+    async with ModelServer([thought, says("Good.")]) as server:
+        model = on(server, http)
+        reply = await model.reply(request(turn("user", "Hi")))
+        made = turn("assistant", "", calls=reply.calls, provider_data=reply.provider_data)
+        await model.reply(request(turn("user", "Hi"), made, turn("tool", "a.md", ref="a")))
+
+    assert server.requests[1].body["messages"][1]["reasoning_content"] == "I look."
+
+
 async def test_p10_a_thread_of_another_vendor_is_sent_in_the_new_vendors_form(
     http: HttpClient,
 ) -> None:
-    async with ModelServer([says("Seen.")] * 3) as server:
-        for wire in ("openai", "anthropic", "gemini"):
+    async with ModelServer([says("Seen.")] * 4) as server:
+        for wire in WIRES:
             await on(server, http, wire).reply(foreign())
 
     for seen in server.requests:
@@ -317,11 +361,29 @@ async def test_p14_an_overload_inside_a_stream_is_retried_and_nothing_of_it_is_k
     assert (reply.text, reply.calls, len(clock.slept)) == ("Whole.", (), 1)
 
 
-async def test_p15_no_call_of_a_broken_reply_is_made(http: HttpClient) -> None:
-    half = chat({"tool_calls": [WRITE]}, finish=None)
-    async with ModelServer([Garbage(half.data)]) as server:
+async def test_p14_an_overload_in_anthropics_own_form_is_one(
+    http: HttpClient, clock: ManualClock
+) -> None:
+    error = {"type": "overloaded_error", "message": "Overloaded"}
+    begun = frames({"type": "message_start", "message": {}}, {"type": "error", "error": error})
+    async with ModelServer([Garbage(begun), says("Whole.")]) as server:
+        reply = await Retrying(model=on(server, http, "anthropic"), clock=clock).reply(request())
+
+    assert (reply.text, len(clock.slept)) == ("Whole.", 1)
+
+
+BROKEN_OFF = {
+    "openai": chat({"tool_calls": [WRITE]}, finish=None).data,
+    "anthropic": anthropic("", call=LS).data.split(b'data: {"type":"message_delta"')[0],
+    "gemini": frames({"candidates": [{"content": {"parts": [MADE]}}]}),
+}
+
+
+@pytest.mark.parametrize("wire", BROKEN_OFF)
+async def test_p15_no_call_of_a_broken_reply_is_made(http: HttpClient, wire: str) -> None:
+    async with ModelServer([Garbage(BROKEN_OFF[wire])]) as server:
         with pytest.raises(ModelUnavailable, match="cut off before its end"):
-            await on(server, http).reply(request())
+            await on(server, http, wire).reply(request())
 
 
 SPENT = {

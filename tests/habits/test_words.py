@@ -335,7 +335,7 @@ async def test_c17_a_call_written_as_text_is_never_made_nor_a_result(
     assert second.startswith("[Runtime] Nothing was called again")
     if "call_record" not in text:
         assert "write_file takes: path (string), content (string)." in first
-    assert (goal.status, goal.stop_reason) == (S.FAILED, StopReason.SILENT)
+    assert (goal.status, goal.stop_reason, goal.result) == (S.FAILED, StopReason.SILENT, None)
     [message] = [m for m in await world.inbox() if m.kind == "failure"]
     assert "set the tool parser of the model's server" in message.text
 

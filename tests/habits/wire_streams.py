@@ -8,6 +8,7 @@ from agiraph.providers.http.client import HttpClient
 from agiraph.providers.wires.anthropic import AnthropicModel
 from agiraph.providers.wires.chat_completions import OpenAIModel
 from agiraph.providers.wires.gemini import GeminiModel
+from agiraph.providers.wires.responses import ResponsesModel
 from agiraph.testing import ModelServer
 from agiraph.testing.model_server import Garbage
 
@@ -35,8 +36,14 @@ def chat(
     return Garbage(frames(*events) + b"data: [DONE]\n\n")
 
 
-def anthropic(text: str, *, stop: str = "end_turn", usage: dict[str, Any] | None = None) -> Garbage:
-    """Return a stream of the Messages API with one block of text, or none."""
+def anthropic(
+    text: str,
+    *,
+    stop: str = "end_turn",
+    usage: dict[str, Any] | None = None,
+    call: dict[str, Any] | None = None,
+) -> Garbage:
+    """Return a stream of the Messages API with one block of text, or none, and one call."""
     counted = {"input_tokens": 10, "output_tokens": 5} if usage is None else usage
     events: list[Any] = [{"type": "message_start", "message": {"usage": counted}}]
     if text:
@@ -46,6 +53,9 @@ def anthropic(text: str, *, stop: str = "end_turn", usage: dict[str, Any] | None
             {"type": "content_block_start", "index": 0, "content_block": block},
             {"type": "content_block_delta", "index": 0, "delta": delta},
         ]
+    if call is not None:
+        block = {"type": "tool_use", "id": "toolu_1", "input": {}, **call}
+        events += [{"type": "content_block_start", "index": 1, "content_block": block}]
     events += [
         {"type": "message_delta", "delta": {"stop_reason": stop}, "usage": {}},
         {"type": "message_stop"},
@@ -64,15 +74,19 @@ def gemini(
     return Garbage(frames(*events))
 
 
+WIRES: dict[str, tuple[Any, str]] = {
+    "openai": (OpenAIModel, "openai_url"),
+    "responses": (ResponsesModel, "openai_url"),
+    "anthropic": (AnthropicModel, "anthropic_url"),
+    "gemini": (GeminiModel, "gemini_url"),
+}
+
+
 def on(server: ModelServer, http: HttpClient, wire: str = "openai", **more: Any) -> Any:
     """Return a model of this wire on a scripted server."""
-    kind: Any = {"openai": OpenAIModel, "anthropic": AnthropicModel, "gemini": GeminiModel}[wire]
-    url = {
-        "openai": server.openai_url,
-        "anthropic": server.anthropic_url,
-        "gemini": server.gemini_url,
-    }[wire]
-    return kind(name=f"{wire}/m", model="m", base_url=url, key="", http=http, **more)
+    kind, url = WIRES[wire]
+    base_url = getattr(server, url)
+    return kind(name=f"{wire}/m", model="m", base_url=base_url, key="", http=http, **more)
 
 
 def piece(name: str | None, arguments: Any, **more: Any) -> dict[str, Any]:

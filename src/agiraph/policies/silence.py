@@ -101,9 +101,10 @@ class Silence:
             return Finished(row[0].text, StopReason.ANSWERED)
         if len(row) < STOP_SILENT:
             return None
-        whole = (turn for turn in row if not turn.provider_data.refusal)
-        words = next((turn.text for turn in whole if turn.text.strip()), None)
-        said = "" if words else " It said nothing at all."
+        whole = [t for t in row if t.text.strip() and not t.provider_data.refusal]
+        # What looks like a call is no result: whoever reads it would take it for one.
+        words = next((turn.text for turn in whole if self.written_call(turn) is None), None)
+        said = "" if whole else " It said nothing at all."
         as_text = _AS_TEXT if any(map(self.written_call, row)) else ""
         detail = f"The model made no tool call in {len(row)} replies in a row.{said}{as_text}"
         return Failed(StopReason.SILENT, detail, words)
