@@ -110,12 +110,23 @@ SQLITE_SUFFICES: dict[str, frozenset[str]] = {
             "test_a_bad_rating_stops_briefings_of_the_same_score",
         }
     ),
+    "services/test_daily_limit.py": frozenset(
+        {
+            "test_an_amount_is_allowed_as_it_is_written_and_reached_again",
+            "test_work_parks_in_the_middle_and_one_request_says_who_spent_most",
+        }
+    ),
     "services/test_dependencies.py": frozenset(),
     "services/test_endings.py": frozenset(
         {
             "test_a_research_report_for_a_node_is_delivered_once",
             "test_any_text_lets_a_node_end",
             "test_unread_mail_for_a_retired_agent_of_a_full_team_does_not_block_the_end",
+        }
+    ),
+    "services/test_extend.py": frozenset(
+        {
+            "test_a_refusal_names_the_ancestor_that_must_be_extended_first",
         }
     ),
     "services/test_inbox.py": frozenset(
@@ -133,6 +144,12 @@ SQLITE_SUFFICES: dict[str, frozenset[str]] = {
         }
     ),
     "services/test_limits.py": frozenset(),
+    "services/test_messages.py": frozenset(
+        {
+            "test_a_late_answer_to_an_agent_that_has_left_goes_to_the_coordinator",
+            "test_a_sender_is_told_whether_its_message_was_read",
+        }
+    ),
     "services/test_open_questions.py": frozenset(
         {
             "test_a_message_during_an_open_approval_is_delivered_and_approves_nothing",
@@ -164,6 +181,13 @@ SQLITE_SUFFICES: dict[str, frozenset[str]] = {
         {
             "test_a_reviewer_reads_the_authors_files_and_changes_none",
             "test_an_accepted_result_counts_without_another_turn_of_its_author",
+        }
+    ),
+    "services/test_settings.py": frozenset(
+        {
+            "test_a_completed_team_that_becomes_infinite_works_in_cycles",
+            "test_an_infinite_team_that_becomes_finite_completes_and_rests",
+            "test_every_setting_is_changed_alone",
         }
     ),
     "services/test_side_work.py": frozenset(),
@@ -210,6 +234,7 @@ SQLITE_SUFFICES: dict[str, frozenset[str]] = {
             "test_notes_of_a_tainted_thread_are_in_no_prompt_until_a_person_confirms_them",
         }
     ),
+    "tools/test_on_demand.py": frozenset(),
     "tools/test_resuming.py": frozenset(
         {
             "test_a_wrong_or_unfinished_session_is_not_resumed",
