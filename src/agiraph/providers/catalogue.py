@@ -195,6 +195,13 @@ class Catalogue:
             for name in self._names_for_prices(names)
         )
 
+    def wants_lean_prompt(self, names: str, *, below: int) -> bool:
+        """Whether a model of the chain is to be shown the short prompt: its settings say so, or
+        they leave it open and its window is smaller than this."""
+        sizes = {name: self.registry.prompt_size(name) for name in split_chain(names)}
+        left_open = [name for name, size in sizes.items() if size == "auto"]
+        return "lean" in sizes.values() or any(self.window(name) < below for name in left_open)
+
     def learned_call_form(self, name: str) -> TrainedForm | None:
         """Return the form in which a probe found this model's calls in its text; else None."""
         if name.startswith("text/") or not self.registry.may_learn_calls(name):

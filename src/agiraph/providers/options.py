@@ -31,6 +31,10 @@ CallForm = Literal["native", "text", TrainedForm]
 """How calls are read: from the API's own fields, from text with a key, or in a trained form."""
 CALL_FORMS: tuple[CallForm, ...] = ("native", "text", "hermes", "qwen", "llama", "mistral")
 
+PromptSize = Literal["auto", "full", "lean"]
+"""Which system prompt and tools a model is shown: the short ones for small models are lean."""
+PROMPT_SIZES: tuple[PromptSize, ...] = ("auto", "full", "lean")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelOptions:
@@ -44,6 +48,8 @@ class ModelOptions:
     """Fields that are merged into the request; objects are merged field by field."""
     calls: CallForm | None = None
     """How the model's calls are read; None: as its server has it, else native."""
+    prompt: PromptSize = "auto"
+    """The size of the prompt; auto: by the model's window."""
 
 
 NONE = ModelOptions()
@@ -90,6 +96,7 @@ def _options(where: str, given: dict[str, Any], environ: Mapping[str, str]) -> M
         headers=headers_of(where, given.get("headers", {}), environ),
         body=_body(where, given.get("body", {})),
         calls=calls_of(where, given.get("calls")),
+        prompt=_prompt(where, given.get("prompt", "auto")),
     )
 
 
@@ -132,6 +139,12 @@ def calls_of(where: str, value: Any) -> CallForm | None:
     """Return how calls of a model or server are read; None if nothing is said."""
     if value is not None and value not in CALL_FORMS:
         raise Misconfigured(f"{where} calls {value!r} is not one of {', '.join(CALL_FORMS)}.")
+    return value
+
+
+def _prompt(where: str, value: Any) -> PromptSize:
+    if value not in PROMPT_SIZES:
+        raise Misconfigured(f"{where} prompt {value!r} is not one of {', '.join(PROMPT_SIZES)}.")
     return value
 
 

@@ -13,7 +13,7 @@ from agiraph.providers.http.client import HttpClient
 from agiraph.providers.http.patience import PatienceSettings
 from agiraph.providers.http.proxy import Proxies
 from agiraph.providers.http.rate_limits import Rate
-from agiraph.providers.options import NONE, CallForm, ModelOptions, with_headers
+from agiraph.providers.options import NONE, CallForm, ModelOptions, PromptSize, with_headers
 from agiraph.providers.servers import Server
 from agiraph.providers.vendors import (
     REMOTE_VENDOR_NAMES,
@@ -156,6 +156,12 @@ class Registry:
         server = self._keys.servers.get(name.partition("/")[0])
         own = None if options is None else options.calls
         return own or (None if server is None else server.calls)
+
+    def prompt_size(self, name: str) -> PromptSize:
+        """Return which prompt a model is shown; `text/…` is the model behind it, unless it has
+        settings of its own."""
+        options = self._keys.options
+        return (options.get(name) or options.get(name.removeprefix("text/"), NONE)).prompt
 
     async def close(self) -> None:
         await self._http.close()

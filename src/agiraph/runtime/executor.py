@@ -261,11 +261,11 @@ class Executor:
         return self.toolsets[key]
 
     def _is_lean(self, loaded: _Loaded) -> bool:
-        """Whether the thread has the short prompt: decided by the window when it begins, and kept
-        for its life."""
+        """Whether the thread has the short prompt: decided by settings and window when it begins,
+        and kept for its life."""
         if loaded.turns:
             return loaded.turns[0].ref == LEAN_SYSTEM
-        return self.models.window(loaded.agent.model) < prompt.LEAN_WINDOW
+        return self.models.wants_lean_prompt(loaded.agent.model, below=prompt.LEAN_WINDOW)
 
     async def _prepare_folders(self, loaded: _Loaded, folder: TeamFolder) -> None:
         """Create the folders of the agent and the node."""
