@@ -12,11 +12,15 @@ import sys
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pytest
+if TYPE_CHECKING:  # only the process that runs the tests needs it
+    import pytest
 
 MOST = 5
 """How many failed tests are rerun. More have a cause that is not chance."""
+OK, TESTS_FAILED = 0, 1
+"""Exit codes of pytest."""
 
 
 @dataclass(slots=True)
@@ -27,24 +31,24 @@ class Outcomes:
     failed: dict[str, None] = field(default_factory=dict)
     passed: dict[str, None] = field(default_factory=dict)
 
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+    def pytest_runtest_logreport(self, report: "pytest.TestReport") -> None:
         if report.failed:
             self.failed[report.nodeid] = None
         elif report.passed and report.when == "call":
             self.passed[report.nodeid] = None
 
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+    def pytest_sessionfinish(self, session: "pytest.Session") -> None:
         if session.shouldstop or session.shouldfail:
             return  # tests are missing: the names of those that failed so far say little
         passed = [name for name in self.passed if name not in self.failed]
         self.path.write_text(json.dumps({"failed": list(self.failed), "passed": passed}))
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def pytest_addoption(parser: "pytest.Parser") -> None:
     parser.addoption("--outcomes", type=Path, help="write failed and passed tests to this file")
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure(config: "pytest.Config") -> None:
     path = config.getoption("--outcomes")
     if path is not None and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Outcomes(path))
@@ -70,17 +74,17 @@ def run(arguments: list[str]) -> tuple[int, list[str], list[str]]:
 def main(options: list[str]) -> int:
     """Run all tests, and the failed ones again if they are few; return the exit code."""
     code, failed, _ = run(options)
-    if code != pytest.ExitCode.TESTS_FAILED or not 1 <= len(failed) <= MOST:
+    if code != TESTS_FAILED or not 1 <= len(failed) <= MOST:
         return code
     print(f"\n{len(failed)} failed: running again, alone", flush=True)
     code, _, passed = run([*options, "-n", "0", *failed])
-    if code != pytest.ExitCode.OK:
+    if code != OK:
         return code
     if missing := [name for name in failed if name not in passed]:
         print(f"failed, and did not run alone: {', '.join(missing)}", flush=True)
-        return int(pytest.ExitCode.TESTS_FAILED)
+        return TESTS_FAILED
     print(f"unstable: passed only alone: {', '.join(failed)}", flush=True)
-    return int(pytest.ExitCode.OK)
+    return OK
 
 
 if __name__ == "__main__":

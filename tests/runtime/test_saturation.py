@@ -121,7 +121,7 @@ async def saturate(path: Path, url: str, *, teams_: int, seconds: float) -> str:
 async def test_two_overloaded_workers_keep_their_work(
     tmp_path: Path, postgres: Server, sweep_log: SweepLog
 ) -> None:
-    sweep_log.append(await saturate(tmp_path, postgres.fresh(), teams_=20, seconds=90))
+    sweep_log.append(await saturate(tmp_path, postgres.fresh(), teams_=8, seconds=90))
 
 
 @pytest.mark.long

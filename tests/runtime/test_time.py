@@ -22,7 +22,11 @@ from agiraph.testing import World
 
 MINUTE = timedelta(minutes=1)
 YEAR = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
+QUARTER = datetime(2026, 2, 20, 9, 0, tzinfo=UTC)
+"""The start of three months with a time change in each zone."""
 SPRING = datetime(2026, 4, 2, 9, 0, tzinfo=UTC)
+HALF_AN_HOUR = "Australia/Lord_Howe"
+"""A zone whose clocks change by half an hour, in the southern summer."""
 EXPRESSIONS = (
     "0 * * * SUN",
     "*/45 * 1-8 MAR,APR,OCT,NOV *",
@@ -192,16 +196,17 @@ async def run(world: World, zone: str, start: datetime, days: int) -> None:
 
 
 @pytest.mark.slow
+async def test_in_three_months_of_jumping_clocks_each_slot_fires_once_or_is_recorded_as_skipped(
+    tmp_path: Path,
+) -> None:
+    async with World(tmp_path / "home", easy_endings=True) as world:
+        await run(world, HALF_AN_HOUR, QUARTER, 91)
+
+
+@pytest.mark.long
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize(
-    "zone",
-    [
-        "Australia/Lord_Howe",  # a time change of half an hour, in the southern summer
-        pytest.param("Europe/Berlin", marks=pytest.mark.long),
-        pytest.param("America/New_York", marks=pytest.mark.long),
-    ],
-)
-async def test_in_a_year_with_jumping_clocks_each_slot_fires_once_or_is_recorded_as_skipped(
+@pytest.mark.parametrize("zone", [HALF_AN_HOUR, "Europe/Berlin", "America/New_York"])
+async def test_in_a_year_of_jumping_clocks_each_slot_fires_once_or_is_recorded_as_skipped(
     tmp_path: Path, zone: str
 ) -> None:
     async with World(tmp_path / "home", easy_endings=True) as world:
@@ -211,7 +216,7 @@ async def test_in_a_year_with_jumping_clocks_each_slot_fires_once_or_is_recorded
 async def test_each_slot_fires_once_or_is_recorded_as_skipped_on_both_databases(
     world: World,
 ) -> None:
-    await run(world, "Australia/Lord_Howe", SPRING, 5)
+    await run(world, HALF_AN_HOUR, SPRING, 5)
 
 
 def test_the_reference_finds_skipped_and_repeated_hours() -> None:
