@@ -202,7 +202,8 @@ async def test_a_refused_api_key_becomes_a_question_that_says_what_to_check(agir
     )
     assert (refused.code, resumed.code) == (1, 0)
     assert refused.out.endswith(
-        f"It asks: I cannot go on: {said} Tell me when I should try again.\n"
+        f"It asks: I cannot go on: {said} Tell me when I should try again. `agiraph set "
+        f"{question['team_id']} --model NAME` gives me another model.\n"
         f'Answer with: agiraph answer {question["id"]} "TEXT"\n'
         f"Continue with: agiraph run --resume {question['team_id']}\n"
     )
@@ -212,6 +213,7 @@ async def test_an_unreachable_model_is_retried_until_the_run_is_interrupted(agir
     async with ModelServer([]) as server:
         use_model_server(agiraph, server)
     async with agiraph.start("run", "Try", "--accept", "answer") as running:
+        await running.says("(connection refused). Check the network, the proxy variables and ")
         await running.says("Trying again by itself.")
         running.signal(signal.SIGINT)
         ended = await running.ends()

@@ -220,9 +220,9 @@ def _broken_stream(after: int) -> Fault:
 
 FAULTS: dict[str, Fault] = {
     "400": _status(400, "refused"),
-    "401": _status(401, "refused"),
+    "401": _status(401, "locked"),
     "402": _status(402, "unpaid"),
-    "403": _status(403, "refused"),
+    "403": _status(403, "locked"),
     "404": _status(404, "missing"),
     "408": _status(408, "unavailable"),
     "409": _status(409, "unavailable"),

@@ -6,6 +6,7 @@ import pytest
 
 from agiraph.domain.errors import (
     ContextExceeded,
+    KeyRefused,
     ModelDeclined,
     ModelError,
     ModelGarbled,
@@ -39,6 +40,7 @@ ERRORS: dict[str, type[ModelError]] = {
     "unpaid": QuotaSpent,
     "garbled": ModelGarbled,
     "refused": ModelRefused,
+    "locked": KeyRefused,
     "declined": ModelDeclined,
     "missing": ModelMissing,
     "exceeded": ContextExceeded,

@@ -76,7 +76,8 @@ async def test_p1_a_refusal_of_every_model_asks_a_person_and_says_that_it_is_one
     [question] = await world.questions(founded.team.id)
 
     assert question.text == (
-        "I cannot go on: The model refuses to answer: cyber. Tell me when I should try again."
+        "I cannot go on: The model refuses to answer: cyber. Tell me when I should try again. "
+        f"`agiraph set {founded.team.id} --model NAME` gives me another model."
     )
 
 

@@ -17,11 +17,14 @@ class LocalServer:
         text: str = "Hello.",
         prompt_tokens: int = 100,
         refuses: tuple[int, str] | None = None,
+        is_locked: bool = False,
     ) -> None:
         self._paths = paths
         self._text = text
         self._prompt_tokens = prompt_tokens
         self._refuses = refuses
+        self._is_locked = is_locked
+        """Whether it refuses every question, not only those for a reply."""
         self._runner: web.AppRunner | None = None
         self.url = ""
         self.asked: list[str] = []
@@ -52,6 +55,9 @@ class LocalServer:
 
     async def _tell(self, request: web.Request) -> web.Response:
         self.asked.append(f"{request.method} {request.path}")
+        if self._is_locked and self._refuses is not None:
+            status, message = self._refuses
+            return web.json_response({"error": {"message": message}}, status=status)
         if request.path not in self._paths:
             return web.json_response({"error": "not found"}, status=404)
         return web.json_response(self._paths[request.path])

@@ -9,6 +9,7 @@ import pytest
 from agiraph.domain.chat import ToolSpec, Transcript, Turn
 from agiraph.domain.errors import (
     ContextExceeded,
+    KeyRefused,
     ModelError,
     ModelMissing,
     ModelRefused,
@@ -59,12 +60,25 @@ async def refusal(models: Catalogue, name: str, asked: Request | None = None) ->
 @pytest.mark.parametrize(
     ("status", "message", "kind", "advice"),
     [
-        (401, "bad key", ModelRefused, "Check the key in HOUSE_KEY: {host} does not accept it."),
+        (401, "bad key", KeyRefused, "Check the key in HOUSE_KEY: {host} does not accept it."),
         (404, "no such model", ModelMissing, "Check the model's name. It has: house/qwen."),
         (400, "m does not support tools", ModelRefused, "Use it as 'text/house/m', where calls"),
         (400, "tools param requires --jinja flag", ModelRefused, "Use it as 'text/house/m'"),
+        (400, "Unsupported parameter: 'tools' is not supported with this model.", ModelRefused,
+         "Use it as 'text/house/m'"),
+        (400, "Function calling is not enabled for models/gemma-3-27b-it", ModelRefused,
+         "Use it as 'text/house/m'"),
+        (400, "`tool calling` is not supported with this model", ModelRefused,
+         "Use it as 'text/house/m'"),
+        (404, "No endpoints found that support tool use.", ModelRefused,
+         "Use it as 'text/house/m'"),
+        (400, "API key not valid. Please pass a valid API key.", KeyRefused,
+         "Check the key in HOUSE_KEY: {host} does not accept it."),
+        (400, "Incorrect API key provided: x***y.", KeyRefused, "Check the key in HOUSE_KEY: "),
+        (403, "Project `p` does not have access to model `gpt-9`", ModelMissing,
+         "Check the model's name. It has: house/qwen."),
         (400, "request (9 tokens) exceeds the available context size (8 tokens), try increasing it",
-         ContextExceeded, "The window of house/m is 32,768 tokens (server): start vLLM with a"),
+         ContextExceeded, "The window of house/m is 32,768 tokens, as its server says: start vLLM"),
         (500, "Context size has been exceeded.", ContextExceeded, "The window of house/m is"),
     ],
 )  # fmt: skip

@@ -116,7 +116,7 @@ async def test_a_server_that_is_down_is_assumed_small_and_asked_again_later() ->
     models = catalogue({"house": Server(base_url="http://127.0.0.1:9/v1")})
     await models.learn("house/m")
     assert models.facts("house/m").window == Fact(8_192, "assumed")
-    assert models.unreached("house/m") == (
+    assert models.access_problem("house/m") == (
         "Nothing answers at 127.0.0.1:9 (connection refused). Start the server, or correct "
         "base_url of [servers.house] in agiraph.toml."
     )
@@ -178,7 +178,7 @@ async def test_the_listing_has_each_provider_with_its_state_and_what_to_do() -> 
     assert providers["anthropic"].state == "ready"
     assert (providers["gone"].state, providers["gone"].advice) == (
         "down",
-        "Nothing answers at http://127.0.0.1:9/v1 (connection refused). Start the server, or "
+        "Nothing answers at 127.0.0.1:9 (connection refused). Start the server, or "
         "correct base_url of [servers.gone] in agiraph.toml.",
     )
     assert (providers["groq"].state, providers["groq"].advice) == (

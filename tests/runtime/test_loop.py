@@ -99,7 +99,10 @@ async def test_an_error_that_only_a_person_can_fix_parks_the_node_with_a_questio
     [goal] = await world.board(founded.team.id)
     [question] = await world.questions(founded.team.id)
     assert (goal.status, goal.waiting_reason) == (NodeStatus.WAITING, str(error))
-    assert question.text == f"I cannot go on: {error} Tell me when I should try again."
+    assert question.text == (
+        f"I cannot go on: {error} Tell me when I should try again. `agiraph set {founded.team.id} "
+        "--model NAME` gives me another model."
+    )
 
     await world.answer(question, "It is repaired.")
     await world.settle()

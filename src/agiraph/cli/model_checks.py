@@ -2,15 +2,15 @@
 
 from agiraph.cli.checkup import Checkup
 from agiraph.config import Settings
-from agiraph.domain.chat import Transcript, Turn
-from agiraph.domain.errors import Misconfigured, ModelError
-from agiraph.domain.ids import ThreadId
+from agiraph.domain.errors import Misconfigured
 from agiraph.domain.time import SystemClock
-from agiraph.providers.base import Request
-from agiraph.providers.catalogue import Catalogue
+from agiraph.providers.catalogue import Catalogue, split_chain
+from agiraph.providers.probe import CheckName, probe
 from agiraph.providers.registry import Registry
 from agiraph.redaction import redact
 from agiraph.store.health import PromptSize
+
+_ASKED = {"words": "answer", "tool_call": "tool call"}
 
 
 async def check(checkup: Checkup, names: list[str]) -> None:
@@ -48,14 +48,24 @@ async def check_threads(checkup: Checkup, threads: list[PromptSize]) -> None:
 
 
 def _note_model(checkup: Checkup, catalogue: Catalogue, name: str) -> None:
-    if problem := catalogue.unreached(name):
+    if problem := catalogue.access_problem(name):
         return checkup.problem(f"model {name}", problem)
     if served := catalogue.served_instead(name):
         checkup.note(f"server of {name}", f"It answers to any name; its model is {served!r}.")
+    if small := small_window(catalogue, name):
+        return checkup.note(f"model {name}", small)
     window = catalogue.window(name)
-    if narrow := catalogue.diagnosis(name).narrow_window():
-        return checkup.note(f"model {name}", narrow)
-    return checkup.fine(f"model {name}", f"It is configured; its window is {window:,} tokens.")
+    is_asked = checkup.online or catalogue.is_own(name)
+    asked = "" if is_asked else " `agiraph doctor --online` also asks it."
+    return checkup.fine(
+        f"model {name}", f"It is configured; its window is {window:,} tokens.{asked}"
+    )
+
+
+def small_window(catalogue: Catalogue, names: str) -> str:
+    """Return that the window of one of the chain is small, and what to do; else an empty string."""
+    smallest = min(split_chain(names), key=catalogue.window)
+    return "" if catalogue.is_own(smallest) else catalogue.diagnosis(smallest).narrow_window()
 
 
 def catalogue_of(settings: Settings) -> Catalogue:
@@ -76,15 +86,13 @@ async def ask_each(checkup: Checkup) -> None:
 
 
 async def _ask(checkup: Checkup, catalogue: Catalogue, name: str) -> None:
-    now = SystemClock().now()
-    turn = Turn(
-        thread_id=ThreadId("t_doctor"), seq=1, node_id=None, role="user", text="Say: well.", at=now
-    )
-    try:
-        request = Request(transcript=Transcript([turn]), max_output_tokens=64)
-        reply = await catalogue.resolve(name, patient=False).reply(request)
-    except ModelError as error:
-        checkup.problem(f"answer of {name}", redact(str(error)))
-    else:
-        usage = reply.usage
-        checkup.fine(f"answer of {name}", f"It answers ({usage.tokens} tokens).")
+    for one in split_chain(name):
+        # The demo's script calls the tools of agiraph, not that of the probe.
+        only: tuple[CheckName, ...] = () if catalogue.is_own(one) else ("tool_call",)
+        for check in await probe(catalogue, one, only):
+            finding = f"{_ASKED[check.name]} of {one}"
+            what = redact(f"{check.what} {check.advice}".strip())
+            if check.verdict == "failed":
+                checkup.problem(finding, what)
+            else:
+                checkup.fine(finding, what)

@@ -98,6 +98,12 @@ class Progress:
         alone = sum(key.startswith("agent_") for key in self._names) < 2
         return "" if alone or not name else f"[b]{shown(name)}[/] "
 
+    def warn(self, what: str) -> None:
+        """Print what is wrong before the work starts; nothing if the text is empty."""
+        if what and what != self.failure:
+            self.failure = what
+            self.console.print(f"[yellow]![/] {shown(_line(what))} Trying again until it answers.")
+
     def _show_failure(self, why: str) -> None:
         """Print the whole reason, however long: its end says what to do."""
         self.failure = why
@@ -127,7 +133,7 @@ class Progress:
                 self._show_hired(data)
             case "message.sent" if is_person(data["recipient"]) and data["kind"] == "message":
                 self.console.print(f"[magenta]✉[/] {shown(data['text'])}")
-            case "model.failed":
+            case "model.failed" if data["reason"] != self.failure:
                 self._show_failure(data["reason"])
             case _:
                 pass
@@ -162,7 +168,7 @@ class Progress:
                 if data["attempt"] > 1:
                     again = f"attempt {data['attempt']}: continues after the interruption"
                     self.console.print(f"[yellow]↻[/] {again}")
-            case "node.waiting":
+            case "node.waiting" if data["reason"] != self.failure:
                 who = self._worker(data)
                 self.console.print(f"[yellow]…[/] {who}{shown(_line(data['reason']))}")
                 self._set_activity(data["reason"])

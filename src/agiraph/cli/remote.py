@@ -66,8 +66,10 @@ class Remote:
         )
         return await self.watch(team)
 
-    async def resume(self, name: str) -> int:
+    async def resume(self, name: str, model: str | None) -> int:
         team = await self._client.team(name)
+        if model is not None:
+            team = await self._client.change_team(team.id, model=model)
         if team.status == "paused":
             team = await self._client.resume(team.id)
         return await self.watch(team, after=team.head)

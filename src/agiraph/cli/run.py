@@ -24,8 +24,9 @@ from agiraph.domain.persons import OWNER
 from agiraph.domain.work import GOAL_TURNS, Budget, NodeStatus, WorkNode
 from agiraph.providers.catalogue import Catalogue
 from agiraph.redaction import environment
-from agiraph.services.board import budgets
+from agiraph.services.board import budgets, texts
 from agiraph.services.lifecycle import answers, teams
+from agiraph.services.lifecycle import settings as team_settings
 from agiraph.store import messages, nodes
 from agiraph.store import teams as rows
 from agiraph.store.tx import Aftermath
@@ -77,10 +78,10 @@ async def run(
         raise click.UsageError(
             'Give a goal (agiraph run "GOAL") or continue a team (agiraph run --resume TEAM).'
         )
-    others = (model, effort, turns, tokens, usd, minutes, accept, review)
+    others = (effort, turns, tokens, usd, minutes, accept, review)
     if resume is not None and any(others):
         raise click.UsageError(
-            "--resume keeps the model and limits of the team: leave out the other options."
+            "--resume keeps the limits of the team: leave out the other options, but for --model."
         )
     settings = config.load(environment())
     if resume is None and model is None:
@@ -99,14 +100,14 @@ async def run(
     )
     try:
         if resume is not None:
-            raise click.exceptions.Exit(await running.resume(resume))
+            raise click.exceptions.Exit(await running.resume(resume, model))
         raise click.exceptions.Exit(await running.begin(asked))
     except HomeInUse as error:
         async with _running_server(settings, error) as client:
             console.print(f"[dim]The agiraph server at {client.url} does the work.[/]")
             remote = Remote(client, console, settings.home)
             if resume is not None:
-                code = await remote.resume(resume)
+                code = await remote.resume(resume, model)
             else:
                 code = await remote.begin(asked)
         raise click.exceptions.Exit(code) from None
@@ -123,12 +124,13 @@ async def _running_server(settings: Settings, error: HomeInUse) -> AsyncGenerato
         yield client
 
 
-async def _refuse_unfit(models: Catalogue, name: str) -> None:
-    """Raise `Misconfigured` with what to do if the model cannot do the work. A server that is down
-    is no reason: the work goes on when it answers."""
+async def refuse_unfit(models: Catalogue, name: str) -> str:
+    """Raise `Misconfigured` with what to do if the model cannot do the work. Return what to do
+    about a server that is down, which is no reason to refuse: the work goes on when it answers."""
     models.resolve(name)
     await models.learn(name)
     models.check(name)
+    return models.access_problem(name)
 
 
 class Run:
@@ -144,7 +146,8 @@ class Run:
 
     async def begin(self, goal: AskedGoal) -> int:
         async with self._open() as runtime:
-            await _refuse_unfit(runtime.models, goal.model)  # before a team is created
+            # Before a team is created.
+            self._progress.warn(await refuse_unfit(runtime.models, goal.model))
             # The team ends with this goal, so it has no later work to learn for.
             founded = await runtime.store.write(
                 teams.create,
@@ -161,14 +164,27 @@ class Run:
             )
             return await self._go(runtime, founded.team)
 
-    async def resume(self, name: str) -> int:
+    async def resume(self, name: str, model: str | None) -> int:
         async with self._open() as runtime:
             team = await runtime.store.read(rows.find, name)
+            if model is not None:
+                await refuse_unfit(runtime.models, model)
+                await runtime.store.write(team_settings.change, team.id, model=model)
             for member in await runtime.store.read(rows.members, team.id):
-                runtime.models.resolve(member.model)
+                if member.command is None:
+                    self._progress.warn(await refuse_unfit(runtime.models, member.model))
+            await self._try_models_again(runtime, team)
             if team.status == "paused":
                 await runtime.store.write(teams.resume, team.id)
             return await self._go(runtime, team)
+
+    async def _try_models_again(self, runtime: Runtime, team: Team) -> None:
+        """Answer the questions of work that a model has stopped: whoever resumes it means yes."""
+        for question in await runtime.store.read(messages.open_questions, team.id):
+            if question.text.startswith(texts.CANNOT_GO_ON):
+                await runtime.store.write(
+                    answers.answer_question, question.id, "Try again.", person_id=OWNER
+                )
 
     @contextlib.asynccontextmanager
     async def _open(self) -> AsyncGenerator[Runtime]:

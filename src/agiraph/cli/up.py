@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import click
 
 from agiraph import config, logs, serving
-from agiraph.cli import offers
+from agiraph.cli import model_checks, offers
 from agiraph.cli.session import command
 from agiraph.config import Settings
 from agiraph.domain.errors import Misconfigured, StoreUnavailable
@@ -80,18 +80,22 @@ async def _greet(settings: Settings, opened: serving.RunningServer) -> None:
     except StoreUnavailable as error:
         _say(f"No sign-in link could be made ({error}) Make one later with: agiraph link")
     _say(f"Model: {settings.model}. Token for programs: {opened.runtime.home.token_path}")
-    if problem := await _problem(opened.runtime.models, settings.model):
+    models = opened.runtime.models
+    if problem := await model_problem(models, settings.model):
         _say(f"The model cannot be used yet: {problem}")
+    elif small := model_checks.small_window(models, settings.model):
+        _say(small)
 
 
-async def _problem(models: Catalogue, name: str) -> str:
+async def model_problem(models: Catalogue, name: str) -> str:
     """Return why the model of new teams cannot be used, and what to do; empty if it can."""
     try:
         await models.learn(name)
         models.check(name)
+        await models.ask_servers(name)
     except Misconfigured as error:
         return str(error)
-    return models.unreached(name)
+    return models.access_problem(name)
 
 
 def _say(text: str) -> None:

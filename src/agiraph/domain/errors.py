@@ -21,6 +21,7 @@ AgiraphError
     ├── ModelUnavailable ... for now: rate limit, overload, server error, lost connection
     │   └── ModelSilent      ... because no reply began within the patience with its server
     ├── ModelRefused     ... and never will to this request: bad key, bad request
+    │   ├── KeyRefused       ... because the provider does not accept the key
     │   ├── ModelMissing     ... because the provider has no model of this name
     │   ├── ModelDeclined    ... because the model or the vendor's filter withholds the answer
     │   ├── QuotaSpent       ... because the account has no money or quota left
@@ -131,6 +132,10 @@ class ModelSilent(ModelUnavailable):
 
 
 class ModelRefused(ModelError):
+    pass
+
+
+class KeyRefused(ModelRefused):
     pass
 
 

@@ -110,22 +110,28 @@ class Catalogue:
                     f"{name!r} does not exist: its provider has no model of this name. "
                     f"{self.alternatives(name)}".strip()
                 )
-            if not self._is_own(name) and (problem := self._unfit(name)):
+            if not self.is_own(name) and (problem := self._unfit(name)):
                 raise Misconfigured(problem)
 
-    def unreached(self, names: str) -> str:
-        """Return which server of the chain was asked and did not answer, and what to do; empty if
-        one of the chain can be asked. `learn` asks them."""
+    async def ask_servers(self, names: str) -> None:
+        """Ask the server of each model of the chain for its list of models, which costs nothing,
+        also the vendors that `learn` has no question for. Never raises."""
+        for name in split_chain(names):
+            if not self.is_own(name):
+                await self.inventory.ask(self.diagnosis(name).provider)
+
+    def access_problem(self, names: str) -> str:
+        """Return why no model of the chain can be used, and what to do; else an empty string.
+
+        It only knows servers that were asked: they did not answer, or do not accept the key.
+        """
         problems: list[str] = []
         for name in split_chain(names):
-            provider = name.removeprefix("text/").partition("/")[0]
-            answer = None if self._is_own(name) else self.inventory.answer(provider)
-            if answer is None or not answer.problem or answer.status:
-                return ""
             diagnosis = self.diagnosis(name)
-            problems.append(
-                f"Nothing answers at {diagnosis.place} ({answer.problem}). {diagnosis.unreached()}"
-            )
+            answer = None if self.is_own(name) else self.inventory.answer(diagnosis.provider)
+            if answer is None or not (problem := diagnosis.access_problem(answer)):
+                return ""
+            problems.append(problem)
         return " ".join(problems)
 
     def served_instead(self, name: str) -> str:
@@ -153,7 +159,7 @@ class Catalogue:
             return f"{name}: {diagnosis.no_tools()}"
         return ""
 
-    def _is_own(self, name: str) -> bool:
+    def is_own(self, name: str) -> bool:
         """Whether a program has added this model itself, or it is scripted."""
         return name.removeprefix("text/").partition("/")[0] in {*self._own, "demo"}
 
@@ -234,7 +240,7 @@ class Catalogue:
         """
         if names not in self._price_names:
             self._price_names[names] = [
-                OWN if self._is_own(name) else name for name in split_chain(names)
+                OWN if self.is_own(name) else name for name in split_chain(names)
             ]
         return self._price_names[names]
 

@@ -6,13 +6,15 @@ from difflib import get_close_matches
 
 from agiraph.domain.errors import (
     ContextExceeded,
+    KeyRefused,
     ModelError,
     ModelMissing,
     ModelRefused,
     ModelUnavailable,
     PromptCut,
 )
-from agiraph.providers.inventory import Inventory
+from agiraph.providers.http.errors import NO_TOOLS, sentence
+from agiraph.providers.inventory import Answer, Inventory
 from agiraph.providers.registry import Registry
 from agiraph.providers.vendors import VENDOR_BY_NAME
 
@@ -20,14 +22,7 @@ MOST_NAMED = 12
 """Models that an advice names as those that exist."""
 SMALL_WINDOW_TOKENS = 16_000
 """Below this, agents are shown less and threads are shortened often."""
-_WRONG_KEY = re.compile(r" answered (401|403): ")
 _UNREACHED = re.compile(r"^Cannot reach ")
-_NO_TOOLS = re.compile(
-    r"does not support (?:tools|function|tool use)|tools? (?:param|calling|use).{0,40}"
-    r"(?:requires|not supported|unsupported)|--enable-auto-tool-choice|--jinja"
-    r"|no endpoints found that support tool use",
-    re.IGNORECASE | re.DOTALL,
-)
 _GENERAL = (
     " Check the key of this provider.",
     " Check the model's name and the provider's address.",
@@ -68,7 +63,9 @@ class Diagnosis:
             return message
         for general in _GENERAL:
             message = message.removesuffix(general)
-        return f"{message.rstrip()} {advice}".strip()
+        if not advice:
+            return message
+        return f"{sentence(message.rstrip())} {advice}"
 
     def advice(self, error: ModelError) -> str:
         """Return what a person can do about the error; empty if nothing is known."""
@@ -82,9 +79,9 @@ class Diagnosis:
                 return f"For this server: {self.widen()}."
             case ModelUnavailable() if _UNREACHED.search(message):
                 return self.unreached()
-            case ModelRefused() if _WRONG_KEY.search(message):
+            case KeyRefused():
                 return self.wrong_key()
-            case ModelRefused() if _NO_TOOLS.search(message):
+            case ModelRefused() if NO_TOOLS.search(message):
                 return self.no_tools()
             case _:
                 return ""
@@ -131,22 +128,39 @@ class Diagnosis:
         )
 
     def small_window(self) -> str:
+        return f"{self.known_window()}: {self.widen()}, or use a model with a larger window."
+
+    def known_window(self) -> str:
+        """Return the size of the model's window, and who says so."""
         window = self.inventory.window(self.name)
-        return (
-            f"The window of {self.name} is {window.value:,} tokens ({window.origin}): "
-            f"{self.widen()}, or use a model with a larger window."
-        )
+        said = {"server": "as its server says", "file": "as agiraph.toml says"}
+        if window.origin == "assumed":
+            return f"The window of {self.name} is not known; {window.value:,} tokens are assumed"
+        origin = said.get(window.origin, "as far as is known")
+        return f"The window of {self.name} is {window.value:,} tokens, {origin}"
 
     def narrow_window(self) -> str:
         """Return what to do about a window that is small for an agent; empty if it is not."""
-        window = self.inventory.window(self.name).value
-        if window >= SMALL_WINDOW_TOKENS:
+        window = self.inventory.window(self.name)
+        if window.value >= SMALL_WINDOW_TOKENS:
             return ""
-        return f"Its window of {window:,} tokens is small for an agent's work: {self.widen()}."
+        size = f"Its window of {window.value:,} tokens is"
+        if window.origin == "assumed":
+            size = f"Its window is not known; {window.value:,} tokens are assumed, which is"
+        return f"{size} small for an agent's work: {self.widen()}."
 
     def widen(self) -> str:
         """Return how the server's window is made larger."""
-        return WIDEN.get(self.kind, f'set its real size as window in [models."{self._bare()}"]')
+        setting = f'set its real size as window of [models."{self._bare()}"] in agiraph.toml'
+        return WIDEN.get(self.kind, setting)
+
+    def access_problem(self, answer: Answer) -> str:
+        """Return what the server's answer to a question about itself says against using it."""
+        if answer.is_wrong_key:
+            return f"{self.place} answered {answer.status}. {self.wrong_key()}"
+        if answer.problem and not answer.status:
+            return f"Nothing answers at {self.place} ({answer.problem}). {self.unreached()}"
+        return ""
 
     def unreached(self) -> str:
         server, vendor = self.registry.server(self.provider), VENDOR_BY_NAME.get(self.provider)

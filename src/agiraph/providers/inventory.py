@@ -37,6 +37,7 @@ class Answer:
     problem: str = ""
     status: int = 0
     """The HTTP status of an answer that was an error; 0 if the server was not reached."""
+    is_wrong_key: bool = False
 
     def is_fresh(self, now: float) -> bool:
         return now - self.at < (DOWN_FOR_S if self.problem else SAID_FOR_S)
@@ -80,7 +81,12 @@ class Inventory:
             try:
                 answer = Answer(at=now, said=await ask(endpoint))
             except LookupFailed as error:
-                answer = Answer(at=now, problem=str(error), status=error.status)
+                answer = Answer(
+                    at=now,
+                    problem=str(error),
+                    status=error.status,
+                    is_wrong_key=error.is_wrong_key,
+                )
             self._answers[provider] = answer
             self._shown = {n for n in self._shown if _parts(n)[0] != provider}
             return answer

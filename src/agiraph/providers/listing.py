@@ -65,13 +65,10 @@ async def _listed(catalogue: Catalogue, name: str, also: Iterable[str]) -> Liste
     is_own = registry.is_own_server(name)
     if is_own:
         answer = await inventory.ask(name)
-        if answer is not None and answer.problem and not answer.status:
+        diagnosis = catalogue.diagnosis(f"{name}/…")
+        if answer is not None and (advice := diagnosis.access_problem(answer)):
             is_named = registry.server(name) is not None or name not in _LOCAL
-            state = "down" if is_named else "not_running"
-            advice = (
-                f"Nothing answers at {endpoint.base_url} ({answer.problem}). "
-                f"{catalogue.diagnosis(f'{name}/…').unreached()}"
-            )
+            state = "down" if is_named or answer.status else "not_running"
         for model in inventory.names(name):
             await inventory.learn(model)
     more = [model for model in also if model.startswith(f"{name}/")]

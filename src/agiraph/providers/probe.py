@@ -1,6 +1,6 @@
 """Probe: a few short calls that show what a model really does: words, tools, schemas, caching."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -42,8 +42,14 @@ class Check:
     """What to do; empty if nothing needs to be done."""
 
 
-async def probe(catalogue: Catalogue, name: str) -> list[Check]:
-    """Return what the model does in one call each; without words no other call is made."""
+OTHERS: tuple[CheckName, ...] = ("tool_call", "schema", "cache")
+
+
+async def probe(
+    catalogue: Catalogue, name: str, others: Sequence[CheckName] = OTHERS
+) -> list[Check]:
+    """Return what the model does in one call for words and one for each of the others; without
+    words no other call is made."""
     await catalogue.learn(name)
     try:
         model = catalogue.resolve(name, patient=False)
@@ -53,7 +59,8 @@ async def probe(catalogue: Catalogue, name: str) -> list[Check]:
     first = await calls.words()
     if first.verdict == "failed":
         return [first]
-    return [first, await calls.tool_call(), await calls.schema(), await calls.cache()]
+    checks = {"tool_call": calls.tool_call, "schema": calls.schema, "cache": calls.cache}
+    return [first, *[await checks[other]() for other in others]]
 
 
 @dataclass(slots=True)

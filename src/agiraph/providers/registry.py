@@ -26,6 +26,11 @@ from agiraph.providers.wires.chat_completions import OpenAIModel
 
 MAX_OUTPUT_TOKENS = 32_000
 """The highest output limit that is sent by itself: some routers set the price of it aside."""
+_KEY_HEADERS: Mapping[str, Callable[[str], dict[str, str]]] = {
+    "anthropic": lambda key: {"x-api-key": key, "anthropic-version": "2023-06-01"},
+    "gemini": lambda key: {"x-goog-api-key": key},
+}
+"""The headers with a key of the wires that take it otherwise than as `authorization: Bearer`."""
 ModelFactory = Callable[[str], Model]
 """Makes a model from the part of its name after the slash."""
 
@@ -124,10 +129,12 @@ class Registry:
             return None
         # These wires have the version in the paths below the base URL.
         path = "/v1" if wire in ("anthropic", "gemini") else ""
+        own: Mapping[str, str] = {} if server is None else server.headers
+        headers = _KEY_HEADERS[wire](key) if key and wire in _KEY_HEADERS else {}
         return Endpoint(
             base_url=url.rstrip("/") + path,
-            key=key,
-            headers={} if server is None else server.headers,
+            key="" if headers else key,
+            headers={**own, **headers},
             proxies=self._keys.proxies,
         )
 

@@ -168,6 +168,7 @@ class Dispatcher:
         except (ModelError, Misconfigured) as error:
             # A key, a name or a limit must be corrected: by whoever hired the agent, who can choose
             # another model, else by a person.
+            log.warning("%s stops, because its model cannot be used: %s", lease.node_id, error)
             others = self.executor.models.alternatives
             await self.store.write(
                 journal.stop_for_model, lease, reason=str(error), alternatives=others

@@ -101,7 +101,7 @@ async def _problem(models: Catalogue, name: str) -> str:
         models.check(name)
     except Misconfigured as error:
         return str(error)
-    return ""
+    return models.access_problem(name)
 
 
 def _model_view(

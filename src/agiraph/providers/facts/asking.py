@@ -69,6 +69,9 @@ async def ask(endpoint: Endpoint) -> Said:
     """Return the server's models with what it tells of each; raise `LookupFailed` if it is down."""
     listed = await endpoint.get(f"{endpoint.base_url.rstrip('/')}/models")
     models = {row["id"]: Known(window=_window_in(row)) for row in _rows(listed, "data")}
+    for row in _rows(listed, "models", key="name"):  # Gemini's form
+        if isinstance(row.get("inputTokenLimit"), int):
+            models[row["name"].removeprefix("models/")] = Known(window=row["inputTokenLimit"])
     root = endpoint.root
     props, running, studio = await asyncio.gather(
         _or_nothing(endpoint, f"{root}/props"),

@@ -7,6 +7,7 @@ import orjson
 
 from agiraph.domain.errors import (
     ContextExceeded,
+    KeyRefused,
     ModelError,
     ModelMissing,
     ModelRefused,
@@ -28,10 +29,25 @@ _OVERFLOW_ANYWHERE = ("available context size", "context size has been exceeded"
 """The words of llama.cpp and what is built on it, which older versions send with status 500."""
 _MISSING_MODEL = re.compile(
     r"model[_ ]not[_ ]found|invalid model|not a valid model|unknown model|no such model"
-    r"|model\b.{0,200}\b(?:does not exist|not found|is not supported|not available)",
+    r"|model\b.{0,200}\b(?:does not exist|not found|is not supported|not available)"
+    r"|does not have access to (?:the )?model",
     re.IGNORECASE | re.DOTALL,
 )
-"""Messages with which servers that answer 400 say that they have no model of this name."""
+"""Messages with which servers that answer 400 or 403 say that they have no model of this name."""
+_WRONG_KEY = re.compile(
+    r"(?:incorrect|invalid|wrong) (?:x-)?api[-_ ]?key"
+    r"|api[-_ ]?key (?:is )?(?:not valid|invalid|expired)",
+    re.IGNORECASE,
+)
+"""Messages with which Gemini and xAI, which answer 400, say that they do not accept the key."""
+NO_TOOLS = re.compile(
+    r"does not support (?:tools?\b|function)|no endpoints found that support tool use"
+    r"|\btools?[`'\"]? (?:is|are) not supported|tools? param.{0,40}requires"
+    r"|(?:tool|function)[ _-](?:calling|use)\b.{0,40}(?:not supported|unsupported|not enabled)"
+    r"|--enable-auto-tool-choice|--jinja",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Messages with which servers say that a model cannot call tools."""
 _NO_MONEY = re.compile(
     rb"insufficient[_ ](?:quota|balance|credits?|funds)|credit balance is too low|billing_error"
     rb"|billing_hard_limit|billing_not_active|exceeded_current_quota|out of credits|no credits left"
@@ -67,7 +83,7 @@ def error_for_status(
     wait = retry_after if has_retry_header else None
     if _is_quota(status, body or reason.encode(), wait, has_delay=retry_after is not None):
         error: ModelError = QuotaSpent(
-            f"{_sentence(message)} The account of this provider has no money or quota left. Add "
+            f"{sentence(message)} The account of this provider has no money or quota left. Add "
             "credit or raise its limit, or choose another model."
         )
     else:
@@ -90,7 +106,8 @@ def _is_quota(status: int, body: bytes, header_wait: float | None, *, has_delay:
     return bool(_NO_QUOTA_TODAY.search(body) or (_PLAN.search(body) and not has_delay))
 
 
-def _sentence(text: str) -> str:
+def sentence(text: str) -> str:
+    """Return the text with a full stop if it ends with no mark."""
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
@@ -103,13 +120,21 @@ def _error_class(status: int, reason: str, message: str, retry_after: float | No
     # The vendors' own SDKs retry 408, 409 (a lock timed out on their side) and 429 as well.
     if status in (408, 409, 425, 429) or status >= 500:
         return ModelUnavailable(message, retry_after=retry_after)
-    if status in (401, 403):
-        return ModelRefused(f"{_sentence(message)} Check the key of this provider.")
-    if status == 404 or (status == 400 and _MISSING_MODEL.search(reason)):
+    if NO_TOOLS.search(reason):  # OpenRouter says it with 404, as it does of unknown models
+        return ModelRefused(sentence(message))
+    is_missing = status in (400, 403) and _MISSING_MODEL.search(reason) is not None
+    if is_wrong_key(status, reason) and not is_missing:
+        return KeyRefused(f"{sentence(message)} Check the key of this provider.")
+    if status == 404 or is_missing:
         return ModelMissing(
-            f"{_sentence(message)} Check the model's name and the provider's address."
+            f"{sentence(message)} Check the model's name and the provider's address."
         )
     return ModelRefused(message)
+
+
+def is_wrong_key(status: int, reason: str) -> bool:
+    """Whether an error response means that the server does not accept the key."""
+    return status in (401, 403) or (status == 400 and _WRONG_KEY.search(reason) is not None)
 
 
 def delay_in_body(raw: bytes) -> str:

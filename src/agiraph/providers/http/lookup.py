@@ -7,6 +7,8 @@ from typing import Any
 import aiohttp
 import orjson
 
+from agiraph.providers.http.errors import error_text
+from agiraph.providers.http.errors import is_wrong_key as says_wrong_key
 from agiraph.providers.http.proxy import Proxies
 
 TIMEOUT_S = 3.0
@@ -14,13 +16,17 @@ TIMEOUT_S = 3.0
 MAX_ANSWER_BYTES = 8 * 2**20
 """OpenRouter's list of all models takes about one MiB."""
 
+MAX_ERROR_BYTES = 8 * 2**10
+
 
 class LookupFailed(Exception):
     """The server gave no answer that can be read; says why. `status` is 0 if it was not reached."""
 
-    def __init__(self, message: str, *, status: int = 0) -> None:
+    def __init__(self, message: str, *, status: int = 0, is_wrong_key: bool = False) -> None:
         super().__init__(message)
         self.status = status
+        self.is_wrong_key = is_wrong_key
+        """Whether the server does not accept the key, and not only this question."""
 
 
 async def look_up(
@@ -61,7 +67,12 @@ async def look_up(
 
 async def _read_json(response: aiohttp.ClientResponse) -> Any:
     if response.status != 200:
-        raise LookupFailed(f"it answered {response.status}", status=response.status)
+        reason = error_text(await response.content.read(MAX_ERROR_BYTES))
+        # 403 may mean that the key is good for models and not for their list.
+        is_wrong_key = response.status != 403 and says_wrong_key(response.status, reason)
+        raise LookupFailed(
+            f"it answered {response.status}", status=response.status, is_wrong_key=is_wrong_key
+        )
     raw = bytearray()
     async for chunk in response.content.iter_chunked(2**16):
         raw += chunk

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agiraph.domain.effort import Effort, first_effort
-from agiraph.domain.errors import ModelMissing, ModelRefused, QuotaSpent
+from agiraph.domain.errors import KeyRefused, ModelMissing, ModelRefused, QuotaSpent
 from agiraph.providers.base import Reply, Request
 from agiraph.providers.options import ModelOptions
 
@@ -99,7 +99,7 @@ async def ask(
         )
         try:
             return await attempt(settings)
-        except (ModelMissing, QuotaSpent):
+        except (KeyRefused, ModelMissing, QuotaSpent):
             raise
         except ModelRefused as error:
             said = str(error).lower()

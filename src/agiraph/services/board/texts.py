@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from agiraph.domain import fence
 from agiraph.domain.fence import one_line
+from agiraph.domain.ids import TeamId
 from agiraph.domain.work import NodeStatus, WorkNode
 
 LONGEST = 20_000
@@ -23,6 +24,8 @@ MESSAGE = 100_000
 reports are cut instead, because nobody could write them again."""
 GOAL_TITLE = "Get to work on the goal"
 """The title of the node of a team's goal."""
+CANNOT_GO_ON = "I cannot go on: "
+"""How the question of an agent begins whose model cannot be used."""
 NO_WORDS = "(It ended without a word.)"
 
 
@@ -146,3 +149,12 @@ def _rest(text: str, longest: int) -> str:
 def question_name(text: str) -> str:
     """Return how a node's question is named where the node waits for its answer."""
     return f"your question {truncate(text, TITLE)!r}"
+
+
+def stopped_by_model(reason: str, team_id: TeamId | None) -> str:
+    """Return the question of an agent whose model cannot be used. With a team's id it also says how
+    the model of that team's coordinator is changed."""
+    text = f"{CANNOT_GO_ON}{reason} Tell me when I should try again."
+    if team_id is None:
+        return text
+    return f"{text} `agiraph set {team_id} --model NAME` gives me another model."

@@ -35,13 +35,13 @@ from agiraph.domain.persons import is_person
 from agiraph.domain.value import value
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import Halt, StopReason, Usage
-from agiraph.services.board import budgets, leases, taint
+from agiraph.services.board import budgets, leases, taint, texts
 from agiraph.services.board.budgets import Envelope
 from agiraph.services.lifecycle import claims, conversation, endings, teams
 from agiraph.services.mail import bus
 from agiraph.store import messages, nodes, spend, threads, waits
 from agiraph.store.nodes import NODES
-from agiraph.store.teams import AGENTS
+from agiraph.store.teams import AGENTS, coordinator
 from agiraph.store.tx import Tx
 
 GO_ON = "[Runtime] Your limits were raised meanwhile. Your tools are back: go on with the work."
@@ -334,7 +334,8 @@ def stop_for_model(
     is_asked_for = is_person(node.creator_id) or node.creator_id == SYSTEM
     # A review ends without a verdict: the judged work goes on with doubts.
     if node.reviews_call is None and (node.parent_id is None or is_asked_for):
-        text = f"I cannot go on: {reason} Tell me when I should try again."
+        leads = lease.agent_id == coordinator(tx, lease.team_id).id
+        text = texts.stopped_by_model(reason, lease.team_id if leads else None)
         return claims.ask_whether_to_continue(tx, lease, reason=reason, text=text)
     model = AGENTS.get(tx, lease.agent_id).model
     detail = f"Its model {model!r} gave no answer: {reason} {alternatives(model)}".strip()
