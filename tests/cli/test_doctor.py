@@ -285,13 +285,18 @@ async def test_a_model_without_its_key_is_reported_with_the_variable_to_set(agir
 
 
 async def test_models_are_called_only_with_the_option_online(agiraph: Shell) -> None:
-    async with ModelServer([says("well"), Status(401, "bad key sk-canary-canary")]) as server:
+    steps = [
+        says("well"),
+        says(call("get_weather", city="Paris")),
+        Status(401, "bad key sk-canary-canary"),
+    ]
+    async with ModelServer(steps) as server:
         use_model_server(agiraph, server)
         await agiraph("teams")
         assert (await run_doctor(agiraph))[0] == 0
         assert server.requests == []
         code, report = await run_doctor(agiraph, "--online")
-        assert (code, len(server.requests)) == (0, 1)
+        assert (code, len(server.requests)) == (0, 2)
         code, report = await run_doctor(agiraph, "--online")
     assert code == 1
     assert list(problems(report)) == ["answer of openai/test"]

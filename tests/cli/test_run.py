@@ -132,10 +132,10 @@ async def test_wrong_arguments_are_reported_in_one_line(agiraph: Shell) -> None:
     wrong = {
         (): 'Give a goal (agiraph run "GOAL") or continue a team (agiraph run --resume TEAM).',
         ("--resume", "b", "--review", "never"): (
-            "--resume keeps the model and limits of the team: leave out the other options."
+            "--resume keeps the limits of the team: leave out the other options, but for --model."
         ),
         ("--resume", "b", "--turns", "9"): (
-            "--resume keeps the model and limits of the team: leave out the other options."
+            "--resume keeps the limits of the team: leave out the other options, but for --model."
         ),
         ("a", "--turns", "0"): "Invalid value for '--turns': 0 is not in the range x>=1.",
         ("a", "b"): "Got unexpected extra argument (b)",
@@ -192,8 +192,9 @@ async def test_a_refused_api_key_becomes_a_question_that_says_what_to_check(agir
     async with ModelServer(steps) as server:
         refused = await use_model_server(agiraph, server)("run", "Try", "--accept", "answer")
         [question] = orjson.loads((await agiraph("inbox", "--open", "--json")).out)
-        await agiraph("answer", question["id"], "It has been renewed.")
-        resumed = await agiraph("run", "--resume", team_in(refused.out))
+        # To resume it answers the question: the person means that it shall try again.
+        resumed = await agiraph("run", "--resume", team_in(refused.out), "--model", "openai/other")
+        models = [request.model for request in server.requests]
         host = server.url.removeprefix("http://")
 
     said = (
@@ -201,6 +202,7 @@ async def test_a_refused_api_key_becomes_a_question_that_says_what_to_check(agir
         "does not accept the key. Set the right one in the environment and start agiraph again."
     )
     assert (refused.code, resumed.code) == (1, 0)
+    assert models == ["test", "other"]
     assert refused.out.endswith(
         f"It asks: I cannot go on: {said} Tell me when I should try again. `agiraph set "
         f"{question['team_id']} --model NAME` gives me another model.\n"
