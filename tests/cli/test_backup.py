@@ -56,9 +56,9 @@ async def check_rows_and_files(store: Store, home: Path, *, finished: int) -> No
 
 @pytest.mark.slow
 async def test_a_backup_of_working_teams_is_restored_and_completed_in_another_home(
-    tmp_path: Path,
+    tmp_path: Path, is_lean: bool
 ) -> None:
-    agiraph, elsewhere = [Shell(tmp_path / name, is_forked=False) for name in ("home", "other")]
+    agiraph, elsewhere = [Shell(tmp_path / name, is_forked=is_lean) for name in ("home", "other")]
     file = tmp_path / "backup.tar.gz"
     async with ModelServer(writes_notes) as server:
         async with up(use_model_server(agiraph, server)) as running:

@@ -45,7 +45,7 @@ def asked(agiraph: Shell, waiting_home: Path) -> str:
 
 
 @pytest.mark.slow
-async def test_help_says_what_each_command_does(executed: Shell) -> None:
+async def test_help_says_what_each_command_does(either: Shell) -> None:
     said = {
         (): "Give a goal to a team of agents, watch them work, and get the result.",
         ("run",): "Work on a GOAL until it is reached, and show the progress.",
@@ -60,13 +60,13 @@ async def test_help_says_what_each_command_does(executed: Shell) -> None:
     for command, words in said.items():
         shown = CliRunner().invoke(commands, [*command, "--help"])
         assert (shown.exit_code, words in shown.output) == (0, True), command
-    asked, listed = await asyncio.gather(executed("run", "--help"), executed("-h"))
+    asked, listed = await asyncio.gather(either("run", "--help"), either("-h"))
 
     assert (asked.code, said[("run",)] in asked.out) == (0, True)
     names = [name for section in SECTIONS.values() for name in section]
     assert set(names) >= {command[0] for command in said if command}
     assert [name for name in names if f"\n  {name} " not in listed.out] == []
-    assert not executed.home.exists()
+    assert not either.home.exists()
 
 
 async def test_without_a_command_the_help_is_shown_with_exit_code_2(agiraph: Shell) -> None:

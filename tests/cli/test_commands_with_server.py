@@ -95,16 +95,16 @@ async def test_a_conversation_through_a_pipe(agiraph: Shell) -> None:
 
 
 @pytest.mark.slow
-async def test_run_uses_the_server_that_runs_on_the_home(executed: Shell) -> None:
-    async with up(executed) as server:
-        asked = await executed("run", "Paint it", "--accept", "answer")
+async def test_run_uses_the_server_that_runs_on_the_home(either: Shell) -> None:
+    async with up(either) as server:
+        asked = await either("run", "Paint it", "--accept", "answer")
         team = team_in(asked.out)
-        [question] = await read_json(executed, "inbox", "--open")
-        answered = await executed("answer", question["id"], "blue")
-        run = await executed("run", "--resume", team)
+        [question] = await read_json(either, "inbox", "--open")
+        answered = await either("answer", question["id"], "blue")
+        run = await either("run", "--resume", team)
         server.signal(signal.SIGTERM)
         assert (await server.ends()).code == 0
-    again = await executed("board", team)
+    again = await either("board", team)
 
     assert asked.code == 1
     assert asked.out.startswith("The agiraph server at http://127.0.0.1:")
@@ -116,10 +116,10 @@ async def test_run_uses_the_server_that_runs_on_the_home(executed: Shell) -> Non
 
 
 @pytest.mark.slow
-async def test_new_with_wait_answers_a_question_at_the_terminal(executed: Shell) -> None:
+async def test_new_with_wait_answers_a_question_at_the_terminal(either: Shell) -> None:
     async with (
-        up(executed),
-        executed.start_at_terminal("new", "Paint it", "--accept", "answer", "--wait") as waiting,
+        up(either),
+        either.start_at_terminal("new", "Paint it", "--accept", "answer", "--wait") as waiting,
     ):
         await waiting.says("your answer: ")
         waiting.types(b"red\n")

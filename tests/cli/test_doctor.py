@@ -95,14 +95,14 @@ def fail_delivery(tx: Tx, team_id: Any, node_id: NodeId) -> str:
 
 @pytest.mark.slow
 async def test_a_new_home_has_no_problems_and_settings_are_shown_without_secrets(
-    executed: Shell,
+    either: Shell,
 ) -> None:
-    executed.environment |= {"OPENAI_API_KEY": "sk-secret-secret", "AGIRAPH_TOKEN": "t" * 40}
-    before = await executed("doctor")
-    assert (before.code, executed.home.exists()) == (0, False)
+    either.environment |= {"OPENAI_API_KEY": "sk-secret-secret", "AGIRAPH_TOKEN": "t" * 40}
+    before = await either("doctor")
+    assert (before.code, either.home.exists()) == (0, False)
     assert "does not exist yet" in before.out
-    await executed("teams")
-    code, report = await run_doctor(executed)
+    await either("teams")
+    code, report = await run_doctor(either)
     assert (code, report["well"], problems(report)) == (0, True, {})
     assert report["settings"]["OPENAI_API_KEY"] == {"value": "set", "origin": "environment"}
     assert report["settings"]["AGIRAPH_PORT"] == {"value": "8717", "origin": "default"}

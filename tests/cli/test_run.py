@@ -254,14 +254,14 @@ async def test_without_a_terminal_a_question_is_answered_later(agiraph: Shell) -
     assert "Painted it blue.\n" in resumed.out
 
 
-async def test_a_question_at_the_terminal_is_answered_at_the_prompt(executed: Shell) -> None:
+async def test_a_question_at_the_terminal_is_answered_at_the_prompt(either: Shell) -> None:
     steps = [
         says(call("ask_human", question="Red or blue?", options=["red", "blue"])),
         FINISH,
     ]
     async with (
         ModelServer(steps) as server,
-        use_model_server(executed, server).start_at_terminal(
+        use_model_server(either, server).start_at_terminal(
             "run", "Paint it", "--accept", "answer"
         ) as running,
     ):
