@@ -10,6 +10,7 @@ from agiraph.domain.errors import ModelGarbled
 from agiraph.domain.work import Budget, NodeStatus, StopReason, WorkNode
 from agiraph.providers.facts.prices import Prices, Terms
 from agiraph.providers.registry import Account, Keys
+from agiraph.providers.servers import Server
 from agiraph.store.teams import TEAMS
 from agiraph.testing import Call, ModelServer, Says, World, call, says
 from agiraph.testing.script import Seen
@@ -338,6 +339,26 @@ async def test_c17_a_call_written_as_text_is_never_made_nor_a_result(
     assert (goal.status, goal.stop_reason, goal.result) == (S.FAILED, StopReason.SILENT, None)
     [message] = [m for m in await world.inbox() if m.kind == "failure"]
     assert "set the tool parser of the model's server" in message.text
+
+
+async def test_c17_a_call_with_a_wrong_key_is_told_of_its_key_and_not_of_tool_calls(
+    tmp_path: Path,
+) -> None:
+    # As a small model on llama.cpp wrote it: the form is right, the key is not.
+    wrong = says('<call key27fsm write_file>\n{"path": "a.md", "content": "Rain"}\n</call>')
+    async with ModelServer(lambda _: wrong) as server:
+        keys = Keys(servers={"house": Server(base_url=f"{server.url}/v1", window=8_192)})
+        async with World(tmp_path, keys=keys) as world:
+            founded = await world.found("Write a.md", model="text/house/m")
+            await world.settle()
+            [goal] = await world.board(founded.team.id)
+            first, second = await told(world, goal)
+            [message] = [m for m in await world.inbox() if m.kind == "failure"]
+    assert first.startswith("[Runtime] Nothing was called: your call does not have the key")
+    assert second.startswith("[Runtime] Nothing was called again. Copy the line of the call")
+    assert (goal.status, goal.stop_reason) == (S.FAILED, StopReason.SILENT)
+    assert "without their key or in another form: use a more capable model." in message.text
+    assert "under the name text/" not in message.text
 
 
 async def test_d16_a_workers_question_goes_to_whoever_gave_the_task(world: World) -> None:

@@ -63,8 +63,8 @@ async def test_a_thread_is_sent_as_plain_text_messages() -> None:
     )
 
     [(_, system), first, reply, second] = last_request(model)
-    assert system.startswith("You are Ada.\n\n# Calling tools")
-    assert system.endswith("# The tools\n\n- read_file {}: Read.")
+    assert system.startswith("# Calling tools\n\n")
+    assert system.endswith("# The tools\n\n- read_file {}: Read.\n\nYou are Ada.")
     assert first == ("user", f"Read a.md.\n\n[Message] Hurry.\n\n{key_line('bbbbbbb2')}")
     assert reply == (
         "assistant",

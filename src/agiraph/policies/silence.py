@@ -19,7 +19,7 @@ from agiraph.tools.base import Tool
 STOP_SILENT = 3
 """Replies in a row without a tool call after which the node ends."""
 
-Kind = Literal["refused", "cut", "thoughts", "empty", "call", "repeated", "leave", "words"]
+Kind = Literal["refused", "cut", "thoughts", "empty", "call", "keyed", "repeated", "leave", "words"]
 
 _NUDGES: dict[Kind, tuple[str, str]] = {
     "refused": (
@@ -47,6 +47,12 @@ _NUDGES: dict[Kind, tuple[str, str]] = {
         "Nothing was called again: text that looks like a call is only text. Use the tool calls of "
         "this interface. {how}",
     ),
+    "keyed": (
+        "Nothing was called: your call does not have the key that was asked for, or not its form. "
+        "Write it again with the key at the end of this message. {how}",
+        "Nothing was called again. Copy the line of the call from the end of this message, letter "
+        "by letter, with the name of the tool. {how}",
+    ),
     "repeated": (
         "You said the same again, and it changes nothing. Make a tool call: {next}.",
         "The same words once more. Nobody reads them. Make one tool call now: {next}.",
@@ -68,6 +74,7 @@ _AS_TEXT = (
     " It wrote its calls as text: set the tool parser of the model's server, say in agiraph.toml "
     "in which form its calls come (calls = …), or use the model under the name text/… instead."
 )
+_WRONG_KEY = " It wrote its calls without their key or in another form: use a more capable model."
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +112,8 @@ class Silence:
         # What looks like a call is no result: whoever reads it would take it for one.
         words = next((turn.text for turn in whole if self.written_call(turn) is None), None)
         said = "" if whole else " It said nothing at all."
-        as_text = _AS_TEXT if any(map(self.written_call, row)) else ""
+        how = _AS_TEXT if row[0].provider_data.text is None else _WRONG_KEY
+        as_text = how if any(map(self.written_call, row)) else ""
         detail = f"The model made no tool call in {len(row)} replies in a row.{said}{as_text}"
         return Failed(StopReason.SILENT, detail, words)
 
@@ -150,7 +158,7 @@ class Silence:
         if not newest.text.strip():
             return "thoughts" if newest.provider_data.thinking.strip() else "empty"
         if self.written_call(newest) is not None:
-            return "call"
+            return "call" if newest.provider_data.text is None else "keyed"
         if any(turn.text.split() == newest.text.split() for turn in row[1:]):
             return "repeated"
         return "leave" if asked_in(newest.text) == "leave" else "words"

@@ -274,17 +274,20 @@ def _without_copies(text: str) -> str:
 
 
 def _system(system: str, tools: tuple[ToolSpec, ...]) -> str:
-    """Return the system prompt with the description of the tools."""
+    """Return the description of the tools, and the system prompt after it.
+
+    The prompt names the goal. Before it stands what the threads of a role have in common, so that
+    a local server reads it once for all of them.
+    """
     templates = _templates()
-    sections = [_without_copies(system)] if system else []
-    if tools:
-        sections.append(templates.form.template)
+    sections = [templates.form.template] if tools else []
     sections += [
         templates.tool.substitute(
             name=tool.name, description=tool.description, arguments=signature(tool.schema)
         )
         for tool in tools
     ]
+    sections += [_without_copies(system)] if system else []
     return "\n\n".join(sections)
 
 
