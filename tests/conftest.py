@@ -24,6 +24,8 @@ from tests.time_box import TimeBox
 
 SWEEP = "sweep"
 """The name of the report property that holds a line for the summary."""
+SLOWEST = frozenset({"test_accessibility.py", "test_hostile.py", "test_time.py"})
+"""Files with a test of more than ten seconds, beside those in `faults`."""
 KEPT = 8
 """How many databases are kept: no test uses more than a few."""
 ROOM = 2 * 2**30
@@ -66,7 +68,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     # The run lasts longer if a process starts a sweep last: the other processes wait for it.
     items[:] = sorted(
         (item for item in items if item not in left_out),
-        key=lambda item: item.path.parent.name != "faults" and item.path.name != "test_time.py",
+        key=lambda item: item.path.parent.name != "faults" and item.path.name not in SLOWEST,
     )
 
 

@@ -50,8 +50,9 @@ def part_of(path: Path) -> str:
 
 
 def is_ignored(path: Path, *, quick: bool, long: bool) -> bool:
-    """Return whether the tests of this file need not even be collected."""
-    if quick and (path.parent.name in NOT_QUICK or path.name in NOT_QUICK_FILES):
+    """Return whether the tests of this file or folder need not even be collected."""
+    is_part = path.parent.name == "tests" and path.name in NOT_QUICK
+    if quick and (is_part or path.parent.name in NOT_QUICK or path.name in NOT_QUICK_FILES):
         return True
     return not long and path.name in LONG_FILES
 

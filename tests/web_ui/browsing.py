@@ -37,8 +37,8 @@ PHONE: dict[str, Any] = {
 DESKTOP: dict[str, Any] = {"viewport": {"width": 1440, "height": 900}, "locale": "en-GB"}
 STILL: dict[str, Any] = {"reduced_motion": "reduce"}
 """Without a graphics processor, a page with one endless animation keeps the machine busy."""
-DEADLINE_MS = 15_000
-"""How long a test waits for a page to show something; normally it takes much less."""
+DEADLINE_MS = 30_000
+"""How long a test waits for a page to show something; normally it takes a tenth of a second."""
 
 _LINE_LOST = re.compile(r"net::ERR_|WebSocket connection to|Failed to load resource")
 

@@ -1,7 +1,7 @@
 """Live updates: the page follows events, also through a kill of the server."""
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Locator, expect
 
 from agiraph.testing import call, says
 from agiraph.testing.model_server import Seen, Step
@@ -10,8 +10,19 @@ from tests.scenarios.thread_queries import agent_name, reply_count, seen_created
 from tests.services.stages import accepts
 from tests.web_ui.browsing import Visit, VisitUp
 from tests.web_ui.test_flow import is_reflection, is_reply, say, sidebar, thread
+from tests.web_ui.test_large_data_rendering import wait_for_frames
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def place_at_rest(picture: Locator) -> str | None:
+    """Wait until the board is drawn and fitted to its window; return its place and size."""
+    await expect(picture.page.get_by_text("Drawing the board")).to_have_count(0)
+    before, place = "", await picture.get_attribute("style")
+    while place != before:
+        await wait_for_frames(picture.page)
+        before, place = place, await picture.get_attribute("style")
+    return place
 
 
 async def test_the_board_shows_new_nodes_without_moving(visit: Visit) -> None:
@@ -55,7 +66,7 @@ async def test_the_board_shows_new_nodes_without_moving(visit: Visit) -> None:
     await expect(cards).to_have_count(1)
     await expect(cards.first).to_contain_text("Running")
     picture = page.locator(".react-flow__viewport")
-    before = await picture.get_attribute("style")
+    before = await place_at_rest(picture)
 
     first.set()
     await expect(cards).to_have_count(3)

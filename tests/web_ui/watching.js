@@ -57,7 +57,7 @@
     saw: (mark) => seen.has(mark),
     /** Wait until a condition holds. Playwright's own wait is blocked by the page's policy. */
     async until(holds) {
-      for (const end = Date.now() + 15_000; !holds(); await picture()) if (Date.now() > end) throw new Error(`timed out waiting for ${holds}`);
+      for (const end = Date.now() + 30_000; !holds(); await picture()) if (Date.now() > end) throw new Error(`timed out waiting for ${holds}`);
     },
     /** Expand all folded elements, and scroll through a list that draws only visible rows. */
     async walk(selector) {
