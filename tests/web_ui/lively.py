@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from agiraph.testing import Says, call, says
@@ -61,7 +62,14 @@ BRIEFING = (
 
 
 def usage(said: Says, tokens: int) -> Says:
-    return Says(text=said.text, calls=said.calls, input_tokens=tokens, output_tokens=tokens // 12)
+    """Return the reply as a vendor counts it: some of its words are thoughts, some are cached."""
+    return replace(
+        said,
+        thinking="Which source is the newest? The list of shops comes first, then the tests.",
+        input_tokens=tokens,
+        cached_tokens=tokens * 2 // 3,
+        output_tokens=tokens // 12,
+    )
 
 
 class Lively:

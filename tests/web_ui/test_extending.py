@@ -23,6 +23,10 @@ async def test_a_goal_that_a_limit_ended_is_extended_from_the_inbox(visit: Visit
     page = desk.page
     settings = {"budget": {"turns": 2}, "acceptance": ["answer"], "review": "never"}
     team = await desk.found("Count the beans", **settings)
+    await desk.go(f"/t/{team['id']}/a/{team['coordinator_id']}")
+    said = page.get_by_role("article").filter(has_text="Half of the beans: 31.")
+    await expect(said).to_contain_text("Partial result: stopped at a limit (turns)")
+    await expect(said.get_by_text("Failure")).to_have_count(0)
     await desk.go("/inbox")
     await page.get_by_text("Half of the beans: 31.").first.click()
     await expect(

@@ -9,11 +9,11 @@ import { boardQuery, nodeQuery, stagesQuery } from "@/api/queries";
 import { useLive } from "@/live";
 import type { ToolCall, Row } from "@/live/log";
 import { capitalize, compactNumber, duration, fullTime, money, plural } from "@/lib/format";
-import { Avatar, Button, Chip, StatusDot, Meter, type AgentStatus, STATUS_LABELS, type Tone } from "@/ui";
+import { Avatar, Button, Chip, StatusDot, Meter, type AgentStatus, STATUS_LABELS } from "@/ui";
 import { ToastMessage } from "@/conversation/AgentPage";
 import { screenHref } from "@/views";
 import { canExtend, ExtendButton } from "@/views/shared/Extend";
-import { isFinished } from "@/views/shared/taskStatus";
+import { displayStatusOf, isFinished, STATUS_STYLES, StatusChip } from "@/views/shared/taskStatus";
 
 const EffortSetting = lazy(() => import("@/models/EffortSetting"));
 
@@ -56,7 +56,7 @@ function TeamDetails({ team, agent, agents }: Props) {
           {team.goal}
         </p>
       </Section>
-      <Section title="Plan" note={nodes.length > 0 ? `${nodes.length - open.length} of ${nodes.length} done` : undefined}>
+      <Section title="Plan" note={nodes.length > 0 ? `${nodes.filter((node) => node.status === "completed").length} of ${nodes.length} done` : undefined}>
         {stages.data && stages.data.length > 0 ? (
           <ol className="relative ml-[5px] border-l border-line-2">
             {stages.data.map((stage) => (
@@ -96,16 +96,14 @@ function TeamDetails({ team, agent, agents }: Props) {
   );
 }
 
-const NODE_TONES: Record<WorkNode["status"], Tone> = { pending: "plain", assigned: "plain", running: "work", waiting: "plain", completed: "done", partial: "wait", failed: "fail", cancelled: "plain" };
-const NODE_LABELS: Record<WorkNode["status"], string> = { pending: "Pending", assigned: "Queued", running: "Running", waiting: "Waiting", completed: "Done", partial: "Partial", failed: "Failed", cancelled: "Cancelled" };
-
 function NodeItem({ node, team }: { node: WorkNode; team: Team }) {
   const href = screenHref(team.id, "board", "", `?node=${node.id}`);
   const title = <span className="min-w-0 flex-1 truncate text-sm">{node.title}</span>;
+  const style = STATUS_STYLES[displayStatusOf(node, false)];
   return (
     <li className="flex items-center gap-2">
-      <Chip tone={NODE_TONES[node.status]} className="w-[72px] justify-center">
-        {NODE_LABELS[node.status]}
+      <Chip tone={style.tone} className="min-w-[72px] justify-center">
+        {style.label}
       </Chip>
       {href ? (
         <Link to={href as "/"} className="flex min-w-0 flex-1 hover:underline">
@@ -166,7 +164,7 @@ function WorkerDetails({ team, agent }: Props) {
           <div className="rounded-md border border-line bg-surface p-3">
             <div className="mb-1 flex items-start gap-2">
               <p className="min-w-0 flex-1 text-sm font-medium">{node.data.title}</p>
-              <Chip tone={agent.status === "waiting_for_you" ? "wait" : NODE_TONES[node.data.status]}>{NODE_LABELS[node.data.status]}</Chip>
+              <StatusChip status={displayStatusOf(node.data, agent.status === "waiting_for_you")} />
             </div>
             <p className="line-clamp-6 text-sm whitespace-pre-wrap text-ink-2">{node.data.task}</p>
             {agent.waiting_reason && <p className="mt-2 text-xs text-wait">Waits: {agent.waiting_reason}</p>}

@@ -345,7 +345,7 @@ function ToolCallItem({ call, nodeId }: { call: ToolCall; nodeId: string }) {
         <div className="mb-2 grid gap-2 pl-1 text-xs">
           {call.reading && (
             <p className="text-ink-2">
-              The model wrote this call in another form. What agiraph repaired: <Literal text={call.reading} />
+              Repaired when it was read: <Literal text={call.reading} />
             </p>
           )}
           <pre tabIndex={0} aria-label="Arguments" className="scroll max-h-60 rounded-sm bg-sunken p-2.5 whitespace-pre-wrap"><Literal text={JSON.stringify(call.arguments, null, 2)} /></pre>

@@ -21,11 +21,12 @@ const LIMITS: Partial<Record<StopReason, string>> = { turns_spent: "turns", toke
 const KINDS: Partial<Record<MessageKind, string>> = { question: "Question", approval: "Approval", briefing: "Briefing", report: "Report", result: "Result", failure: "Failure", suggestion: "Suggestion", nudge: "Nudge", notice: "Notice" };
 
 /** Return why there is only a part of the result. */
-export function partialText(reason: StopReason | null): string {
-  if (reason === "looping") return `${PARTIAL}: stopped in a loop`;
+export function stoppedText(reason: StopReason | null): string {
+  if (reason === "looping") return "stopped in a loop";
   const limit = reason ? LIMITS[reason] : undefined;
-  return `${PARTIAL}: stopped at a limit${limit ? ` (${limit})` : ""}`;
+  return `stopped at a limit${limit ? ` (${limit})` : ""}`;
 }
+export const partialText = (reason: StopReason | null): string => `${PARTIAL}: ${stoppedText(reason)}`;
 
 /** Return what a message is; an empty text for an ordinary message. A task that ended early may have gone on since. */
 export function messageLabel(kind: MessageKind, { status, stopReason, hasDoubts }: Ending): { text: string; tone: Tone } {

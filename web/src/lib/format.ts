@@ -41,7 +41,7 @@ export function compactNumber(n: number): string {
 export function duration(ms: number): string {
   if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)}s`;
   const minutes = Math.floor(ms / 60_000);
-  return minutes < 60 ? `${minutes}m ${Math.round((ms % 60_000) / 1000)}s` : `${Math.floor(minutes / 60)}h ${minutes % 60}m`;
+  return minutes < 60 ? `${minutes}m ${Math.round((ms % 60_000) / 1000)}s` : `${Math.floor(minutes / 60)}h${minutes % 60 > 0 ? ` ${minutes % 60}m` : ""}`;
 }
 
 export const plural = (n: number, one: string, many = `${one}s`): string => `${n} ${n === 1 ? one : many}`;

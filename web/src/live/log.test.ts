@@ -57,7 +57,7 @@ describe("a log", () => {
     ]);
     const { status, stopReason, hasDoubts } = log.nodes.n1!;
     expect({ status, stopReason, hasDoubts }).toEqual({ status: "partial", stopReason: "turns_spent", hasDoubts: false });
-    expect(shape(log, BOB).at(-1)).toBe("system {node} ended. Partial result: stopped at a limit (turns)");
+    expect(shape(log, BOB).at(-1)).toBe("system {node} ended with a partial result");
     expect(log.rowsByAgent[BOB]!.flatMap((row) => (row.kind === "tools" ? row.calls.map((call) => call.reading) : []))).toEqual(["the name was Bash", ""]);
     const again = append(log, [event("node.assigned", { node_id: "n1", agent_id: BOB, agent: "bob" }), event("node.completed", { node_id: "n1", reason: "finished", result: "Done.", doubts: "`a.md` is missing" })]).log;
     expect(shape(again, BOB).at(-1)).toBe("system Finished {node}, with doubts");

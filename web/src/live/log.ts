@@ -6,7 +6,7 @@
  * other parts are not rendered again.
  */
 import type { components } from "@/api/types";
-import { type Ending, partialText } from "@/lib/endings";
+import { type Ending, stoppedText } from "@/lib/endings";
 import { capitalize } from "@/lib/format";
 import { HUMAN, SYSTEM } from "@/lib/participants";
 
@@ -243,11 +243,11 @@ function applyStatusEvent(log: MutableLog, event: Event): void {
     case "stage.reconvened":
       return addSystemRow(log, log.coordinator, event, "stage", `Reviewed stage ${event.data.name}`, "plain", event.data.assessment);
     case "thread.compacted":
-      return addTaskRow(log, event.data.node_id, event, "note", "Continued from a summary of the work so far");
+      return addTaskRow(log, event.data.node_id, event, "note", "Continued {node} from a summary of the work so far");
     case "model.failed":
-      return addTaskRow(log, event.data.node_id, event, "model", "The model did not answer", "fail", event.data.reason);
+      return addTaskRow(log, event.data.node_id, event, "model", "The model did not answer for {node}", "fail", event.data.reason);
     case "call.lost":
-      return addTaskRow(log, event.data.node_id, event, "model", "A model call was lost in a restart and is repeated", "wait");
+      return addTaskRow(log, event.data.node_id, event, "model", "A model call for {node} was lost in a restart and is repeated", "wait");
     case "trigger.fired":
       return addSystemRow(log, event.data.agent_id, event, "clock", "Started by a trigger");
     case "memory.written":
@@ -277,7 +277,7 @@ function applyEnd(log: MutableLog, event: EndEvent): void {
     case "node.completed":
       return doubts ? addTaskRow(log, node_id, event, "done", "Finished {node}, with doubts", "wait", doubts) : addTaskRow(log, node_id, event, "done", "Finished {node}", "done");
     case "node.partial":
-      return addTaskRow(log, node_id, event, "partial", `{node} ended. ${partialText(reason ?? null)}`, "wait", result ?? "");
+      return addTaskRow(log, node_id, event, "partial", "{node} ended with a partial result", "wait", stoppedText(reason ?? null));
     case "node.failed":
       return addTaskRow(log, node_id, event, "failed", "{node} failed", "fail", result ?? "");
     case "node.cancelled":

@@ -111,6 +111,8 @@ function ModelRow({ model, models, canTest }: { model: Model; models: Models; ca
     onSuccess: (result) => queryClient.setQueryData(modelsQuery.queryKey, (known) => known && withTest(known, result)),
   });
   const notice = noticeOf(models, model.name);
+  // The test below says it already.
+  const hasFailed = model.last_test !== null && failedChecks(model.last_test).some((check) => check.name === "words");
   return (
     <li className="px-4 py-3 text-sm">
       <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
@@ -124,7 +126,7 @@ function ModelRow({ model, models, canTest }: { model: Model; models: Models; ca
         )}
       </div>
       <Facts model={model} />
-      {notice && <NoticeText notice={notice} className="mt-1" />}
+      {notice && !hasFailed && <NoticeText notice={notice} className="mt-1" />}
       {test.isError && (
         <p role="alert" className="mt-1 text-xs text-fail">
           {errorMessage(test.error)}

@@ -54,6 +54,8 @@ describe("the notice about a model", () => {
     const tests = withTest(MODELS, test).providers.flatMap((provider) => provider.models.map((one) => [one.name, one.last_test]));
     expect(tests.filter(([, last]) => last !== null)).toEqual([["ollama/small", test]]);
     expect(failedChecks(test).map((check) => check.name)).toEqual(["tool_call"]);
+    const refused = withTest(MODELS, { ...test, model: "anthropic/good", checks: [{ name: "words", verdict: "failed", what: "It answered 401.", advice: "Check ANTHROPIC_API_KEY." }] });
+    expect(noticeOf(refused, "anthropic/good")).toEqual({ tone: "fail", text: "The last test failed: It answered 401. Check ANTHROPIC_API_KEY." });
   });
 
   it("offers only models that can be used now", () => {

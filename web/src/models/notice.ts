@@ -38,6 +38,8 @@ function noticeOfOne(models: Models, name: string, isText: boolean): Notice | nu
   if (provider.state !== "ready") return { tone: "fail", text: provider.advice || `${provider.name} does not answer.` };
   const model = provider.models.find((one) => one.name === name);
   if (!model) return missing(provider, name);
+  const [failed] = model.last_test ? failedChecks(model.last_test).filter((check) => check.name === "words") : [];
+  if (failed) return { tone: "fail", text: `The last test failed: ${failed.what} ${failed.advice}`.trim() };
   if (model.retires) return { tone: "wait", text: `${name} is shut down on ${model.retires}.${model.use_instead ? ` Use ${model.use_instead} instead.` : ""}` };
   if (model.tools?.value === false && !isText) return { tone: "fail", text: `This model cannot call tools through its server. Use it as text/${name}, where calls are written as text, or choose a model with tools.` };
   if (model.advice) return { tone: "wait", text: model.advice };

@@ -7,7 +7,7 @@ import { api, errorMessage, type Schemas, type Team, unwrap } from "@/api/client
 import { inboxQuery, nodeQuery, queryClient } from "@/api/queries";
 import { copyText } from "@/lib/clipboard";
 import { partialText } from "@/lib/endings";
-import { capitalize, compactNumber, fullTime, money, plural, fileSize } from "@/lib/format";
+import { capitalize, compactNumber, duration, fullTime, money, plural, fileSize } from "@/lib/format";
 import { unansweredItems } from "@/shell/unanswered";
 import { Markdown } from "@/conversation/Markdown";
 import { Button, Chip, IconButton, Loading, ErrorPanel } from "@/ui";
@@ -85,9 +85,10 @@ function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team
         {stage && <Chip>{capitalize(stage.name)}</Chip>}
         {node.doubts && displayStatus !== "doubts" && <Chip tone="wait">In doubt</Chip>}
         {node.stalled_at && !isFinished(node.status) && <Chip tone="wait">No progress for a while</Chip>}
-        <span className="flex-1" />
-        {canExtend(node) && <ExtendButton node={node} />}
-        <TaskActions node={node} />
+        <div className="ml-auto flex flex-wrap justify-end gap-2">
+          {canExtend(node) && <ExtendButton node={node} />}
+          <TaskActions node={node} />
+        </div>
       </div>
 
       {question && (
@@ -354,7 +355,7 @@ function budgetText(budget: Schemas["Budget"]): string {
     budget.usd != null && money(budget.usd),
     budget.tokens != null && `${compactNumber(budget.tokens)} tokens`,
     budget.model_calls != null && plural(budget.model_calls, "model call"),
-    budget.seconds != null && `${Math.round(budget.seconds / 60)} min`,
+    budget.seconds != null && duration(1000 * budget.seconds),
   ].filter(Boolean);
   return parts.join(" · ") || "The limits of its parent task";
 }

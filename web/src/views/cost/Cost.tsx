@@ -12,7 +12,7 @@ import { Button, EmptyState, Header, Loading, Meter, Pills, ErrorPanel } from "@
 import { screenHref, type ScreenProps } from "@/views";
 import { useSearchParams } from "@/views/shared/useSearchParams";
 import { LANE_LABELS } from "@/views/shared/taskStatus";
-import { addSums, byCost, costRows, type CostSum, costText, hitRate, NO_COST, type NodeCosts, pathTo, tokensOf } from "@/views/cost/costTree";
+import { addSums, byCost, costRows, type CostSum, costText, hitRateText, NO_COST, type NodeCosts, pathTo, tokensOf, tokensText } from "@/views/cost/costTree";
 import { timeBuckets, type CallCost } from "@/views/cost/timeBuckets";
 
 type TeamCosts = Schemas["TeamCosts"];
@@ -58,15 +58,14 @@ export default function Cost({ team }: ScreenProps) {
 }
 
 function Totals({ total }: { total: CostSum }) {
-  const cached = hitRate(total);
   return (
     <div>
-      <dl className="flex flex-wrap gap-x-10 gap-y-4">
+      <dl className="flex flex-wrap gap-x-10 gap-y-4 max-md:grid max-md:grid-cols-2 max-md:gap-x-4">
         <Total name="Spent" value={costText(total)} />
         <Total name="Model calls" value={compactNumber(total.calls)} />
-        <Total name="Tokens read" value={compactNumber(total.input_tokens)} />
-        <Total name="From the cache" value={cached === null ? "none" : `${cached}%`} note={total.cache_write_tokens > 0 ? `${compactNumber(total.cache_write_tokens)} written to it` : ""} />
-        <Total name="Tokens written" value={compactNumber(total.output_tokens)} note={total.thinking_tokens > 0 ? `${compactNumber(total.thinking_tokens)} of them thoughts` : ""} />
+        <Total name="Tokens read" value={compactNumber(total.input_tokens)} note={total.cached_tokens > 0 ? `${compactNumber(total.cached_tokens)} of them from the cache` : "none from a cache"} />
+        <Total name="Cache hit rate" value={hitRateText(total)} note={total.cache_write_tokens > 0 ? `${compactNumber(total.cache_write_tokens)} tokens stored` : ""} />
+        <Total name="Tokens written" value={compactNumber(total.output_tokens)} note={total.thinking_tokens > 0 ? `${compactNumber(total.thinking_tokens)} of them thinking` : ""} />
       </dl>
       {(total.unpriced > 0 || total.lost > 0 || total.estimated > 0) && (
         <p className="mt-3 max-w-[72ch] text-sm text-ink-2">
@@ -111,9 +110,8 @@ function Total({ name, value, note = "" }: { name: string; value: string; note?:
   return (
     <div>
       <dt className="text-xs text-ink-3">{name}</dt>
-      <dd className="tabular text-xl font-semibold">
-        {value} {note && <span className="text-xs font-normal text-ink-3">{note}</span>}
-      </dd>
+      <dd className="tabular text-xl font-semibold">{value}</dd>
+      {note && <dd className="tabular text-xs text-ink-2">{note}</dd>}
     </div>
   );
 }
@@ -257,6 +255,7 @@ function CostTree({ costs, team, highlighted }: { costs: TeamCosts; team: string
             <th scope="col" className={cx(HEADER_CELL, "max-md:hidden")}>Agent</th>
             <th scope="col" className={cx(HEADER_CELL, "text-right")}>Calls</th>
             <th scope="col" className={cx(HEADER_CELL, "text-right max-md:hidden")}>Tokens</th>
+            <th scope="col" className={cx(HEADER_CELL, "text-right max-sm:hidden")}>Cache hits</th>
             <th scope="col" className={cx(HEADER_CELL, "text-right")}>Cost</th>
             <th scope="col" className={cx(HEADER_CELL, "w-28 max-md:hidden")}>Share</th>
           </tr>
@@ -314,7 +313,12 @@ function CostCells({ sum, share }: { sum: CostSum; share: number | null }) {
   return (
     <>
       <td className={cx(NUMBER_CELL, "text-ink-2")}>{compactNumber(sum.calls)}</td>
-      <td className={cx(NUMBER_CELL, "text-ink-2 max-md:hidden")}>{compactNumber(tokensOf(sum))}</td>
+      <td className={cx(NUMBER_CELL, "text-ink-2 max-md:hidden")} title={tokensText(sum)}>
+        {compactNumber(tokensOf(sum))}
+      </td>
+      <td className={cx(NUMBER_CELL, "text-ink-2 max-sm:hidden")} title={tokensText(sum)}>
+        {hitRateText(sum)}
+      </td>
       <td className={NUMBER_CELL}><span className={cx((sum.estimated > 0 || sum.unpriced > 0) && "text-ink-3")}>{costText(sum)}</span></td>
       <td className="px-3 max-md:hidden">{share !== null && <ShareBar fraction={share} />}</td>
     </>
@@ -377,6 +381,7 @@ function CostTable({ costs, by }: { costs: TeamCosts; by: Exclude<By, "run"> }) 
             <th scope="col" className={HEADER_CELL}>{title}</th>
             <th scope="col" className={cx(HEADER_CELL, "text-right")}>Calls</th>
             <th scope="col" className={cx(HEADER_CELL, "text-right max-md:hidden")}>Tokens</th>
+            <th scope="col" className={cx(HEADER_CELL, "text-right max-sm:hidden")}>Cache hits</th>
             <th scope="col" className={cx(HEADER_CELL, "text-right")}>Cost</th>
             <th scope="col" className={cx(HEADER_CELL, "w-44 max-md:hidden")}>Share</th>
           </tr>

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { addSums, costRows, type CostSum, costText, hitRate, NO_COST, type NodeCosts, pathTo } from "@/views/cost/costTree";
+import { addSums, costRows, type CostSum, costText, hitRate, hitRateText, NO_COST, type NodeCosts, pathTo, tokensText } from "@/views/cost/costTree";
 import { timeBuckets, bucketWidthMs } from "@/views/cost/timeBuckets";
 
 const sum = (usd: number, input_tokens = 0): CostSum => ({ calls: 1, lost: 0, input_tokens, output_tokens: 0, cached_tokens: 0, cache_write_tokens: 0, thinking_tokens: 0, usd, unpriced: 0, estimated: 0 });
@@ -15,6 +15,12 @@ describe("sums of costs", () => {
 
   it("say what share of the input came from caches", () => {
     expect([hitRate({ ...sum(1, 200), cached_tokens: 150 }), hitRate(sum(1, 200)), hitRate(sum(1))]).toEqual([75, 0, null]);
+    expect([hitRateText({ ...sum(1, 200), cached_tokens: 150 }), hitRateText(sum(1))]).toEqual(["75%", "–"]);
+  });
+
+  it("say which tokens they consist of", () => {
+    const all: CostSum = { ...sum(1, 4000), cached_tokens: 3000, cache_write_tokens: 500, output_tokens: 200, thinking_tokens: 90 };
+    expect(tokensText(all).split("\n")).toEqual(["4.0k read", "3.0k of them from the cache", "500 stored in the cache", "200 written", "90 of them thinking"]);
   });
 
   it("mark costs that are estimated or not known", () => {

@@ -1,6 +1,6 @@
 /** Cost tree: the visible rows of the table of runs and their tasks. */
 import type { Schemas } from "@/api/client";
-import { money } from "@/lib/format";
+import { compactNumber, money } from "@/lib/format";
 
 export type NodeCosts = Schemas["NodeCosts"];
 export type CostSum = Schemas["CostSum"];
@@ -22,6 +22,22 @@ export const addSums = (a: CostSum, b: CostSum): CostSum => Object.fromEntries(O
 
 /** Return the share of the input that came from vendors' caches, in percent; null without any input. */
 export const hitRate = (sum: CostSum): number | null => (sum.input_tokens > 0 ? Math.round((100 * sum.cached_tokens) / sum.input_tokens) : null);
+
+export function hitRateText(sum: CostSum): string {
+  const rate = hitRate(sum);
+  return rate === null ? "–" : `${rate}%`;
+}
+
+/** Return which tokens a sum consists of. */
+export function tokensText(sum: CostSum): string {
+  return [
+    `${compactNumber(sum.input_tokens)} read`,
+    `${compactNumber(sum.cached_tokens)} of them from the cache`,
+    `${compactNumber(sum.cache_write_tokens)} stored in the cache`,
+    `${compactNumber(sum.output_tokens)} written`,
+    `${compactNumber(sum.thinking_tokens)} of them thinking`,
+  ].join("\n");
+}
 
 /** Return the cost as text. Part of it may be estimated, or of calls without a known price. */
 export function costText(sum: CostSum): string {
