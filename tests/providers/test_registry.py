@@ -3,12 +3,14 @@
 import re
 from collections.abc import AsyncIterator
 
+import orjson
 import pytest
 
 from agiraph.domain.errors import Misconfigured
 from agiraph.providers.demo import DemoModel
 from agiraph.providers.registry import Account, Keys, Registry
 from agiraph.providers.servers import Server
+from agiraph.providers.vendors import CHAT
 from agiraph.providers.wires.anthropic import AnthropicModel
 from agiraph.providers.wires.chat_completions import OpenAIModel
 from agiraph.providers.wires.gemini import GeminiModel
@@ -186,6 +188,19 @@ async def test_a_resolved_model_replies() -> None:
 )
 def test_the_default_model_is_that_of_the_first_provider_with_a_key(keys: Keys, model: str) -> None:
     assert keys.default_model == model
+
+
+@pytest.mark.parametrize("wire", [CHAT, "anthropic"])
+async def test_the_output_limit_fits_the_window_of_the_server(wire: str) -> None:
+    # A proxy passed 32,000 on to a server with 4,096, where a small model repeated itself.
+    async with ModelServer(lambda _: says("Hello")) as server:
+        base_url = server.url if wire == "anthropic" else f"{server.url}/v1"
+        house = Server(base_url=base_url, wire=wire, window=4_096)
+        models = Registry(Keys(servers={"house": house}), ManualClock())
+        await models.resolve("house/m").reply(request())
+        await models.close()
+    [seen] = server.requests
+    assert orjson.loads(seen.raw)["max_tokens"] == 1_024
 
 
 async def test_keys_are_in_no_repr(registry: Registry) -> None:

@@ -22,6 +22,7 @@ from agiraph.providers.vendors import (
     WIRES,
     Vendor,
 )
+from agiraph.providers.wires.anthropic import AnthropicModel
 from agiraph.providers.wires.chat_completions import OpenAIModel
 
 MAX_OUTPUT_TOKENS = 32_000
@@ -90,7 +91,7 @@ class Registry:
         if name == "demo":
             return DemoModel()
         if name not in self._models:
-            self._models[name] = _limited(self._make(name))
+            self._models[name] = self._limited(self._make(name))
         return self._models[name]
 
     def default_models(self) -> list[str]:
@@ -224,20 +225,22 @@ class Registry:
             options=with_headers(self._keys.options.get(name, NONE), server.headers),
         )
 
+    def _limited(self, model: Model) -> Model:
+        """Return the model with the output limit that is known of it.
 
-def _limited(model: Model) -> Model:
-    """Return the model with the output limit that is known of it, on the wire that needs none.
-
-    A model that repeats itself would else go on until its window is full. The limit leaves three
-    quarters of the window to the thread.
-    """
-    if not isinstance(model, OpenAIModel):
-        return model
-    facts = packaged.known(model.name)
-    if not facts.output or not facts.window:
-        return model
-    limit = min(facts.output, facts.window // 4, MAX_OUTPUT_TOKENS)
-    return replace(model, max_output_tokens=limit)
+        A model that repeats itself would else go on until its window is full, and a server
+        refuses a limit above its window. The limit leaves three quarters to the thread.
+        """
+        if not isinstance(model, OpenAIModel | AnthropicModel):
+            return model
+        server, facts = self.server(model.name.partition("/")[0]), packaged.known(model.name)
+        if server is not None and server.window:
+            window, output = server.window, facts.output or MAX_OUTPUT_TOKENS
+        elif isinstance(model, OpenAIModel) and facts.window and facts.output:
+            window, output = facts.window, facts.output
+        else:
+            return model
+        return replace(model, max_output_tokens=min(output, window // 4, MAX_OUTPUT_TOKENS))
 
 
 def _check_url(url: str, setting: str) -> None:
