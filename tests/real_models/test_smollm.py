@@ -16,6 +16,7 @@ from agiraph.providers.catalogue import Catalogue
 from agiraph.providers.facts.model_facts import Fact
 from agiraph.providers.facts.prices import Prices
 from agiraph.providers.registry import Keys, Registry
+from tests.cli.shell import Shell
 from tests.conftest import SweepLog
 from tests.real_models.runs import (
     GOALS,
@@ -92,6 +93,26 @@ async def test_a_thread_that_outgrows_a_small_window_is_shortened_and_goes_on(
     assert "compaction" in purposes or ended.asked
 
 
+@pytest.mark.long(share=0.05)
+async def test_a_newcomer_with_a_server_needs_no_key_and_is_told_what_to_do(tmp_path: Path) -> None:
+    agiraph, model = Shell(tmp_path / "home"), f"text/{SERVER}/{MODEL}"
+    agiraph.home.mkdir(mode=0o700)
+    async with llama(4_096) as server:
+        (agiraph.home / "agiraph.toml").write_text(
+            f'model = "{model}"\n[servers.{SERVER}]\nbase_url = "{server.base_url}"\n'
+        )
+        listed = await agiraph("models")
+        doctor = await agiraph("doctor")
+        refused = await agiraph("run", "Say hello", "--model", f"{SERVER}/{MODEL}")
+        run = await agiraph("run", "Write a haiku into haiku.md", "--turns", "2")
+    [row] = [line.split() for line in listed.out.splitlines() if f" {SERVER}/{MODEL} " in line]
+    assert row == [f"{SERVER}/{MODEL}", "4,096s", "no", "no", "0", "0"]
+    narrow = "Its window of 4,096 tokens is small for an agent's work: start llama-server with a"
+    assert (doctor.code, narrow in " ".join(doctor.out.split())) == (0, True)
+    assert (refused.code, f"Use it as '{model}'" in " ".join(refused.err.split())) == (1, True)
+    assert (run.code, "its turns are used up" in " ".join(run.out.split())) == (1, True)
+
+
 @needs_proxy
 @pytest.mark.long(share=0.1)
 @pytest.mark.parametrize("form", FORMS)
@@ -104,7 +125,9 @@ async def test_goals_behind_a_proxy_in_three_vendors_forms(
             goal, folder = GOALS[2 * number + 1], tmp_path / str(number)
             # In the vendor's own form of calls, and as text.
             model = f"text/{form}/{MODEL}" if number == 0 else f"{form}/{MODEL}"
-            setting = Setting(servers=proxy, model=model, window=4_096)
+            # LiteLLM passes no counts on in Gemini's streams.
+            is_counted = form != "as-gemini"
+            setting = Setting(servers=proxy, model=model, window=4_096, is_counted=is_counted)
             figures.add(await run_goal(folder, setting, goal, LIMITS))
     sweep_log.append(str(figures))
 
