@@ -45,6 +45,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--seed", type=int, default=None, help=seed)
 
 
+def pytest_configure() -> None:
+    """Put the folders of tests into memory if it has room: to a disk, each commit waits."""
+    if (memory := _roomy_memory()) is not None:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Do not collect files of which no test will run. None: let pytest decide."""
     quick, long = config.getoption("--quick"), config.getoption("--long")
@@ -205,7 +211,8 @@ class Server:
 
 
 def _roomy_memory() -> Path | None:
-    """Return /dev/shm if it has room: each test creates a database, which is some hundred files."""
+    """Return /dev/shm if it has room: each test creates folders and a database, which is some
+    hundred files on PostgreSQL."""
     memory = Path("/dev/shm")
     return memory if memory.is_dir() and shutil.disk_usage(memory).free > ROOM else None
 
