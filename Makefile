@@ -40,7 +40,7 @@ run: setup ## Run a goal in the terminal: GOAL="…"; without a key the scripted
 
 test: setup postgres chromium node models ## All tests, on SQLite and PostgreSQL, in a browser, with kills; says what took how long
 	@sh tests/timed check-and-web 100 $(MAKE) --no-print-directory check-and-web
-	@sh tests/timed tests 400 $(BIN)/python tests/rerun.py -q -n $(WORKERS) --dist worksteal --lean --seed=$(SEED) --hypothesis-seed=$(SEED)
+	@sh tests/timed tests 430 $(BIN)/python tests/rerun.py -q -n $(WORKERS) --dist worksteal --lean --seed=$(SEED) --hypothesis-seed=$(SEED)
 
 quick: setup ## The tests for every few minutes: on SQLite, without browsers, kills and whole scenarios
 	@sh tests/timed quick 120 $(BIN)/python -m pytest -q -p no:schemathesis -n $(WORKERS) --dist worksteal --quick
