@@ -227,3 +227,25 @@ async def test_a_local_server_is_offered_before_the_demo(agiraph: Shell) -> None
         "16,384 tokens: use it with AGIRAPH_MODEL=ollama/qwen3:8b."
     )
     assert run.code == 0
+
+
+@pytest.mark.slow
+async def test_the_terminal_offers_the_models_of_local_servers(agiraph: Shell) -> None:
+    async with LocalServer(OLLAMA) as server:
+        agiraph.home.mkdir(parents=True, exist_ok=True)
+        (agiraph.home / "agiraph.toml").write_text(
+            f'[servers.ollama]\nbase_url = "{server.base_url}"\n'
+        )
+        agiraph.environment |= {"AGIRAPH_PORT": "0"}
+        async with agiraph.start_at_terminal("up") as starting:
+            await starting.says("No model is set. These run on this machine:")
+            await starting.says("  1. ollama/qwen3:8b at 127.0.0.1:")
+            await starting.says("  2. the scripted demo, which shows how agiraph works")
+            await starting.says("Which one? [1]: ")
+            starting.types(b"9\n")
+            await starting.says("9 is not in the range 1<=x<=2.")
+            starting.types(b"\n")
+            await starting.says(
+                'To keep this choice, write model = "ollama/qwen3:8b" into agiraph.toml.'
+            )
+            await starting.says("Model: ollama/qwen3:8b. Token for programs: ")
