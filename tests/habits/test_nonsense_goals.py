@@ -109,8 +109,9 @@ GOALS = (
 def play(seen: Seen) -> Step:
     """Talk the nonsense that belongs to the goal; as a reviewer, too, talk and judge nothing."""
     asked = "\n".join(message.text for message in seen.messages)
-    number = next(n for n, goal in enumerate(GOALS) if goal in asked)
-    if "finish" not in seen.tools:
+    number = next((n for n, goal in enumerate(GOALS) if goal in asked), None)
+    # The probe of the model's form of calls names no goal.
+    if number is None or "finish" not in seen.tools:
         return says("Today is Monday.")
     replies = sum(message.role == "assistant" for message in seen.messages)
     return NONSENSE[number % len(NONSENSE)](replies)
