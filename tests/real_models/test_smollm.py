@@ -6,6 +6,7 @@ and behind a proxy that speaks for three vendors.
 
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from agiraph.domain.work import Budget
 from agiraph.providers.catalogue import Catalogue
 from agiraph.providers.facts.model_facts import Fact
 from agiraph.providers.facts.prices import Prices
+from agiraph.providers.options import ModelOptions
 from agiraph.providers.registry import Keys, Registry
 from tests.cli.shell import Shell
 from tests.conftest import SweepLog
@@ -59,7 +61,8 @@ async def test_a_goal_with_a_real_model_ends_as_what_it_is(tmp_path: Path) -> No
         facts = models.facts(f"{SERVER}/{MODEL}")
         await models.close()
         assert (facts.window, facts.tools) == (Fact(8_192, "server"), Fact(False, "server"))
-        await run_goal(tmp_path, words_of(server, 8_192), GOALS[1], Budget(turns=1, tokens=TOKENS))
+        setting = replace(words_of(server, 8_192), options=ModelOptions(max_output_tokens=16))
+        await run_goal(tmp_path, setting, GOALS[1], Budget(turns=1, tokens=TOKENS))
 
 
 @pytest.mark.long(share=0.1)
