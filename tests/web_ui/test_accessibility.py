@@ -153,7 +153,9 @@ async def test_every_screen_is_accessible_in_both_themes_and_on_a_phone(
     page = desk.page if size == "desktop" else await desk.opens(**PHONE | STILL)
     shown = await screens(desk, team)
 
-    wrong = await violations(page, shown, is_phone=size == "phone", contrast_in=THEMES)
+    # The colours are the same on a phone.
+    contrast_in = THEMES if size == "desktop" else ()
+    wrong = await violations(page, shown, is_phone=size == "phone", contrast_in=contrast_in)
 
     assert not wrong, "\n".join(wrong)
 
