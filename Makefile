@@ -63,7 +63,7 @@ proxy:
 node: setup
 	@sh tests/install-node
 
-# Pyright's main run takes as long on one core as all the others together on the other.
+# Pyright's main run uses one core and takes longest: the others run beside it.
 check-and-web: setup node web/node_modules/.package-lock.json
 	@$(MAKE) --no-print-directory -j 2 -O types lint layers public-types web-compile web-units
 	@echo "check: clean"

@@ -40,7 +40,7 @@ NOT_QUICK = frozenset({"faults", "web_ui", "scenarios", "real_models"})
 NOT_QUICK_FILES = frozenset(
     {"test_confinement.py", "test_faults.py", "test_responses_match_schema.py"}
 )
-"""Files that `make quick` leaves out: each takes more than nine seconds of computing."""
+"""Files that `make quick` leaves out, as their tests are costly to run or to collect."""
 LONG_FILES = frozenset({"test_responses_in_many_examples.py"})
 """Files with nothing but such tests of `make faults`."""
 

@@ -38,7 +38,7 @@ DESKTOP: dict[str, Any] = {"viewport": {"width": 1440, "height": 900}, "locale":
 STILL: dict[str, Any] = {"reduced_motion": "reduce"}
 """Without a graphics processor, a page with one endless animation keeps the machine busy."""
 DEADLINE_MS = 30_000
-"""How long a test waits for a page to show something; normally it takes a tenth of a second."""
+"""How long a test waits for a page to show something; normally it takes much less."""
 
 _LINE_LOST = re.compile(r"net::ERR_|WebSocket connection to|Failed to load resource")
 
@@ -46,7 +46,7 @@ _LINE_LOST = re.compile(r"net::ERR_|WebSocket connection to|Failed to load resou
 async def launch(playwright: Playwright) -> Browser:
     # Chromium's sandbox does not start for root, and shared memory is small in containers.
     flags = ["--disable-dev-shm-usage", "--disable-gpu", "--font-render-hinting=none"]
-    # Tests open one page after the other: a process for each costs a second of computing.
+    # Tests open one page after the other: they need no process for each.
     flags.append("--renderer-process-limit=1")
     if os.geteuid() == 0:
         flags.append("--no-sandbox")
