@@ -254,7 +254,8 @@ def _terms(path: Path, written: Any) -> dict[str, Terms]:
         where = ".".join(str(part) for part in first["loc"])
         raise Misconfigured(
             f"{path}: models.{where}: {first['msg']}. A model has its window in tokens and its "
-            "price in dollars per million: input_usd, output_usd, cached_usd, cache_write_usd. Its "
+            "price in dollars per million: input_usd, output_usd, cached_usd, cache_write_usd; "
+            "search_usd is for a thousand web searches. Its "
             f"options are {', '.join(OPTION_KEYS)}."
         ) from error
 

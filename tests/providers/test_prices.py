@@ -1,9 +1,13 @@
 """The price of a call: what was read from and written to a vendor's cache, thoughts, searches."""
 
+from typing import Any
+
 import pytest
 
 from agiraph.domain.work import Usage
 from agiraph.providers.facts.prices import Prices, Terms
+from agiraph.providers.wires.gemini_reader import GeminiReader
+from agiraph.providers.wires.responses_reader import ResponsesReader
 
 MILLION = 1_000_000
 
@@ -40,3 +44,40 @@ def test_the_settings_price_cache_writes_as_input_unless_they_say_otherwise(
         output_tokens=MILLION,
     )
     assert Prices({"a/b": terms}).usd("a/b", usage) == pytest.approx(usd)
+
+
+@pytest.mark.parametrize(("search_usd", "usd"), [(None, 1.0), (10.0, 1.05)])
+def test_the_settings_price_searches_by_the_thousand(search_usd: float | None, usd: float) -> None:
+    terms = Terms(input_usd=1.0, output_usd=1.0, search_usd=search_usd)
+    usage = Usage(input_tokens=MILLION, searches=5)
+    assert Prices({"a/b": terms}).usd("a/b", usage) == pytest.approx(usd)
+
+
+def test_images_are_paid_as_the_input_tokens_that_the_vendor_counts_for_them() -> None:
+    """A request of 100 tokens of text and a picture of 1,500: the vendor reports 1,600."""
+    assert Prices().usd("openai/gpt-4.1", Usage(input_tokens=1_600)) == pytest.approx(0.0032)
+
+
+@pytest.mark.parametrize(
+    ("model", "searches"), [("gemini-2.5-pro", 1), ("gemini-3.8-flash", 2), ("gemini-4-carbon", 2)]
+)
+def test_google_counts_searches_by_reply_or_by_query(model: str, searches: int) -> None:
+    reader = GeminiReader()
+    said: dict[str, Any] = {
+        "content": {"parts": [{"text": "Sunny."}]},
+        "groundingMetadata": {"webSearchQueries": ["", "weather Paris", "Paris", "Paris"]},
+        "finishReason": "STOP",
+    }
+    reader.read({"candidates": [said], "modelVersion": model})
+    reader.finish()
+    assert reader.reply.usage.searches == searches
+
+
+def test_openai_counts_searches_and_not_the_pages_that_it_opens() -> None:
+    actions = [{"type": "search"}, {"type": "open_page"}, None, {"type": "find_in_page"}]
+    output = [{"type": "web_search_call", "action": action} for action in actions]
+    reader = ResponsesReader("openai")
+    usage = {"input_tokens": 9, "output_tokens": 3}
+    reader.read({"status": "completed", "output": output, "usage": usage})
+    reader.finish()
+    assert reader.reply.usage == Usage(input_tokens=9, output_tokens=3, searches=2)

@@ -24,6 +24,8 @@ class Terms:
     """For input tokens that the vendor reads from its cache; None: as other input."""
     cache_write_usd: float | None = None
     """For input tokens that the vendor writes to its cache; None: as other input."""
+    search_usd: float | None = None
+    """For a thousand web searches that the vendor makes for replies; None: they cost nothing."""
     window: int | None = None
     output: int | None = None
     """Tokens of the longest reply."""
@@ -56,6 +58,7 @@ class Prices:
             plain = usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens
             millionths = plain * terms.input_usd + usage.cached_tokens * cached_usd
             millionths += usage.cache_write_tokens * write_usd
+            millionths += usage.searches * (terms.search_usd or 0.0) * 1_000
             return (millionths + usage.output_tokens * terms.output_usd) / 1_000_000
         if is_free(name):
             return 0.0
@@ -90,6 +93,8 @@ def _listed_usd(name: str, usage: Usage) -> float | None:
     from genai_prices import calc_price
 
     provider, model = _price_list_ids(name)
+    # Nothing is added for images and PDFs: OpenAI, Anthropic and Google turn them into tokens,
+    # count these among the input tokens that they report, and charge them as such.
     counted = Listed(
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,

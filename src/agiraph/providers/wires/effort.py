@@ -24,12 +24,17 @@ can do without thinking."""
 _BUDGETS: dict[Effort, int] = {"low": 2_048, "medium": 8_192, "high": 16_384, "max": 24_576}
 """Tokens of thinking, for models that want a number."""
 
-_ADAPTIVE = re.compile(r"claude-(?:[a-z]+-)?(?:4-[6-9]|[5-9]|\d\d)(?!\d)")
-"""Claude models that decide themselves how much to think: Opus and Sonnet from 4.6 on, and all
-models from 5 on. Those from Opus 4.7 on refuse a budget."""
+_ADAPTIVE = re.compile(r"claude-(?:mythos-|(?:[a-z]+-)?(?:4-[6-9]|[5-9]|\d\d)(?!\d))")
+"""Claude models that decide themselves how much to think: Opus and Sonnet from 4.6 on, Mythos, and
+all models from 5 on. Those from Opus 4.7 on refuse a budget (Anthropic and Amazon Bedrock, adaptive
+thinking)."""
 _BY_EFFORT = re.compile(r"claude-opus-4-5")
 """Claude Opus 4.5 has a budget and an effort."""
 _LEVELLED_GEMINI = re.compile(r"gemini-(?:[3-9]|\d\d)")
+"""Gemini models with levels in place of a budget; both in one request are refused."""
+_GEMINI_PRO_MOST = 32_768
+"""The largest budget of Gemini 2.5 Pro; Flash and Flash Lite end at 24,576 (Gemini API,
+thinking)."""
 
 
 def responses(effort: Effort) -> Sequence[Part]:
@@ -78,7 +83,8 @@ def gemini(model: str, effort: Effort) -> Sequence[Part]:
         ]
     if effort == "none":
         return [{"thinkingBudget": 0}, {"thinkingBudget": 128}]  # Pro cannot do without
-    return [{"thinkingBudget": _BUDGETS[effort], "includeThoughts": True}]
+    most = _GEMINI_PRO_MOST if effort == "max" and "-pro" in model else _BUDGETS[effort]
+    return [{"thinkingBudget": most, "includeThoughts": True}]
 
 
 def chat(dialect: str, effort: Effort) -> Sequence[Part]:
@@ -92,6 +98,7 @@ def chat(dialect: str, effort: Effort) -> Sequence[Part]:
         case "deepseek":
             if not thinks:
                 return [{"thinking": {"type": "disabled"}}]
+            # DeepSeek has low, high and max, and takes medium for high.
             return [{"thinking": {"type": "enabled"}, "reasoning_effort": effort}]
         case "qwen":
             if not thinks:
@@ -99,8 +106,13 @@ def chat(dialect: str, effort: Effort) -> Sequence[Part]:
             budget = {"enable_thinking": True, "thinking_budget": _BUDGETS[effort]}
             return [budget, {"enable_thinking": True}]
         case "local":
-            switch: Part = {"chat_template_kwargs": {"enable_thinking": thinks}}
             level = "high" if effort == "max" else effort
+            # Templates of Qwen and GLM read `enable_thinking`. That of gpt-oss reads the level,
+            # which vLLM and Ollama take beside the messages and llama.cpp only in here.
+            told: Part = {"enable_thinking": thinks} | (
+                {"reasoning_effort": level} if thinks else {}
+            )
+            switch: Part = {"chat_template_kwargs": told}
             return [{**switch, "reasoning_effort": level}, switch, {"reasoning_effort": level}]
         case _:
             return [{"reasoning_effort": level} for level in _LEVELS[effort]]

@@ -1,7 +1,9 @@
 """Gemini reader: reads the responses of Google's streamGenerateContent API."""
 
+import re
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import CallGarbled, ModelGarbled
@@ -23,6 +25,9 @@ _WITHHELD = frozenset(
 _BROKEN_CALL = frozenset(("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE",
                           "TOO_MANY_TOOL_CALLS"))  # fmt: skip
 """Finish reasons of a reply with a broken tool call. No part of such a reply may be used."""
+_PAYS_ONCE = re.compile(r"gemini-[12]\b")
+"""Models for which Google charges web searches once for each reply that made some. For later ones
+it charges each different query that is not empty (Gemini API, pricing)."""
 
 
 class GeminiReader:
@@ -36,6 +41,8 @@ class GeminiReader:
         self._has_signature = False
         self._has_nameless_call = False
         self._usage: Any = {}
+        self._queries: set[str] = set()
+        """The web searches that Google made."""
 
     def take(self, event: Part) -> Iterator[str]:
         self.reply.name_model(event.get("modelVersion"))
@@ -50,7 +57,14 @@ class GeminiReader:
             for part in content.get("parts") or ():
                 if text := self._take_part(part):
                     yield text
+            self._search(candidate.get("groundingMetadata"))
             self._end(candidate)
+
+    def _search(self, grounding: Any) -> None:
+        known = cast(Part, grounding) if isinstance(grounding, dict) else {}
+        queries: Any = known.get("webSearchQueries")
+        if isinstance(queries, list):
+            self._queries |= {q for q in cast(list[Any], queries) if isinstance(q, str) and q}
 
     def read(self, body: Part) -> None:
         for _ in self.take(body):
@@ -62,7 +76,10 @@ class GeminiReader:
         reply = self.reply
         self._close_text()
         counts = UsageReader(self._usage)
-        reply.usage, reply.doubts = _usage(counts), counts.doubts
+        searches = len(self._queries)
+        if _PAYS_ONCE.match(reply.served_model):
+            searches = min(searches, 1)
+        reply.usage, reply.doubts = replace(_usage(counts), searches=searches), counts.doubts
         if self._has_signature:
             reply.parts = self._parts
         if self._has_nameless_call and not reply.calls and not reply.text:

@@ -1,6 +1,7 @@
 """Responses reader: reads the events and items of OpenAI's Responses API into a reply."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, cast
 
 import orjson
@@ -86,8 +87,10 @@ class ResponsesReader:
                     parts += self._take_call(item, is_cut=is_cut)
                 case "reasoning":
                     parts += self._take_reasoning(item)
+                case "web_search_call" if _is_search(item):
+                    reply.usage = replace(reply.usage, searches=reply.usage.searches + 1)
                 case str():
-                    pass  # tools that OpenAI runs itself, which we never request
+                    pass  # other tools that OpenAI runs itself, which we never request
                 case other:
                     raise TypeError(f"{other!r:.40} is not the type of an item")
         reply.text.append("\n\n".join(self._texts))
@@ -164,6 +167,13 @@ class ResponsesReader:
         counts = UsageReader(usage)
         self.reply.usage = openai_usage(counts, "input", "output")
         self.reply.doubts = counts.doubts
+
+
+def _is_search(item: Part) -> bool:
+    """Whether OpenAI charges for this step of a web search: pages that it opens cost nothing."""
+    action: Any = item.get("action")
+    kind = cast(Part, action).get("type") if isinstance(action, dict) else "search"
+    return kind == "search"
 
 
 def _failure(error: Any) -> ModelError:
