@@ -197,7 +197,7 @@ async def test_near_the_end_the_model_is_warned_once_for_each_limit(world: World
 
     node = await only_node(world, founded)
     heard = [t.text for t in await world.turns(node.id) if t.role == "user"]
-    advice = "Bring the most important part to an end now, and hand in before the rest is gone."
+    advice = "Bring the most important part to an end now, and submit before the rest is gone."
     assert heard == [
         "Take notes",
         f"[Budget] 8 of 10 turns are used. {advice}",

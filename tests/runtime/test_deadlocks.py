@@ -97,7 +97,7 @@ async def test_two_nodes_cannot_wait_for_each_others_results(world: World) -> No
     answers = await tool_answers(world, ids["cyd"])
     assert answers[1:3] == [
         f"{ids['bea']} needs or waits for your own work, so neither would ever end. Go on without "
-        "it, or hand in what you have first.",
+        "it, or submit what you have first.",
         "That is your own work; nobody else will end it.",
     ]
     assert opened(answers[3]).endswith(" helped")  # a waiting agent can still do another task

@@ -223,7 +223,7 @@ async def test_a_stage_cannot_contain_its_own_waiter_or_nodes_that_depend_on_it(
     answers = [t.text for t in await world.turns(founded.node.id) if t.role == "tool"]
     circle = (
         f"{after.id} needs or waits for your own work, so neither would ever end. Go on without "
-        "it, or hand in what you have first."
+        "it, or submit what you have first."
     )
     assert answers[1] == (
         "A stage cannot hold the work that waits for it; leave your own node out."

@@ -81,7 +81,7 @@ async def test_an_agent_can_cancel_only_what_it_delegated(world: World) -> None:
     await world.settle()
 
     assert last_tool_answers(bob) == [
-        "That is your own work: hand in what you have instead.",
+        "That is your own work: submit what you have instead.",
         "You may cancel what you gave away yourself; ask the coordinator.",
     ]
 

@@ -155,7 +155,7 @@ async def test_waiting_for_ones_own_work_or_in_a_cycle_is_refused(world: World) 
     )
     assert (await tool_answers(world, task.id))[0] == refused(
         f"{goal.id} needs or waits for your own work, so neither would ever end. Go on without "
-        "it, or hand in what you have first."
+        "it, or submit what you have first."
     )
     assert (goal.status, task.status) == (S.COMPLETED, S.COMPLETED)
 

@@ -66,7 +66,7 @@ class BudgetPolicy:
             SystemNote(
                 _warning_ref(m),
                 f"[Budget] {_plain(m.used)} of {_plain(m.limit)} {m.unit} are used. "
-                "Bring the most important part to an end now, and hand in before the rest is gone.",
+                "Bring the most important part to an end now, and submit before the rest is gone.",
             )
             for m in near
             if not ctx.transcript.has(_warning_ref(m))

@@ -23,7 +23,7 @@ def start_work(
     task: Annotated[str, Field(min_length=1, max_length=100_000)],
 ) -> Answer:
     """Put what the human wants into your work queue, in your own words. What they ask becomes work
-    by itself after your answer; call this to say it better. Put in all they want of it: whoever
+    by itself after your answer; call this to say it better. Put in all they want of it: the one who
     does the work sees this text and no memories.
     """
     node = conversation.start_work(tx, ctx.agent, ctx.node.id, task, tainted_by=ctx.tainted_by)

@@ -263,7 +263,7 @@ def cancel_work_node(
     tx: Tx,
     ctx: RunContext,
     node_id: str,
-    reason: Annotated[str, Field(min_length=1, description="For whoever reads the record")],
+    reason: Annotated[str, Field(min_length=1, description="For the record")],
 ) -> Answer:
     """Cancel a piece of work that was given away, with all below it. What it has written stays in
     its folder.
@@ -272,12 +272,12 @@ def cancel_work_node(
     if node.status.is_final:
         return Done(f"{node.id} is {node.status} already.")
     if node.id == ctx.node.id:
-        raise Refused("That is your own work: hand in what you have instead.")
+        raise Refused("That is your own work: submit what you have instead.")
     if ctx.agent.role != "coordinator" and node.creator_id != ctx.agent.id:
         raise Refused("You may cancel what you gave away yourself; ask the coordinator.")
     # Cancelling an ancestor would cancel this node too, before it has handed anything in.
     if dependencies.is_above(tx, node, ctx.node):
-        raise Refused("Your own work is part of it: hand in what you have instead.")
+        raise Refused("Your own work is part of it: submit what you have instead.")
     endings.cancel(tx, node.id)
     return Done(f"Cancelled {node.id} and all below it.")
 

@@ -108,7 +108,7 @@ def chat(dialect: str, effort: Effort) -> Sequence[Part]:
         case "local":
             level = "high" if effort == "max" else effort
             # Templates of Qwen and GLM read `enable_thinking`. That of gpt-oss reads the level,
-            # which vLLM and Ollama take beside the messages and llama.cpp only in here.
+            # which vLLM and Ollama take beside the messages, and llama.cpp before b10434 only here.
             told: Part = {"enable_thinking": thinks} | (
                 {"reasoning_effort": level} if thinks else {}
             )

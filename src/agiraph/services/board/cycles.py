@@ -41,7 +41,7 @@ def refuse(tx: Tx, lease: Lease, target: WorkNode) -> None:
     if dependencies.leads_to(tx, target.id, lease.node_id):
         raise Refused(
             f"{target.id} needs or waits for your own work, so neither would ever end. Go on "
-            "without it, or hand in what you have first."
+            "without it, or submit what you have first."
         )
 
 

@@ -104,7 +104,7 @@ def _check_limits(tx: Tx, parent: WorkNode) -> None:
     if parent.depth >= limits.depth:
         raise Refused(
             f"Work may be {limits.depth} levels deep, and yours is at the last one. Do this part "
-            "yourself, or hand in and suggest it with suggest_next."
+            "yourself, or submit and suggest it with suggest_next."
         )
     # Counted without a lock: a parent has one runner, and a team that is a few nodes
     # over its limit does no harm.

@@ -228,7 +228,7 @@ def next_hops(tx: Tx, lease: Lease, recipient: str) -> int:
     if hops > MAX_HOPS:
         raise Refused(
             f"You and {name_of(tx, recipient)} have answered each other {MAX_HOPS} times in a "
-            "row. Act on what you know, hand in, or ask the human."
+            "row. Act on what you know, submit, or ask the human."
         )
     return hops
 
