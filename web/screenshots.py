@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from playwright.async_api import Page, async_playwright
+from playwright.async_api import Page, async_playwright, expect
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
@@ -16,7 +16,7 @@ sys.path.insert(0, str(ROOT))
 from tests.cli.shell import Shell  # noqa: E402
 from tests.conftest import _free_port  # noqa: E402
 from tests.web_ui import lively  # noqa: E402
-from tests.web_ui.browsing import DESKTOP, PHONE, Desk, launch, visiting  # noqa: E402
+from tests.web_ui.browsing import DEADLINE_MS, DESKTOP, PHONE, Desk, launch, visiting  # noqa: E402
 from tests.web_ui.screens import Screen, screens  # noqa: E402
 
 LOOKS: dict[str, dict[str, Any]] = {
@@ -62,4 +62,5 @@ if __name__ == "__main__":
     parser.add_argument("only", nargs="*", help="board-dark, phone and so on; default: all")
     given = parser.parse_args()
     os.environ.setdefault("TZ", "UTC")
+    expect.set_options(timeout=DEADLINE_MS)
     asyncio.run(main(given.folder.resolve(), given.only))

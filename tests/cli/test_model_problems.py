@@ -207,6 +207,8 @@ async def test_a_server_that_is_down_is_no_fine_one(agiraph: Shell) -> None:
     assert (tested.code, DOWN in tested.out) == (1, True)
     [house] = [provider for provider in told["providers"] if provider["name"] == "house"]
     assert (told["default"], house["state"], DOWN in house["advice"]) == ("house/m", "down", True)
+    last_test = house["models"][0]["last_test"]
+    assert (last_test["model"], last_test["checks"][0]["advice"]) == ("house/m", DOWN)
     assert [(c["name"], c["verdict"], c["advice"]) for c in checked["checks"]] == [
         ("words", "failed", DOWN)
     ]
