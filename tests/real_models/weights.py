@@ -4,7 +4,7 @@ Runs in the environment that `tests/install-models` makes, not in the tests' own
 
     python weights.py FROM TO
 
-A processor without instructions for small integers reads a prompt three times as fast with floats.
+Where llama.cpp is built without instructions for small integers, a prompt is read faster this way.
 The numbers stay the same, so the model says the same. The format is GGUF, version 3.
 """
 
