@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from agiraph.domain.agents import Agent, Specialist, Team
 from agiraph.domain.chat import Lease, ToolCall, Transcript, Turn
+from agiraph.domain.labels import Label
 from agiraph.domain.outcomes import Done
 from agiraph.domain.time import Clock
 from agiraph.domain.tools import ToolProperties
@@ -91,9 +92,9 @@ class RunContext:
         return max((self.deadline - self.clock.now()).total_seconds(), 0.0)
 
     @property
-    def tainted_by(self) -> str | None:
-        """Return the source of words in this thread that nobody vouches for; None without any."""
-        return self.transcript.tainted_by
+    def label(self) -> Label:
+        """Return the label of this thread: the sources of all that stands in it."""
+        return self.transcript.label
 
     def take_limits(self, limits: LimitsOfRun) -> bool:
         """Keep to these limits from now on; return whether they leave more room than before."""
@@ -128,7 +129,7 @@ class RunContext:
                 text=answer.text,
                 at=self.clock.now(),
                 failed=answer.failed,
-                tainted_by=answer.tainted_by,
+                label=answer.label,
             )
         )
 

@@ -7,6 +7,7 @@ from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
+from agiraph.domain.labels import UNKNOWN
 from agiraph.domain.persons import OWNER
 from agiraph.providers.base import Request
 from agiraph.services import access
@@ -70,7 +71,7 @@ def _add_knowledge_and_triggers(tx: Any, founded: NewTeam) -> dict[str, str]:
     agent = founded.coordinator
     memory = items.remember(tx, agent, "Likes figures.", author=OWNER)
     insight = items.learn(tx, agent, "fact", "Prices fall in May.", author=OWNER)
-    held = items.learn(tx, agent, "fact", "Buy now.", author=agent.id, held=True)
+    held = items.learn(tx, agent, "fact", "Buy now.", author=agent.id, label=UNKNOWN)
     made = definitions.create(tx, agent_id=agent.id, type="webhook", config={})
     token = access.issue(tx, OWNER, kind="token", name="for a test", scope="read")
     conversation.say(tx, agent.id, "And the second?", person_id=OWNER)

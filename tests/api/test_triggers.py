@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from agiraph.domain.ids import TriggerId
+from agiraph.domain.labels import CLEAN, UNKNOWN
 from agiraph.services.triggers import definitions
 from agiraph.store.triggers import TRIGGERS
 from tests.api.serving import Served
@@ -52,7 +53,7 @@ async def test_a_changed_schedule_takes_effect_at_once(served: Served) -> None:
 
 
 async def test_the_action_of_a_trigger_can_be_changed_without_its_schedule(served: Served) -> None:
-    trigger = await a_trigger(served, "scheduled", {"cron": "@hourly"}, tainted_by="a page")
+    trigger = await a_trigger(served, "scheduled", {"cron": "@hourly"}, label=UNKNOWN)
     before = await served.world.store.read(TRIGGERS.get, TriggerId(trigger.id))
     status, changed = await trigger.change(
         action="send_message", payload={"to": "human", "content": "It is time."}
@@ -62,7 +63,7 @@ async def test_the_action_of_a_trigger_can_be_changed_without_its_schedule(serve
         200, "send_message", "It is time.",
     )  # fmt: skip
     assert (after.config, after.due_at) == (before.config, before.due_at)
-    assert (before.tainted_by, after.tainted_by) == ("a page", None)
+    assert (before.label, after.label) == (UNKNOWN, CLEAN)
     await pass_time(served.world, 3600)
     said = await served.ask("GET", f"/agents/{after.agent_id}/conversation")
     assert [message["text"] for message in said[1]] == ["It is time."]

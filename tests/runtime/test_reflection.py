@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from agiraph.domain.errors import ContextExceeded, ModelGarbled, ModelRefused, ModelUnavailable
+from agiraph.domain.labels import of_page
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import Budget, NodeStatus
 from agiraph.providers.base import Request
@@ -162,7 +163,7 @@ def ask_first(request: Request) -> Says:
 async def test_what_comes_from_words_nobody_vouches_for_is_held(world: World) -> None:
     founded = await found_learning_team(world, ReflectingModel(work=ask_first))
     thread = await do_task(world, founded)
-    await world.store.write(THREADS.update, thread, tainted_by="https://example.org")
+    await world.store.write(THREADS.update, thread, label=of_page("https://example.org"))
     [question] = await world.questions(founded.team.id)
     await world.answer(question, "Yes")
     await world.settle()

@@ -138,7 +138,7 @@ async def test_research_gives_a_report_in_the_inbox_and_a_summary_in_the_chat(
         f"Research: {goal}",
         REPORT.strip(),
     )
-    assert report.tainted_by is not None  # it is made of web pages
+    assert report.label  # it is made of web pages
     assert [request.split()[1] for request in library.requests] == ["/pumps", "/winter"]
     read = [turn.text for turn in rob.requests[-1].turns if turn.role == "tool"]
     assert "Three units of heat" in read[2]

@@ -10,6 +10,7 @@ import pytest
 from agiraph.domain.agents import Agent, Specialist
 from agiraph.domain.errors import ModelRefused, Refused
 from agiraph.domain.ids import ThreadId
+from agiraph.domain.labels import SEARCH, of_page
 from agiraph.domain.messages import Message
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import Budget, NodeStatus
@@ -147,7 +148,7 @@ async def test_report_to_inbox_creation(world: World, bakery: Site) -> None:
         "Research: How is bread baked?",
         REPORT.strip(),
     )
-    assert item.tainted_by == "a web search"
+    assert item.label == SEARCH | of_page("http://127.0.0.1")
 
 
 async def test_thread_reply_on_completion(world: World, bakery: Site) -> None:
@@ -225,7 +226,7 @@ async def test_research_started_by_a_node_reports_to_that_node(world: World, bak
     assert [m.kind for m in await world.inbox() if m.node_id == node.id] == ["report"]
     answer = [t for t in await world.turns(work.id) if t.role == "tool"][1]
     assert REPORT.strip() in answer.text
-    assert answer.tainted_by == "a web search"
+    assert answer.label == SEARCH | of_page("http://127.0.0.1")
 
 
 @pytest.mark.parametrize("ends", ["published", "failed"])

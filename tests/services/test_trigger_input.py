@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from agiraph.domain.errors import NotFound, Refused
+from agiraph.domain.labels import HOOK
 from agiraph.services.triggers import definitions, due
 from agiraph.store import triggers as rows
 from agiraph.testing import World
@@ -111,7 +112,7 @@ async def test_a_webhook_accepts_only_requests_with_its_secret(world: World) -> 
     assert first == again
     [node] = await nodes_of(world, trigger)
     assert '{"a": 1}' in node.task
-    assert node.tainted_by == "whoever calls a webhook"
+    assert node.label == HOOK
     with pytest.raises(Refused, match="A webhook takes 100,000 characters"):
         await world.store.write(due.receive_request, trigger.id, secret, "x" * 100_001)
     await world.store.write(definitions.cancel, trigger.id)

@@ -25,6 +25,7 @@ from agiraph.domain.chat import (
 from agiraph.domain.errors import NotFound, Refused, StoreDamaged
 from agiraph.domain.ids import MessageId, ThreadId
 from agiraph.domain.knowledge import Insight, Memory
+from agiraph.domain.labels import UNKNOWN, Label, of_program
 from agiraph.domain.messages import Message
 from agiraph.domain.stages import Stage
 from agiraph.domain.work import Budget, NodeStatus, Usage
@@ -74,6 +75,8 @@ def sample(hint: Any) -> Any:
         return {WORDS: sample(get_args(hint)[1])}
     if isinstance(hint, type) and issubclass(hint, StrEnum):
         return list(hint)[-1]
+    if hint is Label:
+        return Label(frozenset({"search", f"file:{WORDS}"}), 3)
     if is_dataclass(hint):
         assert isinstance(hint, type)
         return full_row(hint)
@@ -159,13 +162,13 @@ OLD_ROWS: list[tuple[str, str, str, dict[str, Any]]] = [
         },
     ),
     ("tool", "c1", '{"tainted_by": "the web", "failed": true}',
-     {"tainted_by": "the web", "failed": True}),
+     {"label": UNKNOWN, "failed": True}),
     ("user", "summary:1", '{"cut": true}', {"is_summary": True}),
     ("user", "outbox:7", '{"end": 7, "sha256": "ab"}', {"outbox": OutboxMark(end=7, sha256="ab")}),
     ("intent", THINKING, '{"tokens": 9, "usd": 0.5}', {"reserved": Reserved(tokens=9, usd=0.5)}),
     ("intent", "c2", '{"before": "1", "end": "2"}', {"foreseen": {"before": "1", "end": "2"}}),
     ("intent", "c3", '{"command": "make", "seconds": 60.0, "tainted_by": "the program make"}',
-     {"foreseen": {"command": "make"}, "timeout_s": 60.0, "tainted_by": "the program make"}),
+     {"foreseen": {"command": "make"}, "timeout_s": 60.0, "label": of_program("make")}),
 ]  # fmt: skip
 """Turns of old databases, in which the column was one free-form dictionary."""
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from agiraph.domain.errors import Refused
+from agiraph.domain.labels import of_page
 from agiraph.domain.passages import Passage
 from agiraph.store import passages
 from agiraph.testing import World, call, says
@@ -102,7 +103,9 @@ async def test_a_page_that_was_read_is_found_again_in_the_knowledge(
     found: list[Passage] = await world.store.read(
         passages.find, "bread", team_id=team.name, owner="x"
     )
-    assert [(p.kind, p.ref, p.tainted) for p in found] == [("page", web_site.url("/page"), True)]
+    assert [(p.kind, p.ref, p.label) for p in found] == [
+        ("page", web_site.url("/page"), of_page("http://127.0.0.1"))
+    ]
 
 
 async def test_a_search_returns_titles_addresses_and_snippets(world: World, web_site: Site) -> None:

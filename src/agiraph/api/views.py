@@ -300,7 +300,9 @@ class SearchHitView(View):
     ref: str = Field(description="The source: a path, a URL, or the id of an insight or node.")
     title: str
     text: str
-    tainted: bool = Field(description="Nobody on the team vouches for these words.")
+    sources: list[str] = Field(
+        description="Who wrote its words, if not the team: search, page:HOST, program:NAME, …"
+    )
     created_at: datetime
 
 

@@ -5,8 +5,8 @@ from dataclasses import field, replace
 from datetime import datetime
 from typing import Any, Literal
 
-from agiraph.domain import taint
 from agiraph.domain.ids import AgentId, NodeId, TeamId, ThreadId
+from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.value import value
 from agiraph.domain.work import Lane, Usage
 
@@ -123,7 +123,7 @@ class Thread:
     """When a reflection stored what was learned in it."""
     reflection_id: NodeId | None = None
     """The node of the reflection on it."""
-    tainted_by: str | None = None
+    label: Label = CLEAN
     """Where words came from that nobody on the team vouches for, if any are in it."""
 
 
@@ -198,7 +198,7 @@ class Turn:
     """Of a reply: what its provider reads back when it sends the thread again."""
     failed: bool = False
     """Of a tool's answer: whether the model is told that its call failed."""
-    tainted_by: str | None = None
+    label: Label = CLEAN
     """Where its words came from, if nobody on the team vouches for them."""
     is_summary: bool = False
     """Whether it stands in for all turns before it, which the model is no longer shown."""
@@ -255,7 +255,7 @@ class Transcript:
         self.cuts: int = 0
         self.first: int = 0
         """The index of the first turn that is shown: the newest summary, if there is one."""
-        self.tainted_by: str | None = None
+        self.label: Label = CLEAN
         """Where words in it came from that nobody on the team vouches for."""
         self.add(*turns)
 
@@ -268,8 +268,8 @@ class Transcript:
                 # The encoded bytes contain turns that the model is no longer shown.
                 self.wire.clear()
             self.turns.append(turn)
-            if turn.tainted_by is not None:
-                self.tainted_by = taint.graver(self.tainted_by, turn.tainted_by)
+            if turn.label:
+                self.label |= turn.label
             if turn.role == "assistant":
                 self._replies.append(turn)
                 if not (self._last_spoken_ref or "").startswith(HOUSEKEEPING):

@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from agiraph.domain.ids import AgentId, TeamId, ThreadId
+from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.value import value
 
 InsightType = Literal["fact", "technique", "pattern", "lesson"]
@@ -32,6 +33,8 @@ class Memory:
     """The ids of all threads and messages it was learned from."""
     contradicts: str | None = None
     """The id of an older item that it contradicts, as far as `domain.similarity` can tell."""
+    label: Label = CLEAN
+    """Where its words came from."""
 
 
 @value
@@ -52,6 +55,7 @@ class Insight:
     superseded_by: str | None = None
     sources: tuple[str, ...] = ()
     contradicts: str | None = None
+    label: Label = CLEAN
 
 
 @value
@@ -66,7 +70,7 @@ class NoteDraft:
     created_at: datetime
     author: str
     source_thread_id: ThreadId | None = None
-    tainted_by: str | None = None
+    label: Label = CLEAN
     status: DraftStatus = "held"
 
 

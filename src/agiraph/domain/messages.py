@@ -5,6 +5,7 @@ from typing import Literal
 
 from agiraph.domain.chat import Attachment, ToolCall
 from agiraph.domain.ids import MessageId, NodeId, TeamId
+from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.value import value
 
 MessageKind = Literal[
@@ -69,7 +70,7 @@ class Message:
     reply_id: NodeId | None = None
     """The reply node that answers it, if a person sent it."""
     attachments: tuple[Attachment, ...] = ()
-    tainted_by: str | None = None
+    label: Label = CLEAN
     """Where its words came from, if nobody on the team vouches for them."""
     rating: Rating | None = None
     """The person's rating of a briefing."""

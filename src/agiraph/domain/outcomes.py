@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agiraph.domain.errors import Refused
+from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import Budget, StopReason
 
@@ -17,11 +18,11 @@ class Done:
     outcome: "Finished | None" = None
     failed: bool = False
     """Whether the model is told that its call failed."""
-    tainted_by: str | None = None
+    label: Label = CLEAN
     """Where its words came from, if nobody on the team vouches for them."""
     is_fenced: bool = False
     """Whether the tool has fenced the words of others itself; else the runtime fences all of a
-    tainted answer."""
+    labelled answer."""
 
 
 @dataclass(frozen=True, slots=True)

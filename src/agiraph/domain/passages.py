@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 
 from agiraph.domain.ids import TeamId
+from agiraph.domain.labels import Label
 from agiraph.domain.value import value
 
 PassageKind = Literal["note", "page", "insight", "report"]
@@ -34,8 +35,8 @@ class Passage:
     """The number of the section within the source, from zero."""
     title: str
     text: str
-    tainted: bool
-    """Nobody on the team vouches for these words."""
+    label: Label
+    """Where its words came from."""
     hash: str
     """The hash of the whole source."""
     created_at: datetime

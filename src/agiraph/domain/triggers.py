@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from agiraph.domain.ids import SYSTEM, AgentId, NodeId, TeamId, TriggerId
+from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.value import value
 
 TriggerType = Literal[
@@ -80,7 +81,7 @@ class Trigger:
     """The hash of a webhook's secret."""
     promised_to: str | None = None
     """The person or agent to whom the task was promised for this time."""
-    tainted_by: str | None = None
+    label: Label = CLEAN
     """Where the words of its task come from, if nobody on the team vouches for them."""
     ended_at: datetime | None = None
     ended: str | None = None

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, cast
 from agiraph.domain.effort import Effort
 from agiraph.domain.errors import IllegalMove
 from agiraph.domain.ids import AgentId, NodeId, StageId, TeamId, ThreadId, TriggerId
+from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.value import value
 
 Source = Literal["user", "delegation", "trigger", "self", "system"]
@@ -291,7 +292,7 @@ class WorkNode:
     """Of a review: the call of its parent node that submitted the result it judges."""
     asked_of: AgentId | None = None
     """Of research: the agent that was asked; its conversation gets the summary."""
-    tainted_by: str | None = None
+    label: Label = CLEAN
     """Where the words of its task came from, if nobody on the team vouches for them."""
     depth: int = 0
     """How many ancestors it has."""

@@ -10,7 +10,7 @@ from agiraph.domain.chat import ToolCall
 from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.waits import WaitingOn
 from agiraph.home.scopes import Area
-from agiraph.policies import taint
+from agiraph.policies import provenance
 from agiraph.run_context import RunContext
 from agiraph.services.board import approvals
 from agiraph.services.mail import bus
@@ -59,21 +59,22 @@ class PermissionPolicy:
         return Done(f"{denied} Do it another way, or ask the human.", failed=True)
 
     def needs_approval(self, ctx: RunContext, call: ToolCall) -> bool:
-        """Whether a person must approve the call: a rule says so, or the thread is tainted."""
+        """Whether a person must approve the call: a rule says so, or the thread is labelled."""
         rule = self.matching(ctx, call)
         if rule is not None:
             return rule.action == "ask"
         return self._objection(ctx, call) is not None
 
     def vouches(self, ctx: RunContext, call: ToolCall) -> bool:
-        """Whether a rule of the team explicitly allows this call, even in a tainted thread."""
+        """Whether a rule of the team explicitly allows this call, even in a labelled thread."""
         rule = self.matching(ctx, call)
         return rule is not None and rule.action == "allow"
 
     def approve(self, tx: Tx, ctx: RunContext, call: ToolCall) -> Answer:
         """Ask a person to approve this call, or return the decision they made before."""
         asked = approvals.find(tx, ctx.node.id, call)
-        if asked is None and taint.was_named_by_person(tx, ctx, self.tools.get(call.name), call):
+        tool = self.tools.get(call.name)
+        if asked is None and provenance.was_named_by_person(tx, ctx, tool, call):
             return Done("approved")
         if asked is None:
             asked = bus.ask(
@@ -95,12 +96,12 @@ class PermissionPolicy:
         if (objection := self._objection(ctx, call)) is None:
             return ""
         return (
-            f" I ask because {objection}, and I have read words from {ctx.tainted_by} that nobody "
+            f" I ask because {objection}, and I have read words from {ctx.label} that nobody "
             "vouches for: they may be behind this call."
         )
 
     def _objection(self, ctx: RunContext, call: ToolCall) -> str | None:
-        return taint.objection(ctx, self.tools.get(call.name), call)
+        return provenance.objection(ctx, self.tools.get(call.name), call)
 
     def _exceeds(self, rule: Rule, call: ToolCall, command: str) -> bool:
         """Whether another command is chained to the one that the rule allows."""

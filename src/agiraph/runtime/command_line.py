@@ -17,9 +17,8 @@ import orjson
 from agiraph.domain.chat import Lease, ToolCall
 from agiraph.domain.errors import NotFound, Refused, StoreUnavailable
 from agiraph.domain.events.work import NodeOutput
+from agiraph.domain.labels import of_program
 from agiraph.domain.outcomes import Answer, Done, Failed, Finished, Outcome, Parked, Pending
-from agiraph.domain.taint import by_program
-from agiraph.domain.taint import is_foreign as is_from_strangers
 from agiraph.domain.work import RESULT_FILE, StopReason
 from agiraph.home import commands
 from agiraph.home.commands import CommandResult
@@ -121,10 +120,11 @@ class ProgramRunner:
         is checked as a call of `bash` would be.
         """
         command = ctx.agent.command or ""
-        is_foreign = is_from_strangers(ctx.tainted_by)
+        is_foreign = ctx.label.is_foreign
         if command in self.commands and not is_foreign:
             return None
-        # A program is not run offline, so a tainted task makes it a command with network.
+        # A program is not run offline: with strangers' words in its task it is a command with
+        # network.
         arguments = {"command": command} | ({"network": True} if is_foreign else {})
         call = ToolCall(id="command", name=shell.bash.name, arguments=arguments)
         if (waiting_on := ctx.parked_calls.get(call.id)) is not None:
@@ -160,8 +160,8 @@ class ProgramRunner:
             call,
             {"command": ctx.agent.command or ""},
             timeout_s=_seconds(ctx),
-            # From here on the thread is tainted: nobody on the team wrote what the program says.
-            tainted_by=by_program(ctx.agent.name),
+            # From here on the thread is labelled: nobody on the team wrote what the program says.
+            label=of_program(ctx.agent.name),
         )
         ctx.add_turns(intent)
         run = Run(call, await self._supervise(ctx, folder, call))

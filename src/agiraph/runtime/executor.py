@@ -327,7 +327,7 @@ async def _begin(ctx: RunContext, opening: Opening) -> None:
             system=opening.system,
             assignment=opening.assignment,
             attachments=opening.attachments,
-            tainted_by=opening.tainted_by,
+            label=opening.label,
             is_lean=opening.is_lean,
         )
     )

@@ -156,7 +156,7 @@ def _deliver(tx: Tx, lease: Lease) -> tuple[list[str], list[Turn]]:
             role="user",
             ref=message.id,
             text=text,
-            tainted_by=message.tainted_by,
+            label=message.label,
         )
         turns.append(turn)
     messages.mark_seen(tx, [m.id for m in unseen])

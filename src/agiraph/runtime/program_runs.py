@@ -11,9 +11,9 @@ from pathlib import Path
 
 from agiraph.domain.chat import AGAIN, ToolCall, Turn
 from agiraph.domain.ids import SYSTEM
+from agiraph.domain.labels import of_program
 from agiraph.domain.outcomes import Answer, Done, Failed, Parked, Pending
 from agiraph.domain.persons import is_person
-from agiraph.domain.taint import by_program
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import StopReason
 from agiraph.home import commands
@@ -83,8 +83,8 @@ async def record(ctx: RunContext, run: Run) -> None:
     if _is_answered(ctx, run.call):
         return
     text = f"{ending(run.result)}\n{output(run.result)}".rstrip()
-    tainted_by = by_program(ctx.agent.name)
-    done = Done(text, failed=run.result.exit_code != 0, tainted_by=tainted_by)
+    label = of_program(ctx.agent.name)
+    done = Done(text, failed=run.result.exit_code != 0, label=label)
     await ctx.store.write(journal.answer, ctx.lease, [(run.call, done)])
 
 

@@ -11,6 +11,7 @@ from agiraph.domain.chat import Attachment
 from agiraph.domain.errors import Refused
 from agiraph.domain.fence import one_line
 from agiraph.domain.knowledge import Insight, NoteDraft
+from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.work import WorkNode
 from agiraph.home.layout import INDEX, MEMORY, SOUL, TeamFolder
 from agiraph.prompts import prompt
@@ -30,7 +31,7 @@ class Opening(NamedTuple):
     system: str
     assignment: str
     attachments: tuple[Attachment, ...] = ()
-    tainted_by: str | None = None
+    label: Label = CLEAN
     """The source of words in the opening that nobody on the team vouches for; None without any."""
     is_lean: bool = False
     """Whether it is the short form, for a small window."""

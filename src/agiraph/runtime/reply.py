@@ -3,17 +3,16 @@
 import asyncio
 import contextlib
 from collections.abc import Sequence
-from functools import reduce
 
 from agiraph.domain.chat import ToolCall, Transcript, Turn
 from agiraph.domain.errors import DailyLimitReached, ModelError, Refused
 from agiraph.domain.fence import enclose_foreign, one_line
+from agiraph.domain.labels import Label, join
 from agiraph.domain.language import guess
 from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Finished, Outcome
 from agiraph.domain.persons import is_person
 from agiraph.domain.promising import promises_by_a_time, promises_work
-from agiraph.domain.taint import graver
 from agiraph.domain.tools import ToolProperties, WorkDecision
 from agiraph.domain.work import StopReason
 from agiraph.prompts import prompt
@@ -21,7 +20,7 @@ from agiraph.run_context import RunContext
 from agiraph.runtime.prompt import Opening, note, titled
 from agiraph.runtime.spill import keep_result, shown_result
 from agiraph.runtime.steps import Steps
-from agiraph.services.board import planning, taint, texts
+from agiraph.services.board import labels, planning, texts
 from agiraph.services.knowledge import items, recall
 from agiraph.services.lifecycle import conversation, daily_limit
 from agiraph.services.lifecycle.journal import SystemNote
@@ -62,7 +61,7 @@ CUT_OFF = "[Runtime] Your answer broke off before its end. Give it again, whole 
 async def opening(ctx: RunContext) -> Opening:
     """Return the prompt of a reply: identity, memories, conversation, board and promises."""
     folder = ctx.home.team(ctx.team.id)
-    state, tainted_by = await ctx.store.read(_state, ctx)
+    state, label = await ctx.store.read(_state, ctx)
     asked = await ctx.store.read(messages.to_answer, ctx.node.id)
     system = [
         note(folder, "SOUL.md"),
@@ -79,7 +78,7 @@ async def opening(ctx: RunContext) -> Opening:
         "\n\n".join(section for section in system if section.strip()),
         question,
         tuple(a for message in asked for a in message.attachments),
-        tainted_by,
+        label,
     )
 
 
@@ -90,8 +89,8 @@ def _language(asked: Sequence[Message]) -> str:
     return f"Answer in {language}, {last}." if language else f"Answer in {last}."
 
 
-def _state(tx: Tx, ctx: RunContext) -> tuple[list[str], str | None]:
-    """Return the sections on memories, conversation, board and promises, and their taint."""
+def _state(tx: Tx, ctx: RunContext) -> tuple[list[str], Label]:
+    """Return the sections on memories, conversation, board and promises, and their label."""
     agent, team = ctx.agent, ctx.team
     recent = messages.lately(
         tx, team.id, agent.id, planning.person_for(tx, ctx.node), limit=MAX_MESSAGES
@@ -103,7 +102,7 @@ def _state(tx: Tx, ctx: RunContext) -> tuple[list[str], str | None]:
         + (f", {one_line(node.waiting_reason)}" if node.waiting_reason else "")
         for node in latest
     ]
-    tainted_by = reduce(graver, (m.tainted_by for m in before), taint.of_board(tx, latest))
+    label = join(m.label for m in before) | labels.of_board(tx, latest)
     known = recall.as_lines(items.memories(tx, agent.id))
     promised = [promises.as_line(tx, promise) for promise in promises.open_of_agent(tx, agent.id)]
     return [
@@ -114,7 +113,7 @@ def _state(tx: Tx, ctx: RunContext) -> tuple[list[str], str | None]:
         ),
         titled("The board", "\n".join(work)),
         titled("What you promised", "\n".join(promised)),
-    ], tainted_by
+    ], label
 
 
 def _line(message: Message, name: str, thread: str) -> str:
@@ -127,8 +126,8 @@ def _line(message: Message, name: str, thread: str) -> str:
     text = text if len(text) <= MESSAGE_CHARACTERS else text[:MESSAGE_CHARACTERS] + "…"
     if not is_person(message.sender):
         text = "\n    ".join(text.splitlines())
-    if message.tainted_by is not None:
-        text = "\n" + enclose_foreign(text, thread=thread, source=message.tainted_by)
+    if message.label:
+        text = "\n" + enclose_foreign(text, thread=thread, source=str(message.label))
     return f"[{message.created_at:%d %b %H:%M}] {who}{kind}: {text}"
 
 

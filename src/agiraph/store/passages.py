@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable
 from itertools import islice
 
 from agiraph.domain.ids import TeamId
+from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.passages import (
     EVERYONE,
     Owner,
@@ -59,7 +60,7 @@ def put(
     text: str,
     title: str = "",
     owner: Owner = EVERYONE,
-    tainted: bool = False,
+    label: Label = CLEAN,
 ) -> bool:
     """Index a text, section by section, in place of an older text with the same ref.
 
@@ -81,7 +82,7 @@ def put(
             part=part,
             title=" · ".join(dict.fromkeys(t for t in (to_text(title), section.title) if t)),
             text=section.text,
-            tainted=tainted,
+            label=label,
             hash=digest,
             created_at=tx.now,
         )

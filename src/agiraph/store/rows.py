@@ -23,6 +23,7 @@ import orjson
 from pydantic import TypeAdapter
 
 from agiraph.domain.errors import NotFound, StoreDamaged
+from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.waits import WaitingOn
 from agiraph.redaction import redact
 from agiraph.store.tx import Tx
@@ -68,6 +69,15 @@ def from_json(text: str) -> Any:
         raise StoreDamaged(f"A row cannot be read: {error}") from error
 
 
+def to_label(stored: str | None) -> Label:
+    """Read the label of a row; a clean item has none."""
+    return CLEAN if stored is None else Label.from_list(from_json(stored))
+
+
+def from_label(label: Label) -> str | None:
+    return to_json(label.to_list()) if label else None
+
+
 def _same(value: Any) -> Any:
     return value
 
@@ -90,6 +100,8 @@ def _codec(hint: Any) -> tuple[Codec, Codec]:
         return int, bool
     if hint is str:
         return to_text, _same
+    if hint is Label:
+        return from_label, to_label
     if hint is WaitingOn:
         return lambda v: to_text(str(v)), WaitingOn.parse
     if hint in (int, float) or get_origin(hint) is Literal:

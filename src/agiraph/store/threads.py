@@ -1,29 +1,25 @@
 """Threads: the append-only journal of turns, with one writer per thread, fenced by an epoch."""
 
 from datetime import datetime
-from typing import Any, NamedTuple, TypedDict, Unpack, cast
+from typing import NamedTuple, Unpack
 
 from pydantic import TypeAdapter
 
-from agiraph.domain import taint as sources
 from agiraph.domain.chat import (
-    THINKING,
     Attachment,
     Lease,
-    OutboxMark,
-    ProviderData,
-    Reserved,
     Role,
-    TextMark,
     Thread,
     ToolCall,
     Turn,
-    VendorParts,
 )
 from agiraph.domain.errors import Fenced, StoreDamaged
 from agiraph.domain.ids import AgentId, NodeId, TeamId, ThreadId
+from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.work import Usage
-from agiraph.store.rows import Table, from_json, from_micros, to_json, to_micros, to_text
+from agiraph.store import turn_details
+from agiraph.store.rows import Table, from_json, from_micros, to_json, to_label, to_micros, to_text
+from agiraph.store.turn_details import Details
 from agiraph.store.tx import Row, Tx
 
 THREADS = Table("threads", Thread)
@@ -54,21 +50,6 @@ _LAST = (
 )
 _CALLS = TypeAdapter(tuple[ToolCall, ...])
 _ATTACHMENTS = TypeAdapter(tuple[Attachment, ...])
-_INTENT_KEYS = frozenset({"tainted_by", "seconds"})
-
-
-class Details(TypedDict, total=False):
-    """Fields that few turns have. One JSON column, `extra`, holds them all."""
-
-    provider_data: ProviderData
-    failed: bool
-    tainted_by: str | None
-    is_summary: bool
-    is_cut: bool
-    reserved: Reserved | None
-    timeout_s: float | None
-    foreseen: dict[str, Any]
-    outbox: OutboxMark | None
 
 
 class AppendPoint(NamedTuple):
@@ -141,9 +122,9 @@ def append(
         **details,
     )
     # The mark of the thread commits with the turn: no later step may see one without the other.
-    if turn.tainted_by is not None:
-        taint(tx, at.thread_id, turn.tainted_by)
-    stored = _stored_details(turn) if details else None
+    if turn.label:
+        add_label(tx, at.thread_id, turn.label)
+    stored = turn_details.stored_details(turn) if details else None
     tx.run(
         _APPEND,
         place=at.base + turn.seq,
@@ -156,123 +137,39 @@ def append(
         attachments=to_json(attachments) if attachments else None,
         extra=to_json(stored) if stored else None,
         model=model,
-        usage=to_json(_stored_usage(usage)) if usage is not None else None,
+        usage=to_json(turn_details.stored_usage(usage)) if usage is not None else None,
     )
     return AppendPoint(at.thread_id, at.epoch, at.base, turn.seq), turn
 
 
-def _stored_usage(usage: Usage) -> dict[str, Any]:
-    """Return the counts of a call without the zeros; a price of zero is a known price and stays."""
-    counts = {name: getattr(usage, name) for name in Usage.__dataclass_fields__}
-    return {name: count for name, count in counts.items() if count or name == "usd"}
+def add_label(tx: Tx, thread_id: ThreadId, label: Label) -> None:
+    """Join a label with that of a thread."""
+    before = label_of(tx, thread_id)
+    if (joined := before | label) != before:
+        THREADS.update(tx, thread_id, label=joined)
 
 
-def _stored_details(turn: Turn) -> dict[str, Any]:
-    """Return a turn's details as the JSON column `extra` holds them, without the empty ones.
-
-    `spend.total` reads `tokens` and `usd` from this column, too.
-    """
-    stored: dict[str, Any] = {}
-    provider = turn.provider_data
-    if provider.thinking:
-        stored["thinking"] = provider.thinking
-    if provider.vendor is not None:
-        stored["vendor"] = {"name": provider.vendor.vendor, "parts": provider.vendor.parts}
-    if (mark := provider.text) is not None:
-        missed = {"missed": True} if mark.missed else {}
-        stored["text"] = {"key": mark.key, "kind": mark.kind, **missed}
-    if provider.served_model:
-        stored["served_model"] = provider.served_model
-    if provider.refusal:
-        stored["refusal"] = provider.refusal
-    if turn.reserved is not None:
-        stored["tokens"], stored["usd"] = turn.reserved.tokens, turn.reserved.usd
-    if turn.outbox is not None:
-        stored |= {"end": turn.outbox.end, "sha256": turn.outbox.sha256}
-    # One test a field: every turn is stored through here, and a table of them costs more.
-    if turn.failed:
-        stored["failed"] = True
-    if turn.is_summary:
-        stored["cut"] = True
-    if turn.is_cut:
-        stored["broken_off"] = True
-    if turn.tainted_by:
-        stored["tainted_by"] = turn.tainted_by
-    if turn.timeout_s:
-        stored["seconds"] = turn.timeout_s
-    if turn.foreseen:
-        stored["foreseen"] = turn.foreseen
-    return stored
+def label_of(tx: Tx, thread_id: ThreadId) -> Label:
+    """Return the label of a thread: the sources of all that stands in it."""
+    row = tx.one("select label from threads where id = :id", id=thread_id)
+    return CLEAN if row is None else to_label(row[0])
 
 
-def _read_details(role: Role, ref: str | None, text: str | None) -> Details:
-    """Return the details that the JSON column `extra` holds."""
-    if text is None:
-        return {}
-    stored: Any = from_json(text)
-    if not isinstance(stored, dict):
-        raise ValueError("extra is not a JSON object")
-    known = cast(dict[str, Any], stored)
-    foreseen = known.get("foreseen", {})
-    if role == "intent" and ref != THINKING and "foreseen" not in known:
-        # Databases written before this field existed hold a tool's own keys beside the others.
-        foreseen = {key: value for key, value in known.items() if key not in _INTENT_KEYS}
-        known = {key: value for key, value in known.items() if key in _INTENT_KEYS}
-    details = Details(
-        provider_data=_read_provider_data(known),
-        failed=bool(known.get("failed")),
-        tainted_by=known.get("tainted_by"),
-        is_summary=bool(known.get("cut")),
-        is_cut=bool(known.get("broken_off")),
-        timeout_s=known.get("seconds"),
-        foreseen=foreseen,
-    )
-    if "tokens" in known:
-        details["reserved"] = Reserved(tokens=known["tokens"], usd=known["usd"])
-    if "sha256" in known:
-        details["outbox"] = OutboxMark(end=int(known["end"]), sha256=known["sha256"])
-    return details
-
-
-def _read_provider_data(stored: dict[str, Any]) -> ProviderData:
-    vendor, mark = stored.get("vendor"), stored.get("text")
-    return ProviderData(
-        thinking=stored.get("thinking", ""),
-        vendor=vendor and VendorParts(vendor=vendor["name"], parts=vendor["parts"]),
-        text=mark and TextMark(**mark),
-        served_model=stored.get("served_model", ""),
-        refusal=stored.get("refusal", ""),
-    )
-
-
-def taint(tx: Tx, thread_id: ThreadId, tainted_by: str) -> None:
-    """Mark a thread as tainted by this source, unless a graver source taints it already."""
-    before = tainter(tx, thread_id)
-    if (graver := sources.graver(before, tainted_by)) != before:
-        THREADS.update(tx, thread_id, tainted_by=graver)
-
-
-def tainter(tx: Tx, thread_id: ThreadId) -> str | None:
-    """Return what taints a thread; None if nothing does."""
-    row = tx.one("select tainted_by from threads where id = :id", id=thread_id)
-    return None if row is None else row[0]
-
-
-def tainter_of_node(tx: Tx, node_id: str) -> str | None:
-    """Return what taints the thread of a node; None if nothing does."""
-    sql = "select t.tainted_by from nodes n join threads t on t.id = n.thread_id where n.id = :id"
+def label_of_node(tx: Tx, node_id: str) -> Label:
+    """Return the label of the thread of a node."""
+    sql = "select t.label from nodes n join threads t on t.id = n.thread_id where n.id = :id"
     row = tx.one(sql, id=node_id)
-    return None if row is None else row[0]
+    return CLEAN if row is None else to_label(row[0])
 
 
-def tainters(tx: Tx, team_id: TeamId) -> list[tuple[NodeId, str]]:
-    """Return each node of a team whose thread is tainted, and what taints it."""
+def labelled(tx: Tx, team_id: TeamId) -> list[tuple[NodeId, Label]]:
+    """Return each node of a team whose thread is labelled, and its label."""
     rows = tx.all(
-        "select n.id, t.tainted_by from nodes n join threads t on t.id = n.thread_id"
-        " where t.team_id = :team and t.tainted_by is not null",
+        "select n.id, t.label from nodes n join threads t on t.id = n.thread_id"
+        " where t.team_id = :team and t.label is not null",
         team=team_id,
     )
-    return [(row[0], row[1]) for row in rows]
+    return [(row[0], to_label(row[1])) for row in rows]
 
 
 def turns(tx: Tx, thread_id: ThreadId, *, after: int = 0, limit: int = 1_000_000) -> list[Turn]:
@@ -307,7 +204,7 @@ def read_turn(thread_id: ThreadId, row: Row) -> Turn:
             else _ATTACHMENTS.validate_python(from_json(attachments)),
             model=model,
             usage=Usage() if usage is None else Usage(**from_json(usage)),
-            **_read_details(role, ref, extra),
+            **turn_details.read_details(role, ref, extra),
         )
     except (ValueError, TypeError, KeyError, OverflowError) as error:
         raise StoreDamaged(f"A turn of {thread_id} cannot be read: {error}") from error

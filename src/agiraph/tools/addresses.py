@@ -81,8 +81,8 @@ def _gives_addresses(ctx: RunContext, tool_name: str | None) -> bool:
 
 
 def _is_given(turn: Turn) -> bool:
-    return turn.role == "user" and turn.tainted_by is None
+    return turn.role == "user" and not turn.label
 
 
 def _is_read(turn: Turn) -> bool:
-    return turn.role == "tool" and turn.tainted_by is not None
+    return turn.role == "tool" and bool(turn.label)

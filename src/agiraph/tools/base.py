@@ -35,7 +35,7 @@ AnyTool = Callable[..., Any]
 
 Foresee = Callable[..., Known]
 Resolve = Callable[[RunContext, ToolCall, Known], Awaitable[Answer | None]]
-TaintObjection = Callable[[RunContext, ToolCall], str | None]
+LabelObjection = Callable[[RunContext, ToolCall], str | None]
 
 CUT_OFF = "Not called: cut off by the output limit; write it in smaller pieces."
 
@@ -56,8 +56,8 @@ class Tool:
     """Returns what to store with the intent, from the context and the call's arguments."""
     resolve: Resolve | None = None
     """Finds out the answer of a call that a crash cut off; returns None if nobody can know."""
-    taint_objection: TaintObjection | None = None
-    """Says why a person must approve a call in a tainted thread; None: no approval is needed."""
+    label_objection: LabelObjection | None = None
+    """Says why a person must approve a call in a labelled thread; None: no approval is needed."""
     properties: ToolProperties = ToolProperties()
     is_shown: bool = True
     """Whether its agent sees the schema; if not, a refusal of a wrong call contains it."""
@@ -155,7 +155,7 @@ def tool(
     description: str = "",
     foresee: Foresee | None = None,
     resolve: Resolve | None = None,
-    taint_objection: TaintObjection | None = None,
+    label_objection: LabelObjection | None = None,
     **properties: Unpack[Properties],
 ) -> Callable[[AnyTool], Tool]:
     """Make a tool of a function; the keywords say all that the runtime must know of it.
@@ -178,7 +178,7 @@ def tool(
             arguments=arguments,
             foresee=foresee,
             resolve=resolve,
-            taint_objection=taint_objection,
+            label_objection=label_objection,
             properties=ToolProperties(**properties),
         )
 
@@ -186,7 +186,7 @@ def tool(
 
 
 def outlasts_work(ctx: RunContext, call: ToolCall) -> str:
-    """Object to every call: a `taint_objection` for tools whose effects outlast the node."""
+    """Object to every call: a `label_objection` for tools whose effects outlast the node."""
     return "it has effect after this work is done"
 
 

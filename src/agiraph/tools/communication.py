@@ -1,16 +1,15 @@
 """Communication tools: messages to teammates, and messages and questions to the person."""
 
-from functools import reduce
 from typing import Annotated
 
 from pydantic import Field
 
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.mail import MessageSeen
+from agiraph.domain.labels import join
 from agiraph.domain.messages import Message, MessageKind
 from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.persons import is_person, means_a_person
-from agiraph.domain.taint import graver
 from agiraph.domain.tools import ON_DEMAND
 from agiraph.domain.waits import WaitingOn
 from agiraph.run_context import RunContext
@@ -118,8 +117,8 @@ def check_messages(tx: Tx, ctx: RunContext) -> Answer:
         tx.emit(ctx.team.id, MessageSeen(message_ids=[m.id for m in unseen]))
     for sent in messages.unseen_from(tx, ctx.agent.id):
         said.append(f"Not heard yet by {bus.name_of(tx, sent.recipient)}: {sent.text[:80]!r}")
-    tainted_by = reduce(graver, (m.tainted_by for m in unseen), None)
-    return Done("\n".join(said), tainted_by=tainted_by, is_fenced=True)
+    label = join(m.label for m in unseen)
+    return Done("\n".join(said), label=label, is_fenced=True)
 
 
 @tool(

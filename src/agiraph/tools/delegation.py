@@ -14,7 +14,7 @@ from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.run_context import RunContext
-from agiraph.services.board import budgets, cycles, leases, planning, repeats, taint, texts
+from agiraph.services.board import budgets, cycles, labels, leases, planning, repeats, texts
 from agiraph.services.members import hiring, roster
 from agiraph.services.members.hiring import Hirer
 from agiraph.store import nodes, teams
@@ -160,11 +160,11 @@ def task_output(
         text = node.result or f"(no result: {node.stop_reason})"
         done = node.status is NodeStatus.COMPLETED
         said = texts.completion(node, worker=worker, text=text, thread=ctx.lease.thread_id)
-        tainted_by = taint.of_nodes(tx, [node.id])
-        return Done(said, failed=not done, tainted_by=tainted_by, is_fenced=True)
+        label = labels.of_nodes(tx, [node.id])
+        return Done(said, failed=not done, label=label, is_fenced=True)
     state = _state(node, worker)
     if not blocking:
-        return Done(state, tainted_by=taint.of_nodes(tx, [node.id]))
+        return Done(state, label=labels.of_nodes(tx, [node.id]))
     if node.id == ctx.node.id:
         raise Refused("That is your own work; nobody else will end it.")
     cycles.refuse(tx, ctx.lease, node)

@@ -11,11 +11,12 @@ from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import Refused
 from agiraph.domain.fence import enclose_foreign, enclose_words, one_line
 from agiraph.domain.ids import NodeId, ThreadId
+from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.tools import EVERY_ROLE, ON_DEMAND
 from agiraph.home.scopes import Area
 from agiraph.run_context import RunContext
-from agiraph.services.board import taint
+from agiraph.services.board import labels
 from agiraph.store import threads
 from agiraph.tools.base import NO_TEXT, Known, tool
 from agiraph.tools.nearest_lines import explain_miss, explain_several
@@ -26,7 +27,7 @@ FILE_BYTES = 4 * 2**20
 """The largest file that is written or edited in one call."""
 PAGES, RESULTS = "pages", "results"
 """Folders on an agent's desk: web pages it read, and answers too long for its thread."""
-SAVED = "a saved page"
+SAVED = Label(frozenset({"page"}))
 
 Path = Annotated[str, Field(description="In scratch/, or a team path")]
 
@@ -49,8 +50,8 @@ def _write(ctx: RunContext, path: str, data: bytes) -> None:
         folder.write(name, data)
 
 
-async def _taint_of(ctx: RunContext, path: str) -> str | None:
-    """Return what a file is tainted by: that of the node or the thread that wrote it."""
+async def _label_of(ctx: RunContext, path: str) -> Label:
+    """Return the label of a file: that of the node or the thread that wrote it."""
     spot = ctx.scope.locate(path)
     match spot.area:
         case Area.PUBLISHED:
@@ -61,10 +62,10 @@ async def _taint_of(ctx: RunContext, path: str) -> str | None:
             return SAVED
         case Area.OWN_DESK if spot.rest[:1] == (RESULTS,) and len(spot.rest) > 1:
             thread_id = ThreadId(spot.rest[1].partition("-")[0])
-            return await ctx.store.read(threads.tainter, thread_id)
+            return await ctx.store.read(threads.label_of, thread_id)
         case _:
-            return None
-    return await ctx.store.read(taint.of_nodes, [owner])
+            return CLEAN
+    return await ctx.store.read(labels.of_nodes, [owner])
 
 
 @tool(
@@ -81,7 +82,7 @@ async def read_file(
     Long files come in pages: use the offset you are given.
     """
 
-    tainted_by = await _taint_of(ctx, path)
+    label = await _label_of(ctx, path)
 
     def page() -> str:
         folder, name = ctx.scope.resolve(path, "r")
@@ -92,8 +93,8 @@ async def read_file(
         is_last = len(data) <= PAGE_BYTES
         decoder = getincrementaldecoder("utf-8")("replace")
         text = decoder.decode(data[:PAGE_BYTES], is_last).replace("\0", NO_TEXT)
-        if tainted_by is not None:
-            text = enclose_foreign(text, thread=ctx.lease.thread_id, source=tainted_by)
+        if label:
+            text = enclose_foreign(text, thread=ctx.lease.thread_id, source=str(label))
         if is_last:
             return text
         # Bytes of a character that the page cuts in two belong to the next page.
@@ -101,7 +102,7 @@ async def read_file(
         after = offset + PAGE_BYTES - len(torn)
         return f"{text}\n… there is more: read_file({path!r}, offset={after})"
 
-    return Done(await asyncio.to_thread(page), tainted_by=tainted_by, is_fenced=True)
+    return Done(await asyncio.to_thread(page), label=label, is_fenced=True)
 
 
 def _outlasts_scratch(ctx: RunContext, call: ToolCall) -> str | None:
@@ -114,7 +115,7 @@ def _outlasts_scratch(ctx: RunContext, call: ToolCall) -> str | None:
 @tool(
     effect="repeatable",
     writes_files=True,
-    taint_objection=_outlasts_scratch,
+    label_objection=_outlasts_scratch,
     basic_for=EVERY_ROLE,
 )
 async def write_file(ctx: RunContext, path: Path, content: str) -> Answer:
@@ -154,7 +155,7 @@ async def read_ref(
         manifest.summary, thread=ctx.lease.thread_id, author="whoever did it", kind="its result"
     )
     said = f"{summary}\n\nFiles, to read with read_ref:\n{files}"
-    return Done(said, tainted_by=await _taint_of(ctx, path), is_fenced=True)
+    return Done(said, label=await _label_of(ctx, path), is_fenced=True)
 
 
 def _edited(ctx: RunContext, path: str, old: str, new: str) -> tuple[bytes, bytes]:
@@ -214,7 +215,7 @@ async def _resolve_edit(ctx: RunContext, call: ToolCall, known: Known) -> Answer
     # the first one had succeeded.
     effect="once",
     writes_files=True,
-    taint_objection=_outlasts_scratch,
+    label_objection=_outlasts_scratch,
     foresee=_foresee_edit,
     resolve=_resolve_edit,
     in_sight=frozenset({"worker"}),
@@ -246,4 +247,4 @@ async def list_files(ctx: RunContext, path: Path = "scratch") -> Answer:
         ]
         return "\n".join(lines) or "(empty)"
 
-    return Done(await asyncio.to_thread(listing), tainted_by=await _taint_of(ctx, path))
+    return Done(await asyncio.to_thread(listing), label=await _label_of(ctx, path))

@@ -26,7 +26,7 @@ def start_work(
     by itself after your answer; call this to say it better. Put in all they want of it: the one who
     does the work sees this text and no memories.
     """
-    node = conversation.start_work(tx, ctx.agent, ctx.node.id, task, tainted_by=ctx.tainted_by)
+    node = conversation.start_work(tx, ctx.agent, ctx.node.id, task, label=ctx.label)
     return Done(f"Queued as {node.id}.")
 
 

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from agiraph.domain import taint
 from agiraph.domain.errors import Refused
 from agiraph.domain.fence import enclose_foreign, one_line
 from agiraph.domain.knowledge import InsightType
+from agiraph.domain.labels import join
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.passages import Passage, PassageKind, search_words
 from agiraph.domain.tools import ON_DEMAND
@@ -81,7 +81,7 @@ async def memory_write(
     if looks_secret(content):
         raise Refused(items.NO_SECRETS)
     kept = Notes(ctx.scope)
-    if ctx.tainted_by is not None:
+    if ctx.label:
         # Checked now, while the model can correct it: nobody should confirm a note that cannot be
         # written.
         await asyncio.to_thread(kept.check, path, content, today=_today(ctx))
@@ -91,10 +91,10 @@ async def memory_write(
             path=kept.name(path),
             content=content,
             thread_id=ctx.lease.thread_id,
-            tainted_by=ctx.tainted_by,
+            label=ctx.label,
         )
         return Done(
-            f"Held as {draft.id}: this thread holds words from {ctx.tainted_by}, so a person looks "
+            f"Held as {draft.id}: this thread holds words from {ctx.label}, so a person looks "
             "at the note before it counts. Go on; you need not write it again."
         )
     written = await asyncio.to_thread(kept.write, path, content, today=_today(ctx))
@@ -163,9 +163,8 @@ async def knowledge_search(ctx: RunContext, query: Query) -> Answer:
         return Done("Nothing known holds any of these words. Try others, or find it out.")
     thread = ctx.lease.thread_id
     shown = [_hit(number, hit, thread) for number, hit in enumerate(found, start=1)]
-    strange = next((hit for hit in found if hit.tainted), None)
-    tainted_by = None if strange is None else _origin(strange)
-    return Done(_join_hits(shown), tainted_by=tainted_by, is_fenced=True)
+    label = join(hit.label for hit in found)
+    return Done(_join_hits(shown), label=label, is_fenced=True)
 
 
 async def _search(ctx: RunContext, query: str, kinds: tuple[PassageKind, ...]) -> list[Passage]:
@@ -183,17 +182,13 @@ async def _search(ctx: RunContext, query: str, kinds: tuple[PassageKind, ...]) -
     return found + [others[number] for number in near]
 
 
-def _origin(hit: Passage) -> str:
-    return taint.by_page(hit.ref) if hit.kind == "page" else f"the {hit.kind} {hit.ref}"
-
-
 def _hit(number: int, hit: Passage, thread: str) -> str:
     """Return a hit as text; strangers' words, the title too, are inside a fence."""
     about = [hit.kind, one_line(hit.ref), f"{hit.created_at:%Y-%m-%d}"]
     text = hit.text if len(hit.text) <= HIT_CHARS else f"{hit.text[:HIT_CHARS]}…"
-    if hit.tainted:
+    if hit.label:
         text = f"{hit.title}\n{text}" if hit.title else text
-        fenced = enclose_foreign(text, thread=thread, source=_origin(hit))
+        fenced = enclose_foreign(text, thread=thread, source=str(hit.label))
         return f"[{number}] ({', '.join([*about, 'UNVERIFIED'])})\n{fenced}"
     title = f" {one_line(hit.title)}" if hit.title else ""
     return f"[{number}]{title} ({', '.join(about)})\n{text}"
@@ -235,7 +230,7 @@ def remember(
         content,
         author=planning.person_for(tx, ctx.node),
         source=_source(tx, ctx),
-        held=ctx.tainted_by is not None,
+        label=ctx.label,
     )
     return _noted(tx, kept, "Remembered")
 
@@ -268,7 +263,7 @@ def add_insight(
         content,
         author=planning.person_for(tx, ctx.node),
         source=_source(tx, ctx),
-        held=ctx.tainted_by is not None,
+        label=ctx.label,
     )
     return _noted(tx, kept, "Kept")
 

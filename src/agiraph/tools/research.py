@@ -7,7 +7,7 @@ from pydantic import Field
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.tools import ON_DEMAND
 from agiraph.run_context import RunContext
-from agiraph.services.board import jobs, taint, texts
+from agiraph.services.board import jobs, labels, texts
 from agiraph.services.board.jobs import Job
 from agiraph.services.lifecycle import research
 from agiraph.store.tx import Tx
@@ -44,7 +44,7 @@ def research_start(
         searches=max_searches,
         pages=max_pages,
         parent_id=None if is_reply else ctx.node.id,
-        tainted_by=ctx.tainted_by,
+        label=ctx.label,
     )
     return Done(
         f"Research has started as {node.id}, with {max_searches} searches and {max_pages} pages. "
@@ -57,7 +57,7 @@ def job_status(tx: Tx, ctx: RunContext) -> Answer:
     """See all background work of the team: what runs, waits, is queued, and ended lately."""
     found = [job for job in jobs.of_team(tx, ctx.team.id) if job.node.id != ctx.node.id]
     lines = [_line(job) for job in found] or ["There is no background work."]
-    return Done("\n".join(lines), tainted_by=taint.of_board(tx, [job.node for job in found]))
+    return Done("\n".join(lines), label=labels.of_board(tx, [job.node for job in found]))
 
 
 def _line(job: Job) -> str:

@@ -130,7 +130,7 @@ def _sent_back(ctx: RunContext, found: reviews.Found, findings: str, ending: str
         f"{found.reworks} of at most {reviews.MAX_REWORKS}; after that the work ends with the "
         f"reviewer's doubts.\n\n{shown}"
     )
-    return Done(text, failed=True, tainted_by=found.tainted_by, is_fenced=True)
+    return Done(text, failed=True, label=found.label, is_fenced=True)
 
 
 def _task(ctx: RunContext, node: WorkNode, summary: str, evidence: Sequence[str]) -> str:

@@ -48,7 +48,7 @@ costs money: take the longest interval that will do, and cancel what is no longe
 
 @tool(
     effect="transaction",
-    taint_objection=outlasts_work,
+    label_objection=outlasts_work,
     in_sight=ON_DEMAND,
     description=_DESCRIPTION,
 )
@@ -70,7 +70,7 @@ def schedule(
         payload=payload,
         made_by=ctx.agent.id,
         made_in=ctx.node,
-        tainted_by=ctx.tainted_by,
+        label=ctx.label,
     )
     return Done(f"Set: {_line(tx, made.trigger)}")
 
@@ -160,7 +160,7 @@ def cancel_trigger(
 @tool(
     effect="transaction",
     roles=frozenset({"coordinator"}),
-    taint_objection=outlasts_work,
+    label_objection=outlasts_work,
     in_sight=ON_DEMAND,
 )
 def promise(
@@ -180,6 +180,6 @@ def promise(
         what=what,
         when=when,
         zone=zone,
-        tainted_by=ctx.tainted_by,
+        label=ctx.label,
     )
     return Done(f"Noted as {made.trigger.id}:\n{promises.as_line(tx, made)}")

@@ -10,15 +10,14 @@ from pydantic import Field
 
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.fence import enclose_foreign
+from agiraph.domain.labels import CLEAN, Label, join
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.tools import EVERY_ROLE
 from agiraph.home import commands, pipes, sandbox
 from agiraph.home.command_output import SHOWN_BYTES
 from agiraph.home.commands import CommandResult
 from agiraph.run_context import RunContext
-from agiraph.services.board import taint
 from agiraph.store import threads
-from agiraph.store.tx import Tx
 from agiraph.tools.base import NO_TEXT, Known, tool
 
 LONGEST_S = 3600
@@ -62,12 +61,12 @@ def as_answer(result: CommandResult) -> Done:
     return Done(f"{how}\n{output}".rstrip(), failed=result.exit_code != 0)
 
 
-def _as_tainted(ctx: RunContext, result: CommandResult, tainted_by: str) -> Done:
+def _as_labelled(ctx: RunContext, result: CommandResult, label: Label) -> Done:
     """Return a command's result with its output in a fence: it may hold strangers' words."""
     if result.output.strip():
-        fenced = enclose_foreign(result.output, thread=ctx.lease.thread_id, source=tainted_by)
+        fenced = enclose_foreign(result.output, thread=ctx.lease.thread_id, source=str(label))
         result = replace(result, output=fenced)
-    return replace(as_answer(result), tainted_by=tainted_by, is_fenced=True)
+    return replace(as_answer(result), label=label, is_fenced=True)
 
 
 async def _resolve(ctx: RunContext, call: ToolCall, known: Known) -> Answer | None:
@@ -80,8 +79,8 @@ async def _resolve(ctx: RunContext, call: ToolCall, known: Known) -> Answer | No
             "if you still want it.",
             failed=True,
         )
-    tainted_by = ctx.tainted_by or await _taint_of(ctx, call.arguments["command"])
-    return as_answer(result) if tainted_by is None else _as_tainted(ctx, result, tainted_by)
+    label = ctx.label or await _label_of(ctx, call.arguments["command"])
+    return as_answer(result) if not label else _as_labelled(ctx, result, label)
 
 
 def _network_objection(ctx: RunContext, call: ToolCall) -> str | None:
@@ -95,7 +94,7 @@ def _network_objection(ctx: RunContext, call: ToolCall) -> str | None:
 @tool(
     effect="once",
     runs_commands=True,
-    taint_objection=_network_objection,
+    label_objection=_network_objection,
     resolve=_resolve,
     basic_for=EVERY_ROLE,
 )
@@ -110,8 +109,8 @@ async def bash(
     keeps all of it. After you have read from the web, commands have no network.
     """
     node, left = ctx.home.node_path(ctx.team.id, ctx.node.id), ctx.seconds_left
-    tainted_by = ctx.tainted_by or await _taint_of(ctx, command)
-    is_offline = tainted_by is not None and not ctx.is_vouched_for
+    label = ctx.label or await _label_of(ctx, command)
+    is_offline = bool(label) and not ctx.is_vouched_for
     result = await commands.run(
         ctx.home.spool(_spool_name(ctx, ctx.current_call_id)),
         command=pipes.reporting(command),
@@ -123,12 +122,12 @@ async def bash(
         view=view(ctx, offline=is_offline),
         limits=ctx.command_rules.limits,
     )
-    if tainted_by is None or not is_offline:
+    if not label or not is_offline:
         return as_answer(result)
-    answer = _as_tainted(ctx, result, tainted_by)
+    answer = _as_labelled(ctx, result, label)
     if not answer.failed:
         return answer
-    return replace(answer, text=f"{answer.text}\n{WITHOUT_NETWORK.format(by=tainted_by)}")
+    return replace(answer, text=f"{answer.text}\n{WITHOUT_NETWORK.format(by=label)}")
 
 
 def view(ctx: RunContext, *, offline: bool) -> sandbox.View | None:
@@ -156,16 +155,12 @@ def _long_outputs(ctx: RunContext) -> list[Path]:
     return list(islice(is_long, MAX_OUTPUTS))
 
 
-async def _taint_of(ctx: RunContext, command: str) -> str | None:
-    """Return the taint of files that the command may read: those that other nodes published."""
+async def _label_of(ctx: RunContext, command: str) -> Label:
+    """Return the label of files that the command may read: those that other nodes published."""
     # By words, because nobody can tell which files a command will read. A path that the command
     # puts together while it runs is missed.
     if not any(
         word in command for word in ("..", "nodes", "node_", "published", str(ctx.home.path))
     ):
-        return None
-
-    def of_team(tx: Tx) -> str | None:
-        return taint.of_nodes(tx, [node for node, _ in threads.tainters(tx, ctx.team.id)])
-
-    return await ctx.store.read(of_team)
+        return CLEAN
+    return join(label for _, label in await ctx.store.read(threads.labelled, ctx.team.id))

@@ -16,7 +16,7 @@ from agiraph.domain.tools import ON_DEMAND
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import IfUnmet, NodeStatus, WorkNode
 from agiraph.run_context import RunContext
-from agiraph.services.board import budgets, planning, stages, taint, texts
+from agiraph.services.board import budgets, labels, planning, stages, texts
 from agiraph.services.lifecycle import endings, reconvening
 from agiraph.services.members import hiring, roster
 from agiraph.store import dependencies, nodes, teams
@@ -151,7 +151,7 @@ def board_as_answer(tx: Tx, ctx: RunContext) -> Done:
     for member in roster.members(tx, ctx.team.id):
         agent = member.agent
         lines.append(f"- {agent.name} ({agent.role}, {agent.model}): {member.doing}")
-    return Done("\n".join(lines), tainted_by=taint.of_board(tx, shown))
+    return Done("\n".join(lines), label=labels.of_board(tx, shown))
 
 
 def _row(tx: Tx, node: WorkNode, needs: list[NodeId], *, is_own: bool) -> str:
@@ -168,10 +168,10 @@ def _row(tx: Tx, node: WorkNode, needs: list[NodeId], *, is_own: bool) -> str:
     if node.stalled_at is not None and node.status is NodeStatus.RUNNING:
         parts.append("nothing has come of it for a while")
     if node.status.is_final and node.result:
-        # A look at the board should not taint the thread, so a tainted result is not quoted.
-        is_tainted = taint.of_nodes(tx, [node.id]) is not None
+        # A look at the board should not label the thread, so a labelled result is not quoted.
+        is_labelled = bool(labels.of_nodes(tx, [node.id]))
         kept = f'its result is for task_output("{node.id}")'
-        parts.append(kept if is_tainted else node.result.splitlines()[0][:200])
+        parts.append(kept if is_labelled else node.result.splitlines()[0][:200])
     return "; ".join(parts)
 
 
@@ -192,7 +192,7 @@ def _spawn_objection(ctx: RunContext, call: ToolCall) -> str | None:
     effect="transaction",
     roles=frozenset({"coordinator"}),
     leads=True,
-    taint_objection=_spawn_objection,
+    label_objection=_spawn_objection,
     in_sight=ON_DEMAND,
 )
 def spawn_worker(
@@ -285,7 +285,7 @@ def cancel_work_node(
 @tool(
     effect="transaction",
     roles=frozenset({"coordinator"}),
-    taint_objection=outlasts_work,
+    label_objection=outlasts_work,
     in_sight=ON_DEMAND,
 )
 def promote(tx: Tx, ctx: RunContext, worker: str) -> Answer:
@@ -392,6 +392,6 @@ def reconvene(
 def _stage_result(tx: Tx, stage: Stage, thread: str) -> Done:
     return Done(
         stages.summary(tx, stage, thread),
-        tainted_by=taint.of_wait(tx, WaitingOn("stage", stage.id)),
+        label=labels.of_wait(tx, WaitingOn("stage", stage.id)),
         is_fenced=True,
     )

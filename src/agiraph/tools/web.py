@@ -6,10 +6,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from agiraph.domain import taint
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import Refused
 from agiraph.domain.fence import enclose_foreign
+from agiraph.domain.labels import SEARCH, of_page
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.run_context import RunContext
 from agiraph.store import passages
@@ -46,8 +46,8 @@ async def web_search(
     if not found:
         return Done("Nothing was found. Try fewer or other words.")
     listed = "\n\n".join(_line(number, hit) for number, hit in enumerate(found, start=1))
-    said = enclose_foreign(listed, thread=ctx.lease.thread_id, source=taint.SEARCH)
-    return Done(said, tainted_by=taint.SEARCH, is_fenced=True)
+    said = enclose_foreign(listed, thread=ctx.lease.thread_id, source=str(SEARCH))
+    return Done(said, label=SEARCH, is_fenced=True)
 
 
 def _line(number: int, hit: Hit) -> str:
@@ -65,7 +65,7 @@ def _address_objection(ctx: RunContext, call: ToolCall) -> str | None:
     effect="repeatable",
     opens_address=True,
     gives_addresses=True,
-    taint_objection=_address_objection,
+    label_objection=_address_objection,
 )
 async def web_fetch(ctx: RunContext, url: Annotated[str, Field(min_length=1)]) -> Answer:
     """Read a web page as Markdown. Use a whole address that a search, a page or a person gave. Of a
@@ -80,9 +80,9 @@ async def web_fetch(ctx: RunContext, url: Annotated[str, Field(min_length=1)]) -
     about += [f"Read: {ctx.clock.now():%Y-%m-%d}"]
     about += [f"Changed: {page.modified}"] if page.modified else []
     body = "\n".join(line for line in about if line) + f"\n\n{page.text[:PAGE_CHARACTERS]}"
-    source = taint.by_page(page.url)
-    said = enclose_foreign(body, thread=ctx.lease.thread_id, source=source)
-    return Done(said + _file_hint(page, path), tainted_by=source, is_fenced=True)
+    label = of_page(page.url)
+    said = enclose_foreign(body, thread=ctx.lease.thread_id, source=str(label))
+    return Done(said + _file_hint(page, path), label=label, is_fenced=True)
 
 
 def _file_hint(page: WebPage, path: str) -> str:
@@ -112,5 +112,5 @@ def _index(tx: Tx, ctx: RunContext, page: WebPage) -> None:
         ref=page.url,
         text=page.text[:INDEXED_CHARACTERS],
         title=page.title,
-        tainted=True,
+        label=of_page(page.url),
     )

@@ -85,8 +85,18 @@ async def search_memory(team: str, body: SearchRequest, api: ApiDep) -> list[Sea
     found: list[Passage] = await api.store.read(
         passages.find, body.query, team_id=agent.team_id, owner=agent.id, limit=body.limit
     )
-    shown = SearchHitView.model_fields
-    return [SearchHitView(**{name: getattr(hit, name) for name in shown}) for hit in found]
+    return [_as_view(hit) for hit in found]
+
+
+def _as_view(hit: Passage) -> SearchHitView:
+    return SearchHitView(
+        kind=hit.kind,
+        ref=hit.ref,
+        title=hit.title,
+        text=hit.text,
+        sources=sorted(hit.label.sources),
+        created_at=hit.created_at,
+    )
 
 
 def _files(api: Api, agent: Agent) -> dict[str, str]:

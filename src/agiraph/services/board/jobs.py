@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 
 from agiraph.domain.ids import TeamId
 from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.services.board import planning, taint
+from agiraph.services.board import labels, planning
 from agiraph.store import nodes, threads
 from agiraph.store.tx import Tx
 
@@ -80,9 +80,9 @@ def _used(tx: Tx, node: WorkNode) -> Counter[str]:
 
 
 def _progress(tx: Tx, node: WorkNode) -> str:
-    """Return why a node waits, else its last checkpoint; a tainted checkpoint is left out."""
+    """Return why a node waits, else its last checkpoint; a labelled checkpoint is left out."""
     if node.waiting_reason:
         return node.waiting_reason
-    if taint.of_nodes(tx, [node.id]) is not None:
+    if labels.of_nodes(tx, [node.id]):
         return ""
     return node.checkpoint or ""

@@ -8,7 +8,7 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.events.work import CallLost, ThreadOpened
 from agiraph.domain.ids import ThreadId, new_id
 from agiraph.domain.work import StopReason, Usage, WorkNode
-from agiraph.services.board import taint, texts
+from agiraph.services.board import labels, texts
 from agiraph.store import spend, threads
 from agiraph.store.nodes import NODES
 from agiraph.store.threads import THREADS
@@ -57,10 +57,8 @@ def reopen(tx: Tx, thread_id: ThreadId, node: WorkNode, *, ref: str, text: str) 
     cut_off: dict[str, Any] = {"role": "tool", "text": said, "failed": True}
     for call in Transcript(threads.turns(tx, thread_id)).open_calls():
         append_at, _ = threads.append(tx, append_at, node_id=node.id, ref=call.id, **cut_off)
-    tainted_by = taint.of_task(tx, node)
-    threads.append(
-        tx, append_at, node_id=node.id, role="user", ref=ref, text=text, tainted_by=tainted_by
-    )
+    label = labels.of_task(tx, node)
+    threads.append(tx, append_at, node_id=node.id, role="user", ref=ref, text=text, label=label)
     THREADS.update(tx, thread_id, node_id=node.id, closed_at=None)
 
 

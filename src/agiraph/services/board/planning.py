@@ -9,10 +9,10 @@ from agiraph.domain.effort import Effort
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.events.work import NodeAssigned, NodeCreated
 from agiraph.domain.ids import AgentId, NodeId, PersonId, StageId, TeamId, TriggerId, new_id
+from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.persons import is_person
-from agiraph.domain.taint import graver
 from agiraph.domain.work import Budget, IfUnmet, Lane, NodeStatus, Source, WorkNode
-from agiraph.services.board import taint
+from agiraph.services.board import labels
 from agiraph.services.members import roster
 from agiraph.store import dependencies, messages, nodes, persons, teams, waits
 from agiraph.store.nodes import NODES
@@ -55,7 +55,7 @@ def create(
     depends_on: Sequence[NodeId] = (),
     refs: Mapping[str, str] | None = None,
     budget: Budget | None = None,
-    tainted_by: str | None = None,
+    label: Label = CLEAN,
     **details: Unpack[NodeDetails],
 ) -> WorkNode:
     """Create a node; put it into its assignee's queue if its dependencies are met, else keep it
@@ -75,7 +75,7 @@ def create(
         task=task,
         source=source,
         created_at=tx.now,
-        tainted_by=graver(tainted_by, taint.of_nodes(tx, paid_by)),
+        label=label | labels.of_nodes(tx, paid_by),
         depth=0 if parent is None else parent.depth + 1,
         refs=dict(refs or {}),
         budget=budget or Budget(),

@@ -10,11 +10,12 @@ from agiraph.domain.chat import IN_WORDS, ToolCall
 from agiraph.domain.events import PREVIEW
 from agiraph.domain.events.work import NodeAssigned, ToolResult
 from agiraph.domain.ids import AgentId, MessageId, ThreadId
+from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.messages import Message
 from agiraph.domain.persons import is_person
 from agiraph.domain.waits import DAY, WaitingOn
 from agiraph.domain.work import NodeStatus
-from agiraph.services.board import approvals, stage_clocks, taint
+from agiraph.services.board import approvals, labels, stage_clocks
 from agiraph.store import messages, nodes, threads, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS
@@ -56,10 +57,10 @@ def settle(
     Without a text the call gets no answer: it is made when the node runs again.
     """
     settled = waits.take(tx, waiting_on)
-    tainted_by = taint.of_wait(tx, waiting_on) if settled else None
+    label = labels.of_wait(tx, waiting_on) if settled else CLEAN
     for wait in settled:
         answer = text(wait.thread_id) if callable(text) else text
-        _append_answer(tx, wait, answer, failed=failed, tainted_by=tainted_by)
+        _append_answer(tx, wait, answer, failed=failed, label=label)
         _requeue(tx, wait)
     return len(settled)
 
@@ -171,7 +172,7 @@ def _is_time(wait: Wait) -> bool:
 
 
 def _append_answer(
-    tx: Tx, wait: Wait, text: str | None, *, failed: bool, tainted_by: str | None = None
+    tx: Tx, wait: Wait, text: str | None, *, failed: bool, label: Label = CLEAN
 ) -> None:
     if wait.call_id:
         waits.drop_call(tx, wait)
@@ -198,7 +199,7 @@ def _append_answer(
         ref=wait.call_id if is_call else str(wait.waiting_on),
         text=text,
         failed=failed,
-        tainted_by=tainted_by,
+        label=label,
     )
 
 

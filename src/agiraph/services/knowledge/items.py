@@ -24,6 +24,7 @@ from agiraph.domain.knowledge import (
     Memory,
     NoteDraft,
 )
+from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.passages import search_words
 from agiraph.domain.similarity import compare
 from agiraph.redaction import looks_secret
@@ -52,7 +53,7 @@ def remember(
     *,
     author: str,
     source: str | None = None,
-    held: bool = False,
+    label: Label = CLEAN,
     valid_until: datetime | None = None,
 ) -> Memory:
     """Store a memory about the person. Return the item that stands now.
@@ -66,9 +67,10 @@ def remember(
         content=_checked_content(content),
         created_at=tx.now,
         author=author,
-        status="held" if held else "active",
+        status="held" if label else "active",
         valid_until=valid_until,
         sources=(source,) if source else (),
+        label=label,
     )
     # Before the comparison with known items: two transactions that store the same statement would
     # otherwise each find no twin.
@@ -86,7 +88,7 @@ def learn(
     confidence: float | None = None,
     source_thread_id: ThreadId | None = None,
     source: str | None = None,
-    held: bool = False,
+    label: Label = CLEAN,
     valid_until: datetime | None = None,
 ) -> Insight:
     """Store an insight for work. The same words from the same thread are stored once.
@@ -103,7 +105,7 @@ def learn(
     # The same words from the same thread: a crash made the reflection run again.
     if (known := INSIGHTS.find(tx, identity)) is not None:
         return known
-    held = held or (source_thread_id is not None and _was_removed(tx, agent.id, content))
+    held = bool(label) or (source_thread_id is not None and _was_removed(tx, agent.id, content))
     insight = Insight(
         id=identity,
         team_id=agent.team_id,
@@ -117,12 +119,13 @@ def learn(
         status="held" if held else "active",
         valid_until=valid_until,
         sources=tuple(s for s in (source_thread_id, source) if s),
+        label=label,
     )
     return cast(Insight, _merge_in(tx, insight, author=author))
 
 
 def draft(
-    tx: Tx, agent: Agent, *, path: str, content: str, thread_id: ThreadId, tainted_by: str
+    tx: Tx, agent: Agent, *, path: str, content: str, thread_id: ThreadId, label: Label
 ) -> NoteDraft:
     """Store a note as a draft until a person has read it. The same note is stored once."""
     digest = hashlib.sha256("\0".join((agent.id, thread_id, path, to_text(content))).encode())
@@ -140,7 +143,7 @@ def draft(
         created_at=tx.now,
         author=agent.id,
         source_thread_id=thread_id,
-        tainted_by=tainted_by,
+        label=label,
     )
     DRAFTS.insert(tx, kept)
     tx.emit(agent.team_id, KnowledgeHeld(id=kept.id, agent_id=agent.id, path=path))
@@ -206,7 +209,7 @@ def held(tx: Tx, team_id: TeamId | None = None) -> list[Held]:
         for i in cast(list[Item], rows.held(tx, cast(Table[Any], table), team_id))
     ]
     found += [
-        Held(d.id, d.agent_id, f"note {d.path}", d.content, d.tainted_by or "", d.created_at)
+        Held(d.id, d.agent_id, f"note {d.path}", d.content, str(d.label), d.created_at)
         for d in cast(list[NoteDraft], rows.held(tx, DRAFTS, team_id))
     ]
     return sorted(found, key=lambda item: (item.created_at, item.id))

@@ -8,6 +8,7 @@ from agiraph.domain.chat import Lease, Thread
 from agiraph.domain.events.knowledge import ThreadHarvested
 from agiraph.domain.ids import SYSTEM
 from agiraph.domain.knowledge import InsightType
+from agiraph.domain.labels import join
 from agiraph.domain.work import Budget, Queue, WorkNode
 from agiraph.redaction import mask_secrets
 from agiraph.services.board import planning
@@ -76,14 +77,14 @@ def store_insights(tx: Tx, lease: Lease, learned: Sequence[LearnedInsight]) -> i
     """Store insights and mark the reviewed threads in one transaction. Return how many are new.
 
     What comes from words that nobody vouches for is held until a person confirms it. The agent
-    has read all threads at once, so a single tainted thread taints all insights.
+    has read all threads at once, so a single labelled thread labels all insights.
     """
     threads.check_lease(tx, lease)
     reviewed = threads.of_reflection(tx, lease.node_id)
     left = [t for t in reviewed if THREADS.get(tx, t.id, lock=True).harvested_at is None]
     if not left:
         return 0  # a crash came after the commit of the first attempt
-    taint = next((t.tainted_by for t in reviewed if t.tainted_by), None)
+    label = join(thread.label for thread in reviewed)
     agent = AGENTS.get(tx, lease.agent_id)
     counts = dict.fromkeys((thread.id for thread in left), 0)
     for insight in learned:
@@ -99,13 +100,13 @@ def store_insights(tx: Tx, lease: Lease, learned: Sequence[LearnedInsight]) -> i
             author=agent.id,
             confidence=insight.confidence,
             source_thread_id=source.id,
-            held=taint is not None,
+            label=label,
         )
         counts[source.id] += 1
     for thread in left:
         _mark(tx, thread, insights=counts[thread.id])
-    if taint is not None:
-        THREADS.update(tx, lease.thread_id, tainted_by=taint)
+    if label:
+        THREADS.update(tx, lease.thread_id, label=label)
     return sum(counts.values())
 
 

@@ -7,6 +7,7 @@ from agiraph.domain.chat import Attachment, Lease
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.team import TeamResumed
 from agiraph.domain.ids import SYSTEM, AgentId, NodeId, PersonId
+from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Failed, Finished
 from agiraph.domain.work import Budget, Queue, WorkNode
@@ -127,7 +128,7 @@ def end_reply(
 
 
 def start_work(
-    tx: Tx, agent: Agent, reply_id: NodeId, task: str, *, tainted_by: str | None = None
+    tx: Tx, agent: Agent, reply_id: NodeId, task: str, *, label: Label = CLEAN
 ) -> WorkNode:
     """Create a node for the agent from what a person asked in the messages of this reply.
 
@@ -145,7 +146,7 @@ def start_work(
         source="user",
         creator_id=person_id,
         assignee_id=agent.id,
-        tainted_by=tainted_by,
+        label=label,
     )
     for message in asked:
         MESSAGES.update(tx, message.id, node_id=node.id)

@@ -30,12 +30,13 @@ from agiraph.domain.events.work import (
     TurnAdded,
 )
 from agiraph.domain.ids import SYSTEM, new_id
+from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.outcomes import Answer, Done, Failed, Finished, Pending
 from agiraph.domain.persons import is_person
 from agiraph.domain.value import value
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import Halt, StopReason, Usage
-from agiraph.services.board import budgets, leases, taint, texts
+from agiraph.services.board import budgets, labels, leases, texts
 from agiraph.services.board.budgets import Envelope
 from agiraph.services.lifecycle import claims, conversation, endings, teams
 from agiraph.services.mail import bus
@@ -81,21 +82,21 @@ def begin(
     system: str,
     assignment: str,
     attachments: tuple[Attachment, ...] = (),
-    tainted_by: str | None = None,
+    label: Label = CLEAN,
     is_lean: bool = False,
 ) -> list[Turn]:
     """Write the first two turns of a thread: the system prompt and the assignment.
 
-    `tainted_by` is about the system prompt; the node knows about the assignment. `is_lean` is kept
+    `label` is about the system prompt; the node knows about the assignment. `is_lean` is kept
     with the prompt: it says which tools the thread shows.
     """
     ref = LEAN_SYSTEM if is_lean else "system"
     writer = _ThreadWriter(tx, lease)
-    task = taint.of_task(tx, NODES.get(tx, lease.node_id))
+    task = labels.of_task(tx, NODES.get(tx, lease.node_id))
     return [
-        writer.write(role="system", ref=ref, text=system, tainted_by=tainted_by),
+        writer.write(role="system", ref=ref, text=system, label=label),
         writer.write(
-            role="user", ref="assignment", text=assignment, attachments=attachments, tainted_by=task
+            role="user", ref="assignment", text=assignment, attachments=attachments, label=task
         ),
     ]
 
@@ -157,7 +158,7 @@ def _deliver_mail(tx: Tx, lease: Lease, writer: "_ThreadWriter") -> list[Turn]:
             ref=m.id,
             text=bus.thread_text(tx, m, lease.thread_id),
             attachments=m.attachments,
-            tainted_by=m.tainted_by,
+            label=m.label,
         )
         for m in unseen
     ]
@@ -239,7 +240,7 @@ def intend(
     foreseen: dict[str, Any],
     *,
     timeout_s: float | None = None,
-    tainted_by: str | None = None,
+    label: Label = CLEAN,
 ) -> Turn:
     """Write that a call is about to be made that must not be made twice.
 
@@ -251,7 +252,7 @@ def intend(
         text=call.name,
         foreseen=foreseen,
         timeout_s=timeout_s,
-        tainted_by=tainted_by,
+        label=label,
     )
 
 
@@ -373,7 +374,7 @@ class _ThreadWriter:
             ref=call.id,
             text=done.text,
             failed=done.failed,
-            tainted_by=done.tainted_by,
+            label=done.label,
         )
 
 

@@ -7,6 +7,7 @@ from string import Template
 from agiraph.domain.agents import Agent, Specialist
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import NodeId, PersonId
+from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.messages import MessageKind
 from agiraph.domain.work import Budget, NodeStatus, WorkNode
 from agiraph.prompts import prompt
@@ -46,7 +47,7 @@ def start(
     pages: int = PAGES,
     person_id: PersonId | None = None,
     parent_id: NodeId | None = None,
-    tainted_by: str | None = None,
+    label: Label = CLEAN,
 ) -> WorkNode:
     """Create a research node for a newly hired researcher.
 
@@ -67,7 +68,7 @@ def start(
         parent_id=parent_id,
         budget=_budget(tx, searches, pages, parent_id),
         asked_of=agent.id,
-        tainted_by=tainted_by,
+        label=label,
     )
 
 
@@ -132,7 +133,6 @@ def deliver(tx: Tx, node: WorkNode, text: str) -> None:
         title = f"{title} (incomplete)"
         report = text.strip() if holds_it else f"{text.strip()}\n\n{report}"
     _send_to_inbox(tx, node, kind="report", title=title, text=texts.for_person(node, report))
-    strange = node.tainted_by is not None
     passages.put(
         tx,
         team_id=node.team_id,
@@ -140,7 +140,7 @@ def deliver(tx: Tx, node: WorkNode, text: str) -> None:
         ref=node.id,
         title=title,
         text=report,
-        tainted=strange,
+        label=node.label,
     )
     lead = f"The research is done ({title}); the whole report is in your inbox."
     return _send_summary(tx, node, f"{lead}\n\n{summary(node.result or '')}")

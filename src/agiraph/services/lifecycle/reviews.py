@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import SYSTEM, NodeId
+from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.persons import is_person
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import StopReason, WorkNode
@@ -36,7 +37,7 @@ class Found(NamedTuple):
     """The review of this call, if there is one."""
     reworks: int
     """How many reviews of the node have sent its result back."""
-    tainted_by: str | None = None
+    label: Label = CLEAN
 
 
 def look(tx: Tx, node: WorkNode, call_id: str, task: str) -> Found:
@@ -52,7 +53,7 @@ def look(tx: Tx, node: WorkNode, call_id: str, task: str) -> Found:
         is_wanted=_is_wanted(tx, node),
         review=review,
         reworks=sum(r.stop_reason is StopReason.SENT_BACK for r in reviews),
-        tainted_by=None if review is None else review.tainted_by,
+        label=CLEAN if review is None else review.label,
     )
 
 

@@ -20,7 +20,7 @@ from agiraph.domain.messages import (
     MessageKind,
 )
 from agiraph.domain.persons import is_person
-from agiraph.services.board import planning, taint, texts, waiting
+from agiraph.services.board import labels, planning, texts, waiting
 from agiraph.services.board.planning import name_of
 from agiraph.services.mail import deliveries
 from agiraph.services.members import roster
@@ -91,7 +91,7 @@ def send(
         seen_at=tx.now if starts_work else None,
         reply_id=reply_id,
         attachments=attachments,
-        tainted_by=taint.of_words(tx, sender, node_id),
+        label=labels.of_words(tx, sender, node_id),
         call=call,
     )
     _store(tx, message)
@@ -168,8 +168,8 @@ def append(tx: Tx, last: Message, text: str) -> None:
     _lock_recipient(tx, last.team_id, last.recipient)
     whole = f"{last.text}\n\n{text}"
     seq = messages.next_seq(tx, last.team_id, last.recipient)
-    tainted_by = taint.of_words(tx, last.sender, last.node_id)
-    MESSAGES.update(tx, last.id, text=whole, seq=seq, seen_at=None, tainted_by=tainted_by)
+    label = labels.of_words(tx, last.sender, last.node_id)
+    MESSAGES.update(tx, last.id, text=whole, seq=seq, seen_at=None, label=label)
     tx.emit(
         last.team_id,
         MessageSent(

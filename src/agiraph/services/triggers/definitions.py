@@ -10,6 +10,7 @@ from agiraph.domain.agents import Agent
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.events.triggers import TriggerChanged, TriggerCreated
 from agiraph.domain.ids import SYSTEM, AgentId, NodeId, TeamId, TriggerId, new_id
+from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.moments import parse_moment
 from agiraph.domain.persons import means_a_person
 from agiraph.domain.triggers import ActionType, Trigger
@@ -51,7 +52,7 @@ def create(
     made_by: str | None = None,
     made_in: WorkNode | None = None,
     promised_to: str | None = None,
-    tainted_by: str | None = None,
+    label: Label = CLEAN,
 ) -> Created:
     """Create a trigger for an agent. Limits apply if the agent creates it itself.
 
@@ -91,7 +92,7 @@ def create(
         # Only the hash: whoever reads the database or a backup cannot call the webhook.
         secret=None if secret is None else hash_of(secret),
         promised_to=promised_to,
-        tainted_by=tainted_by,
+        label=label,
     )
     _insert(tx, trigger)
     return Created(trigger, secret)
@@ -268,8 +269,8 @@ def change(
         does = action or trigger.action
         words = _checked_payload(tx, agent, does, trigger.payload if payload is None else payload)
         # Whoever writes the task anew vouches for it.
-        tainted_by = trigger.tainted_by if payload is None else None
-        TRIGGERS.update(tx, trigger_id, action=does, payload=words, tainted_by=tainted_by)
+        label = trigger.label if payload is None else None
+        TRIGGERS.update(tx, trigger_id, action=does, payload=words, label=label)
     return _emit_changed(tx, trigger_id)
 
 

@@ -12,11 +12,11 @@ from agiraph.domain.events.team import TeamResumed
 from agiraph.domain.events.triggers import TriggerEnded, TriggerFired, TriggerSkipped
 from agiraph.domain.fence import enclose_foreign
 from agiraph.domain.ids import NodeId
-from agiraph.domain.taint import graver
+from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.triggers import Firing, Outcome, Trigger, TriggerStatus, says_nothing_to_do
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.prompts import prompt
-from agiraph.services.board import budgets, planning, taint
+from agiraph.services.board import budgets, labels, planning
 from agiraph.services.board.texts import first_line
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
@@ -40,18 +40,18 @@ def slot_at(moment: datetime) -> str:
 
 
 def fire(
-    tx: Tx, trigger: Trigger, slot: str, *, why: str, news: str = "", tainted_by: str | None = None
+    tx: Tx, trigger: Trigger, slot: str, *, why: str, news: str = "", label: Label = CLEAN
 ) -> Firing:
     """Carry out the trigger's action in this slot, or skip the slot and record the reason.
 
     The caller holds the lock of the trigger's row and has checked that the slot has no firing yet.
-    `why` is the kind's description of the cause. `tainted_by` is about the news.
+    `why` is the kind's description of the cause. `label` is about the news.
     """
     if trigger.overlap == "skip" and triggers.is_unfinished(tx, trigger.id):
         return skip(tx, trigger, slot, OVERLAP)
     if trigger.action == "wake_agent" and (spent := _exhausted_budget(tx, trigger)):
         return skip(tx, trigger, slot, f"budget: {spent}")
-    cause = _Cause(why, news, graver(trigger.tainted_by, tainted_by))
+    cause = _Cause(why, news, trigger.label | label)
     try:
         firing = _perform(tx, trigger, slot, cause)
     except Refused as refusal:
@@ -139,7 +139,7 @@ class _Cause(NamedTuple):
 
     why: str
     news: str
-    tainted_by: str | None
+    label: Label
 
 
 def _perform(tx: Tx, trigger: Trigger, slot: str, cause: _Cause) -> Firing:
@@ -198,9 +198,9 @@ def _wake(tx: Tx, trigger: Trigger, cause: _Cause) -> WorkNode:
     agent = roster.reinstate(tx, AGENTS.get(tx, trigger.agent_id))
     last = nodes.last_of(tx, agent.id) if _is_cycle(trigger, team) else None
     title, task = _title_and_task(tx, trigger, team, cause, last)
-    tainted_by = cause.tainted_by
+    label = cause.label
     if last is not None:
-        tainted_by = graver(tainted_by, taint.of_nodes(tx, [last.id]))
+        label = label | labels.of_nodes(tx, [last.id])
     return planning.create(
         tx,
         team_id=team.id,
@@ -211,7 +211,7 @@ def _wake(tx: Tx, trigger: Trigger, cause: _Cause) -> WorkNode:
         assignee_id=agent.id,
         payer_id=trigger.payer_id,
         trigger_id=trigger.id,
-        tainted_by=tainted_by,
+        label=label,
     )
 
 
@@ -258,9 +258,9 @@ def _title_and_task(
 
 def _news(trigger: Trigger, cause: _Cause) -> str:
     """Return what happened, for the woken agent; what strangers wrote of it is in a fence."""
-    if cause.tainted_by is None or not cause.news:
+    if not cause.label or not cause.news:
         return cause.news
-    return f"\n{enclose_foreign(cause.news, thread=trigger.id, source=cause.tainted_by)}\n"
+    return f"\n{enclose_foreign(cause.news, thread=trigger.id, source=str(cause.label))}\n"
 
 
 def _last_words(tx: Tx, trigger: Trigger, last: WorkNode | None) -> str:
@@ -268,10 +268,10 @@ def _last_words(tx: Tx, trigger: Trigger, last: WorkNode | None) -> str:
     fence if that node had read what strangers wrote."""
     said = [] if last is None else [last.checkpoint, last.result]
     text = "\n\n".join(text[:EXCERPT_CHARS] for text in said if text) or "(this is the first)"
-    tainted_by = None if last is None else taint.of_nodes(tx, [last.id])
-    if tainted_by is None:
+    label = CLEAN if last is None else labels.of_nodes(tx, [last.id])
+    if not label:
         return text
-    source = f"your last cycle, which had read {tainted_by}"
+    source = f"your last cycle, which had read {label}"
     return enclose_foreign(text, thread=trigger.id, source=source)
 
 

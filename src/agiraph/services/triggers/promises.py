@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple
 from agiraph.domain.agents import Agent
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import AgentId
+from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.moments import parse_deadline
 from agiraph.domain.triggers import Trigger
 from agiraph.domain.work import NodeStatus, WorkNode
@@ -31,7 +32,7 @@ def make(
     what: str,
     when: str,
     zone: str = "UTC",
-    tainted_by: str | None = None,
+    label: Label = CLEAN,
 ) -> Promise:
     """Record a promise to the person whom the node is for, and create the trigger that wakes the
     agent at its time."""
@@ -48,7 +49,7 @@ def make(
         made_by=agent.id,
         made_in=node,
         promised_to=to,
-        tainted_by=tainted_by,
+        label=label,
     )
     return Promise(what, to, made.trigger, "open")
 

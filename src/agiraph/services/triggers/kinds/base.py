@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from agiraph.domain.agents import Agent
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import TeamId
+from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.moments import MAX_AHEAD, parse_moment, parse_zone
 from agiraph.domain.triggers import Firing, Misfire, Overlap, Trigger, TriggerType
 from agiraph.services.triggers import firing
@@ -157,11 +158,11 @@ class Kind(ABC, Generic[C]):
     # ---- for the hooks ---------------------------------------------------------------------
 
     def fire(
-        self, tx: Tx, trigger: Trigger, slot: str, *, news: str = "", tainted_by: str | None = None
+        self, tx: Tx, trigger: Trigger, slot: str, *, news: str = "", label: Label = CLEAN
     ) -> Firing:
         """Fire the trigger in this slot, or record why the slot is skipped."""
         why = self.describe(self.read(trigger.config))
-        return firing.fire(tx, trigger, slot, why=why, news=news, tainted_by=tainted_by)
+        return firing.fire(tx, trigger, slot, why=why, news=news, label=label)
 
     def rearm(self, tx: Tx, trigger: Trigger, due: datetime | None) -> None:
         """Set the next due time, or end the trigger if it is over."""

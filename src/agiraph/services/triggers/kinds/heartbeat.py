@@ -14,7 +14,7 @@ from agiraph.domain import hours as daily
 from agiraph.domain.agents import Agent
 from agiraph.domain.triggers import Trigger, TriggerType
 from agiraph.domain.work import WorkNode
-from agiraph.services.board import budgets, taint, texts
+from agiraph.services.board import budgets, labels, texts
 from agiraph.services.triggers import firing
 from agiraph.services.triggers.kinds.after_work import AfterWork
 from agiraph.services.triggers.kinds.base import FileHashes, Seconds, TriggerConfig
@@ -99,8 +99,8 @@ class Heartbeat(AfterWork[HeartbeatConfig]):
             return self._sleep(tx, trigger, closed)
         slot = f"beat {trigger.fired + trigger.skipped + 1}"
         # The news quotes titles of other agents' work.
-        tainted_by = taint.of_board(tx, ended)
-        done = self.fire(tx, trigger, slot, news=_as_text(news), tainted_by=tainted_by)
+        label = labels.of_board(tx, ended)
+        done = self.fire(tx, trigger, slot, news=_as_text(news), label=label)
         if done.outcome != "skipped" and hashes:
             TRIGGERS.update(tx, trigger.id, watched=hashes)
         return self.rearm_after_work(tx, trigger, agent, config)

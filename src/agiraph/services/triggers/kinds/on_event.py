@@ -13,7 +13,7 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.events import Event, EventType
 from agiraph.domain.ids import TeamId
 from agiraph.domain.triggers import Trigger, TriggerType
-from agiraph.services.board import taint
+from agiraph.services.board import labels
 from agiraph.services.triggers.firing import EXCERPT_CHARS
 from agiraph.services.triggers.kinds.base import Kind, TriggerConfig
 from agiraph.store import events, teams, triggers
@@ -95,9 +95,9 @@ class OnEvent(Kind[OnEventConfig]):
             if (may_fire := _may_fire_at(trigger, config)) is not None and tx.now < may_fire:
                 cursor, due = event.seq - 1, may_fire
                 break
-            tainted_by = taint.of_nodes(tx, filter(None, [event.data.get("node_id")]))
+            label = labels.of_nodes(tx, filter(None, [event.data.get("node_id")]))
             slot = f"event {event.seq}"
-            self.fire(tx, trigger, slot, news=_as_news(event), tainted_by=tainted_by)
+            self.fire(tx, trigger, slot, news=_as_news(event), label=label)
             # For the counts and the time that `fire` has just stored.
             trigger = TRIGGERS.get(tx, trigger.id)
             if trigger.max_fires is not None and trigger.fired >= trigger.max_fires:

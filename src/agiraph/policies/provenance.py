@@ -2,7 +2,7 @@
 
 A page may contain instructions that the model then follows. So after a thread has read one, data
 leaves it only by ways that existed before, and nothing is stored for later threads, unless a person
-allows it. Each tool declares which of its calls need that (`taint_objection`); knowledge is held.
+allows it. Each tool declares which of its calls need that (`label_objection`); knowledge is held.
 """
 
 from agiraph.domain.chat import ToolCall
@@ -18,9 +18,9 @@ MAX_MESSAGES = 200
 
 def objection(ctx: RunContext, tool: Tool | None, call: ToolCall) -> str | None:
     """Return why a person has to decide on this call; None if it may be made."""
-    if ctx.tainted_by is None or tool is None or tool.taint_objection is None:
+    if not ctx.label or tool is None or tool.label_objection is None:
         return None
-    return tool.taint_objection(ctx, call)
+    return tool.label_objection(ctx, call)
 
 
 def was_named_by_person(tx: Tx, ctx: RunContext, tool: Tool | None, call: ToolCall) -> bool:

@@ -1,0 +1,122 @@
+"""Labels: who wrote the words of an item, where it was neither the team nor a person of it.
+
+Turns, messages, tasks, results, files, notes, insights and triggers each carry a label. Where items
+come together, as in a thread, their labels are joined. Nothing but a person's act takes a source
+out of a label: evidence does not, because an attacker has many sites.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from functools import reduce
+from urllib.parse import urlsplit
+
+MOST_NAMED = 8
+"""Sources that a label names; the others are counted."""
+LONGEST = 200
+_NOUNS = {
+    "page": "a page of {}",
+    "file": "the file {}",
+    "network": "the network ({})",
+    "program": "the program {}",
+}
+_PLAIN = {
+    "search": "a web search",
+    "hook": "a webhook's caller",
+    "page": "a saved page",
+    "unknown": "an unknown source",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """The sources of an item's words. Falsy if nobody but the team and its persons wrote them."""
+
+    sources: frozenset[str] = frozenset()
+    """Such as `search`, `page:docs.python.org`, `program:make`, `unknown`."""
+    others: int = 0
+    """How many further sources are only counted."""
+
+    def __bool__(self) -> bool:
+        return bool(self.sources)
+
+    def __or__(self, other: "Label") -> "Label":
+        """Join two labels: the item holds words of both."""
+        if not other.sources or self == other:
+            return self
+        if not self.sources:
+            return other
+        union = sorted(self.sources | other.sources, key=_rank)
+        # The counted sources of both may be the same ones: the larger count is what is certain.
+        others = max(self.others, other.others) + max(0, len(union) - MOST_NAMED)
+        return Label(frozenset(union[:MOST_NAMED]), others)
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether strangers wrote some of it; a program that works for the team is no stranger."""
+        return any(not source.startswith("program:") for source in self.sources)
+
+    def describe(self, known: Collection[str] | None = None) -> str:
+        """Name the sources in words.
+
+        For a prompt pass the hosts that a person or a setting has named as `known`: a stranger
+        chooses the name of a host, so other hosts are only counted. Without it all are named.
+        """
+        named: list[str] = []
+        sites = self.others
+        for source in sorted(self.sources, key=_rank):
+            kind, _, name = source.partition(":")
+            if kind in ("page", "network") and known is not None and name not in known:
+                sites += 1
+            else:
+                named.append(_NOUNS[kind].format(name) if name else _PLAIN[kind])
+        if sites:
+            other = "other " if named else ""
+            named.append(f"{sites} {other}site{'' if sites == 1 else 's'}")
+        return " and ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named)
+
+    def __str__(self) -> str:
+        return self.describe()
+
+    def to_list(self) -> list[str | int]:
+        """Return the form that rows hold: the sources in order, then the count of others."""
+        return [*sorted(self.sources), *([self.others] if self.others else [])]
+
+    @classmethod
+    def from_list(cls, stored: Iterable[object]) -> "Label":
+        """Read the form that `to_list` returns; raise ValueError for anything else."""
+        sources: list[str] = []
+        others = 0
+        for part in stored:
+            match part:
+                case str() if part.partition(":")[0] in _KINDS:
+                    sources.append(part)
+                case int() if part > 0:
+                    others = part
+                case _:
+                    raise ValueError(f"{part!r} is no source of words")
+        return cls(frozenset(sources), others)
+
+
+_KINDS = frozenset([*_NOUNS, *_PLAIN])
+CLEAN = Label()
+SEARCH = Label(frozenset({"search"}))
+HOOK = Label(frozenset({"hook"}))
+UNKNOWN = Label(frozenset({"unknown"}))
+
+
+def _rank(source: str) -> tuple[bool, str]:
+    """Order sources so that strangers are named before programs."""
+    return source.startswith("program:"), source
+
+
+def of_page(url: str) -> Label:
+    """Return the label of a page: its host, without the path, which could hold a message."""
+    return Label(frozenset({f"page:{urlsplit(url).hostname or 'unknown'}"[:LONGEST]}))
+
+
+def of_program(name: str) -> Label:
+    return Label(frozenset({f"program:{name}"[:LONGEST]}))
+
+
+def join(labels: Iterable[Label]) -> Label:
+    return reduce(Label.__or__, labels, CLEAN)

@@ -1,0 +1,52 @@
+"""Labels: follows foreign words from one piece of work to the next."""
+
+from collections.abc import Iterable
+
+from agiraph.domain.ids import SYSTEM, NodeId, StageId
+from agiraph.domain.labels import CLEAN, Label, join
+from agiraph.domain.persons import is_person
+from agiraph.domain.waits import WaitingOn
+from agiraph.domain.work import WorkNode
+from agiraph.store import dependencies, messages, stages, threads
+from agiraph.store.tx import Tx
+
+
+def of_nodes(tx: Tx, node_ids: Iterable[str]) -> Label:
+    """Return the label of the results and files of these nodes."""
+    return join(threads.label_of_node(tx, node_id) for node_id in node_ids)
+
+
+def of_task(tx: Tx, node: WorkNode) -> Label:
+    """Return the label of a node's task, its messages and the work that it builds on."""
+    named = [path.split("/")[1] for path in node.refs.values() if path.startswith("nodes/")]
+    needed = [needed.id for needed in dependencies.needs(tx, node.id)]
+    said = join(message.label for message in messages.of_node(tx, node.id))
+    return node.label | said | of_nodes(tx, [*named, *needed])
+
+
+def of_words(tx: Tx, sender: str, node_id: NodeId | None) -> Label:
+    """Return the label of a message; a person's own words are clean."""
+    if is_person(sender) or sender == SYSTEM or node_id is None:
+        return CLEAN
+    return threads.label_of_node(tx, node_id)
+
+
+def of_wait(tx: Tx, waiting_on: WaitingOn) -> Label:
+    """Return the label of the answer to a wait; a person's answer and a clock's are clean."""
+    match waiting_on.kind:
+        case "node":
+            return of_nodes(tx, [waiting_on.id])
+        case "stage":
+            return of_nodes(tx, [node.id for node in stages.nodes(tx, StageId(waiting_on.id))])
+        case _:
+            return CLEAN
+
+
+def of_board(tx: Tx, shown: Iterable[WorkNode]) -> Label:
+    """Return the label of a list of nodes: labelled work wrote some titles and waiting reasons."""
+    found = CLEAN
+    for node in shown:
+        found |= node.label
+        if node.waiting_reason:
+            found |= threads.label_of_node(tx, node.id)
+    return found
