@@ -32,8 +32,9 @@ GOOD = says("All is well.", Call("bash", {"command": "ls"}, id="a"), thinking="H
 MEBIBYTE = 2**20
 
 End = Literal[
-    "unavailable", "silent", "garbled", "refused", "declined", "unpaid", "missing", "exceeded"
-]
+    "unavailable", "silent", "garbled", "refused", "locked", "declined", "unpaid", "missing",
+    "exceeded",
+]  # fmt: skip
 """The error: temporary, unreadable, permanent, or the thread is too long."""
 
 
