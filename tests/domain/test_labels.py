@@ -19,8 +19,8 @@ SITES = [of_page(f"https://site{number:02}.example/") for number in range(12)]
 
 
 def test_a_page_is_named_by_its_host_alone() -> None:
-    assert DOCS.sources == {"page:docs.python.org"}
-    assert of_page("nonsense").sources == {"page:unknown"}
+    assert DOCS.sources == ("page:docs.python.org",)
+    assert of_page("nonsense").sources == ("page:unknown",)
 
 
 def test_a_clean_label_adds_nothing() -> None:
@@ -30,7 +30,7 @@ def test_a_clean_label_adds_nothing() -> None:
 
 
 def test_a_join_names_all_sources_in_any_order() -> None:
-    assert (DOCS | SEARCH | MAKE).sources == {"page:docs.python.org", "search", "program:make"}
+    assert (SEARCH | DOCS | MAKE).sources == ("page:docs.python.org", "program:make", "search")
     assert join([MAKE, SEARCH, DOCS]) == join([DOCS, MAKE, SEARCH])
 
 

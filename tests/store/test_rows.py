@@ -76,7 +76,7 @@ def sample(hint: Any) -> Any:
     if isinstance(hint, type) and issubclass(hint, StrEnum):
         return list(hint)[-1]
     if hint is Label:
-        return Label(frozenset({"search", f"file:{WORDS}"}), 3)
+        return Label((f"file:{WORDS}", "search"), 3)
     if is_dataclass(hint):
         assert isinstance(hint, type)
         return full_row(hint)

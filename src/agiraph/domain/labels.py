@@ -31,8 +31,8 @@ _PLAIN = {
 class Label:
     """The sources of an item's words. Falsy if nobody but the team and its persons wrote them."""
 
-    sources: frozenset[str] = frozenset()
-    """Such as `search`, `page:docs.python.org`, `program:make`, `unknown`."""
+    sources: tuple[str, ...] = ()
+    """Such as `search`, `page:docs.python.org`, `program:make`; in alphabetical order."""
     others: int = 0
     """How many further sources are only counted."""
 
@@ -45,10 +45,10 @@ class Label:
             return self
         if not self.sources:
             return other
-        union = sorted(self.sources | other.sources, key=_rank)
+        union = sorted({*self.sources, *other.sources}, key=_rank)
         # The counted sources of both may be the same ones: the larger count is what is certain.
         others = max(self.others, other.others) + max(0, len(union) - MOST_NAMED)
-        return Label(frozenset(union[:MOST_NAMED]), others)
+        return Label(tuple(sorted(union[:MOST_NAMED])), others)
 
     @property
     def is_foreign(self) -> bool:
@@ -79,7 +79,7 @@ class Label:
 
     def to_list(self) -> list[str | int]:
         """Return the form that rows hold: the sources in order, then the count of others."""
-        return [*sorted(self.sources), *([self.others] if self.others else [])]
+        return [*self.sources, *([self.others] if self.others else [])]
 
     @classmethod
     def from_list(cls, stored: Iterable[object]) -> "Label":
@@ -94,14 +94,14 @@ class Label:
                     others = part
                 case _:
                     raise ValueError(f"{part!r} is no source of words")
-        return cls(frozenset(sources), others)
+        return cls(tuple(sorted(sources)), others)
 
 
 _KINDS = frozenset([*_NOUNS, *_PLAIN])
 CLEAN = Label()
-SEARCH = Label(frozenset({"search"}))
-HOOK = Label(frozenset({"hook"}))
-UNKNOWN = Label(frozenset({"unknown"}))
+SEARCH = Label(("search",))
+HOOK = Label(("hook",))
+UNKNOWN = Label(("unknown",))
 
 
 def _rank(source: str) -> tuple[bool, str]:
@@ -111,11 +111,11 @@ def _rank(source: str) -> tuple[bool, str]:
 
 def of_page(url: str) -> Label:
     """Return the label of a page: its host, without the path, which could hold a message."""
-    return Label(frozenset({f"page:{urlsplit(url).hostname or 'unknown'}"[:LONGEST]}))
+    return Label((f"page:{urlsplit(url).hostname or 'unknown'}"[:LONGEST],))
 
 
 def of_program(name: str) -> Label:
-    return Label(frozenset({f"program:{name}"[:LONGEST]}))
+    return Label((f"program:{name}"[:LONGEST],))
 
 
 def join(labels: Iterable[Label]) -> Label:

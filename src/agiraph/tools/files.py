@@ -27,7 +27,7 @@ FILE_BYTES = 4 * 2**20
 """The largest file that is written or edited in one call."""
 PAGES, RESULTS = "pages", "results"
 """Folders on an agent's desk: web pages it read, and answers too long for its thread."""
-SAVED = Label(frozenset({"page"}))
+SAVED = Label(("page",))
 
 Path = Annotated[str, Field(description="In scratch/, or a team path")]
 

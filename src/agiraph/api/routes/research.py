@@ -94,7 +94,7 @@ def _as_view(hit: Passage) -> SearchHitView:
         ref=hit.ref,
         title=hit.title,
         text=hit.text,
-        sources=sorted(hit.label.sources),
+        sources=list(hit.label.sources),
         created_at=hit.created_at,
     )
 
