@@ -23,7 +23,7 @@ OK, TESTS_FAILED = 0, 1
 """Exit codes of pytest."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Outcomes:
     """A pytest plugin that writes the names of failed and passed tests into a file."""
 

@@ -406,8 +406,8 @@ async def test_depth_limits_end_the_recursion_with_what_to_do(world: World) -> N
     [told, *_] = [t for t in await world.turns(second.id) if t.role == "tool"]
     assert (first.depth, second.depth) == (1, 2)
     assert (told.text, told.failed) == (
-        "Work may be 2 levels deep, and yours is at the last one. Do this part yourself, or hand "
-        "in and suggest it with suggest_next.",
+        "Work may be 2 levels deep, and yours is at the last one. Do this part yourself, or "
+        "submit and suggest it with suggest_next.",
         True,
     )
     assert {m.agent.name for m in await all_members(world, founded.team.id)} == {

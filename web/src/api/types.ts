@@ -1890,6 +1890,13 @@ export interface components {
             sources: string[];
             /** Contradicts */
             contradicts?: string | null;
+            /**
+             * @default {
+             *       "sources": [],
+             *       "others": 0
+             *     }
+             */
+            label: components["schemas"]["Label"];
         };
         /** IssuedToken */
         IssuedToken: {
@@ -1924,6 +1931,22 @@ export interface components {
              * @description Shown only once; the server stores a hash.
              */
             secret: string;
+        };
+        /**
+         * Label
+         * @description The sources of an item's words. Falsy if nobody but the team and its persons wrote them.
+         */
+        Label: {
+            /**
+             * Sources
+             * @default []
+             */
+            sources: string[];
+            /**
+             * Others
+             * @default 0
+             */
+            others: number;
         };
         /**
          * LimitsRequest
@@ -2001,6 +2024,13 @@ export interface components {
             sources: string[];
             /** Contradicts */
             contradicts?: string | null;
+            /**
+             * @default {
+             *       "sources": [],
+             *       "others": 0
+             *     }
+             */
+            label: components["schemas"]["Label"];
         };
         /**
          * MessageRequest
@@ -2642,8 +2672,13 @@ export interface components {
             author: string;
             /** Source Thread Id */
             source_thread_id?: string | null;
-            /** Tainted By */
-            tainted_by?: string | null;
+            /**
+             * @default {
+             *       "sources": [],
+             *       "others": 0
+             *     }
+             */
+            label: components["schemas"]["Label"];
             /**
              * Status
              * @default held
@@ -2752,10 +2787,10 @@ export interface components {
             /** Text */
             text: string;
             /**
-             * Tainted
-             * @description Nobody on the team vouches for these words.
+             * Sources
+             * @description Who wrote its words, if not the team: search, page:HOST, program:NAME, …
              */
-            tainted: boolean;
+            sources: string[];
             /**
              * Created At
              * Format: date-time
