@@ -7,10 +7,13 @@ import pytest
 from agiraph.domain.agents import Agent, Limits
 from agiraph.domain.ids import AgentId
 from agiraph.domain.messages import MAX_HOPS
+from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus
 from agiraph.providers.base import OnDelta, Reply, Request
+from agiraph.services.board import planning
 from agiraph.services.lifecycle import endings
 from agiraph.services.lifecycle.teams import NewTeam
+from agiraph.services.mail import bus
 from agiraph.services.members import roster
 from agiraph.store import messages, spend
 from agiraph.store.messages import MESSAGES
@@ -221,3 +224,52 @@ async def test_a_late_answer_to_an_agent_that_has_left_goes_to_the_coordinator(
     assert [(m.recipient, m.text) for m in late] == [
         (founded.coordinator.id, "(answering 'May I?') Yes, you may.")
     ]
+
+
+@pytest.mark.parametrize(("hops", "starts"), [(MAX_HOPS - 1, True), (MAX_HOPS, False)])
+async def test_mail_that_a_cancelled_agent_has_not_read_starts_work_below_the_hop_limit(
+    world: World, hops: int, starts: bool
+) -> None:
+    founded, workers = await found_waiting_team(world, "bob")
+    node_id = await add_child(world, founded, "wonder", to=workers["bob"])
+    await world.settle()
+    thanks = await world.store.write(
+        bus.send,
+        team_id=founded.team.id,
+        sender=founded.coordinator.id,
+        recipient=workers["bob"].id,
+        text="Thank you!",
+        hops=hops,
+    )
+    await world.store.write(endings.cancel, node_id)
+    await world.settle()
+
+    started = [n for n in await world.board(founded.team.id) if n.title.startswith("Message from")]
+    assert [node.status for node in started] == [S.COMPLETED] * starts
+    assert ((await world.store.read(MESSAGES.get, thanks.id)).seen_at is not None) == starts
+
+
+@pytest.mark.parametrize(("hops", "asked"), [(MAX_HOPS - 2, "bob"), (MAX_HOPS - 1, OWNER)])
+async def test_a_question_in_words_that_would_start_no_work_goes_to_the_person(
+    world: World, hops: int, asked: str
+) -> None:
+    founded, workers = await found_waiting_team(world, "bob")
+    world.script("tom", says("Red or blue?"), *[says(call("publish", summary="done"))] * 2)
+    tom = await hire(world, founded, "tom")
+    await world.store.write(
+        planning.create,
+        team_id=founded.team.id,
+        task="Paint it",
+        source="delegation",
+        creator_id=workers["bob"].id,
+        assignee_id=tom.id,
+        hops=hops,
+    )
+    await world.settle()
+
+    [question] = [
+        message
+        for message in await world.store.read(MESSAGES.select, "kind = 'question'")
+        if message.sender == tom.id
+    ]
+    assert question.recipient == (OWNER if asked == OWNER else workers[asked].id)

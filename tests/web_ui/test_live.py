@@ -80,7 +80,10 @@ async def test_the_board_shows_new_nodes_without_moving(visit: Visit) -> None:
     third.set()
     await expect(cards.filter(has_text="Done")).to_have_count(4)
 
-    # A card opens with a click, and says who did it.
+    # A card opens with a click, and says who did it. The picture is drawn anew while the team
+    # completes, and a click during that would be lost.
+    await expect(page.get_by_text("3 former members")).to_have_count(1)
+    await place_at_rest(picture)
     await page.get_by_role("button", name="Intel").click()
     await expect(page.get_by_role("complementary", name="Task")).to_contain_text("Intel")
 

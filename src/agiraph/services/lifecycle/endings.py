@@ -17,7 +17,7 @@ from agiraph.domain.events.work import (
     NodeWaiting,
 )
 from agiraph.domain.ids import SYSTEM, NodeId, TeamId
-from agiraph.domain.messages import ASKS_FOR_WORK
+from agiraph.domain.messages import ASKS_FOR_WORK, MAX_HOPS
 from agiraph.domain.outcomes import Failed, Finished
 from agiraph.domain.persons import is_person
 from agiraph.domain.waits import WaitingOn
@@ -355,8 +355,10 @@ def _turn_late_mail_into_work(tx: Tx, agent: Agent) -> None:
     late = [
         m
         for m in messages.unseen(tx, agent.id)
-        if m.kind in ASKS_FOR_WORK and not nodes.is_open(tx, m.reply_id)
-    ]  # a message that a reply answers becomes work through that reply
+        # A message that a reply answers becomes work through that reply. One at the end of a long
+        # exchange starts no work, as when the agent has nothing to do (`bus.send`).
+        if m.kind in ASKS_FOR_WORK and m.hops < MAX_HOPS and not nodes.is_open(tx, m.reply_id)
+    ]
     if not late or nodes.has_open(tx, agent.id):
         return  # the agent's next run hears it at its first yield point
     if teams.TEAMS.get(tx, agent.team_id).status == "stopped":

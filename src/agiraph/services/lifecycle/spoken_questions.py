@@ -6,8 +6,8 @@ would have sent it, and the node waits for the answer.
 
 from agiraph.domain.chat import IN_WORDS, WAITS, Lease, Turn
 from agiraph.domain.errors import NotFound, Refused
-from agiraph.domain.ids import SYSTEM, NodeId
-from agiraph.domain.messages import Message
+from agiraph.domain.ids import SYSTEM, AgentId, NodeId
+from agiraph.domain.messages import MAX_HOPS, Message
 from agiraph.domain.persons import is_person
 from agiraph.domain.spoken import for_person
 from agiraph.domain.spoken_question import asked_in
@@ -15,7 +15,7 @@ from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import WorkNode
 from agiraph.services.board import cycles, texts, unfinished
 from agiraph.services.mail import bus
-from agiraph.store import messages, teams, threads, waits
+from agiraph.store import messages, nodes, teams, threads, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.tx import Tx
@@ -144,6 +144,8 @@ def _ask_teammate(tx: Tx, lease: Lease, node: WorkNode, teammate: str, text: str
         hops = bus.next_hops(tx, lease, teammate)
     except Refused:
         return None
+    if hops >= MAX_HOPS and not nodes.has_open(tx, AgentId(teammate)):
+        return None  # the question would start no work, so nobody would read it
     return bus.send(
         tx,
         team_id=lease.team_id,
