@@ -77,6 +77,21 @@ def test_c21_objects_of_one_call_are_merged_unless_they_differ(
 
 
 @pytest.mark.parametrize(
+    ("pieces", "made"),
+    [
+        (['{"x":"a', {}, 'b"}'], [("t", '{"x":"a')]),
+        (['{"x":', {"y": 1}, "}"], [("t", '{"x":')]),
+        (['{"x":1}', {"x": 2}], [("t", {"x": 1}), ("t", {"x": 2})]),
+        ([" ", {"x": 1}, "\n"], [("t", {"x": 1})]),
+    ],
+)
+def test_c21_an_object_in_the_middle_of_a_text_breaks_the_call_off(
+    pieces: list[Any], made: list[Any]
+) -> None:
+    assert calls_of(*(piece("t", given, index=0, id="a") for given in pieces)) == made
+
+
+@pytest.mark.parametrize(
     ("nameless", "made"),
     [("", {"x": 1}), (" ", {"x": 1}), ('{"y": 2}', {"x": 1}), ('"}', "")],
 )

@@ -13,6 +13,7 @@ from agiraph.providers.http.client import Response, read_up_to
 # Far more than any model may write in one reply. An endless stream fails here instead of filling
 # the memory of the process that runs all agents.
 MAX_REPLY_BYTES = 32 * 2**20
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _NOT_STRICT_JSON = re.compile(rb"NaN|Infinity|[eE]\+?\d{3}")
 """Numbers that orjson refuses and Python's own parser accepts."""
 
@@ -37,14 +38,15 @@ class EventStreamParser:
         # Other lines contain nothing that the JSON does not: Anthropic's `event:` names are
         # repeated in it, and comments such as OpenRouter's ": OPENROUTER PROCESSING" only keep the
         # connection open. `strip` removes the "\r" of servers that end lines with "\r\n".
-        if self._is_first:
-            # Some servers begin with a byte order mark, which would hide the first event.
-            chunk, self._is_first = chunk.removeprefix(b"\xef\xbb\xbf"), False
         if b"\n" not in chunk:
             self._rest.append(chunk)
             return
         *lines, rest = b"".join([*self._rest, chunk]).split(b"\n")
         self._rest = [rest]
+        if self._is_first:
+            # Some servers begin with a byte order mark, which would hide the first event. It may
+            # arrive in pieces, so the whole line is needed.
+            lines[0], self._is_first = lines[0].removeprefix(BYTE_ORDER_MARK), False
         for line in lines:
             if line.startswith(b"data:"):
                 yield line[5:].strip()
@@ -53,6 +55,8 @@ class EventStreamParser:
 
     def _last(self) -> Iterator[bytes]:
         rest = b"".join(self._rest)
+        if self._is_first:
+            rest = rest.removeprefix(BYTE_ORDER_MARK)
         if rest.startswith(b"data:"):
             last = rest[5:].strip()
             # Some servers close the connection without the empty line that ends the last event.

@@ -117,8 +117,7 @@ class CallBuilder:
             if merged is not None:
                 return merged
         if objects:
-            every = cast(Sequence[str | Arguments], self.arguments)
-            return "".join(a if isinstance(a, str) else orjson.dumps(a).decode() for a in every)
+            return _joined_with_objects(self.arguments)
         text = Pieces(None)
         for piece in pieces:
             text.append(piece)
@@ -127,6 +126,23 @@ class CallBuilder:
         if text.is_cumulative and not isinstance(_parsed(joined), dict):
             return str(text)
         return joined
+
+
+def _joined_with_objects(pieces: Sequence[str | Arguments]) -> str:
+    """Return texts and objects as one text.
+
+    An object that arrives while a text is not complete breaks the text off: nobody knows what
+    should have stood there.
+    """
+    joined = ""
+    for piece in pieces:
+        if isinstance(piece, str):
+            joined += piece
+        elif not joined.strip() or isinstance(_parsed(joined), dict) or objects_in_a_row(joined):
+            joined += orjson.dumps(piece).decode()
+        else:
+            return joined
+    return joined
 
 
 def _merged(objects: list[Arguments]) -> Arguments | None:
