@@ -125,8 +125,11 @@ async def _running_server(settings: Settings, error: HomeInUse) -> AsyncGenerato
 
 
 async def refuse_unfit(models: Catalogue, name: str) -> str:
-    """Raise `Misconfigured` with what to do if the model cannot do the work. Return what to do
-    about a server that is down, which is no reason to refuse: the work goes on when it answers."""
+    """Check a model before a team is created with it.
+
+    Raise `Misconfigured`, with advice, if the model is unknown or cannot do the work. Return a
+    warning if its server does not answer: the work then waits until it does. Empty: all is well.
+    """
     models.resolve(name)
     await models.learn(name)
     models.check(name)

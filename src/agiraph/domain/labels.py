@@ -1,8 +1,11 @@
-"""Labels: who wrote the words of an item, where it was neither the team nor a person of it.
+"""Labels: from which sources outside the team the words of an item come.
 
-Turns, messages, tasks, results, files, notes, insights and triggers each carry a label. Where items
-come together, as in a thread, their labels are joined. Nothing but a person's act takes a source
-out of a label: evidence does not, because an attacker has many sites.
+A web page, a search engine or the caller of a webhook may write instructions that a model then
+follows. So turns, messages, tasks, memories, insights, drafts of notes and triggers carry a label
+with the sources of their words; files and results have the label of the thread that made them. A
+thread's label is the union of what stands in it. An item without sources is clean: the team or a
+person of it wrote its words. A second page that says the same takes no source out of a label,
+because an attacker has many sites.
 """
 
 from collections.abc import Collection, Iterable
@@ -32,7 +35,8 @@ class Label:
     """The sources of an item's words. Falsy if nobody but the team and its persons wrote them."""
 
     sources: tuple[str, ...] = ()
-    """Such as `search`, `page:docs.python.org`, `program:make`; in alphabetical order."""
+    """The kind of each source, with its name if it has one: `search`, `page:docs.python.org`,
+    `program:make`. In alphabetical order."""
     others: int = 0
     """How many further sources are only counted."""
 

@@ -59,14 +59,18 @@ class PermissionPolicy:
         return Done(f"{denied} Do it another way, or ask the human.", failed=True)
 
     def needs_approval(self, ctx: RunContext, call: ToolCall) -> bool:
-        """Whether a person must approve the call: a rule says so, or the thread is labelled."""
+        """Whether a person must approve the call.
+
+        Either a rule of the team says so, or the thread holds words from outside the team and the
+        tool objects to this call because of them.
+        """
         rule = self.matching(ctx, call)
         if rule is not None:
             return rule.action == "ask"
         return self._objection(ctx, call) is not None
 
     def vouches(self, ctx: RunContext, call: ToolCall) -> bool:
-        """Whether a rule of the team explicitly allows this call, even in a labelled thread."""
+        """Whether a rule of the team explicitly allows this call, whatever the thread has read."""
         rule = self.matching(ctx, call)
         return rule is not None and rule.action == "allow"
 

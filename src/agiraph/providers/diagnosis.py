@@ -131,7 +131,7 @@ class Diagnosis:
         return f"{self.known_window()}: {self.widen()}, or use a model with a larger window."
 
     def known_window(self) -> str:
-        """Return the size of the model's window, and who says so."""
+        """Return a sentence with the size of the context window and where that figure is from."""
         window = self.inventory.window(self.name)
         said = {"server": "as its server says", "file": "as agiraph.toml says"}
         if window.origin == "assumed":

@@ -15,7 +15,8 @@ HOW_TO_SET_LINES = (
     " To say it, call set_acceptance with statements that can be checked; then end with evidence "
     "for each."
 )
-"""What a refusal adds for the agent; people read `NO_LINES` as a doubt."""
+"""Added to `NO_LINES` where an agent reads it. A person reads `NO_LINES` alone, as a doubt about
+a result."""
 NO_EFFECT = "nothing was read, written, run or given to anyone"
 
 _FILE = re.compile(r"`([\w][\w ./-]*\.\w+)`")

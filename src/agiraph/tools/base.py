@@ -57,7 +57,8 @@ class Tool:
     resolve: Resolve | None = None
     """Finds out the answer of a call that a crash cut off; returns None if nobody can know."""
     label_objection: LabelObjection | None = None
-    """Says why a person must approve a call in a labelled thread; None: no approval is needed."""
+    """Says why a person must approve a call in a thread that holds words from outside the team;
+    None: no approval is needed."""
     properties: ToolProperties = ToolProperties()
     is_shown: bool = True
     """Whether its agent sees the schema; if not, a refusal of a wrong call contains it."""

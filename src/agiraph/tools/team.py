@@ -168,7 +168,8 @@ def _row(tx: Tx, node: WorkNode, needs: list[NodeId], *, is_own: bool) -> str:
     if node.stalled_at is not None and node.status is NodeStatus.RUNNING:
         parts.append("nothing has come of it for a while")
     if node.status.is_final and node.result:
-        # A look at the board should not label the thread, so a labelled result is not quoted.
+        # Quoted words from outside the team would add their sources to this thread's label, and
+        # a look at the board should not.
         is_labelled = bool(labels.of_nodes(tx, [node.id]))
         kept = f'its result is for task_output("{node.id}")'
         parts.append(kept if is_labelled else node.result.splitlines()[0][:200])

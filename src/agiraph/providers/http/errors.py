@@ -47,7 +47,7 @@ NO_TOOLS = re.compile(
     r"|--enable-auto-tool-choice|--jinja",
     re.IGNORECASE | re.DOTALL,
 )
-"""Messages with which servers say that a model cannot call tools."""
+"""Matches the error messages of servers whose model cannot call tools."""
 _NO_MONEY = re.compile(
     rb"insufficient[_ ](?:quota|balance|credits?|funds)|credit balance is too low|billing_error"
     rb"|billing_hard_limit|billing_not_active|exceeded_current_quota|out of credits|no credits left"

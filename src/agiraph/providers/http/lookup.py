@@ -26,7 +26,8 @@ class LookupFailed(Exception):
         super().__init__(message)
         self.status = status
         self.is_wrong_key = is_wrong_key
-        """Whether the server does not accept the key, and not only this question."""
+        """Whether the server refused the API key itself, rather than the URL or the rights of the
+        key."""
 
 
 async def look_up(

@@ -29,7 +29,9 @@ class RemoteModel(ABC):
     options: ModelOptions = NONE
     refusals: Refusals = field(default_factory=Refusals, repr=False, compare=False)
     learned: set[str] = field(default_factory=set[str], repr=False, compare=False)
-    """What this model's server was found to want or to do: see `wire` and the wire's own module."""
+    """Names of what earlier replies have shown about this server and model, such as a chat template
+    that accepts no system message (`chat_forms.py`) or calls written as text
+    (`learned_calls.py`)."""
 
     @abstractmethod
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply: ...

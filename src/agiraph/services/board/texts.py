@@ -152,8 +152,10 @@ def question_name(text: str) -> str:
 
 
 def stopped_by_model(reason: str, team_id: TeamId | None) -> str:
-    """Return the question of an agent whose model cannot be used. With a team's id it also says how
-    the model of that team's coordinator is changed."""
+    """Return the question that an agent asks the person when its model refuses every call.
+
+    With a team's id it names the command that gives the team's coordinator another model.
+    """
     text = f"{CANNOT_GO_ON}{reason} Tell me when I should try again."
     if team_id is None:
         return text
