@@ -8,7 +8,7 @@ export PATH := $(PATH):$(CURDIR)/.venv/bin
 # Tests start hundreds of Python processes: without compiled files each would compile agiraph again.
 export PYTHONDONTWRITEBYTECODE :=
 # Processes that run tests: more than two cores have, as tests mostly wait for what they started.
-WORKERS ?= 4
+WORKERS ?= 3
 # How long `make faults` may take; what is random goes on for as long as there is time.
 MINUTES ?= 50
 # Of the random choices in `make test`: a test that is run again makes the same ones.
@@ -16,7 +16,7 @@ SEED := $(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')
 GOAL ?= Show me what you can do
 
 .DEFAULT_GOAL := help
-.PHONY: check-and-web lint types public-types layers web-compile web-units web web-types web-test web-check screenshots chromium node postgres models proxy help setup up run test quick both check faults bench bench-web lock clean
+.PHONY: checks-beside-tests all-tests lint types public-types layers web-compile web-units web web-types web-test web-check screenshots chromium node postgres models proxy help setup up run test quick both check faults bench bench-web lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,9 +38,15 @@ up: setup ## Start everything: API, web UI and background work; prints a link to
 run: setup ## Run a goal in the terminal: GOAL="…"; without a key the scripted demo answers
 	@$(BIN)/agiraph run "$(GOAL)"
 
-test: setup postgres chromium node models ## All tests, on SQLite and PostgreSQL, in a browser, with kills; says what took how long
-	@sh tests/timed check-and-web 100 $(MAKE) --no-print-directory check-and-web
-	@sh tests/timed tests 430 $(BIN)/python tests/rerun.py -q -n $(WORKERS) --dist worksteal --lean --seed=$(SEED) --hypothesis-seed=$(SEED)
+# The checks run beside the tests and leave them the processor: tests often wait for what they started.
+test: setup postgres chromium node models web/node_modules/.package-lock.json ## All tests, on SQLite and PostgreSQL, in a browser, with kills; says what took how long
+	@sh tests/timed "make test" 540 $(MAKE) --no-print-directory -j 2 checks-beside-tests all-tests
+
+checks-beside-tests:
+	@nice -n 10 sh tests/timed checks 360 env -u MAKEFLAGS $(MAKE) --no-print-directory types lint layers public-types web-compile web-units
+
+all-tests:
+	@sh tests/timed tests 530 $(BIN)/python tests/rerun.py -q -n $(WORKERS) --dist worksteal --lean --seed=$(SEED) --hypothesis-seed=$(SEED)
 
 quick: setup ## The tests for every few minutes: on SQLite, without browsers, kills and whole scenarios
 	@sh tests/timed quick 120 $(BIN)/python -m pytest -q -p no:schemathesis -n $(WORKERS) --dist worksteal --quick
@@ -62,11 +68,6 @@ proxy:
 
 node: setup
 	@sh tests/install-node
-
-# Pyright's main run uses one core and takes longest: the others run beside it.
-check-and-web: setup node web/node_modules/.package-lock.json
-	@$(MAKE) --no-print-directory -j 2 -O types lint layers public-types web-compile web-units
-	@echo "check: clean"
 
 check: setup ## Format, lint, types, public API, import layers
 	@$(MAKE) --no-print-directory -j 2 -O types lint layers public-types
