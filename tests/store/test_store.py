@@ -331,7 +331,8 @@ NAMES = [m.name for m in migrate.migrations()]
 TABLES = [
     *("about", "agents", "answered", "audit", "channels", "daily_limits", "deliveries"),
     *("dependencies", "drafts"),
-    *("errands", "events", "firings", "insights", "knowledge_changes", "memories", "messages"),
+    *("errands", "events", "file_labels", "firings", "grants", "insights", "knowledge_changes"),
+    *("memories", "messages"),
     *("nodes", "passage_words", "passages", "passes", "persons", "spend", "stages", "teams"),
     *("threads", "timers", "triggers", "turns", "waits", "workers"),
 ]

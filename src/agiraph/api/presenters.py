@@ -44,6 +44,7 @@ def team_view(tx: Tx, team: Team, viewer: PersonId) -> TeamView:
         created_at=team.created_at,
         learns=team.learns,
         review=team.review,
+        trust=team.trust,
         effort=team.effort,
         interval=team_heartbeat.interval_s(tx, team.id),
         members=len(members),

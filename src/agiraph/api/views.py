@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from agiraph.domain.access import Scope, TokenKind
-from agiraph.domain.agents import AgentKind, Doing, Mode, Review, TeamStatus
+from agiraph.domain.agents import AgentKind, Doing, Mode, Review, TeamStatus, Trust
 from agiraph.domain.deliveries import Delivery
 from agiraph.domain.effort import Effort
 from agiraph.domain.messages import Decision, MessageKind, Rating, State
@@ -41,6 +41,7 @@ class TeamView(View):
     created_at: datetime
     learns: bool
     review: Review
+    trust: Trust
     effort: Effort | None = Field(
         description="How much its agents' models think; null: as the settings say."
     )

@@ -13,12 +13,16 @@ from agiraph.cli.settings import (
     MODE_HELP,
     REVIEW_HELP,
     REVIEWS,
+    TRUST_HELP,
+    TRUSTS,
     Interval,
+    confirm_open,
 )
 from agiraph.cli.teams import json_option
-from agiraph.domain.agents import Mode, Review
+from agiraph.domain.agents import Mode, Review, Trust
 from agiraph.domain.effort import EFFORTS, Effort
 from agiraph.redaction import environment
+from agiraph.services.lifecycle.teams import title_of
 
 
 @click.command()
@@ -34,6 +38,9 @@ from agiraph.redaction import environment
 @click.option("--every", type=Interval(), default="1h", show_default=True, help=EVERY_HELP)
 @click.option(
     "--review", type=click.Choice(REVIEWS), default="auto", show_default=True, help=REVIEW_HELP
+)
+@click.option(
+    "--trust", type=click.Choice(TRUSTS), default="standard", show_default=True, help=TRUST_HELP
 )
 @click.option("--model", default="", help="The coordinator's model, as provider/model.")
 @click.option("--effort", type=click.Choice(EFFORTS), help=EFFORT_HELP)
@@ -56,6 +63,7 @@ async def new(
     mode: Mode,
     every: float,
     review: Review,
+    trust: Trust,
     model: str,
     effort: Effort | None,
     budget: float | None,
@@ -72,6 +80,7 @@ async def new(
         )
     if waits and json_:
         raise click.UsageError("--wait is for people and --json for programs: choose one.")
+    confirm_open(trust, name.strip() or title_of(goal))
     chosen = {"usd": budget, "turns": turns, "tokens": tokens}
     limit = {name: most for name, most in chosen.items() if most is not None} or None
     async with connected() as client:
@@ -81,6 +90,7 @@ async def new(
             mode=mode,
             interval=every,
             review=review,
+            trust=trust,
             model=model,
             effort=effort,
             budget=limit,

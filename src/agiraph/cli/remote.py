@@ -13,7 +13,7 @@ from agiraph.cli.inbox import everything
 from agiraph.cli.progress import Progress
 from agiraph.cli.session import CONNECTION_LOST
 from agiraph.client import Client, ConnectionLost, Frame, ReplyDelta
-from agiraph.domain.agents import Review
+from agiraph.domain.agents import Review, Trust
 from agiraph.domain.effort import Effort
 from agiraph.domain.errors import Refused
 from agiraph.domain.events import Event
@@ -35,6 +35,7 @@ class AskedGoal:
     budget: Budget
     acceptance: tuple[str, ...]
     review: Review
+    trust: Trust
     effort: Effort | None = None
 
 
@@ -62,6 +63,7 @@ class Remote:
             learns=False,
             acceptance=goal.acceptance,
             review=goal.review,
+            trust=goal.trust,
             effort=goal.effort,
         )
         return await self.watch(team)

@@ -13,10 +13,18 @@ from agiraph.cli import offers, terminal
 from agiraph.cli.progress import Progress
 from agiraph.cli.remote import AskedGoal, Remote
 from agiraph.cli.session import command
-from agiraph.cli.settings import ACCEPT_HELP, EFFORT_HELP, REVIEW_HELP, REVIEWS
+from agiraph.cli.settings import (
+    ACCEPT_HELP,
+    EFFORT_HELP,
+    REVIEW_HELP,
+    REVIEWS,
+    TRUST_HELP,
+    TRUSTS,
+    confirm_open,
+)
 from agiraph.client import Client
 from agiraph.config import Settings
-from agiraph.domain.agents import Review, Team
+from agiraph.domain.agents import Review, Team, Trust
 from agiraph.domain.effort import EFFORTS, Effort
 from agiraph.domain.errors import Declined, HomeInUse, Refused, Unreachable
 from agiraph.domain.messages import Message
@@ -56,6 +64,7 @@ SENDING_TIMEOUT_S = 10
 @click.option("--minutes", type=click.FloatRange(min=0, min_open=True), help="The most minutes.")
 @click.option("--accept", multiple=True, metavar="LINE", help=ACCEPT_HELP)
 @click.option("--review", type=click.Choice(REVIEWS), help=f"{REVIEW_HELP}  [default: auto]")
+@click.option("--trust", type=click.Choice(TRUSTS), help=f"{TRUST_HELP}  [default: standard]")
 @command
 async def run(
     goal: str | None,
@@ -68,6 +77,7 @@ async def run(
     minutes: float | None,
     accept: tuple[str, ...],
     review: Review | None,
+    trust: Trust | None,
 ) -> None:
     """Work on a GOAL until it is reached, and show the progress.
 
@@ -78,11 +88,12 @@ async def run(
         raise click.UsageError(
             'Give a goal (agiraph run "GOAL") or continue a team (agiraph run --resume TEAM).'
         )
-    others = (effort, turns, tokens, usd, minutes, accept, review)
+    others = (effort, turns, tokens, usd, minutes, accept, review, trust)
     if resume is not None and any(others):
         raise click.UsageError(
             "--resume keeps the limits of the team: leave out the other options, but for --model."
         )
+    confirm_open(trust, teams.title_of(goal or ""))
     settings = config.load(environment())
     if resume is None and model is None:
         settings = await offers.with_model(settings)
@@ -96,6 +107,7 @@ async def run(
         budget=budget,
         acceptance=accept,
         review=review or "auto",
+        trust=trust or "standard",
         effort=effort,
     )
     try:
@@ -163,6 +175,7 @@ class Run:
                 learns=False,
                 acceptance=goal.acceptance,
                 review=goal.review,
+                trust=goal.trust,
                 effort=goal.effort,
             )
             return await self._go(runtime, founded.team)

@@ -7,10 +7,11 @@ import click
 
 from agiraph.cli.session import as_json, clean, command, connected
 from agiraph.cli.teams import json_option
-from agiraph.domain.agents import Mode, Review
+from agiraph.domain.agents import Mode, Review, Trust
 from agiraph.domain.effort import EFFORTS
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+TRUSTS = ["strict", "standard", "open"]
 REVIEWS = ["auto", "always", "never"]
 
 
@@ -41,7 +42,23 @@ ACCEPT_HELP = (
 )
 EFFORT_HELP = "How much the models of the team think."
 REVIEW_HELP = "When a reviewer judges results before they count; auto: if a machine cannot."
+TRUST_HELP = (
+    "What the team may do by itself after it has read strangers' words; open is for throw-away "
+    "homes and containers."
+)
 MODE_HELP = "finite: work until the goal is reached. infinite: work in cycles without an end."
+
+
+def confirm_open(trust: Trust | None, name: str) -> None:
+    """Have the person type the team's name before a team is set to `open`."""
+    if trust != "open":
+        return
+    click.echo(
+        "An open team runs commands with network and sends what it knows wherever a page tells it "
+        "to. Use it only in a container or a home that you can throw away."
+    )
+    if click.prompt(f"Type the team's name ({clean(name)}) to go on").strip() != name:
+        raise click.UsageError("That is not the team's name; nothing was changed.")
 
 
 @click.command()
@@ -50,6 +67,7 @@ MODE_HELP = "finite: work until the goal is reached. infinite: work in cycles wi
 @click.option("--mode", type=click.Choice(["finite", "infinite"]), help=MODE_HELP)
 @click.option("--every", type=Interval(), help=EVERY_HELP)
 @click.option("--review", type=click.Choice(REVIEWS), help=REVIEW_HELP)
+@click.option("--trust", type=click.Choice(TRUSTS), help=TRUST_HELP)
 @click.option("--model", help="The coordinator's model, as provider/model.")
 @click.option("--effort", type=click.Choice([*EFFORTS, "default"]), help=EFFORT_HELP)
 @click.option("--soul", help="The team's character: the new content of its SOUL.md.")
@@ -71,6 +89,7 @@ async def set(
     mode: Mode | None,
     every: float | None,
     review: Review | None,
+    trust: Trust | None,
     model: str | None,
     effort: str | None,
     soul: str | None,
@@ -87,6 +106,7 @@ async def set(
         "mode": mode,
         "interval": every,
         "review": review,
+        "trust": trust,
         "model": model,
         "effort": effort,
         "soul": soul,
@@ -97,13 +117,15 @@ async def set(
     if not settings:
         raise click.UsageError("Say what to change, for example --mode infinite --every 1h.")
     async with connected() as client:
-        changed = await client.change_team((await client.team(team)).id, **settings)
+        found = await client.team(team)
+        confirm_open(trust, found.name)
+        changed = await client.change_team(found.id, **settings)
     if json_:
         return click.echo(as_json(changed))
     acts = f"every {interval_text(changed.interval)}" if changed.interval else "only when asked"
     click.echo(
         f"Changed {clean(changed.name)!r}: {changed.mode}, {changed.status}, the coordinator acts "
-        f"{acts}, review {changed.review}."
+        f"{acts}, review {changed.review}, trust {changed.trust}."
     )
 
 

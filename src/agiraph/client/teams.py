@@ -6,7 +6,7 @@ from typing import Any, Literal, TypedDict, Unpack
 
 from agiraph.api.views import AgentView, NodeDetail, NodeView, StageView, TeamView
 from agiraph.client.connection import Connection, path_of
-from agiraph.domain.agents import Mode, Review
+from agiraph.domain.agents import Mode, Review, Trust
 from agiraph.domain.costs import DayCosts, TeamCosts
 from agiraph.domain.effort import Effort
 from agiraph.domain.errors import NotFound
@@ -22,6 +22,7 @@ class TeamSettings(TypedDict, total=False):
     mode: Mode
     interval: float
     review: Review
+    trust: Trust
     effort: Effort | Literal["default"]
     limits: Mapping[str, int]
     budget: Mapping[str, float]
@@ -45,6 +46,7 @@ class TeamCalls(Connection):
         start: bool = True,
         interval: float = 3600.0,
         review: Review = "auto",
+        trust: Trust = "standard",
         effort: Effort | None = None,
         acceptance: Sequence[str] = (),
     ) -> TeamView:
@@ -67,6 +69,7 @@ class TeamCalls(Connection):
             "acceptance": list(acceptance),
             "interval": interval,
             "review": review,
+            "trust": trust,
             "effort": effort,
         }
         return await self.make(TeamView, "/teams", body)

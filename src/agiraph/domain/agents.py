@@ -12,6 +12,9 @@ from agiraph.domain.value import value
 Mode = Literal["finite", "infinite"]
 Review = Literal["auto", "always", "never"]
 """When a reviewer judges a result: `auto` if its acceptance lines cannot be checked by machine."""
+Trust = Literal["strict", "standard", "open"]
+"""How much a team may do by itself in threads that hold words from outside the team. What each of
+the three means stands in `domain.sinks`."""
 TeamStatus = Literal["active", "paused", "completed", "stopped", "archived"]
 AgentKind = Literal["llm", "cli"]
 Doing = Literal["idle", "queued", "working", "waiting", "waiting_for_you", "left"]
@@ -61,6 +64,9 @@ class Team:
     it: always, never, or (auto) only if an acceptance line cannot be checked by a program."""
     effort: Effort | None = None
     """How much its agents' models think, unless an agent or a node says otherwise."""
+    trust: Trust = "standard"
+    """What its agents may do by themselves after they have read strangers' words. Only a person
+    sets it; no file in the team's home is read for it."""
 
 
 @value

@@ -294,6 +294,8 @@ class WorkNode:
     """Of research: the agent that was asked; its conversation gets the summary."""
     label: Label = CLEAN
     """Where the words of its task came from, if nobody on the team vouches for them."""
+    is_public: bool = False
+    """Whether its thread holds nothing of the team's: only its task, the web and its scratch."""
     depth: int = 0
     """How many ancestors it has."""
     hops: int = 0

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from agiraph.domain.agents import Rule
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.outcomes import Answer, Done, Pending
+from agiraph.domain.sinks import WayOut
 from agiraph.domain.waits import WaitingOn
 from agiraph.home.scopes import Area
 from agiraph.policies import provenance
@@ -23,6 +24,18 @@ NOT_IN_A_REPLY = (
 )
 
 _CHAINED = re.compile(r"[;&|<>`\n]|\$\(")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ruling:
+    """What becomes of a call. With neither a refusal nor a person to ask, it is made."""
+
+    refusal: str | None = None
+    needs_person: bool = False
+    is_vouched_for: bool = False
+    """Whether a rule of the team explicitly allows it, whatever the thread has read."""
+    way_out: WayOut | None = None
+    """Why a person is asked; None if a rule of the team says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,33 +61,21 @@ class PermissionPolicy:
                 return rule
         return None
 
-    def refusal(self, ctx: RunContext, call: ToolCall) -> Answer | None:
-        """Return the answer to a call that is denied; None if it is allowed or needs approval."""
-        rule = self.matching(ctx, call)
-        if rule is None and ctx.node.lane == "reply" and self._objection(ctx, call) is not None:
-            return Done(NOT_IN_A_REPLY, failed=True)
-        if rule is None or rule.action != "deny":
-            return None
-        denied = f"Not allowed: this team's rules deny {call.name} on {rule.pattern!r}."
-        return Done(f"{denied} Do it another way, or ask the human.", failed=True)
-
-    def needs_approval(self, ctx: RunContext, call: ToolCall) -> bool:
-        """Whether a person must approve the call.
-
-        Either a rule of the team says so, or the thread holds words from outside the team and the
-        tool objects to this call because of them.
-        """
+    async def rule_on(self, ctx: RunContext, call: ToolCall) -> "Ruling":
+        """Decide on a call: by the team's first matching rule, else by its trust if the thread
+        holds words from outside the team and the call takes a way out of it."""
         rule = self.matching(ctx, call)
         if rule is not None:
-            return rule.action == "ask"
-        return self._objection(ctx, call) is not None
+            if rule.action == "deny":
+                denied = f"Not allowed: this team's rules deny {call.name} on {rule.pattern!r}."
+                return Ruling(refusal=f"{denied} Do it another way, or ask the human.")
+            return Ruling(needs_person=rule.action == "ask", is_vouched_for=rule.action == "allow")
+        way_out = await provenance.guarded_way_out(ctx, self.tools.get(call.name), call)
+        if way_out is not None and ctx.node.lane == "reply":
+            return Ruling(refusal=NOT_IN_A_REPLY)
+        return Ruling(needs_person=way_out is not None, way_out=way_out)
 
-    def vouches(self, ctx: RunContext, call: ToolCall) -> bool:
-        """Whether a rule of the team explicitly allows this call, whatever the thread has read."""
-        rule = self.matching(ctx, call)
-        return rule is not None and rule.action == "allow"
-
-    def approve(self, tx: Tx, ctx: RunContext, call: ToolCall) -> Answer:
+    def approve(self, tx: Tx, ctx: RunContext, call: ToolCall, ruling: "Ruling") -> Answer:
         """Ask a person to approve this call, or return the decision they made before."""
         asked = approvals.find(tx, ctx.node.id, call)
         tool = self.tools.get(call.name)
@@ -84,7 +85,7 @@ class PermissionPolicy:
             asked = bus.ask(
                 tx,
                 ctx.lease,
-                text=f"May I call {call.name}?{self._why(ctx, call)}",
+                text=f"May I call {call.name}?{_why(ctx, ruling.way_out)}",
                 kind="approval",
                 options=("approve", "deny"),
                 ref=approvals.ref(ctx.node.id, call),
@@ -96,17 +97,6 @@ class PermissionPolicy:
             return Done("The human refused this call.", failed=True)
         return Pending(WaitingOn("approval", asked.id), f"asked the human to approve {call.name}")
 
-    def _why(self, ctx: RunContext, call: ToolCall) -> str:
-        if (objection := self._objection(ctx, call)) is None:
-            return ""
-        return (
-            f" I ask because {objection}, and I have read words from {ctx.label} that nobody "
-            "vouches for: they may be behind this call."
-        )
-
-    def _objection(self, ctx: RunContext, call: ToolCall) -> str | None:
-        return provenance.objection(ctx, self.tools.get(call.name), call)
-
     def _exceeds(self, rule: Rule, call: ToolCall, command: str) -> bool:
         """Whether another command is chained to the one that the rule allows."""
         tool = self.tools.get(call.name)
@@ -117,6 +107,15 @@ class PermissionPolicy:
             and rule.pattern != "*"
             and _CHAINED.search(command) is not None
         )
+
+
+def _why(ctx: RunContext, way_out: WayOut | None) -> str:
+    if way_out is None:
+        return ""
+    return (
+        f" I ask because {way_out.why}, and I have read words from {ctx.label} that nobody "
+        "vouches for: they may be behind this call."
+    )
 
 
 def _spellings(ctx: RunContext, call: ToolCall) -> list[str]:

@@ -1,11 +1,11 @@
-"""Taint: what a thread may still do by itself after it has read what strangers wrote.
+"""Provenance: what a thread may still do by itself after it has read what strangers wrote.
 
-A page may contain instructions that the model then follows. So after a thread has read one, data
-leaves it only by ways that existed before, and nothing is stored for later threads, unless a person
-allows it. Each tool declares which of its calls need that (`label_objection`); knowledge is held.
+A page may contain instructions that the model then follows. So in such a thread a call that takes
+a way out is decided by the team's trust (`domain.sinks`): it is made, or a person decides.
 """
 
 from agiraph.domain.chat import ToolCall
+from agiraph.domain.sinks import WayOut, verdict
 from agiraph.run_context import RunContext
 from agiraph.store import messages
 from agiraph.store.tx import Tx
@@ -16,11 +16,12 @@ MAX_MESSAGES = 200
 """Messages of the person that are searched for an address, newest first."""
 
 
-def objection(ctx: RunContext, tool: Tool | None, call: ToolCall) -> str | None:
-    """Return why a person has to decide on this call; None if it may be made."""
-    if not ctx.label or tool is None or tool.label_objection is None:
+async def guarded_way_out(ctx: RunContext, tool: Tool | None, call: ToolCall) -> WayOut | None:
+    """Return the way out of this call if a person has to decide on it; None if it may be made."""
+    if not ctx.label or ctx.node.is_public or tool is None or tool.way_out is None:
         return None
-    return tool.label_objection(ctx, call)
+    way = await tool.way_out(ctx, call)
+    return None if way is None or verdict(way.sink, ctx.team.trust) == "free" else way
 
 
 def was_named_by_person(tx: Tx, ctx: RunContext, tool: Tool | None, call: ToolCall) -> bool:

@@ -18,7 +18,7 @@ from agiraph.domain.work import Halt
 from agiraph.policies import idle_wait
 from agiraph.policies.batches import failed_basis
 from agiraph.policies.budget import BudgetPolicy
-from agiraph.policies.permission import PermissionPolicy
+from agiraph.policies.permission import PermissionPolicy, Ruling
 from agiraph.policies.reading import Readings
 from agiraph.run_context import RunContext
 from agiraph.runtime.spill import spill
@@ -126,13 +126,14 @@ class ToolCaller:
         if reason := self.budget.refusal(ctx, call.name):
             raise Refused(f"Not allowed: {reason}")
         validated = ToolCall(id=call.id, name=call.name, arguments=arguments)
-        if refused := self.permission.refusal(ctx, validated):
-            return await self._record(ctx, call, refused)
-        ctx.is_vouched_for = self.permission.vouches(ctx, validated)
-        if self.permission.needs_approval(ctx, validated):
+        ruling = await self.permission.rule_on(ctx, validated)
+        if ruling.refusal is not None:
+            return await self._record(ctx, call, Done(ruling.refusal, failed=True))
+        ctx.is_vouched_for = ruling.is_vouched_for
+        if ruling.needs_person:
             if ctx.node.reviews_call is not None:  # a review must not wait for a person
                 raise Refused("A person would have to approve this call. Judge without it.")
-            decision = await self._ask_person(ctx, validated)
+            decision = await self._ask_person(ctx, validated, ruling)
             # A pending or refused decision: `ask_permission` has written it.
             if decision != Done("approved"):
                 return decision
@@ -196,11 +197,11 @@ class ToolCaller:
             return None
         return idle_wait.earlier_look(ctx.transcript, call, self.tools)
 
-    async def _ask_person(self, ctx: RunContext, call: ToolCall) -> Answer:
+    async def _ask_person(self, ctx: RunContext, call: ToolCall, ruling: Ruling) -> Answer:
         """Return the person's decision: pending until they decide, recorded if they refuse."""
 
         def ask(tx: Tx) -> Answer:
-            return self.permission.approve(tx, ctx, call)
+            return self.permission.approve(tx, ctx, call, ruling)
 
         answer, turns = await ctx.store.write(journal.ask_permission, ctx.lease, call, ask)
         ctx.add_turns(*turns)

@@ -130,11 +130,14 @@ class ProgramRunner:
         if (waiting_on := ctx.parked_calls.get(call.id)) is not None:
             return Parked((waiting_on,))  # asked before a crash; a second wait would be refused
         policy = PermissionPolicy({shell.bash.name: shell.bash})
-        answer = policy.refusal(ctx, call)
-        if answer is None and policy.needs_approval(ctx, call):
+        ruling = await policy.rule_on(ctx, call)
+        if ruling.refusal is not None:
+            return Failed(StopReason.NO_RESULT, ruling.refusal)
+        answer: Answer | None = None
+        if ruling.needs_person:
 
             def ask(tx: Tx) -> Answer:
-                return policy.approve(tx, ctx, call)
+                return policy.approve(tx, ctx, call, ruling)
 
             answer, turns = await ctx.store.write(journal.ask_permission, ctx.lease, call, ask)
             ctx.add_turns(*turns)

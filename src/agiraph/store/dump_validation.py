@@ -18,6 +18,8 @@ from agiraph.store import (
     access,
     daily_limits,
     deliveries,
+    file_labels,
+    grants,
     knowledge,
     messages,
     nodes,
@@ -44,6 +46,7 @@ _TABLES: dict[str, Table[Any]] = {
         messages.MESSAGES, knowledge.MEMORIES, knowledge.INSIGHTS, knowledge.DRAFTS,
         knowledge.CHANGES, triggers.TRIGGERS, triggers.FIRINGS, spend.SPEND, passages.PASSAGES,
         deliveries.DELIVERIES, access.AUDIT, persons.PERSONS, daily_limits.DAILY_LIMITS,
+        grants.GRANTS, file_labels.FILE_LABELS,
     )
 }  # fmt: skip
 _TYPES: dict[str, tuple[type, ...]] = {

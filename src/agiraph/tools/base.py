@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from agiraph.domain.chat import ToolCall, ToolSpec
 from agiraph.domain.errors import Refused
 from agiraph.domain.outcomes import Answer
+from agiraph.domain.sinks import WayOut
 from agiraph.domain.tools import ToolProperties, WorkDecision
 from agiraph.run_context import RunContext
 from agiraph.tools.schemas import short_schema
@@ -35,7 +36,7 @@ AnyTool = Callable[..., Any]
 
 Foresee = Callable[..., Known]
 Resolve = Callable[[RunContext, ToolCall, Known], Awaitable[Answer | None]]
-LabelObjection = Callable[[RunContext, ToolCall], str | None]
+WayOutOf = Callable[[RunContext, ToolCall], Awaitable[WayOut | None]]
 
 CUT_OFF = "Not called: cut off by the output limit; write it in smaller pieces."
 
@@ -56,9 +57,9 @@ class Tool:
     """Returns what to store with the intent, from the context and the call's arguments."""
     resolve: Resolve | None = None
     """Finds out the answer of a call that a crash cut off; returns None if nobody can know."""
-    label_objection: LabelObjection | None = None
-    """Says why a person must approve a call in a thread that holds words from outside the team;
-    None: no approval is needed."""
+    way_out: WayOutOf | None = None
+    """Returns the way out of the thread that a call takes; None for a call that takes none. It is
+    asked only in threads that hold words from outside the team."""
     properties: ToolProperties = ToolProperties()
     is_shown: bool = True
     """Whether its agent sees the schema; if not, a refusal of a wrong call contains it."""
@@ -156,7 +157,7 @@ def tool(
     description: str = "",
     foresee: Foresee | None = None,
     resolve: Resolve | None = None,
-    label_objection: LabelObjection | None = None,
+    way_out: WayOutOf | None = None,
     **properties: Unpack[Properties],
 ) -> Callable[[AnyTool], Tool]:
     """Make a tool of a function; the keywords say all that the runtime must know of it.
@@ -179,16 +180,11 @@ def tool(
             arguments=arguments,
             foresee=foresee,
             resolve=resolve,
-            label_objection=label_objection,
+            way_out=way_out,
             properties=ToolProperties(**properties),
         )
 
     return make
-
-
-def outlasts_work(ctx: RunContext, call: ToolCall) -> str:
-    """Object to every call: a `label_objection` for tools whose effects outlast the node."""
-    return "it has effect after this work is done"
 
 
 def _arguments(act: AnyTool, leading: int) -> type[BaseModel]:

@@ -13,6 +13,7 @@ from agiraph.domain.fence import enclose_foreign, enclose_words, one_line
 from agiraph.domain.ids import NodeId, ThreadId
 from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.outcomes import Answer, Done
+from agiraph.domain.sinks import Sink, WayOut
 from agiraph.domain.tools import EVERY_ROLE, ON_DEMAND
 from agiraph.home.scopes import Area
 from agiraph.run_context import RunContext
@@ -105,17 +106,19 @@ async def read_file(
     return Done(await asyncio.to_thread(page), label=label, is_fenced=True)
 
 
-def _outlasts_scratch(ctx: RunContext, call: ToolCall) -> str | None:
-    spot = ctx.scope.locate(str(call.arguments.get("path", "")))
-    if spot.area is Area.OWN_SCRATCH:
+async def _way_out(ctx: RunContext, call: ToolCall) -> WayOut | None:
+    path = str(call.arguments.get("path", ""))
+    if ctx.scope.locate(path).area is Area.OWN_SCRATCH:
         return None
-    return "later work would read what it writes there"
+    return WayOut(
+        sink=Sink.KEPT_FILE, target=path, why="later work would read what it writes there"
+    )
 
 
 @tool(
     effect="repeatable",
     writes_files=True,
-    label_objection=_outlasts_scratch,
+    way_out=_way_out,
     basic_for=EVERY_ROLE,
 )
 async def write_file(ctx: RunContext, path: Path, content: str) -> Answer:
@@ -215,7 +218,7 @@ async def _resolve_edit(ctx: RunContext, call: ToolCall, known: Known) -> Answer
     # the first one had succeeded.
     effect="once",
     writes_files=True,
-    label_objection=_outlasts_scratch,
+    way_out=_way_out,
     foresee=_foresee_edit,
     resolve=_resolve_edit,
     in_sight=frozenset({"worker"}),

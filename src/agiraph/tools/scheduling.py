@@ -5,9 +5,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import Refused
 from agiraph.domain.json_text import object_in
 from agiraph.domain.outcomes import Answer, Done
+from agiraph.domain.sinks import Sink, WayOut
 from agiraph.domain.tools import ON_DEMAND
 from agiraph.domain.triggers import LATE_AFTER, Trigger
 from agiraph.run_context import RunContext
@@ -16,7 +18,7 @@ from agiraph.services.triggers.kinds import registry
 from agiraph.services.triggers.kinds.registry import KINDS
 from agiraph.store import triggers as rows
 from agiraph.store.tx import Tx
-from agiraph.tools.base import outlasts_work, tool
+from agiraph.tools.base import tool
 from agiraph.tools.work import SUMMARY_CHARACTERS
 
 Action = Annotated[
@@ -46,9 +48,15 @@ costs money: take the longest interval that will do, and cancel what is no longe
 )
 
 
+async def _way_out(ctx: RunContext, call: ToolCall) -> WayOut:
+    return WayOut(
+        sink=Sink.WAKE_BEYOND_LIMIT, target=call.name, why="it has effect after this work is done"
+    )
+
+
 @tool(
     effect="transaction",
-    label_objection=outlasts_work,
+    way_out=_way_out,
     in_sight=ON_DEMAND,
     description=_DESCRIPTION,
 )
@@ -160,7 +168,7 @@ def cancel_trigger(
 @tool(
     effect="transaction",
     roles=frozenset({"coordinator"}),
-    label_objection=outlasts_work,
+    way_out=_way_out,
     in_sight=ON_DEMAND,
 )
 def promise(

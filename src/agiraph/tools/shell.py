@@ -12,6 +12,7 @@ from agiraph.domain.chat import ToolCall
 from agiraph.domain.fence import enclose_foreign
 from agiraph.domain.labels import CLEAN, Label, join
 from agiraph.domain.outcomes import Answer, Done
+from agiraph.domain.sinks import Sink, WayOut
 from agiraph.domain.tools import EVERY_ROLE
 from agiraph.home import commands, pipes, sandbox
 from agiraph.home.command_output import SHOWN_BYTES
@@ -83,18 +84,21 @@ async def _resolve(ctx: RunContext, call: ToolCall, known: Known) -> Answer | No
     return as_answer(result) if not label else _as_labelled(ctx, result, label)
 
 
-def _network_objection(ctx: RunContext, call: ToolCall) -> str | None:
+async def _way_out(ctx: RunContext, call: ToolCall) -> WayOut | None:
+    command = str(call.arguments.get("command", ""))
     if call.arguments.get("network"):
-        return "the command would reach the network"
+        why = "the command would reach the network"
+        return WayOut(sink=Sink.NETWORK_COMMAND, target=command, why=why)
     if not sandbox.is_possible():
-        return "commands cannot be confined on this machine"
+        why = "commands cannot be confined on this machine"
+        return WayOut(sink=Sink.UNCONFINED_COMMAND, target=command, why=why)
     return None
 
 
 @tool(
     effect="once",
     runs_commands=True,
-    label_objection=_network_objection,
+    way_out=_way_out,
     resolve=_resolve,
     basic_for=EVERY_ROLE,
 )

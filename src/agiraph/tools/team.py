@@ -11,6 +11,7 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.fence import one_line
 from agiraph.domain.ids import NodeId
 from agiraph.domain.outcomes import Answer, Done, Pending
+from agiraph.domain.sinks import Sink, WayOut
 from agiraph.domain.stages import Judgement, Stage, StageContract, StageDecision, Verdict
 from agiraph.domain.tools import ON_DEMAND
 from agiraph.domain.waits import WaitingOn
@@ -22,7 +23,7 @@ from agiraph.services.members import hiring, roster
 from agiraph.store import dependencies, nodes, teams
 from agiraph.store import stages as stage_rows
 from agiraph.store.tx import Tx
-from agiraph.tools.base import outlasts_work, tool
+from agiraph.tools.base import tool
 from agiraph.tools.delegation import EffortArgument, hirer, refuse_repeats
 
 MAX_NODES = 100
@@ -176,24 +177,33 @@ def _row(tx: Tx, node: WorkNode, needs: list[NodeId], *, is_own: bool) -> str:
     return "; ".join(parts)
 
 
-def _spawn_objection(ctx: RunContext, call: ToolCall) -> str | None:
+async def _hire_way_out(ctx: RunContext, call: ToolCall) -> WayOut | None:
     given = call.arguments
-    if given.get("memory"):
-        return "the newcomer would keep these notes for good"
+    name = str(given.get("name", ""))
     if given.get("type") == "autonomous" or given.get("agent_command"):
-        return "a program would be run"
+        command = str(given.get("agent_command") or "")
+        return WayOut(sink=Sink.PROGRAM, target=command, why="a program would be run")
+    if given.get("memory"):
+        why = "the newcomer would keep these notes for good"
+        return WayOut(sink=Sink.KEPT_FILE, target=name, why=why)
     wanted = set(given.get("tools") or ())
     own = set(ctx.agent.tools)
     if own and (not wanted or wanted - own):
-        return "the newcomer would have more tools"
+        why = "the newcomer would have more tools"
+        return WayOut(sink=Sink.MORE_TOOLS, target=name, why=why)
     return None
+
+
+async def _promote_way_out(ctx: RunContext, call: ToolCall) -> WayOut:
+    target = str(call.arguments.get("worker", ""))
+    return WayOut(sink=Sink.KEEP_WORKER, target=target, why="it has effect after this work is done")
 
 
 @tool(
     effect="transaction",
     roles=frozenset({"coordinator"}),
     leads=True,
-    label_objection=_spawn_objection,
+    way_out=_hire_way_out,
     in_sight=ON_DEMAND,
 )
 def spawn_worker(
@@ -286,7 +296,7 @@ def cancel_work_node(
 @tool(
     effect="transaction",
     roles=frozenset({"coordinator"}),
-    label_objection=outlasts_work,
+    way_out=_promote_way_out,
     in_sight=ON_DEMAND,
 )
 def promote(tx: Tx, ctx: RunContext, worker: str) -> Answer:

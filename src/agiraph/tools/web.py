@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from pydantic import Field
 
@@ -11,6 +12,7 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.fence import enclose_foreign
 from agiraph.domain.labels import SEARCH, of_page
 from agiraph.domain.outcomes import Answer, Done
+from agiraph.domain.sinks import Sink, WayOut
 from agiraph.run_context import RunContext
 from agiraph.store import passages
 from agiraph.store.tx import Tx
@@ -55,17 +57,22 @@ def _line(number: int, hit: Hit) -> str:
     return f"{number}. {title}\n   {hit.url}\n   {snippet}".rstrip()
 
 
-def _address_objection(ctx: RunContext, call: ToolCall) -> str | None:
-    if addresses.of_call(call) in addresses.known_in(ctx):
+async def _way_out(ctx: RunContext, call: ToolCall) -> WayOut | None:
+    address = addresses.of_call(call)
+    if address in addresses.known_in(ctx):
         return None
-    return "the address stands in nothing that it was given or found"
+    return WayOut(
+        sink=Sink.MADE_UP_ADDRESS,
+        target=urlsplit(address).hostname or "",
+        why="the address stands in nothing that it was given or found",
+    )
 
 
 @tool(
     effect="repeatable",
     opens_address=True,
     gives_addresses=True,
-    label_objection=_address_objection,
+    way_out=_way_out,
 )
 async def web_fetch(ctx: RunContext, url: Annotated[str, Field(min_length=1)]) -> Answer:
     """Read a web page as Markdown. Use a whole address that a search, a page or a person gave. Of a

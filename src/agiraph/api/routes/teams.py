@@ -11,7 +11,7 @@ from agiraph.api.effort_choice import NO_EFFORT, EffortChange, chosen_effort
 from agiraph.api.presenters import team_view
 from agiraph.api.problems import documented
 from agiraph.api.views import TeamView
-from agiraph.domain.agents import Limits, Mode, Review, Rule
+from agiraph.domain.agents import Limits, Mode, Review, Rule, Trust
 from agiraph.domain.effort import Effort
 from agiraph.domain.ids import PersonId, TeamId
 from agiraph.domain.work import GOAL_TURNS, Budget
@@ -59,6 +59,11 @@ MAX_INTERVAL_S = 366 * 86_400
 INTERVAL = (
     "Seconds without work after which the coordinator wakes by itself; at least 60, or 0 for never."
 )
+TRUST = (
+    "What the team may do by itself in threads that hold words from outside: `strict` asks before "
+    "almost every way out, `standard` lets it search and read with limits, and `open` is for "
+    "throw-away homes and containers."
+)
 REVIEW = (
     "When a reviewer judges a result before it counts: `auto` if acceptance lines cannot be "
     "checked by machine."
@@ -101,6 +106,7 @@ class NewTeam(BaseModel):
     start: bool = Field(default=True, description="Whether to start working immediately.")
     interval: float = Field(default=verbs.HOUR, ge=0, le=MAX_INTERVAL_S, description=INTERVAL)
     review: Review = Field(default="auto", description=REVIEW)
+    trust: Trust = Field(default="standard", description=TRUST)
     effort: Effort | None = Field(default=None, description=EFFORT)
     acceptance: Acceptance = Field(default_factory=list[str], description=ACCEPTANCE)
 
@@ -147,6 +153,7 @@ class TeamChanges(BaseModel):
     mode: Mode | None = None
     interval: float | None = Field(default=None, ge=0, le=MAX_INTERVAL_S, description=INTERVAL)
     review: Review | None = Field(default=None, description=REVIEW)
+    trust: Trust | None = Field(default=None, description=TRUST)
     effort: EffortChange | None = Field(default=None, description=EFFORT + NO_EFFORT)
     limits: LimitsRequest | None = None
     budget: RaisedBudget | None = Field(
@@ -207,6 +214,7 @@ async def create_team(
             acceptance=body.acceptance,
             heartbeat=body.interval,
             review=body.review,
+            trust=body.trust,
             effort=body.effort,
         )
         return team_view(tx, founded.team, person)

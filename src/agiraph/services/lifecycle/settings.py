@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TypedDict, Unpack
 
-from agiraph.domain.agents import Agent, Limits, Mode, Review, Team
+from agiraph.domain.agents import Agent, Limits, Mode, Review, Team, Trust
 from agiraph.domain.effort import Effort
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.team import TeamChanged, TeamResumed
@@ -28,6 +28,8 @@ class Settings(TypedDict, total=False):
     soul: str
     mode: Mode
     review: Review
+    trust: Trust
+    """What its agents may do by themselves after they have read strangers' words."""
     effort: Effort | None
     """How much its agents' models think; None: as the settings of the installation say."""
     model: str
@@ -56,6 +58,8 @@ def change(tx: Tx, team_id: TeamId, *, by: str = OWNER, **settings: Unpack[Setti
         columns["mode"] = settings["mode"]
     if "review" in settings:
         columns["review"] = settings["review"]
+    if "trust" in settings:
+        columns["trust"] = settings["trust"]
     if "effort" in settings:
         columns["effort"] = settings["effort"]
     if "name" in settings:

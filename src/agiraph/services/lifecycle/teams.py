@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from agiraph.domain.agents import Agent, Limits, Mode, Review, Rule, Team
+from agiraph.domain.agents import Agent, Limits, Mode, Review, Rule, Team, Trust
 from agiraph.domain.effort import Effort
 from agiraph.domain.errors import Refused
 from agiraph.domain.events import TeamEvent
@@ -56,6 +56,7 @@ def create(
     start: bool = True,
     heartbeat: float | None = HOUR,
     review: Review = "auto",
+    trust: Trust = "standard",
     effort: Effort | None = None,
     acceptance: Sequence[str] = (),
 ) -> NewTeam:
@@ -78,6 +79,7 @@ def create(
         learns=learns,
         soul=soul.strip(),
         review=review,
+        trust=trust,
         effort=effort,
     )
     teams.TEAMS.insert(tx, team)
