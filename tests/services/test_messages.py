@@ -44,7 +44,8 @@ class PoliteModel:
         turns = list(request.transcript.spoken())
         refused = [t for t in turns if "answered each other" in t.text]
         self.refusals += bool(refused)
-        has_thanked = any(turn.role == "tool" for turn in turns)
+        # A message may come before it has submitted; then it thanks once more.
+        has_thanked = turns[-1].role == "tool"
         if has_thanked and not self.tireless:
             return as_reply(says(call("publish", summary="thanked")))
         return as_reply(says(self.thanks))
@@ -73,6 +74,13 @@ async def hire(world: World, founded: NewTeam, name: str) -> Agent:
     )
 
 
+async def hops_of_thanks(world: World) -> set[int]:
+    """Return the hops of all thanks that were sent."""
+    where = "text like 'Thank you%'"
+    sent = await world.store.read(lambda tx: messages.MESSAGES.select(tx, where))
+    return {message.hops for message in sent}
+
+
 def thank(to: str) -> Call:
     return call("send_message", to=to, content="Thank you!")
 
@@ -83,8 +91,8 @@ def thank(to: str) -> Call:
 async def test_a_cycle_of_messages_ends_at_the_hop_limit(
     world: World, circle: dict[str, str]
 ) -> None:
-    models = await run_polite_team(world, {who: thank(to) for who, to in circle.items()})
-    assert sum(m.replies for m in models) == 2 * (MAX_HOPS + 1) - 2
+    await run_polite_team(world, {who: thank(to) for who, to in circle.items()})
+    assert await hops_of_thanks(world) == {*range(1, MAX_HOPS + 1)}
 
 
 @pytest.mark.parametrize(
@@ -115,7 +123,7 @@ async def test_messages_between_a_program_and_an_agent_end_at_the_hop_limit(worl
     )  # fmt: skip
     await world.say(AgentId(program.id), "Welcome!", team_id=founded.team.id)
     await world.settle()
-    assert ann.replies == MAX_HOPS
+    assert await hops_of_thanks(world) == {*range(1, MAX_HOPS + 1)}
 
 
 async def test_a_sender_is_told_whether_its_message_was_read(world: World) -> None:
