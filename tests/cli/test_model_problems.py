@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from agiraph import config
-from agiraph.api.routes.models import models_view
+from agiraph.api.model_presenters import models_view
 from agiraph.cli import model_checks
 from agiraph.cli.checkup import Checkup
 from agiraph.cli.local import Local

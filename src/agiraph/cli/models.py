@@ -9,8 +9,8 @@ from rich.table import Table
 
 from agiraph import config
 from agiraph.api import model_tests
+from agiraph.api.model_presenters import models_view, test_view
 from agiraph.api.model_views import FlagFact, ModelTestView, ModelView, NumberFact, ProviderView
-from agiraph.api.routes.models import models_view, test_view
 from agiraph.cli.session import as_json, command, shown
 from agiraph.cli.teams import json_option
 from agiraph.config import Settings

@@ -35,7 +35,7 @@ class AskedGoal:
     budget: Budget
     acceptance: tuple[str, ...]
     review: Review
-    trust: Trust
+    trust: Trust = "standard"
     effort: Effort | None = None
 
 

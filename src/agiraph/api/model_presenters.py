@@ -1,0 +1,96 @@
+"""Model presenters: turn what is known of models, and their tests, into views of the API."""
+
+from collections.abc import Mapping
+
+from agiraph.api.model_views import (
+    FlagFact,
+    ModelCheck,
+    ModelsView,
+    ModelTestView,
+    ModelView,
+    NumberFact,
+    ProviderView,
+)
+from agiraph.domain.errors import Misconfigured
+from agiraph.domain.time import Clock
+from agiraph.providers.catalogue import Catalogue
+from agiraph.providers.facts.model_facts import Fact
+from agiraph.providers.listing import ListedModel, listing
+from agiraph.providers.probe import probe
+
+
+async def models_view(
+    models: Catalogue, default: str, tests: Mapping[str, ModelTestView]
+) -> ModelsView:
+    """Return all providers, what is known of their models, and the last test of each."""
+    chain = [name.strip() for name in default.split(",")]
+    providers = await listing(models, [*chain, *tests])
+    return ModelsView(
+        default=default,
+        default_problem=await _problem(models, default),
+        providers=[
+            ProviderView(
+                name=provider.name,
+                address=provider.address,
+                is_local=provider.is_local,
+                state=provider.state,
+                advice=provider.advice,
+                models=[
+                    _model_view(models, model, default, tests.get(model.name))
+                    for model in provider.models
+                ],
+            )
+            for provider in providers
+        ],
+    )
+
+
+async def test_view(models: Catalogue, name: str, clock: Clock) -> ModelTestView:
+    """Return what one model does in a few short calls."""
+    checks = await probe(models, name)
+    return ModelTestView(
+        model=name,
+        at=clock.now(),
+        checks=[
+            ModelCheck(name=c.name, verdict=c.verdict, what=c.what, advice=c.advice) for c in checks
+        ],
+    )
+
+
+async def _problem(models: Catalogue, name: str) -> str:
+    try:
+        await models.learn(name)
+        models.check(name)
+    except Misconfigured as error:
+        return str(error)
+    return models.access_problem(name)
+
+
+def _model_view(
+    models: Catalogue, model: ListedModel, default: str, last_test: ModelTestView | None
+) -> ModelView:
+    facts = model.facts
+    return ModelView(
+        name=model.name,
+        is_default=model.name in (name.strip() for name in default.split(",")),
+        window=NumberFact(value=facts.window.value, origin=facts.window.origin),
+        output_limit=_number(facts.output_limit),
+        tools=_flag(facts.tools),
+        images=_flag(facts.images),
+        pdf=_flag(facts.pdf),
+        thinking=_flag(facts.thinking),
+        input_usd=_number(facts.input_usd),
+        output_usd=_number(facts.output_usd),
+        retires=facts.retires,
+        use_instead=facts.use_instead,
+        advice=models.diagnosis(model.name).narrow_window(),
+        last_test=last_test,
+    )
+
+
+def _number(fact: Fact[int] | Fact[float] | None) -> NumberFact | None:
+    return None if fact is None else NumberFact(value=fact.value, origin=fact.origin)
+
+
+def _flag(fact: Fact[bool] | None) -> FlagFact | None:
+    return None if fact is None else FlagFact(value=fact.value, origin=fact.origin)
