@@ -22,7 +22,16 @@ from agiraph.providers.retry import Retrying
 from agiraph.testing import ManualClock, ModelServer, ScriptedModel, World, call, says
 from agiraph.testing.model_server import Garbage, Stall, Status, Step
 from tests.conformance.threads import SPEC
-from tests.habits.wire_streams import WIRES, anthropic, chat, frames, gemini, on
+from tests.habits.wire_streams import (
+    WIRES,
+    anthropic,
+    chat,
+    frames,
+    gemini,
+    message,
+    on,
+    responses,
+)
 from tests.providers.transcripts import request, thread, tool_call, turn
 
 WRITE = {"index": 0, "id": "a", "function": {"name": "bash", "arguments": '{"command": "ls"}'}}
@@ -42,16 +51,20 @@ async def http() -> AsyncIterator[HttpClient]:
 
 LS = {"name": "bash", "input": {"command": "ls"}}
 MADE = {"functionCall": {"name": "bash", "args": {"command": "ls"}}}
+CALLED = {"type": "function_call", "call_id": "a", "name": "bash", "arguments": '{"command": "ls"}'}
+FILTER = {"status": "incomplete", "incomplete_details": {"reason": "content_filter"}}
 WITHHELD = {
     "openai": chat({"content": "Well, I "}, {"tool_calls": [WRITE]}, finish="content_filter"),
     "anthropic": anthropic("Well, I ", call=LS, stop="refusal"),
     "gemini": gemini({"text": "Well, I "}, MADE, finish="SAFETY"),
+    "responses": responses(message("Well, I "), CALLED, **FILTER),
 }
 """Half an answer and a whole call in it."""
 NO_WORD = {
     "openai": chat({"content": ""}, finish="content_filter"),
     "anthropic": anthropic("", stop="refusal"),
     "gemini": gemini(finish="PROHIBITED_CONTENT"),
+    "responses": responses(**FILTER),
 }
 
 
@@ -106,6 +119,7 @@ async def test_p2_the_next_model_answers_without_the_half_and_both_are_paid(
 
 FILTERED = {
     "content_filter": ("openai", WITHHELD["openai"]),
+    "content_filter of a response": ("responses", WITHHELD["responses"]),
     "refusal": ("anthropic", WITHHELD["anthropic"]),
     "SAFETY": ("gemini", WITHHELD["gemini"]),
     "OTHER": ("gemini", gemini({"text": "Well, I "}, MADE, finish="OTHER")),
@@ -118,7 +132,8 @@ async def test_p3_the_vendors_word_is_kept_with_the_half(http: HttpClient, word:
     async with ModelServer([stream]) as server:
         reply = await on(server, http, wire).reply(request())
 
-    assert (reply.provider_data.refusal, reply.text, reply.calls) == (word, "Well, I ", ())
+    said = word.removesuffix(" of a response")
+    assert (reply.provider_data.refusal, reply.text, reply.calls) == (said, "Well, I ", ())
 
 
 async def test_p3_a_filtered_half_never_becomes_the_result(tmp_path: Path) -> None:
@@ -179,7 +194,7 @@ async def test_p5_a_call_where_none_may_be_made_ends_as_an_empty_reply(
     assert (reply.text, reply.calls) == ("", ())
 
 
-@pytest.mark.parametrize("wire", ["openai", "anthropic", "gemini"])
+@pytest.mark.parametrize("wire", WIRES)
 async def test_p6_a_summary_without_words_has_no_words_on_any_wire(
     http: HttpClient, wire: str
 ) -> None:
@@ -203,7 +218,11 @@ async def test_p7_calls_are_made_whatever_the_finish_reason_says(http: HttpClien
 
 @pytest.mark.parametrize(
     ("wire", "stream"),
-    [("anthropic", anthropic("", call=LS, stop="end_turn")), ("gemini", gemini(MADE))],
+    [
+        ("anthropic", anthropic("", call=LS, stop="end_turn")),
+        ("gemini", gemini(MADE)),
+        ("responses", responses(message("Done."), CALLED)),
+    ],
 )
 async def test_p7_calls_are_made_although_the_reply_ended_as_words_do(
     http: HttpClient, wire: str, stream: Step
@@ -298,7 +317,7 @@ async def test_p11_an_answer_inside_the_thoughts_is_no_answer(http: HttpClient) 
     assert reply.provider_data.thinking == "Let me apply the edit."
 
 
-@pytest.mark.parametrize("wire", ["openai", "anthropic", "gemini"])
+@pytest.mark.parametrize("wire", WIRES)
 async def test_p12_thinking_in_the_content_is_taken_apart(http: HttpClient, wire: str) -> None:
     shown: list[str] = []
     async with ModelServer([says("<think>hm</think>Answer", chunk=3)]) as server:
@@ -362,21 +381,34 @@ async def test_p14_an_overload_inside_a_stream_is_retried_and_nothing_of_it_is_k
     assert (reply.text, reply.calls, len(clock.slept)) == ("Whole.", (), 1)
 
 
-async def test_p14_an_overload_in_anthropics_own_form_is_one(
-    http: HttpClient, clock: ManualClock
-) -> None:
-    error = {"type": "overloaded_error", "message": "Overloaded"}
-    begun = frames({"type": "message_start", "message": {}}, {"type": "error", "error": error})
-    async with ModelServer([Garbage(begun), says("Whole.")]) as server:
-        reply = await Retrying(model=on(server, http, "anthropic"), clock=clock).reply(request())
+OVERLOAD = {"type": "overloaded_error", "message": "Overloaded"}
+BUSY = {"code": "server_is_overloaded", "message": "Overloaded"}
+OWN_FORMS = {
+    "anthropic": frames(
+        {"type": "message_start", "message": {}}, {"type": "error", "error": OVERLOAD}
+    ),
+    "responses, an event": responses(message("Half "), end=None).data
+    + frames({"type": "error", **BUSY}),
+    "responses, its end": responses(message("Half "), CALLED, status="failed", error=BUSY).data,
+}
 
-    assert (reply.text, len(clock.slept)) == ("Whole.", 1)
+
+@pytest.mark.parametrize("form", OWN_FORMS)
+async def test_p14_an_overload_in_the_vendors_own_form_is_one(
+    http: HttpClient, clock: ManualClock, form: str
+) -> None:
+    wire = form.partition(",")[0]
+    async with ModelServer([Garbage(OWN_FORMS[form]), says("Whole.")]) as server:
+        reply = await Retrying(model=on(server, http, wire), clock=clock).reply(request())
+
+    assert (reply.text, reply.calls, len(clock.slept)) == ("Whole.", (), 1)
 
 
 BROKEN_OFF = {
     "openai": chat({"tool_calls": [WRITE]}, finish=None).data,
     "anthropic": anthropic("", call=LS).data.split(b'data: {"type":"message_delta"')[0],
     "gemini": frames({"candidates": [{"content": {"parts": [MADE]}}]}),
+    "responses": responses(CALLED, end=None).data,
 }
 
 

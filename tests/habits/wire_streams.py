@@ -74,6 +74,28 @@ def gemini(
     return Garbage(frames(*events))
 
 
+def responses(*items: dict[str, Any], **end: Any) -> Garbage:
+    """Return a stream of the Responses API with these items; `end` changes the response at its
+    end, such as its status. With `end=None` the stream has no end."""
+    events: list[Any] = []
+    for index, item in enumerate(items):
+        place = {"output_index": index, "item": item}
+        events += [
+            {"type": "response.output_item.added", **place},
+            {"type": "response.output_item.done", **place},
+        ]
+    if end != {"end": None}:
+        usage = {"input_tokens": 10, "output_tokens": 5}
+        last = {"status": "completed", "usage": usage, "output": list(items), **end}
+        events.append({"type": f"response.{last['status']}", "response": last})
+    return Garbage(frames(*events))
+
+
+def message(text: str) -> dict[str, Any]:
+    """Return an item of the Responses API with these words."""
+    return {"type": "message", "content": [{"type": "output_text", "text": text}]}
+
+
 WIRES: dict[str, tuple[Any, str]] = {
     "openai": (OpenAIModel, "openai_url"),
     "responses": (ResponsesModel, "openai_url"),
