@@ -9,9 +9,10 @@ import sys
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
-from tests.cli.forked import PASSED_ON, ForkedProcess, fork, reading
+from tests.cli.forked import AGIRAPH, PASSED_ON, ForkedProcess, fork, reading
 
 PROGRAM = Path(sys.executable).with_name("agiraph")
 PIPE_BUFFER_BYTES = 1 << 16
@@ -71,6 +72,8 @@ class Shell:
     environment: dict[str, str] = field(default_factory=dict[str, str])
     is_forked: bool = True
     """Whether commands are forked from a process that has imported the program, or executed."""
+    function: str = AGIRAPH
+    """What a forked command runs, such as a test's own program around `agiraph`."""
 
     @property
     def _environment(self) -> dict[str, str]:
@@ -104,7 +107,7 @@ class Shell:
     ) -> AsyncGenerator[Process]:
         reader, writer = os.pipe()
         streams = (_input(words), writer, writer if errors is None else errors)
-        start = fork if self.is_forked else _execute
+        start = partial(fork, function=self.function) if self.is_forked else _execute
         with reading(reader) as output:
             async with start(
                 PROGRAM, *arguments, environment=self._environment, streams=streams
@@ -127,6 +130,7 @@ class Shell:
                 environment=environment,
                 streams=(theirs,) * 3,
                 has_terminal=True,
+                function=self.function,
             ) as process:
                 yield Process(process, ours, _read=output)
 

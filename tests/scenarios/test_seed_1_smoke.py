@@ -1,8 +1,6 @@
 """Seed scenario 1: a single agent, a simple task, from goal to answer."""
 
 import re
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 from agiraph.domain.time import SystemClock
@@ -10,32 +8,21 @@ from agiraph.domain.work import NodeStatus, StopReason
 from agiraph.providers.registry import Account, Keys
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Seen, Step
-from agiraph.web.access import Web
-from agiraph.web.search import Hit, LocalEngine
+from tests.local_web import Page, local_web
 from tests.scenarios.endings import defines, finishes
 from tests.scenarios.traces import exported, statuses
-from tests.web.sites import Site, fetcher, html, site
 
 GOAL = "What are the top 3 programming languages in 2026?"
 DONE = "`research.md` names three languages and the source"
-PAGES = {
-    "index": "Top programming languages 2026: 1. Python 2. TypeScript 3. Rust",
-    "soup": "Top 3 soups of the season",
-    "history": "Programming languages of 1970: Fortran, COBOL, Lisp",
+RANKING = "http://index.example/2026"
+ANSWER = "Top programming languages 2026: 1. Python 2. TypeScript 3. Rust"
+SITES = {
+    "index.example": {
+        "/2026": Page(f"<p>{ANSWER}</p>", "index", is_html=True),
+        "/1970": Page("Programming languages of 1970: Fortran, COBOL, Lisp", "history"),
+    },
+    "food.example": {"/": Page("Top 3 soups of the season", "soup")},
 }
-
-
-@asynccontextmanager
-async def library() -> AsyncGenerator[tuple[Site, Web]]:
-    """Serve the pages, and give a search engine that finds them."""
-    async with site(
-        **{name: html(f"<p>{text}</p>", name) for name, text in PAGES.items()}
-    ) as opened:
-        hits = [
-            Hit(title=name, url=opened.url(f"/{name}"), snippet=text)
-            for name, text in PAGES.items()
-        ]
-        yield opened, Web(fetcher=fetcher(), engine=LocalEngine(hits))
 
 
 def plays_the_researcher(seen: Seen) -> Step:
@@ -60,14 +47,15 @@ def plays_the_researcher(seen: Seen) -> Step:
 async def test_an_agent_searches_writes_a_note_and_answers(
     tmp_path: Path, database_url: str
 ) -> None:
-    async with library() as (pages, web), ModelServer(plays_the_researcher) as server:
+    clock = SystemClock()
+    async with local_web(clock, SITES) as served, ModelServer(plays_the_researcher) as server:
         keys = Keys({"openai": Account(key="sk-test", base_url=server.openai_url)})
         async with World(
             tmp_path / "home",
             database_url=database_url,
-            clock=SystemClock(),
+            clock=clock,
             keys=keys,
-            web=web,
+            web=served.access,
         ) as world:
             founded = await world.found(GOAL, model="openai/test")
             await world.settle()
@@ -79,7 +67,7 @@ async def test_an_agent_searches_writes_a_note_and_answers(
 
     research = (
         "# Languages in 2026\n\nTop programming languages 2026: 1. Python 2. TypeScript 3. Rust"
-        f"\n\nSource: {pages.url('/index')}\n"
+        f"\n\nSource: {RANKING}\n"
     )
     answer = "Python, TypeScript and Rust, in this order (see research.md)."
     assert statuses(events) == ["idle", "working", "completed"]
@@ -92,14 +80,15 @@ async def test_an_agent_searches_writes_a_note_and_answers(
     assert published == {"research.md": research}
     assert (events[-1].at - events[0].at).total_seconds() < 60
     assert (server.refused, len(server.requests)) == ([], 4)
-    assert [request.split()[1] for request in pages.requests] == ["/index"]
+    assert served.visited("index.example") == ["/2026"]
+    assert served.visited("food.example") == []
 
     assert export.said == [("coordinator", "human", "result", answer)]
     assert [event["type"] for event in export.events] == [event.type for event in events]
     assert [event["seq"] for event in export.events] == list(range(1, len(events) + 1))
     searched, fetched = export.trace[3][1], export.trace[5][1]
-    assert PAGES["index"] in searched
-    assert PAGES["index"] in fetched
+    assert ANSWER in searched
+    assert ANSWER in fetched
     assert export.trace == [
         ("user", GOAL),
         ("assistant", "I look it up."),

@@ -9,10 +9,10 @@ from agiraph.domain.work import NodeStatus, StopReason
 from agiraph.providers.registry import Account, Keys
 from agiraph.store.teams import AGENTS
 from agiraph.testing import ModelServer, World, call, says
+from agiraph.testing.clock import ManualClock
 from agiraph.testing.model_server import Seen, Step
-from agiraph.web.access import Web
-from agiraph.web.search import Hit, LocalEngine
 from tests.fences import opened
+from tests.local_web import Page, local_web
 from tests.scenarios.endings import ACCEPTS, defines, finishes
 from tests.scenarios.thread_queries import (
     agent_name,
@@ -22,7 +22,6 @@ from tests.scenarios.thread_queries import (
     seen_created_nodes,
 )
 from tests.services.stages import accepts
-from tests.web.sites import fetcher
 
 GOAL = (
     "Research the current state of AI hardware — compare NVIDIA, AMD, and Intel's latest AI chips. "
@@ -46,14 +45,12 @@ DONE = ("`report.md` compares all three", "the report recommends one")
 FORM = "Please give memory first, market position second, so that I can compare."
 
 
-def search_engine() -> LocalEngine:
-    """A search engine that finds one page for each company."""
-    return LocalEngine(
-        [
-            Hit(title=f"{company} AI chips", url=f"https://chips.example/{company}", snippet=fact)
-            for company, fact in FACTS.items()
-        ]
-    )
+SITES = {
+    "chips.example": {
+        f"/{company}": Page(f"# {company}\n\nWhat {company} sells for AI:\n\n- {fact}\n", company)
+        for company, fact in FACTS.items()
+    }
+}
 
 
 @dataclass
@@ -141,10 +138,13 @@ def researches(seen: Seen, company: str) -> Step:
         case 0:
             return says("I look it up.", call("web_search", query=f"{company} AI chips"))
         case 1:
-            [fact] = re.findall(rf"^   ({company} .*)", new_text(seen), re.MULTILINE)
+            [hit] = re.findall(rf"^   (http\S+/{company})$", new_text(seen), re.MULTILINE)
+            return says(call("web_fetch", url=hit))
+        case 2:
+            [fact] = re.findall(rf"^- ({company} .*)", new_text(seen), re.MULTILINE)
             note = f"# {company}\n\n{fact}\n"
             return says(call("write_file", path=f"{company}.md", content=note))
-        case 2:
+        case 3:
             return says(call("checkpoint", summary=f"{company} is written down."))
         case _:
             return says(
@@ -176,7 +176,8 @@ def synthesizes(seen: Seen) -> Step:
 async def test_a_team_of_two_vendors_researches_in_parallel_and_reports(
     tmp_path: Path, database_url: str
 ) -> None:
-    async with ModelServer(Cast().play) as server:
+    clock = ManualClock()
+    async with local_web(clock, SITES) as served, ModelServer(Cast().play) as server:
         keys = Keys(
             {
                 "openai": Account(key="sk-test", base_url=server.openai_url),
@@ -184,8 +185,9 @@ async def test_a_team_of_two_vendors_researches_in_parallel_and_reports(
             }
         )
         home = tmp_path / "home"
-        web = Web(fetcher=fetcher(), engine=search_engine())
-        async with World(home, database_url=database_url, keys=keys, web=web) as world:
+        async with World(
+            home, database_url=database_url, clock=clock, keys=keys, web=served.access
+        ) as world:
             founded = await world.found(GOAL, model=MODELS["coordinator"])
             await world.settle()
 
@@ -211,7 +213,8 @@ async def test_a_team_of_two_vendors_researches_in_parallel_and_reports(
     assert max(begun) < min(ended)
     assert server.most_at_once >= 3
 
-    # Each node has published its research.
+    # Each searched and read the page of its company, and has published what stands there.
+    assert sorted(served.visited("chips.example")) == [f"/{of}" for of in sorted(FACTS)]
     assert [published[n.id] for n in research] == [
         {f"{company}.md": f"# {company}\n\n{FACTS[company]}\n"} for company in COMPANIES.values()
     ]

@@ -3,8 +3,8 @@
 import asyncio
 import ipaddress
 import socket
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 
 from yarl import URL
 
@@ -46,6 +46,16 @@ class Target:
     host: str
     port: int
     addresses: tuple[str, ...]
+    connect_port: int
+    """The port that is connected to: the URL's own, except for a stand-in."""
+
+
+@dataclass(frozen=True, slots=True)
+class StandIn:
+    """A server on loopback that plays a host of the internet in tests."""
+
+    address: str
+    port: int
 
 
 def is_public(address: str) -> bool:
@@ -122,9 +132,16 @@ class AddressPolicy:
     """The port of the runtime's own API, so that no agent can call it by a URL."""
     also_allowed: frozenset[str] = frozenset()
     """Addresses that are allowed though not public. Tests use it for servers on loopback."""
+    stand_ins: Mapping[str, StandIn] = field(default_factory=dict[str, StandIn], hash=False)
+    """Hosts that are played by a server on loopback, for tests. Only these names lead there, at
+    whatever port they are asked for; the address itself stays refused."""
 
     def allows(self, address: str) -> bool:
         return is_public(address) or address in self.also_allowed
+
+    def allows_connection(self, address: str, port: int) -> bool:
+        """Whether a socket may be connected to this address and port."""
+        return self.allows(address) or StandIn(address, port) in self.stand_ins.values()
 
     async def check(self, text: str) -> Target:
         """Return the URL with its addresses, or raise `Refused` if one of them is not public."""
@@ -132,6 +149,14 @@ class AddressPolicy:
         host, port = url.raw_host or "", url.port or 0
         if port in self.refused_ports:
             raise Refused(f"Port {port} is this runtime's own; agents may not open it.")
+        if (stand_in := self.stand_ins.get(host)) is not None:
+            return Target(
+                url=url,
+                host=host,
+                port=port,
+                addresses=(stand_in.address,),
+                connect_port=stand_in.port,
+            )
         # One private address is enough to refuse a host: an attacker's DNS may list a public
         # address first and a metadata service behind it.
         addresses = await self._look_up(host, port)
@@ -140,7 +165,7 @@ class AddressPolicy:
                 f"{host} leads to {wrong[0]}, which is not in the public internet. Only public "
                 "addresses may be opened."
             )
-        return Target(url=url, host=host, port=port, addresses=tuple(addresses))
+        return Target(url=url, host=host, port=port, addresses=tuple(addresses), connect_port=port)
 
     async def _look_up(self, host: str, port: int) -> list[str]:
         try:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from agiraph.domain.errors import Misconfigured
 from agiraph.redaction import keep
 from agiraph.web.access import Web
-from agiraph.web.addresses import AddressPolicy
+from agiraph.web.addresses import AddressPolicy, StandIn
 from agiraph.web.fetch import Fetcher
 from agiraph.web.search import RemoteEngine
 
@@ -26,6 +26,9 @@ VARIABLES = {
 """The environment variable that configures each engine without an entry in the file. The first one
 that is set counts."""
 SHOWN = "search"
+stand_ins: dict[str, StandIn] = {}
+"""Hosts that a test plays on loopback. Only Python code in this process can fill it, and none of
+the program's does: no file, environment variable, option or request leads here."""
 
 
 class _Entry(BaseModel):
@@ -38,7 +41,7 @@ class _Entry(BaseModel):
 
 def web(path: Path, written: Any, environ: Mapping[str, str], *, own_port: int) -> Web:
     """Return the agents' web access. It refuses the port of the runtime's own API."""
-    policy = AddressPolicy(refused_ports=frozenset({own_port}))
+    policy = AddressPolicy(refused_ports=frozenset({own_port}), stand_ins=dict(stand_ins))
     return Web(fetcher=Fetcher(policy=policy), engine=_engine(path, written, environ))
 
 

@@ -133,7 +133,7 @@ class Fetcher:
     def _open_socket(self, info: tuple[Any, ...]) -> socket.socket:
         """Open a socket after a last check of the very address that will be connected to."""
         family, kind, protocol, _, address = info
-        if not self.policy.allows(str(address[0])):
+        if not self.policy.allows_connection(str(address[0]), int(address[1])):
             raise OSError(f"{address[0]} is not in the public internet")
         opened = socket.socket(family=family, type=kind, proto=protocol)
         opened.setblocking(False)
@@ -172,7 +172,7 @@ class _PinnedResolver(AbstractResolver):
             ResolveResult(
                 hostname=host,
                 host=address,
-                port=port,
+                port=self._target.connect_port,
                 family=socket.AF_INET6 if ":" in address else socket.AF_INET,
                 proto=0,
                 flags=socket.AI_NUMERICHOST,
