@@ -164,6 +164,20 @@ def _free_port() -> int:
     raise AssertionError(f"no port is free in {PORTS}")
 
 
+@contextlib.contextmanager
+def reserved_port() -> Iterator[int]:
+    """Yield a port that no other test takes, even while the server on it is down.
+
+    A socket that is bound and does not listen keeps it; a server that reuses addresses can still
+    listen there.
+    """
+    with socket.socket() as reservation:
+        reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        port = _free_port()
+        reservation.bind(("127.0.0.1", port))
+        yield port
+
+
 class Server:
     """A PostgreSQL server on a loopback port; its data folder is removed after the tests."""
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import SweepLog, _free_port
+from tests.conftest import SweepLog
 from tests.faults.attack.attack import attack
 from tests.faults.attack.context import Violation
 from tests.faults.attack.planted import ALL
@@ -23,7 +23,7 @@ ENOUGH_TO_CATCH = 25
 async def test_random_kills_of_the_whole_server_lose_and_repeat_nothing(
     tmp_path: Path, sweep_log: SweepLog, seed: int
 ) -> None:
-    async with attack(tmp_path, _free_port(), seed=seed) as attacked:
+    async with attack(tmp_path, seed=seed) as attacked:
         counts = await attacked.run(lambda kills: kills < KILLS)
         await attacked.close()
     sweep_log.append(f"attack, seed {seed}: {_summary(counts)}")
@@ -41,7 +41,7 @@ async def test_very_many_random_kills_of_the_whole_server_lose_and_repeat_nothin
         def continues(kills: int, first: bool = campaign == 0) -> bool:
             return kills < MANY_KILLS and (first or time_box.is_open)
 
-        async with attack(folder, _free_port(), seed=seed + campaign) as attacked:
+        async with attack(folder, seed=seed + campaign) as attacked:
             counts = await attacked.run(continues)
             await attacked.close()
         sweep_log.append(f"attack, seed {seed + campaign}: {_summary(counts)}")
@@ -58,7 +58,7 @@ async def test_a_bug_planted_in_the_server_is_found_by_the_attack(
     tmp_path: Path, sweep_log: SweepLog, name: str, seed: int
 ) -> None:
     planted = ALL[name]
-    started = attack(tmp_path, _free_port(), seed=seed, planted=name, parts=planted.parts)
+    started = attack(tmp_path, seed=seed, planted=name, parts=planted.parts)
     async with started as attacked:
         with pytest.raises(Violation, match=planted.says):
             await attacked.run(lambda kills: kills < ENOUGH_TO_CATCH, every=5)

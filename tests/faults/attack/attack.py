@@ -15,6 +15,7 @@ from typing import Protocol
 import aiohttp
 
 from agiraph.testing.model_server import ModelServer
+from tests.conftest import reserved_port
 from tests.faults.attack import processes, programs, research
 from tests.faults.attack.backups import Backups, check_database
 from tests.faults.attack.chat import chats
@@ -203,7 +204,7 @@ def _parts(names: tuple[str, ...], context: Context, host: Host) -> list[Part]:
 
 @contextlib.asynccontextmanager
 async def attack(
-    folder: Path, port: int, *, seed: int, planted: str = "", parts: tuple[str, ...] = PARTS
+    folder: Path, *, seed: int, planted: str = "", parts: tuple[str, ...] = PARTS
 ) -> AsyncGenerator[Attack]:
     """Start a server in this folder, with its model, person and clients."""
     ledger = Ledger(folder / "ledger")
@@ -212,6 +213,7 @@ async def attack(
     ledger.file("stamp")
     (home / "agiraph.toml").write_text(programs.settings(ledger))
     async with (
+        contextlib.AsyncExitStack() as stack,
         ModelServer(model(ledger)) as server,
         research.library() as library,
         aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=20)) as http,
@@ -222,6 +224,7 @@ async def attack(
             "OPENAI_BASE_URL": server.openai_url,
             "SEARXNG_URL": library.url(""),
         }
+        port = stack.enter_context(reserved_port())
         host = Host(home=home, port=port, environment=environment, planted=planted)
         client = Client(http=http, origin=f"http://127.0.0.1:{port}")
         context = Context(client=client, chance=random.Random(seed), ledger=ledger)
