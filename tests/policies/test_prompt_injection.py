@@ -16,7 +16,7 @@ from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.lifecycle import conversation, research
 from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.store import messages, threads
+from agiraph.store import messages, threads, triggers
 from agiraph.testing import World
 from tests.policies.obedient_model import SECRET, Sink, obedient_model, open_sink, order, web
 
@@ -436,11 +436,24 @@ FOR_LATER: dict[str, str] = {
 
 
 @pytest.mark.parametrize("way", FOR_LATER)
-async def test_an_injected_order_for_later_needs_approval(scene: Scene, way: str) -> None:
-    team = await scene.from_page(FOR_LATER[way])
+async def test_an_injected_order_for_later_needs_approval_in_a_strict_team(
+    scene: Scene, way: str
+) -> None:
+    team = await scene.from_page(FOR_LATER[way], trust="strict")
     [question] = await scene.world.questions(team.team.id)
     assert (question.kind, INSTRUCTION in str(question.call)) == ("approval", True)
     assert await scene.world.store.read(_triggers_and_members, team.team.id) == (0, 1)
+
+
+@pytest.mark.parametrize("way", ["schedule", "promise"])
+async def test_an_injected_order_for_later_stays_labelled_and_bounded(
+    scene: Scene, way: str
+) -> None:
+    team = await scene.from_page(FOR_LATER[way])
+    assert await scene.world.questions(team.team.id) == []
+    [made] = await scene.world.store.read(triggers.labelled, team.team.id)
+    assert (made.label, made.max_fires) == (PAGE, 10)
+    assert INSTRUCTION not in await scene.fresh_prompt(team)
 
 
 @pytest.mark.parametrize("way", FOR_LATER)

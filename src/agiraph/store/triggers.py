@@ -55,6 +55,33 @@ def count_made(tx: Tx, agent_id: AgentId) -> int:
     return 0 if row is None else int(row[0])
 
 
+def labelled(tx: Tx, team_id: TeamId) -> list[Trigger]:
+    """Return the open triggers of a team that were created in threads with strangers' words."""
+    where = (
+        "team_id = :team_id and label is not null and status in ('active', 'paused')"
+        " order by created_at, id"
+    )
+    return TRIGGERS.select(tx, where, team_id=team_id)
+
+
+def count_labelled(tx: Tx, agent_id: AgentId) -> int:
+    """Return how many open triggers this agent has made in threads with strangers' words."""
+    row = tx.one(
+        "select count(*) from triggers where agent_id = :id and made_by = :id"
+        " and label is not null and status in ('active', 'paused')",
+        id=agent_id,
+    )
+    return 0 if row is None else int(row[0])
+
+
+def labelled_moments(tx: Tx, agent_id: AgentId) -> list[datetime]:
+    """Return when this agent's own labelled triggers fire next, and when each fired last."""
+    where = "agent_id = :id and made_by = :id and label is not null"
+    found = TRIGGERS.select(tx, f"{where} order by created_at desc limit 100", id=agent_id)
+    moments = (moment for trigger in found for moment in (trigger.due_at, trigger.fired_at))
+    return [moment for moment in moments if moment is not None]
+
+
 def overdue(tx: Tx, *, since: datetime, team_id: TeamId | None = None) -> list[Trigger]:
     """Return active triggers of active and completed teams that were due before that moment."""
     where = (

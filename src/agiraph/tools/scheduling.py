@@ -9,11 +9,12 @@ from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import Refused
 from agiraph.domain.json_text import object_in
 from agiraph.domain.outcomes import Answer, Done
+from agiraph.domain.persons import is_person, means_a_person
 from agiraph.domain.sinks import Sink, WayOut
 from agiraph.domain.tools import ON_DEMAND
 from agiraph.domain.triggers import LATE_AFTER, Trigger
 from agiraph.run_context import RunContext
-from agiraph.services.triggers import definitions, promises
+from agiraph.services.triggers import definitions, labelled, promises
 from agiraph.services.triggers.kinds import registry
 from agiraph.services.triggers.kinds.registry import KINDS
 from agiraph.store import triggers as rows
@@ -48,15 +49,47 @@ costs money: take the longest interval that will do, and cancel what is no longe
 )
 
 
-async def _way_out(ctx: RunContext, call: ToolCall) -> WayOut:
-    return WayOut(
-        sink=Sink.WAKE_BEYOND_LIMIT, target=call.name, why="it has effect after this work is done"
-    )
+async def _schedule_way_out(ctx: RunContext, call: ToolCall) -> WayOut | None:
+    type, config = str(call.arguments["type"]), call.arguments["config"]
+    does, payload = _action(call.arguments["action"])
+    if type not in _KINDS:
+        return None  # the tool refuses it; nobody is asked about it
+    if does == "send_message" and not _is_for_person(str(payload.get("to", ""))):
+        why = "it would send a message to others later"
+        return WayOut(sink=Sink.CALLBACK, target=call.name, why=why)
+    return await ctx.store.read(_wake, ctx, call, type, config)
+
+
+async def _promise_way_out(ctx: RunContext, call: ToolCall) -> WayOut:
+    when, zone = str(call.arguments["when"]), str(call.arguments.get("zone", "UTC"))
+
+    def decide(tx: Tx) -> WayOut:
+        return _wake(tx, ctx, call, *promises.timing(tx, when, zone))
+
+    return await ctx.store.read(decide)
+
+
+def _wake(tx: Tx, ctx: RunContext, call: ToolCall, type: str, config: dict[str, Any]) -> WayOut:
+    """Return the way out of a call that wakes the agent later, within the limits or beyond."""
+    excess = labelled.excess(tx, ctx.agent.id, type, config)
+    if excess is None:
+        why = "it has effect after this work is done"
+        return WayOut(sink=Sink.WAKE_SELF, target=call.name, why=why)
+    return WayOut(sink=Sink.WAKE_BEYOND_LIMIT, target=call.name, why=excess)
+
+
+def _is_for_person(address: str) -> bool:
+    return means_a_person(address) or is_person(address.strip())
+
+
+def _is_bounded(ctx: RunContext) -> bool:
+    """Whether the bounds of labelled triggers apply: no person has allowed this call."""
+    return bool(ctx.label) and not ctx.is_vouched_for and ctx.team.trust != "open"
 
 
 @tool(
     effect="transaction",
-    way_out=_way_out,
+    way_out=_schedule_way_out,
     in_sight=ON_DEMAND,
     description=_DESCRIPTION,
 )
@@ -79,8 +112,10 @@ def schedule(
         made_by=ctx.agent.id,
         made_in=ctx.node,
         label=ctx.label,
+        is_bounded=(is_bounded := _is_bounded(ctx)),
     )
-    return Done(f"Set: {_line(tx, made.trigger)}")
+    bounds = labelled.describe_bounds(made.trigger, ctx.label) if is_bounded else ""
+    return Done(f"Set: {_line(tx, made.trigger)}{bounds and '.'}{bounds}")
 
 
 def _action(
@@ -168,7 +203,7 @@ def cancel_trigger(
 @tool(
     effect="transaction",
     roles=frozenset({"coordinator"}),
-    way_out=_way_out,
+    way_out=_promise_way_out,
     in_sight=ON_DEMAND,
 )
 def promise(
@@ -189,5 +224,6 @@ def promise(
         when=when,
         zone=zone,
         label=ctx.label,
+        is_bounded=_is_bounded(ctx),
     )
     return Done(f"Noted as {made.trigger.id}:\n{promises.as_line(tx, made)}")

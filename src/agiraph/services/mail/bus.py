@@ -10,6 +10,7 @@ from agiraph.domain.chat import Attachment, Lease, ToolCall
 from agiraph.domain.errors import AlreadyAnswered, Conflict, Refused
 from agiraph.domain.events.mail import MessageSent, QuestionAnswered, QuestionAsked
 from agiraph.domain.ids import SYSTEM, AgentId, MessageId, NodeId, PersonId, TeamId, new_id
+from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.messages import (
     ASKS_FOR_WORK,
     INTERRUPTS,
@@ -55,6 +56,7 @@ def send(
     attachments: tuple[Attachment, ...] = (),
     refusable: bool = True,
     call: ToolCall | None = None,
+    label: Label = CLEAN,
 ) -> Message:
     """Store a message. The recipient reads it at its next yield point or, if idle, as new work.
 
@@ -91,7 +93,7 @@ def send(
         seen_at=tx.now if starts_work else None,
         reply_id=reply_id,
         attachments=attachments,
-        label=labels.of_words(tx, sender, node_id),
+        label=label | labels.of_words(tx, sender, node_id),
         call=call,
     )
     _store(tx, message)

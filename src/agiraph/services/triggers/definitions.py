@@ -16,7 +16,7 @@ from agiraph.domain.persons import means_a_person
 from agiraph.domain.triggers import ActionType, Trigger
 from agiraph.domain.work import WorkNode
 from agiraph.services.mail.bus import TEXT_LIMIT
-from agiraph.services.triggers import firing
+from agiraph.services.triggers import firing, labelled
 from agiraph.services.triggers.firing import TIMER, slot_at
 from agiraph.services.triggers.kinds import registry
 from agiraph.services.triggers.kinds.base import Kind, TriggerConfig
@@ -53,10 +53,12 @@ def create(
     made_in: WorkNode | None = None,
     promised_to: str | None = None,
     label: Label = CLEAN,
+    is_bounded: bool = False,
 ) -> Created:
     """Create a trigger for an agent. Limits apply if the agent creates it itself.
 
-    `made_by` is a person, an agent or the runtime; without it the team's owner.
+    `made_by` is a person, an agent or the runtime; without it the team's owner. With `is_bounded`
+    the trigger gets the bounds of labelled ones, and is refused if it exceeds a limit of theirs.
     """
     # Before `count_made`: two calls of one agent would both take the last free place.
     agent = teams.lock(tx, agent_id)
@@ -64,9 +66,15 @@ def create(
     if team.status not in ("active", "paused", "completed"):
         raise Refused(f"Team {team.name!r} is {team.status}; nothing can be scheduled for it.")
     kind = registry.kind_named(type)
+    if is_bounded:
+        _refuse_excess(tx, agent, type, config)
+        config = labelled.slowed(kind, config)
     read = kind.read(config)
     payload = _checked_payload(tx, agent, action, payload or {})
     columns = _columns(tx, team.id, kind, read, config)
+    if is_bounded:
+        given = {"max_fires": columns["max_fires"], "until": columns["until"]}
+        columns |= labelled.bounds(tx, **given)
     generation = 0
     if made_by == agent_id:
         generation = _check_limits(tx, agent, kind, read, made_in)
@@ -163,6 +171,12 @@ def _check_limits(
             "Hand in what you have, or ask the human whether this should go on."
         )
     return generation
+
+
+def _refuse_excess(tx: Tx, agent: Agent, type: str, config: dict[str, Any]) -> None:
+    """Raise `Refused` if another trigger took the last place since the call was decided on."""
+    if (excess := labelled.excess(tx, agent.id, type, config)) is not None:
+        raise Refused(f"Not set: {excess}. Without the human's word there are {labelled.WITHIN}.")
 
 
 def _refuse_copy(
@@ -268,7 +282,7 @@ def change(
     if action is not None or payload is not None:
         does = action or trigger.action
         words = _checked_payload(tx, agent, does, trigger.payload if payload is None else payload)
-        # Whoever writes the task anew vouches for it.
+        # Whoever writes the task anew confirms it.
         label = trigger.label if payload is None else None
         TRIGGERS.update(tx, trigger_id, action=does, payload=words, label=label)
     return _emit_changed(tx, trigger_id)

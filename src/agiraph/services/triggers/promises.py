@@ -1,6 +1,6 @@
 """Promises: what an agent promised to do by a time, kept as one-shot triggers that remind it."""
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from agiraph.domain.agents import Agent
 from agiraph.domain.errors import Refused
@@ -33,25 +33,33 @@ def make(
     when: str,
     zone: str = "UTC",
     label: Label = CLEAN,
+    is_bounded: bool = False,
 ) -> Promise:
     """Record a promise to the person whom the node is for, and create the trigger that wakes the
     agent at its time."""
     if not what.strip():
         raise Refused("Say what you promise.")
     to = planning.person_for(tx, node)
-    due = parse_deadline(when, tx.now, zone)
+    type, config = timing(tx, when, zone)
     made = definitions.create(
         tx,
         agent_id=agent.id,
-        type="at_time",
-        config={"at": due.isoformat(), "zone": zone},
+        type=type,
+        config=config,
         payload={"task": what},
         made_by=agent.id,
         made_in=node,
         promised_to=to,
         label=label,
+        is_bounded=is_bounded,
     )
     return Promise(what, to, made.trigger, "open")
+
+
+def timing(tx: Tx, when: str, zone: str) -> tuple[str, dict[str, Any]]:
+    """Return the type and the configuration of the trigger that reminds of a promise."""
+    due = parse_deadline(when, tx.now, zone)
+    return "at_time", {"at": due.isoformat(), "zone": zone}
 
 
 def of_agent(tx: Tx, agent_id: AgentId) -> list[Promise]:

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from datetime import datetime, timedelta
+from typing import Any
 
 from agiraph.domain.agents import Agent
 from agiraph.domain.triggers import Trigger
@@ -13,6 +14,8 @@ from agiraph.store.tx import Tx
 
 class AfterWork(Kind[C]):
     is_due_after_work = True
+    interval_field: str
+    """The field of the configuration that holds the seconds of `idle_s`."""
 
     @abstractmethod
     def idle_s(self, config: C) -> float:
@@ -20,6 +23,12 @@ class AfterWork(Kind[C]):
 
     def next_due(self, config: C, after: datetime) -> datetime:
         return after + timedelta(seconds=self.idle_s(config))
+
+    def slowed(self, config: dict[str, Any], least_s: float) -> dict[str, Any]:
+        given = config.get(self.interval_field)
+        if not isinstance(given, int | float):
+            return config  # `read` says what is wrong with it
+        return config | {self.interval_field: max(given, least_s)}
 
     def on_agent_idle(self, tx: Tx, trigger: Trigger, *, quiet: int) -> None:
         due = self.next_due(self.read(trigger.config), tx.now)

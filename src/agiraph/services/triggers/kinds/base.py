@@ -120,6 +120,15 @@ class Kind(ABC, Generic[C]):
         due = self.first_due(config, now)
         return float("inf") if due is None else (due - now).total_seconds()
 
+    def repeats_after_s(self, config: C, now: datetime) -> float:
+        """Return the shortest time between two firings; infinity for a kind that fires once."""
+        return float("inf") if self.fires_once else self.shortest_gap_s(config, now)
+
+    def slowed(self, config: dict[str, Any], least_s: float) -> dict[str, Any]:
+        """Return the configuration with at least this time between two firings, if that changes
+        nothing but how soon the trigger reacts."""
+        return config
+
     # ---- hooks -----------------------------------------------------------------------------
 
     def on_due(self, tx: Tx, trigger: Trigger, agent: Agent) -> None:

@@ -47,6 +47,7 @@ class _Closed(NamedTuple):
 
 class Heartbeat(AfterWork[HeartbeatConfig]):
     name: TriggerType = "heartbeat"
+    interval_field = "interval_seconds"
     config_type = HeartbeatConfig
     example = '{"interval_seconds": 1800}'
     guidance = (

@@ -67,6 +67,10 @@ class OnEvent(Kind[OnEventConfig]):
     def shortest_gap_s(self, config: OnEventConfig, now: datetime) -> float:
         return config.min_seconds
 
+    def slowed(self, config: dict[str, Any], least_s: float) -> dict[str, Any]:
+        given = config.get("min_seconds", 0)
+        return config | {"min_seconds": max(given, least_s)} if _is_number(given) else config
+
     def event_pattern(self, stored: Mapping[str, Any]) -> str:
         return str(stored["event_pattern"])
 
@@ -106,6 +110,10 @@ class OnEvent(Kind[OnEventConfig]):
         TRIGGERS.update(tx, trigger.id, cursor=cursor)
         self.rearm(tx, trigger, due)
         return due is None and cursor < head
+
+
+def _is_number(given: object) -> bool:
+    return isinstance(given, int | float) and not isinstance(given, bool)
 
 
 def _may_fire_at(trigger: Trigger, config: OnEventConfig) -> datetime | None:

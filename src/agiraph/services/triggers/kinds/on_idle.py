@@ -15,6 +15,7 @@ class OnIdleConfig(TriggerConfig):
 
 class OnIdle(AfterWork[OnIdleConfig]):
     name: TriggerType = "on_idle"
+    interval_field = "idle_seconds"
     config_type = OnIdleConfig
     example = '{"idle_seconds": 3600}'
     guidance = f"{example}: if nothing was done for so long"

@@ -13,6 +13,8 @@ from agiraph.store.tx import Tx
 
 MAX_CATCH_UP = 24
 """Missed slots that misfire 'all' fires at once."""
+COMPARED_SLOTS = 50
+"""Coming slots that are compared to find the shortest time between two of them."""
 
 
 class ScheduledConfig(TriggerConfig):
@@ -38,6 +40,16 @@ class Scheduled(Kind[ScheduledConfig]):
     def shortest_gap_s(self, config: ScheduledConfig, now: datetime) -> float:
         # The first slot may be seconds away; what counts is that slots are at least a minute apart.
         return cron.MINUTE.total_seconds()
+
+    def repeats_after_s(self, config: ScheduledConfig, now: datetime) -> float:
+        schedule = cron.parse(config.cron, config.zone)
+        gaps: list[float] = []
+        slot = schedule.next(now)
+        while slot is not None and len(gaps) < COMPARED_SLOTS:
+            after = schedule.next(slot)
+            gaps += [] if after is None else [(after - slot).total_seconds()]
+            slot = after
+        return min(gaps, default=float("inf"))
 
     def on_due(self, tx: Tx, trigger: Trigger, agent: Agent) -> None:
         """Fire the slot that is due. Apply the misfire policy to slots that nobody handled in time.
