@@ -27,7 +27,6 @@ if TYPE_CHECKING:
         FileView,
         FolderView,
         HealthView,
-        HeldView,
         InboxItem,
         InboxPage,
         IssuedToken,
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
         ToolCallView,
         TriggerView,
         TurnView,
+        UnconfirmedView,
     )
     from agiraph.client import Client, ConnectionLost, Frame, ReplyDelta, Resync
     from agiraph.domain.access import AuditEntry
@@ -84,7 +84,6 @@ __all__ = [
     "FolderView",
     "Frame",
     "HealthView",
-    "HeldView",
     "InboxItem",
     "InboxPage",
     "Insight",
@@ -119,6 +118,7 @@ __all__ = [
     "ToolCallView",
     "TriggerView",
     "TurnView",
+    "UnconfirmedView",
     "Unreachable",
     "World",
     "call",

@@ -71,14 +71,14 @@ def _add_knowledge_and_triggers(tx: Any, founded: NewTeam) -> dict[str, str]:
     agent = founded.coordinator
     memory = items.remember(tx, agent, "Likes figures.", author=OWNER)
     insight = items.learn(tx, agent, "fact", "Prices fall in May.", author=OWNER)
-    held = items.learn(tx, agent, "fact", "Buy now.", author=agent.id, label=UNKNOWN)
+    unverified = items.learn(tx, agent, "fact", "Buy now.", author=agent.id, label=UNKNOWN)
     made = definitions.create(tx, agent_id=agent.id, type="webhook", config={})
     token = access.issue(tx, OWNER, kind="token", name="for a test", scope="read")
     conversation.say(tx, agent.id, "And the second?", person_id=OWNER)
     return {
         "memory": memory.id,
         "insight": insight.id,
-        "held": held.id,
+        "unverified": unverified.id,
         "change": known.changes(tx, agent.id, limit=1)[0].id,
         "trigger": made.trigger.id,
         "secret": made.secret or "",

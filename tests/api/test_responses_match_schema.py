@@ -50,7 +50,7 @@ def use_existing_ids(case: schemathesis.Case, known: dict[str, str]) -> None:
     odd = sum(len(str(value)) for value in case.path_parameters.values()) % 4 == 3
     if odd or not case.meta or case.meta.generation.mode.is_negative:
         return
-    own = {"item": known["held" if "/held/" in case.operation.path else "question"]}
+    own = {"item": known["unverified" if "/knowledge/" in case.operation.path else "question"]}
     if "/files/" in case.operation.path:
         own["path"] = "GOAL.md"
     case.path_parameters.update(

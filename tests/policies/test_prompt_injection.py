@@ -634,10 +634,10 @@ async def test_a_reply_after_a_report_keeps_nothing_unconfirmed(scene: Scene) ->
         conversation.say, team.coordinator.id, "What did you find?", person_id=OWNER
     )
     await scene.world.settle()
-    held = await scene.world.store.read(
+    kept = await scene.world.store.read(
         lambda tx: tx.all("select status from memories where content = :c", c=INSTRUCTION)
     )
-    assert [row[0] for row in held] == ["held"]
+    assert [row[0] for row in kept] == ["unverified"]
 
 
 def test_at_least_sixty_attacks_are_tried() -> None:

@@ -160,7 +160,7 @@ def ask_first(request: Request) -> Says:
     return says(call("ask_human", question="May I?"))
 
 
-async def test_what_comes_from_words_nobody_vouches_for_is_held(world: World) -> None:
+async def test_what_comes_from_words_of_strangers_is_an_unverified_fact(world: World) -> None:
     founded = await found_learning_team(world, ReflectingModel(work=ask_first))
     thread = await do_task(world, founded)
     await world.store.write(THREADS.update, thread, label=of_page("https://example.org"))
@@ -168,7 +168,7 @@ async def test_what_comes_from_words_nobody_vouches_for_is_held(world: World) ->
     await world.answer(question, "Yes")
     await world.settle()
     assert await world.store.read(insights) == [
-        ("technique", "Check filings first", thread, "held")
+        ("fact", "Check filings first", thread, "unverified")
     ]
 
 

@@ -9,6 +9,7 @@ from agiraph.domain.access import Scope, TokenKind
 from agiraph.domain.agents import AgentKind, Doing, Mode, Review, TeamStatus, Trust
 from agiraph.domain.deliveries import Delivery
 from agiraph.domain.effort import Effort
+from agiraph.domain.knowledge import KnowledgeStatus
 from agiraph.domain.messages import Decision, MessageKind, Rating, State
 from agiraph.domain.passages import PassageKind
 from agiraph.domain.stages import StageContract, StageDecision, StageStatus
@@ -287,12 +288,23 @@ class CreatedTriggerView(TriggerView):
     )
 
 
-class HeldView(View):
+class UnconfirmedView(View):
+    """Knowledge that no person has confirmed."""
+
     id: str
     agent_id: str
-    kind: str
+    kind: str = Field(description="`memory`, `insight`, or `note` with the path of its file.")
     text: str
-    source: str = Field(description="Where the content comes from, if known.")
+    status: KnowledgeStatus = Field(
+        description="`unverified`: agents find and use it, always marked. `pending`: nobody uses "
+        "it until a person confirms it."
+    )
+    sources: list[str] = Field(
+        description="Who wrote its words, if not the team: search, page:HOST, program:NAME, …"
+    )
+    learned_from: list[str] = Field(
+        description="The ids of the threads and messages it was learned from."
+    )
     created_at: datetime
 
 

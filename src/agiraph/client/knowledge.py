@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from agiraph.api.views import HeldView, NodeView, SearchHitView
+from agiraph.api.views import NodeView, SearchHitView, UnconfirmedView
 from agiraph.client.connection import Connection, path_of
 from agiraph.domain.knowledge import Change, Insight, InsightType, Memory, NoteDraft
 
@@ -79,12 +79,14 @@ class KnowledgeCalls(Connection):
             list[SearchHitView], path_of("teams", team, "memory", "search"), body
         )
 
-    async def held(self, team: str) -> list[HeldView]:
-        """What counts only once a person has confirmed it."""
-        return await self.get(list[HeldView], path_of("teams", team, "held"))
+    async def unconfirmed(self, team: str) -> list[UnconfirmedView]:
+        """List what no person has confirmed: pending items first, then unverified ones."""
+        return await self.get(list[UnconfirmedView], path_of("teams", team, "unconfirmed"))
 
-    async def confirm_held(self, item: str) -> Insight | Memory | NoteDraft:
-        return await self.post(Insight | Memory | NoteDraft, path_of("held", item, "confirm"))
+    async def confirm_knowledge(self, item: str) -> Insight | Memory | NoteDraft:
+        """Confirm the exact words of an unverified or pending item."""
+        return await self.post(Insight | Memory | NoteDraft, path_of("knowledge", item, "confirm"))
 
-    async def reject_held(self, item: str) -> Insight | Memory | NoteDraft:
-        return await self.post(Insight | Memory | NoteDraft, path_of("held", item, "reject"))
+    async def reject_knowledge(self, item: str) -> Insight | Memory | NoteDraft:
+        """Remove an unverified or pending item."""
+        return await self.post(Insight | Memory | NoteDraft, path_of("knowledge", item, "reject"))

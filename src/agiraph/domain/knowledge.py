@@ -8,11 +8,13 @@ from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.value import value
 
 InsightType = Literal["fact", "technique", "pattern", "lesson"]
-KnowledgeStatus = Literal["active", "held", "superseded", "removed"]
-"""held: it comes from words nobody vouches for, and is in no prompt until a person confirms it.
-superseded: another says the same, better or earlier. removed: taken back, or no longer valid."""
+KnowledgeStatus = Literal["active", "unverified", "pending", "superseded", "removed"]
+"""unverified: it comes from words of strangers. It is kept and found, always with its label, and it
+ends after some time unless it is used or a person confirms it. pending: nobody uses it until a
+person confirms it. superseded: another item says the same, better or earlier. removed: a person or
+the agent removed it, or it is no longer valid."""
 
-DraftStatus = Literal["held", "accepted", "written", "removed"]
+DraftStatus = Literal["pending", "accepted", "written", "removed"]
 """accepted: a person confirmed it; written: it is in its file."""
 
 
@@ -60,7 +62,7 @@ class Insight:
 
 @value
 class NoteDraft:
-    """A note for a file that waits for a person, since nobody vouches for its words."""
+    """A note for a file that waits for a person, because strangers wrote some of its words."""
 
     id: str
     team_id: TeamId
@@ -71,7 +73,7 @@ class NoteDraft:
     author: str
     source_thread_id: ThreadId | None = None
     label: Label = CLEAN
-    status: DraftStatus = "held"
+    status: DraftStatus = "pending"
 
 
 @value

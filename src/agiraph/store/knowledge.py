@@ -49,7 +49,10 @@ def standing(
 
 
 def expired(tx: Tx, table: Table[Any], agent_id: AgentId) -> list[Any]:
-    where = "agent_id = :agent_id and status in ('active', 'held') and valid_until <= :now"
+    where = (
+        "agent_id = :agent_id and status in ('active', 'unverified', 'pending')"
+        " and valid_until <= :now"
+    )
     return table.select(tx, where, agent_id=agent_id, now=to_micros(tx.now))
 
 
@@ -58,11 +61,14 @@ def disputing(tx: Tx, table: Table[Any], item_id: str) -> list[Any]:
     return table.select(tx, "contradicts = :id and status = 'active'", id=item_id)
 
 
-def held(tx: Tx, table: Table[Any], team_id: TeamId | None) -> list[Any]:
-    """Return the rows with the status `held`, of one team or of all: a person decides on them."""
+def with_status(
+    tx: Tx, table: Table[Any], status: KnowledgeStatus, team_id: TeamId | None
+) -> list[Any]:
+    """Return the rows with this status, of one team or of all."""
     if team_id is None:
-        return table.select(tx, "status = 'held' order by id")
-    return table.select(tx, "team_id = :team_id and status = 'held' order by id", team_id=team_id)
+        return table.select(tx, "status = :status order by id", status=status)
+    where = "team_id = :team_id and status = :status order by id"
+    return table.select(tx, where, team_id=team_id, status=status)
 
 
 def accepted(tx: Tx, agent_id: AgentId) -> list[NoteDraft]:

@@ -269,9 +269,13 @@ def add_insight(
 
 
 def _noted(tx: Tx, kept: rows.Item, verb: str) -> Answer:
-    """Return the answer to a call that kept something, or that is held for the person."""
-    if kept.status == "held":
-        return Done(f"Held as {kept.id} until the human confirms it.")
+    """Return the answer to a call that kept something: as known, or as unverified."""
+    if kept.status == "unverified":
+        return Done(f"Kept as {kept.id}, unverified: this conversation holds words of strangers.")
+    if kept.status == "pending":
+        return Done(f"Kept as {kept.id}; the human confirms it before anybody uses it.")
+    if kept.status == "removed":
+        return Done(f"Not kept: {kept.id} says the same, and the human had it removed.")
     return Done(f"{verb} as {kept.id}.{_dispute(tx, kept)}")
 
 

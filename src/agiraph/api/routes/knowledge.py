@@ -7,7 +7,7 @@ from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Fiel
 
 from agiraph.api.deps import After, ApiDep, Idempotent, Limit, PersonDep
 from agiraph.api.problems import documented
-from agiraph.api.views import HeldView
+from agiraph.api.views import UnconfirmedView
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import AgentId
 from agiraph.domain.knowledge import Change, Insight, InsightType, Memory, NoteDraft
@@ -155,24 +155,43 @@ async def undo_change(change: str, api: ApiDep) -> Change:
     return await api.store.write(items.undo, change)
 
 
-@router.get("/teams/{team}/held", responses=documented(404))
-async def list_held(team: str, api: ApiDep) -> list[HeldView]:
-    """What was learned from words nobody vouches for, and counts only if you confirm it."""
+@router.get("/teams/{team}/unconfirmed", responses=documented(404))
+async def list_unconfirmed(team: str, api: ApiDep) -> list[UnconfirmedView]:
+    """List what no person has confirmed: first what waits for a decision, then what was learned
+    from words of strangers and is used with that mark."""
 
-    def look(tx: Tx) -> list[HeldView]:
-        found = items.held(tx, teams.find(tx, team).id)
-        return [HeldView(**item._asdict()) for item in found]
+    def look(tx: Tx) -> list[UnconfirmedView]:
+        team_id = teams.find(tx, team).id
+        found = (*items.pending(tx, team_id), *items.unverified(tx, team_id))
+        return [_as_view(item) for item in found]
 
     return await api.store.read(look)
 
 
-@router.post("/held/{item}/confirm", responses=documented(404, 409))
-async def confirm_held(item: str, api: ApiDep, person: PersonDep) -> Insight | Memory | NoteDraft:
-    """Vouch for something that was held."""
+def _as_view(item: items.Unconfirmed) -> UnconfirmedView:
+    return UnconfirmedView(
+        id=item.id,
+        agent_id=item.agent_id,
+        kind=item.kind,
+        text=item.text,
+        status=item.status,
+        sources=list(item.label.sources),
+        learned_from=list(item.learned_from),
+        created_at=item.created_at,
+    )
+
+
+@router.post("/knowledge/{item}/confirm", responses=documented(404, 409))
+async def confirm_knowledge(
+    item: str, api: ApiDep, person: PersonDep
+) -> Insight | Memory | NoteDraft:
+    """Confirm the exact words of an unverified or pending item. It is then known without a mark."""
     return await api.store.write(items.confirm, item, author=person)
 
 
-@router.post("/held/{item}/reject", responses=documented(404, 409))
-async def reject_held(item: str, api: ApiDep, person: PersonDep) -> Insight | Memory | NoteDraft:
-    """Say that something that was held should never count."""
+@router.post("/knowledge/{item}/reject", responses=documented(404, 409))
+async def reject_knowledge(
+    item: str, api: ApiDep, person: PersonDep
+) -> Insight | Memory | NoteDraft:
+    """Remove an unverified or pending item; work alone does not bring it back."""
     return await api.store.write(items.reject, item, author=person)

@@ -55,7 +55,7 @@ EventType = Literal[
     "trigger.ended",
     "memory.written",
     "insight.learned",
-    "knowledge.held",
+    "knowledge.pending",
     "knowledge.changed",
     "thread.harvested",
     "briefing.decided",

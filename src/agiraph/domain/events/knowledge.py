@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 from agiraph.domain.events import EventType, TeamEvent, event
+from agiraph.domain.knowledge import KnowledgeStatus
 
 
 @event
@@ -15,7 +16,7 @@ class MemoryWritten(TeamEvent):
     id: str | None = None
     stands: str | None = None
     change_id: str | None = None
-    held: bool | None = None
+    status: KnowledgeStatus | None = None
     path: str | None = None
 
 
@@ -30,14 +31,14 @@ class InsightLearned(TeamEvent):
     stands: str
     """The insight that is in force for this content: this one, or one that was known before."""
     change_id: str
-    held: bool
+    status: KnowledgeStatus
 
 
 @event
-class KnowledgeHeld(TeamEvent):
+class KnowledgePending(TeamEvent):
     """Content waits for a person before it is used."""
 
-    event_type: ClassVar[EventType] = "knowledge.held"
+    event_type: ClassVar[EventType] = "knowledge.pending"
 
     id: str
     agent_id: str

@@ -2,12 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from agiraph.domain.agents import Agent
 from agiraph.domain.events.knowledge import KnowledgeChanged
 from agiraph.domain.ids import new_id
-from agiraph.domain.knowledge import Change, ChangedItem, ChangeVerb, Insight, NoteDraft
+from agiraph.domain.knowledge import (
+    Change,
+    ChangedItem,
+    ChangeVerb,
+    Insight,
+    KnowledgeStatus,
+    NoteDraft,
+)
+from agiraph.domain.labels import Label
 from agiraph.store import knowledge as rows
 from agiraph.store import passages
 from agiraph.store.knowledge import CHANGES, Item
@@ -15,7 +24,17 @@ from agiraph.store.tx import Tx
 
 CONFIDENCE_GAIN = 0.2
 """The share of the missing confidence that another source with the same statement adds."""
-_MUTABLE = ("status", "superseded_by", "confidence", "sources", "contradicts")
+FOUND: frozenset[KnowledgeStatus] = frozenset({"active", "unverified"})
+"""The statuses of insights that a search finds."""
+_MUTABLE = (
+    "status",
+    "superseded_by",
+    "confidence",
+    "sources",
+    "contradicts",
+    "label",
+    "valid_until",
+)
 
 
 def store(tx: Tx, item: Item, *, is_new: bool) -> None:
@@ -24,25 +43,38 @@ def store(tx: Tx, item: Item, *, is_new: bool) -> None:
         alter(tx, item, **_state(item))
         return
     rows.table_of(item.id).insert(tx, item)
-    _index(tx, item)
+    index(tx, item)
 
 
 def alter(tx: Tx, item: Item, **changes: Any) -> Any:
     """Update columns of an item and its entry in the search index. Return the changed item."""
-    fields = {f: tuple(v) if f == "sources" else v for f, v in changes.items()}
-    rows.table_of(item.id).update(tx, item.id, **fields)
-    changed = replace(item, **fields)
-    _index(tx, changed)
+    rows.table_of(item.id).update(tx, item.id, **changes)
+    changed = replace(item, **changes)
+    index(tx, changed)
     return changed
 
 
-def _index(tx: Tx, item: Item) -> None:
-    """Put an active insight into the search index; take any other out. Memories are never in it."""
+def restore(tx: Tx, item: Item, before: dict[str, Any]) -> None:
+    """Set the columns of an item to the state that a change has recorded."""
+    state = dict(before)
+    if "sources" in state:
+        state["sources"] = tuple(state["sources"])
+    if "label" in state:
+        state["label"] = Label.from_list(state["label"])
+    if state.get("valid_until") is not None:
+        state["valid_until"] = datetime.fromisoformat(state["valid_until"])
+    alter(tx, item, **state)
+
+
+def index(tx: Tx, item: Item) -> None:
+    """Put an active or unverified insight into the search index, with its label; take any other
+    out. Memories are never in it."""
     if not isinstance(item, Insight):
         return
     team_id, owner = item.team_id, item.agent_id
-    if item.status != "active":
-        passages.drop(tx, team_id=team_id, owner=owner, kind="insight", ref=item.id)
+    # Dropped in any case: `put` keeps the entry of a text that is the same, and its old label.
+    passages.drop(tx, team_id=team_id, owner=owner, kind="insight", ref=item.id)
+    if item.status not in FOUND:
         return
     passages.put(
         tx,
@@ -52,12 +84,23 @@ def _index(tx: Tx, item: Item) -> None:
         ref=item.id,
         title=item.type,
         text=item.content,
+        label=item.label,
     )
 
 
 def _state(item: Item) -> dict[str, Any]:
     """Return the columns that a change may alter, as they are now."""
     return {field: getattr(item, field) for field in _MUTABLE if hasattr(item, field)}
+
+
+def _recorded(item: Item) -> dict[str, Any]:
+    """Return the state of an item in the form that the record of a change holds as JSON."""
+    until = item.valid_until
+    return {
+        **_state(item),
+        "label": item.label.to_list(),
+        "valid_until": None if until is None else until.isoformat(),
+    }
 
 
 def record(
@@ -69,7 +112,7 @@ def record(
 ) -> Change:
     """Record a change of items, each given with its state before; None if it is new."""
     kept = tuple(
-        ChangedItem(id=item.id, before=None if before is None else _state(before))
+        ChangedItem(id=item.id, before=None if before is None else _recorded(before))
         for item, before in touched
     )
     return write(tx, about, verb, author, kept)
@@ -106,9 +149,18 @@ def write(
 
 
 def combined(kept: Item, other: Item) -> dict[str, Any]:
-    """Return the columns of `kept` after a merge: the sources of both, and a higher confidence."""
+    """Return the columns of `kept` after a merge: the sources of both, and a higher confidence.
+
+    What strangers say adds nothing to a clean item. Two labelled ones have the labels of both.
+    """
+    if other.label and not kept.label:
+        return {"sources": kept.sources}
     sources = tuple(dict.fromkeys((*kept.sources, *other.sources)))
     columns: dict[str, Any] = {"sources": sources}
+    if kept.label:
+        columns["label"] = kept.label | other.label
+    if kept.status == "unverified" and kept.valid_until and other.valid_until:
+        columns["valid_until"] = max(kept.valid_until, other.valid_until)
     if isinstance(kept, Insight) and isinstance(other, Insight):
         sure = [c for c in (kept.confidence, other.confidence) if c is not None]
         if sure:

@@ -1,19 +1,13 @@
 """Items: store, merge, find, confirm and remove the memories, insights and drafts of agents."""
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, cast, get_args
 
 from agiraph.domain.agents import Agent
 from agiraph.domain.errors import Conflict, NotFound, Refused
-from agiraph.domain.events.knowledge import (
-    InsightLearned,
-    KnowledgeChanged,
-    KnowledgeHeld,
-    MemoryWritten,
-)
+from agiraph.domain.events.knowledge import KnowledgeChanged, KnowledgePending
 from agiraph.domain.ids import AgentId, TeamId, ThreadId, new_id
 from agiraph.domain.knowledge import (
     Change,
@@ -21,19 +15,19 @@ from agiraph.domain.knowledge import (
     ChangeVerb,
     Insight,
     InsightType,
+    KnowledgeStatus,
     Memory,
     NoteDraft,
 )
 from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.passages import search_words
-from agiraph.domain.similarity import compare
 from agiraph.redaction import looks_secret
-from agiraph.services.knowledge import changes
+from agiraph.services.knowledge import changes, merging
 from agiraph.store import knowledge as rows
-from agiraph.store import passages, teams
+from agiraph.store import teams
 from agiraph.store.knowledge import CHANGES, DRAFTS, INSIGHTS, MEMORIES, Item
 from agiraph.store.rows import Table, to_text
-from agiraph.store.teams import AGENTS
+from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.tx import Tx
 
 MAX_CHARS = 2000
@@ -42,8 +36,11 @@ NO_SECRETS = (
     "That holds what looks like a key or a password, which is never kept: it would stand in later "
     "prompts. Say where it is kept or what it is for, without the secret itself."
 )
-MAX_PEERS = 100
-"""Known items that a new item is compared with."""
+MAX_UNVERIFIED_CHARS = 300
+"""Characters of an unverified fact."""
+UNVERIFIED_FOR = timedelta(days=90)
+"""How long an unverified item lasts unless it is used or confirmed."""
+_REMOVABLE: frozenset[KnowledgeStatus] = frozenset({"active", "unverified", "pending"})
 
 
 def remember(
@@ -58,8 +55,10 @@ def remember(
 ) -> Memory:
     """Store a memory about the person. Return the item that stands now.
 
-    That may be an older item which says the same and more.
+    That may be an older item which says the same and more. A labelled memory is unverified unless
+    the team's trust is open; if it was removed before, the removed one is returned and stays so.
     """
+    is_unverified = _is_unverified(tx, agent, label)
     memory = Memory(
         id=new_id("memory"),
         team_id=agent.team_id,
@@ -67,15 +66,17 @@ def remember(
         content=_checked_content(content),
         created_at=tx.now,
         author=author,
-        status="held" if label else "active",
-        valid_until=valid_until,
+        status="unverified" if is_unverified else "active",
+        valid_until=_last(tx, valid_until) if is_unverified else valid_until,
         sources=(source,) if source else (),
         label=label,
     )
     # Before the comparison with known items: two transactions that store the same statement would
     # otherwise each find no twin.
     teams.lock(tx, agent.id)
-    return cast(Memory, _merge_in(tx, memory, author=author))
+    if label and (gone := merging.removed_twin(tx, MEMORIES, agent.id, memory.content)):
+        return cast("Memory", gone)
+    return cast("Memory", merging.merge_in(tx, memory, author=author))
 
 
 def learn(
@@ -93,19 +94,29 @@ def learn(
 ) -> Insight:
     """Store an insight for work. The same words from the same thread are stored once.
 
-    Return the item that stands now, which may be an older one that says the same and more.
+    Return the item that stands now, which may be an older one that says the same and more. A
+    labelled insight is an unverified fact unless the team's trust is open: techniques and lessons
+    tell the agent what to do, which strangers must not. What was removed does not become known
+    again by work alone: the removed one is returned, or the insight is pending if it is clean.
     """
     if type not in get_args(InsightType):
         raise Refused(f"{type!r} is no kind of insight; use {', '.join(get_args(InsightType))}.")
     if confidence is not None and not 0 <= confidence <= 1:
         raise Refused(f"A confidence is between 0 and 1, not {confidence!r}.")
     content = _checked_content(content)
+    if is_unverified := _is_unverified(tx, agent, label):
+        type, content = "fact", shorten(content)
     identity = _identity(agent.id, source_thread_id, content)
     teams.lock(tx, agent.id)
     # The same words from the same thread: a crash made the reflection run again.
     if (known := INSIGHTS.find(tx, identity)) is not None:
         return known
-    held = bool(label) or (source_thread_id is not None and _was_removed(tx, agent.id, content))
+    gone = None
+    if label or source_thread_id is not None:
+        gone = merging.removed_twin(tx, INSIGHTS, agent.id, content)
+    if gone is not None and label:
+        return cast("Insight", gone)
+    status: KnowledgeStatus = "unverified" if is_unverified else "pending" if gone else "active"
     insight = Insight(
         id=identity,
         team_id=agent.team_id,
@@ -116,12 +127,12 @@ def learn(
         author=author,
         confidence=confidence,
         source_thread_id=source_thread_id,
-        status="held" if held else "active",
-        valid_until=valid_until,
+        status=status,
+        valid_until=_last(tx, valid_until) if is_unverified else valid_until,
         sources=tuple(s for s in (source_thread_id, source) if s),
         label=label,
     )
-    return cast(Insight, _merge_in(tx, insight, author=author))
+    return cast("Insight", merging.merge_in(tx, insight, author=author))
 
 
 def draft(
@@ -146,7 +157,7 @@ def draft(
         label=label,
     )
     DRAFTS.insert(tx, kept)
-    tx.emit(agent.team_id, KnowledgeHeld(id=kept.id, agent_id=agent.id, path=path))
+    tx.emit(agent.team_id, KnowledgePending(id=kept.id, agent_id=agent.id, path=path))
     return kept
 
 
@@ -171,67 +182,91 @@ def insights(
     *,
     query: str = "",
     type: InsightType | None = None,
+    status: KnowledgeStatus = "active",
     limit: int = 50,
 ) -> list[Insight]:
-    """Return the agent's active insights: for a query the best first, else the newest first."""
+    """Return the agent's insights with this status: for a query the best first, else the newest."""
     if not search_words(query):
-        return rows.standing(tx, INSIGHTS, agent_id, type=type, limit=limit)
-    found = _matching(tx, AGENTS.get(tx, agent_id), query, limit=2 * limit)
+        return rows.standing(tx, INSIGHTS, agent_id, status=status, type=type, limit=limit)
+    agent = AGENTS.get(tx, agent_id)
+    # More than are wanted: the index holds active and unverified insights.
+    found = merging.matching(tx, agent, query, limit=4 * limit, status=status)
     return [i for i in found if type is None or i.type == type][:limit]
 
 
-def _matching(tx: Tx, agent: Agent, query: str, *, limit: int) -> list[Insight]:
-    """Return active, unexpired insights that contain words of the query, best first."""
-    hits = passages.find(
-        tx, query, team_id=agent.team_id, owner=agent.id, kinds=("insight",), limit=limit
-    )
-    known = [INSIGHTS.get(tx, ref) for ref in dict.fromkeys(hit.ref for hit in hits)]
-    return [i for i in known if i.valid_until is None or i.valid_until > tx.now]
-
-
-class Held(NamedTuple):
-    """Something an agent would know if a person confirmed it."""
+class Unconfirmed(NamedTuple):
+    """Something an agent would know for certain if a person confirmed it."""
 
     id: str
     agent_id: AgentId
     kind: str
+    """`memory`, `insight`, or `note` with the path of its file."""
     text: str
-    source: str
-    """Where its words come from, as far as that is known."""
+    status: KnowledgeStatus
+    label: Label
+    """Who wrote its words; clean if it waits for a person for another reason."""
+    learned_from: tuple[str, ...]
+    """The ids of the threads and messages it was learned from."""
     created_at: datetime
 
 
-def held(tx: Tx, team_id: TeamId | None = None) -> list[Held]:
-    """Return what waits for a person to confirm or reject it, oldest first; for the inbox."""
-    found = [
-        Held(i.id, i.agent_id, kind, i.content, ", ".join(i.sources), i.created_at)
-        for kind, table in (("memory", MEMORIES), ("insight", INSIGHTS))
-        for i in cast(list[Item], rows.held(tx, cast(Table[Any], table), team_id))
-    ]
-    found += [
-        Held(d.id, d.agent_id, f"note {d.path}", d.content, str(d.label), d.created_at)
-        for d in cast(list[NoteDraft], rows.held(tx, DRAFTS, team_id))
-    ]
+def pending(tx: Tx, team_id: TeamId | None = None) -> list[Unconfirmed]:
+    """Return what nobody uses until a person confirms or rejects it, oldest first."""
+    found = _unconfirmed(tx, "pending", team_id)
+    for note in cast("list[NoteDraft]", rows.with_status(tx, DRAFTS, "pending", team_id)):
+        learned_from = (note.source_thread_id,) if note.source_thread_id else ()
+        kind = f"note {note.path}"
+        about = (note.content, "pending", note.label, learned_from, note.created_at)
+        found.append(Unconfirmed(note.id, note.agent_id, kind, *about))
     return sorted(found, key=lambda item: (item.created_at, item.id))
 
 
+def unverified(tx: Tx, team_id: TeamId | None = None) -> list[Unconfirmed]:
+    """Return the memories and insights that come from strangers' words, oldest first.
+
+    They are found and used with their label, so nobody has to decide on them.
+    """
+    found = _unconfirmed(tx, "unverified", team_id)
+    return sorted(found, key=lambda item: (item.created_at, item.id))
+
+
+def _unconfirmed(tx: Tx, status: KnowledgeStatus, team_id: TeamId | None) -> list[Unconfirmed]:
+    kinds = (("memory", cast("Table[Any]", MEMORIES)), ("insight", cast("Table[Any]", INSIGHTS)))
+    return [
+        Unconfirmed(i.id, i.agent_id, kind, i.content, i.status, i.label, i.sources, i.created_at)
+        for kind, table in kinds
+        for i in cast("list[Item]", rows.with_status(tx, table, status, team_id))
+        if i.valid_until is None or i.valid_until > tx.now
+    ]
+
+
 def confirm(tx: Tx, id: str, *, author: str) -> Item | NoteDraft:
-    """Make a held item active, or accept a held draft: a person vouches for it."""
-    item = _held(tx, id)
+    """Make an item active and clean, or accept a pending note: a person confirms its exact words.
+
+    The label and the end of an unverified item go with that. The change can be undone.
+    """
+    item = _to_decide(tx, id)
     if isinstance(item, NoteDraft):
         return _decide(tx, item, "accepted", author)
     teams.lock(tx, item.agent_id)
-    return _merge_in(tx, replace(item, status="active"), author=author, before=item)
+    until = None if item.status == "unverified" else item.valid_until
+    known = replace(item, status="active", label=CLEAN, valid_until=until)
+    return merging.merge_in(tx, known, author=author, before=item)
 
 
 def reject(tx: Tx, id: str, *, author: str) -> Item | NoteDraft:
-    """Remove a held item or draft: a person does not vouch for it."""
-    item = _held(tx, id)
+    """Remove an item or a pending note: a person says that it should not be known."""
+    item = _to_decide(tx, id)
     if isinstance(item, NoteDraft):
         return _decide(tx, item, "removed", author)
-    changed = changes.alter(tx, item, status="removed")
-    changes.record(tx, item, "rejected", author, [(item, item)])
-    return changed
+    return _remove(tx, item, "rejected", author)
+
+
+def renew(tx: Tx, item: Item) -> Item:
+    """Let an unverified item that was used last as long again. Return the item as it is then."""
+    if item.status != "unverified":
+        return item
+    return cast("Item", changes.alter(tx, item, valid_until=tx.now + UNVERIFIED_FOR))
 
 
 def undo(tx: Tx, change_id: str) -> Change:
@@ -255,10 +290,26 @@ def undo(tx: Tx, change_id: str) -> Change:
                 raise Refused(f"The note is in {item.path} by now; change the file instead.")
             DRAFTS.update(tx, item.id, **(touched.before or {"status": "removed"}))
         else:
-            changes.alter(tx, item, **(touched.before or {"status": "removed"}))
+            changes.restore(tx, item, touched.before or {"status": "removed"})
     CHANGES.update(tx, change.id, undone_at=tx.now)
     tx.emit(change.team_id, KnowledgeChanged(verb="undone", change_id=change.id, ids=[*mine]))
     return replace(change, undone_at=tx.now)
+
+
+def shorten(content: str) -> str:
+    """Return the statement in at most as many characters as an unverified fact may have."""
+    if len(content) <= MAX_UNVERIFIED_CHARS:
+        return content
+    return content[: MAX_UNVERIFIED_CHARS - 1].rstrip() + "…"
+
+
+def _is_unverified(tx: Tx, agent: Agent, label: Label) -> bool:
+    return bool(label) and TEAMS.get(tx, agent.team_id).trust != "open"
+
+
+def _last(tx: Tx, valid_until: datetime | None) -> datetime:
+    """Return until when an unverified item lasts."""
+    return min(valid_until or datetime.max.replace(tzinfo=UTC), tx.now + UNVERIFIED_FOR)
 
 
 def _checked_content(content: str) -> str:
@@ -283,87 +334,30 @@ def _identity(agent_id: AgentId, thread_id: ThreadId | None, content: str) -> st
     return f"insight_{digest.hexdigest()[:24]}"
 
 
-def _was_removed(tx: Tx, agent_id: AgentId, content: str) -> bool:
-    """Tell whether the agent knew this and it was removed: work alone must not bring it back."""
-    gone = cast(
-        list[Insight], rows.standing(tx, INSIGHTS, agent_id, status="removed", limit=MAX_PEERS)
-    )
-    return any(compare(content, insight.content) in ("same", "less") for insight in gone)
-
-
-def _merge_in(tx: Tx, item: Item, *, author: str, before: Item | None = None) -> Item:
-    """Store an item in place of one that says the same, below one that says more, or beside.
-
-    `before` is the state of an item that a person confirms; None if the item is new. Return the
-    item that stands now.
-    """
-    table = rows.table_of(item.id)
-    peers = _peers(tx, item)
-    verdicts = [(p, compare(item.content, p.content)) for p in peers if p.id != item.id]
-    twin = next(((p, v) for p, v in verdicts if v in ("same", "less")), None)
-    rival = next((p for p, v in verdicts if v == "opposed"), None)
-    touched: list[tuple[Item, Item | None]] = [(item, before)]
-    if twin is None:
-        item = stands = replace(item, contradicts=rival.id if rival else None)
-        changes.store(tx, item, is_new=before is None)
-    elif twin[1] == "less":
-        stands = twin[0]
-        item = replace(item, status="superseded", superseded_by=stands.id)
-        changes.store(tx, item, is_new=before is None)
-        touched.append((stands, stands))
-        stands = changes.alter(tx, stands, **changes.combined(stands, item))
-    else:
-        older = twin[0]
-        rival_id = rival.id if rival else older.contradicts
-        item = stands = replace(item, contradicts=rival_id, **changes.combined(item, older))
-        changes.store(tx, item, is_new=before is None)
-        for other in rows.disputing(tx, table, older.id):
-            touched.append((other, other))
-            changes.alter(tx, other, contradicts=item.id)
-        touched.append((older, older))
-        changes.alter(tx, older, status="superseded", superseded_by=item.id)
-    verb: ChangeVerb = "confirmed" if before else "merged" if twin else "learned"
-    change = changes.record(tx, item, verb, author, touched)
-    if before is None:
-        learned = MemoryWritten if isinstance(item, Memory) else InsightLearned
-        tx.emit(
-            item.team_id,
-            learned(
-                id=item.id,
-                agent_id=item.agent_id,
-                stands=stands.id,
-                change_id=change.id,
-                held=item.status == "held",
-            ),
-        )
-    return stands
-
-
-def _peers(tx: Tx, item: Item) -> Sequence[Item]:
-    """Return the known items that may say the same as this one, or the opposite."""
-    if isinstance(item, Insight) and item.status == "active":
-        return _matching(tx, AGENTS.get(tx, item.agent_id), item.content, limit=MAX_PEERS)
-    table = rows.table_of(item.id)
-    return rows.standing(tx, table, item.agent_id, status=item.status, limit=MAX_PEERS)
-
-
 def _retire(tx: Tx, table: Any, agent_id: AgentId, id: str, *, author: str) -> Item:
     """Remove an item of this agent. Raise `NotFound` for items of others and removed ones."""
     found = cast("Item | None", table.find(tx, id, lock=True))
-    if found is None or found.agent_id != agent_id or found.status not in ("active", "held"):
+    if found is None or found.agent_id != agent_id or found.status not in _REMOVABLE:
         kind = "memory" if table is MEMORIES else "insight"
         where = (
             "they stand above, each with its id" if kind == "memory" else "list_insights has them"
         )
         raise NotFound(kind, id, known=f"Use the id of one you have; {where}.")
-    changed = changes.alter(tx, found, status="removed")
-    changes.record(tx, found, "removed", author, [(found, found)])
+    return _remove(tx, found, "removed", author)
+
+
+def _remove(tx: Tx, item: Item, verb: ChangeVerb, author: str) -> Item:
+    # Without an end: an item that has expired may be learned again, a removed one may not.
+    changed = changes.alter(tx, item, status="removed", valid_until=None)
+    changes.record(tx, item, verb, author, [(item, item)])
     return changed
 
 
-def _held(tx: Tx, id: str) -> Item | NoteDraft:
+def _to_decide(tx: Tx, id: str) -> Item | NoteDraft:
+    """Return an item that a person may confirm or reject, with its row locked."""
     item = cast("Item | NoteDraft", rows.table_of(id).get(tx, id, lock=True))
-    if item.status != "held":
+    is_open = item.status == "active" and item.label  # kept by a team whose trust is open
+    if item.status not in ("unverified", "pending") and not is_open:
         raise Conflict(f"{id} is {item.status}: it does not wait for anybody.")
     return item
 
@@ -371,6 +365,6 @@ def _held(tx: Tx, id: str) -> Item | NoteDraft:
 def _decide(tx: Tx, note: NoteDraft, status: Any, author: str) -> NoteDraft:
     DRAFTS.update(tx, note.id, status=status)
     verb: ChangeVerb = "confirmed" if status == "accepted" else "rejected"
-    touched = (ChangedItem(id=note.id, before={"status": "held"}),)
+    touched = (ChangedItem(id=note.id, before={"status": "pending"}),)
     changes.write(tx, note, verb, author, touched)
     return replace(note, status=status)

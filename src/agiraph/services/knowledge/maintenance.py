@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Any, NamedTuple, cast
 
-from agiraph.domain.ids import SYSTEM, TeamId
+from agiraph.domain.ids import SYSTEM, AgentId, TeamId
 from agiraph.domain.similarity import compare
 from agiraph.services.knowledge import changes
 from agiraph.store import knowledge as rows
@@ -22,7 +22,7 @@ class Maintained(NamedTuple):
     expired: int
     merged: int
     dropped: int
-    """Passages of insights that are no longer active."""
+    """Passages of insights that are neither active nor unverified any more."""
 
 
 def is_due(tx: Tx, team_id: TeamId) -> bool:
@@ -45,12 +45,23 @@ def maintain(tx: Tx, team_id: TeamId) -> Maintained:
                 changes.record(tx, item, "expired", SYSTEM, [(item, item)])
                 expired += 1
             merged += _merge(tx, rows.standing(tx, table, agent.id, limit=100))
-        active = {i.id for i in rows.standing(tx, INSIGHTS, agent.id, limit=10_000)}
+        kept = _searched(tx, agent.id)
         found = passages.known(tx, team_id=team_id, owner=agent.id, kind="insight")
-        for ref in found.keys() - active:
+        for ref in kept.keys() - found.keys():
+            changes.index(tx, kept[ref])
+        for ref in found.keys() - kept.keys():
             dropped += passages.drop(tx, team_id=team_id, owner=agent.id, kind="insight", ref=ref)
     changes.record(tx, agents[0], "maintained", SYSTEM, [])
     return Maintained(expired, merged, dropped)
+
+
+def _searched(tx: Tx, agent_id: AgentId) -> dict[str, Item]:
+    """Return the agent's insights that belong into the search index, by id."""
+    return {
+        insight.id: insight
+        for status in changes.FOUND
+        for insight in rows.standing(tx, INSIGHTS, agent_id, status=status, limit=10_000)
+    }
 
 
 def _merge(tx: Tx, items: list[Item]) -> int:

@@ -33,3 +33,19 @@ create table file_labels (
     confirmed_text text,
     unique (team_id, path)
 );
+
+-- Nothing is held any more. A short fact of strangers' words becomes unverified: it is kept and
+-- found, with its label, for 90 days from now. Other kinds wait for a person.
+update insights set status = 'pending' where status = 'held' and (label is null or type <> 'fact' or length(content) > 300
+    or exists (select 1 from insights gone where gone.agent_id = insights.agent_id and gone.status = 'removed' and gone.content = insights.content));
+-- only sqlite
+update insights set status = 'unverified', valid_until = coalesce(valid_until, (strftime('%s', 'now') + 7776000) * 1000000) where status = 'held';
+update memories set status = 'unverified', valid_until = coalesce(valid_until, (strftime('%s', 'now') + 7776000) * 1000000) where status = 'held';
+-- only postgres
+update insights set status = 'unverified', valid_until = coalesce(valid_until, (cast(extract(epoch from now()) as bigint) + 7776000) * 1000000) where status = 'held';
+update memories set status = 'unverified', valid_until = coalesce(valid_until, (cast(extract(epoch from now()) as bigint) + 7776000) * 1000000) where status = 'held';
+-- both
+update drafts set status = 'pending' where status = 'held';
+update knowledge_changes set touched = replace(touched, '"status":"held"', '"status":"pending"');
+update events set type = 'knowledge.pending' where type = 'knowledge.held';
+update events set data = replace(replace(data, '"held":true', '"status":"pending"'), '"held":false', '"status":"active"') where type in ('memory.written', 'insight.learned');
