@@ -19,6 +19,7 @@ from agiraph.home.scopes import Scope
 from agiraph.services.board.budgets import Envelope, LimitsOfRun
 from agiraph.store.database import Store
 from agiraph.store.rows import to_text
+from agiraph.web import links
 from agiraph.web.access import Web
 
 
@@ -95,6 +96,23 @@ class RunContext:
     def label(self) -> Label:
         """Return the label of this thread: the sources of all that stands in it."""
         return self.transcript.label
+
+    def describe(self, label: Label) -> str:
+        """Name the sources of a label for this thread's prompt.
+
+        A stranger chooses the name of a host. So a host is named only if the settings or a person
+        named it: in the goal, or in clean words that the thread was given.
+        """
+        turns = self.transcript.turns
+        said = [turn.text for turn in turns if turn.role == "user" and not turn.label]
+        named = [source.partition(":")[2] for source in label.sources]
+        known = {
+            host
+            for host in named
+            if self.web.reading_hosts.names(host)
+            or any(host in links.hosts_in(text) for text in (self.team.goal, *said))
+        }
+        return label.describe(known)
 
     def take_limits(self, limits: LimitsOfRun) -> bool:
         """Keep to these limits from now on; return whether they leave more room than before."""

@@ -332,7 +332,7 @@ TABLES = [
     *("about", "agents", "answered", "audit", "channels", "daily_limits", "deliveries"),
     *("dependencies", "drafts"),
     *("errands", "events", "file_labels", "firings", "grants", "insights", "knowledge_changes"),
-    *("memories", "messages"),
+    *("link_fetches", "memories", "messages"),
     *("nodes", "passage_words", "passages", "passes", "persons", "spend", "stages", "teams"),
     *("threads", "timers", "triggers", "turns", "waits", "workers"),
 ]

@@ -115,7 +115,8 @@ def _rank(source: str) -> tuple[bool, str]:
 
 def of_page(url: str) -> Label:
     """Return the label of a page: its host, without the path, which could hold a message."""
-    return Label((f"page:{urlsplit(url).hostname or 'unknown'}"[:LONGEST],))
+    host = (urlsplit(url).hostname or "").rstrip(".")
+    return Label((f"page:{host or 'unknown'}"[:LONGEST],))
 
 
 def of_program(name: str) -> Label:

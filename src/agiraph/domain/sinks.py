@@ -51,6 +51,8 @@ class WayOut:
     """What a grant would name: a host, the exact command, or the name of a tool."""
     why: str
     """Why a person is asked, as the rest of a sentence that begins "I ask because …"."""
+    instead: str = ""
+    """What the agent can do without a person, in whole sentences for the agent."""
 
 
 _UNLESS_STRICT: dict[Trust, Verdict] = {"strict": "ask", "standard": "free", "open": "free"}

@@ -11,6 +11,7 @@ from agiraph.store import messages
 from agiraph.store.tx import Tx
 from agiraph.tools import addresses
 from agiraph.tools.base import Tool
+from agiraph.web import links
 
 MAX_MESSAGES = 200
 """Messages of the person that are searched for an address, newest first."""
@@ -29,4 +30,5 @@ def was_named_by_person(tx: Tx, ctx: RunContext, tool: Tool | None, call: ToolCa
     if tool is None or not tool.properties.opens_address:
         return False
     said = messages.from_people(tx, ctx.team.id, limit=MAX_MESSAGES)
-    return any(addresses.of_call(call) in addresses.in_text(message.text) for message in said)
+    wanted = links.requested(addresses.of_call(call))
+    return wanted is not None and any(links.holds(m.text, wanted) for m in said if not m.label)

@@ -226,7 +226,7 @@ def _fenced(ctx: RunContext, answer: Done) -> Done:
     """Return the answer; one with strangers' words that its tool has not fenced, inside a fence."""
     if not answer.label or answer.is_fenced:
         return answer
-    source = f"{answer.label}, or work that has read it"
+    source = f"{ctx.describe(answer.label)}, or work that has read it"
     text = enclose_foreign(answer.text, thread=ctx.lease.thread_id, source=source)
     return replace(answer, text=text, is_fenced=True)
 

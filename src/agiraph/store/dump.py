@@ -22,7 +22,7 @@ TABLES: dict[str, str] = {
     "memories": "id", "insights": "id", "triggers": "id", "spend": "", "daily_limits": "day",
     "events": "place", "firings": "", "errands": "id", "drafts": "id", "knowledge_changes": "id",
     "passages": "id", "channels": "name", "deliveries": "id", "audit": "id",
-    "grants": "id", "file_labels": "id",
+    "grants": "id", "file_labels": "id", "link_fetches": "id",
 }  # fmt: skip
 """The dumped tables, in an order that satisfies foreign keys, each with its column for paging."""
 LEFT_OUT = frozenset({"about", "passes", "answered", "passage_words", "schema_version", "workers"})

@@ -21,6 +21,7 @@ from agiraph.store import (
     file_labels,
     grants,
     knowledge,
+    link_fetches,
     messages,
     nodes,
     passages,
@@ -46,7 +47,7 @@ _TABLES: dict[str, Table[Any]] = {
         messages.MESSAGES, knowledge.MEMORIES, knowledge.INSIGHTS, knowledge.DRAFTS,
         knowledge.CHANGES, triggers.TRIGGERS, triggers.FIRINGS, spend.SPEND, passages.PASSAGES,
         deliveries.DELIVERIES, access.AUDIT, persons.PERSONS, daily_limits.DAILY_LIMITS,
-        grants.GRANTS, file_labels.FILE_LABELS,
+        grants.GRANTS, file_labels.FILE_LABELS, link_fetches.LINK_FETCHES,
     )
 }  # fmt: skip
 _TYPES: dict[str, tuple[type, ...]] = {

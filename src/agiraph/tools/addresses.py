@@ -1,42 +1,33 @@
-"""Addresses: finds the URLs in a text or a thread, exactly as they are written.
+"""Addresses: tells where a thread has an address from.
 
-A thread that has read strangers' words may open only addresses that it was given or that its
-searches and pages held: an address that the model makes up could carry secrets out.
+A thread that has read strangers' words may open an address that it was given or found while it was
+clean. The choice among the links of a page can spell a secret, and an address that the model makes
+up can carry one.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
+from typing import Literal
 
-from agiraph.domain.chat import ToolCall, Turn
+from agiraph.domain.chat import AGAIN, ToolCall, Turn
+from agiraph.domain.ids import SYSTEM
 from agiraph.run_context import RunContext
+from agiraph.store import messages, nodes
+from agiraph.store.messages import MESSAGES
+from agiraph.store.tx import Tx
+from agiraph.web import links
 
-_URL = re.compile(r"""https?://[^\s<>"'`\\^{}|]+""", re.IGNORECASE)
+Origin = Literal["given", "found", "link", "made_up"]
+"""given: a person or a clean teammate wrote it. found: a hit of a search that was made while the
+thread was clean, opened for the first time. link: of a page, or of a search in a labelled thread.
+made_up: it stands in nothing that the thread was given or found."""
+
+MAX_MESSAGES = 200
+"""Messages of persons that are searched for an address, newest first."""
+
 _LOCAL = re.compile(r"https?://(?:localhost|127\.|0\.0\.0\.0|\[::1\])", re.IGNORECASE)
-_OPENING = {")": "(", "]": "["}
-
-
-def in_text(text: str) -> set[str]:
-    """Return every address in the text, without fragments."""
-    found: set[str] = set()
-    for match in _URL.finditer(text):
-        found.update(_readings(match[0]))
-    return {address.partition("#")[0] for address in found}
-
-
-def _readings(raw: str) -> Iterator[str]:
-    """Yield what a match may mean: all of it, or less the punctuation that follows the address."""
-    whole = raw
-    for end, character in enumerate(raw):
-        before = raw[:end]
-        # This bracket closes one before the address, as in a Markdown link.
-        if character in _OPENING and before.count(_OPENING[character]) <= before.count(character):
-            whole = before
-            break
-    # All readings count, since an address may well end with a bracket. A stranger gains nothing:
-    # each is a part of what stands in the text.
-    for reading in (raw, whole):
-        yield reading
-        yield reading.rstrip(".,;:!?*_)]")
+_HIT = re.compile(r"^\d+\. [^\n]*\n   (\S+)$", re.MULTILINE)
+"""The address of a hit, as `web_search` writes it. Addresses in titles and snippets are links."""
 
 
 def made_up(ctx: RunContext, text: str) -> list[str]:
@@ -44,11 +35,11 @@ def made_up(ctx: RunContext, text: str) -> list[str]:
     addresses of this machine are left out."""
     # A refused call repeats the addresses that it was refused for.
     read = [t for t in ctx.transcript.turns if t.role in ("user", "tool") and not t.failed]
-    seen = {_bare(found) for turn in read for found in in_text(turn.text)}
-    seen |= {_bare(found) for found in in_text(ctx.team.goal)}
+    seen = {_bare(found) for turn in read for found in links.in_text(turn.text)}
+    seen |= {_bare(found) for found in links.in_text(ctx.team.goal)}
     unknown: dict[str, None] = {}
-    for match in _URL.finditer(text):
-        readings = [reading.partition("#")[0] for reading in _readings(match[0])]
+    for match in links.URL.finditer(text):
+        readings = [reading.partition("#")[0] for reading in links.readings(match[0])]
         if not _LOCAL.match(match[0]) and not any(_bare(each) in seen for each in readings):
             unknown[readings[-1]] = None
     return list(unknown)
@@ -64,25 +55,91 @@ def of_call(call: ToolCall) -> str:
     return str(call.arguments.get("url", "")).strip().partition("#")[0]
 
 
-def known_in(ctx: RunContext) -> set[str]:
-    """Return the addresses that this thread did not make up: given, found or linked."""
-    called = {call.id: call.name for turn in ctx.transcript.turns for call in turn.calls}
-    found = in_text(ctx.team.goal)
+def origin(tx: Tx, ctx: RunContext, address: str) -> Origin:
+    """Return where the thread has this address from."""
+    wanted = links.requested(address)
+    if wanted is None:
+        return "made_up"
+    if links.holds(ctx.team.goal, wanted) or _was_given(tx, ctx, wanted):
+        return "given"
+    if _named_by_person(tx, ctx, wanted):
+        return "given"
+    found = _in_answers(ctx, wanted)
+    if found == "found" and _was_opened(ctx, wanted):
+        return "link"  # opening the same few hits again and again could spell a secret, too
+    return "link" if found == "made_up" and _in_public_results(tx, ctx, wanted) else found
+
+
+def _was_given(tx: Tx, ctx: RunContext, wanted: str) -> bool:
+    """Whether it stands in the clean task, or in a clean message of a person or a teammate.
+
+    A note of the runtime does not count: it may quote the model, as the summary of a thread does.
+    """
     for turn in ctx.transcript.turns:
-        tool_name = called.get(turn.ref or "")
-        if _is_given(turn) or (_is_read(turn) and _gives_addresses(ctx, tool_name)):
-            found |= in_text(turn.text)
-    return found
+        if turn.role != "user" or turn.label or turn.is_summary:
+            continue
+        if not links.holds(turn.text, wanted):
+            continue
+        ref = turn.ref or ""
+        if ref == "assignment" or ref.startswith(AGAIN):
+            return True
+        mail = MESSAGES.find(tx, ref)
+        if mail is not None and mail.sender != SYSTEM and mail.call is None:
+            return True
+    return False
 
 
-def _gives_addresses(ctx: RunContext, tool_name: str | None) -> bool:
-    properties = ctx.known_tools.get(tool_name or "")
-    return properties is not None and properties.gives_addresses
+def _named_by_person(tx: Tx, ctx: RunContext, wanted: str) -> bool:
+    """Whether a person of the team has written it, to whomever."""
+    said = messages.from_people(tx, ctx.team.id, limit=MAX_MESSAGES)
+    return any(links.holds(m.text, wanted) for m in said if not m.label)
 
 
-def _is_given(turn: Turn) -> bool:
-    return turn.role == "user" and not turn.label
+def _in_answers(ctx: RunContext, wanted: str) -> Origin:
+    """Return "found" or "link" for an address in the answers of the web tools."""
+    called = {call.id: call.name for turn in ctx.transcript.turns for call in turn.calls}
+    was_clean, best = True, "made_up"
+    for turn in ctx.transcript.turns:
+        tool = ctx.known_tools.get(called.get(turn.ref or "", ""))
+        if turn.role == "tool" and turn.label and tool is not None and tool.gives_addresses:
+            is_search = not tool.opens_address
+            if was_clean and is_search and wanted in _requests(_HIT.findall(turn.text)):
+                return "found"
+            best = "link" if links.holds(turn.text, wanted) else best
+        was_clean = was_clean and not turn.label
+    return "link" if best == "link" else "made_up"
 
 
-def _is_read(turn: Turn) -> bool:
-    return turn.role == "tool" and bool(turn.label)
+def _requests(addresses: Iterable[str]) -> set[str | None]:
+    return {links.requested(address) for address in addresses}
+
+
+def _was_opened(ctx: RunContext, wanted: str) -> bool:
+    """Whether a call of this thread has opened the address before."""
+    answered = {turn.ref for turn in ctx.transcript.turns if turn.role == "tool"}
+    return any(
+        call.id in answered and links.requested(of_call(call)) == wanted
+        for turn in ctx.transcript.turns
+        for call in turn.calls
+        if _opens(ctx, call)
+    )
+
+
+def _opens(ctx: RunContext, call: ToolCall) -> bool:
+    tool = ctx.known_tools.get(call.name)
+    return tool is not None and tool.opens_address
+
+
+def _in_public_results(tx: Tx, ctx: RunContext, wanted: str) -> bool:
+    """Whether a public reader of this node has reported it: it knows nothing of the team's."""
+    readers = [node for node in nodes.children(tx, ctx.node.id) if node.is_public]
+    return any(links.holds(node.result or "", wanted) for node in readers)
+
+
+def answered_calls(turns: Iterable[Turn], tool_name: str) -> int:
+    """Return how many calls of this tool have an answer in the thread."""
+    kept = list(turns)
+    answered = {turn.ref for turn in kept if turn.role == "tool"}
+    return sum(
+        call.name == tool_name and call.id in answered for turn in kept for call in turn.calls
+    )

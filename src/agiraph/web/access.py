@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from agiraph.web.fetch import Fetcher
+from agiraph.web.reading_hosts import ReadingHosts
 from agiraph.web.search import Engine
 
 
@@ -11,3 +12,5 @@ class Web:
     fetcher: Fetcher = field(default_factory=Fetcher)
     engine: Engine | None = None
     """None if no search engine is configured."""
+    reading_hosts: ReadingHosts = ReadingHosts()
+    """Where a thread with strangers' words in it may open addresses that it made up."""

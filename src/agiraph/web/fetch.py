@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import zlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,14 @@ from agiraph.faultpoints import fault
 from agiraph.web.addresses import AddressPolicy, Target
 
 AGENT = "agiraph"
+ELSEWHERE = (
+    "The address redirects to another site, which is not followed: nobody gave you this address. "
+    "Open one that a person, a search or a page gave you, or ask the human."
+)
+MayRedirect = Callable[[str], bool]
+"""Whether a redirect to this address is followed."""
+CheckType = Callable[[URL, str, Any], None]
+"""Raises `Refused` for a media type that cannot be read."""
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _HEADERS = {
     "User-Agent": AGENT,
@@ -47,6 +55,10 @@ class Limits:
     redirects: int = 5
 
 
+DOWNLOAD = Limits(download_bytes=50 * 2**20, decoded_bytes=50 * 2**20, timeout_s=120.0)
+"""The limits of a file that is saved as it is."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
     """A decompressed body, with the headers that are needed to read it."""
@@ -71,49 +83,70 @@ class Fetcher:
     policy: AddressPolicy = AddressPolicy()
     limits: Limits = field(default_factory=Limits)
 
-    async def fetch(self, text: str) -> Fetched:
-        """Return the page at a URL, or raise `Refused` with a reason that a model can act on."""
+    async def fetch(self, text: str, *, may_redirect: MayRedirect | None = None) -> Fetched:
+        """Return the page at a URL, or raise `Refused` with a reason that a model can act on.
+
+        `may_redirect` decides on every address that the first one redirects to; None: all may be
+        opened that are public.
+        """
+        return await self._fetch(text, self.limits, _check_type, may_redirect)
+
+    async def download(self, text: str, *, may_redirect: MayRedirect | None = None) -> Fetched:
+        """Return the file at a URL as it is, of whatever type; it must fit into `DOWNLOAD`."""
+        fetched = await self._fetch(text, DOWNLOAD, None, may_redirect)
+        if fetched.is_cut:
+            raise Refused(_too_large(DOWNLOAD))
+        return fetched
+
+    async def _fetch(
+        self, text: str, limits: Limits, check: CheckType | None, may_redirect: MayRedirect | None
+    ) -> Fetched:
         try:
-            async with asyncio.timeout(self.limits.timeout_s):
+            async with asyncio.timeout(limits.timeout_s):
                 fault("fx:before:fetch")
-                fetched = await self._follow(text)
+                fetched = await self._follow(text, limits, check, may_redirect)
                 fault("fx:after:fetch")
                 return fetched
         except TimeoutError:
             raise Refused(
-                f"{text[:200]} did not answer within {self.limits.timeout_s:.0f} seconds. Try "
-                "another source."
+                f"{text[:200]} did not answer within {limits.timeout_s:.0f} seconds. Try another "
+                "source."
             ) from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
             reason = str(error) or type(error).__name__
             raise Refused(f"{text[:200]} could not be opened: {reason[:300]}.") from error
 
-    async def _follow(self, text: str) -> Fetched:
-        for _ in range(self.limits.redirects + 1):
+    async def _follow(
+        self, text: str, limits: Limits, check: CheckType | None, may_redirect: MayRedirect | None
+    ) -> Fetched:
+        for _ in range(limits.redirects + 1):
             # Every redirect is checked like the first address: a public page may point anywhere.
             target = await self.policy.check(text)
-            found = await self._get(target)
+            found = await self._get(target, limits, check)
             if isinstance(found, Fetched):
                 return found
+            if may_redirect is not None and not may_redirect(found):
+                raise Refused(ELSEWHERE)
             text = found
         raise Refused(
-            f"The address redirects more than {self.limits.redirects} times. Try another source."
+            f"The address redirects more than {limits.redirects} times. Try another source."
         )
 
-    async def _get(self, target: Target) -> Fetched | str:
+    async def _get(self, target: Target, limits: Limits, check: CheckType | None) -> Fetched | str:
         """Return the body, or the URL of a redirect."""
         async with (
-            self._session(target) as session,
+            self._session(target, limits) as session,
             session.get(target.url, allow_redirects=False) as response,
         ):
             if response.status in _REDIRECTS and (to := response.headers.get("Location")):
                 return _joined(target.url, to)
             if response.status >= 400:
                 raise Refused(_failure(target.url, response.status))
-            _check_type(target.url, response.content_type, response.headers)
-            return await self._read_body(target, response)
+            if check is not None:
+                check(target.url, response.content_type, response.headers)
+            return await _read_body(target, response, limits)
 
-    def _session(self, target: Target) -> aiohttp.ClientSession:
+    def _session(self, target: Target, limits: Limits) -> aiohttp.ClientSession:
         # A session for each hop: no connection, cookie or DNS answer of one host serves another
         # one. Without the cache and with the pinned resolver, only the checked addresses are left.
         return aiohttp.ClientSession(
@@ -127,7 +160,7 @@ class Fetcher:
             trust_env=False,
             auto_decompress=False,
             headers=_HEADERS,
-            timeout=aiohttp.ClientTimeout(total=self.limits.timeout_s),
+            timeout=aiohttp.ClientTimeout(total=limits.timeout_s),
         )
 
     def _open_socket(self, info: tuple[Any, ...]) -> socket.socket:
@@ -139,22 +172,24 @@ class Fetcher:
         opened.setblocking(False)
         return opened
 
-    async def _read_body(self, target: Target, response: aiohttp.ClientResponse) -> Fetched:
-        body = bytearray()
-        is_cut = False
-        async for piece in _decompressed(response, self.limits):
-            body += piece[: self.limits.decoded_bytes - len(body)]
-            if len(body) >= self.limits.decoded_bytes:
-                is_cut = True
-                break
-        return Fetched(
-            url=str(target.url),
-            media_type=response.content_type,
-            charset=response.charset,
-            body=bytes(body),
-            modified=response.headers.get("Last-Modified", ""),
-            is_cut=is_cut,
-        )
+
+async def _read_body(target: Target, response: aiohttp.ClientResponse, limits: Limits) -> Fetched:
+    body = bytearray()
+    is_cut = False
+    async for piece in _decompressed(response, limits):
+        if len(body) + len(piece) > limits.decoded_bytes:
+            body += piece[: limits.decoded_bytes - len(body)]
+            is_cut = True
+            break
+        body += piece
+    return Fetched(
+        url=str(target.url),
+        media_type=response.content_type,
+        charset=response.charset,
+        body=bytes(body),
+        modified=response.headers.get("Last-Modified", ""),
+        is_cut=is_cut,
+    )
 
 
 class _PinnedResolver(AbstractResolver):
@@ -197,12 +232,17 @@ async def _decompressed(response: aiohttp.ClientResponse, limits: Limits) -> Asy
     async for chunk in response.content.iter_chunked(64 * 1024):
         received += len(chunk)
         if received > limits.download_bytes:
-            raise Refused(
-                f"The page is larger than {limits.download_bytes // 2**20} MB. Look for a smaller "
-                "one, or for the part of it you need."
-            )
+            raise Refused(_too_large(limits))
         for piece in (chunk,) if decompressor is None else decompressor.feed(chunk):
             yield piece
+
+
+def _too_large(limits: Limits) -> str:
+    what = "file" if limits is DOWNLOAD else "page"
+    return (
+        f"The {what} is larger than {limits.download_bytes // 2**20} MB. Look for a smaller one, "
+        "or for the part of it you need."
+    )
 
 
 class _Decompressor:

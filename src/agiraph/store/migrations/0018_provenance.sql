@@ -34,6 +34,17 @@ create table file_labels (
     unique (team_id, path)
 );
 
+-- The links that threads with strangers' words in them have opened: a few a site are free.
+create table link_fetches (
+    id text primary key,
+    team_id text not null,
+    thread_id text not null,
+    site text not null,
+    created_at bigint not null
+);
+create index link_fetches_by_site on link_fetches (team_id, site, created_at);
+create index link_fetches_by_thread on link_fetches (thread_id);
+
 -- Nothing is held any more. A short fact of strangers' words becomes unverified: it is kept and
 -- found, with its label, for 90 days from now. Other kinds wait for a person.
 update insights set status = 'pending' where status = 'held' and (label is null or type <> 'fact' or length(content) > 300

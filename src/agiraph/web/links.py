@@ -1,0 +1,90 @@
+"""Links: finds the addresses in a text, and tells which addresses and hosts are the same."""
+
+import ipaddress
+import re
+from collections.abc import Iterator
+
+from agiraph.domain.errors import Refused
+from agiraph.web.addresses import parse
+
+URL = re.compile(r"""https?://[^\s<>"'`\\^{}|]+""", re.IGNORECASE)
+_OPENING = {")": "(", "]": "["}
+_SECOND_LEVEL = frozenset(
+    ("ac", "co", "com", "edu", "go", "gob", "gov", "gouv", "mil", "ne", "net", "nom", "or", "org")
+)
+"""Labels below a country's domain under which sites are registered, as in `co.uk`."""
+
+
+def in_text(text: str) -> set[str]:
+    """Return every address in the text as it is written, without fragments."""
+    return {
+        reading.partition("#")[0] for match in URL.finditer(text) for reading in readings(match[0])
+    }
+
+
+def holds(text: str, wanted: str) -> bool:
+    """Whether an address in the text is requested in this form (`requested`)."""
+    host = host_of(wanted)
+    # Most texts are ruled out without reading their addresses; an international name may be
+    # spelled in another way.
+    if host not in text.lower() and "xn--" not in host:
+        return False
+    return any(requested(address) == wanted for address in in_text(text))
+
+
+def readings(raw: str) -> Iterator[str]:
+    """Yield what a match may mean: all of it, or less the punctuation that follows the address."""
+    whole = raw
+    for end, character in enumerate(raw):
+        before = raw[:end]
+        # This bracket closes one before the address, as in a Markdown link.
+        if character in _OPENING and before.count(_OPENING[character]) <= before.count(character):
+            whole = before
+            break
+    # All readings count, since an address may well end with a bracket. A stranger gains nothing:
+    # each is a part of what stands in the text.
+    for reading in (raw, whole):
+        yield reading
+        yield reading.rstrip(".,;:!?*_)]")
+
+
+def requested(address: str) -> str | None:
+    """Return the address in the one form in which it is requested; None if it is not opened at all.
+
+    Two spellings with the same form send the same bytes, such as another case of the host. Anything
+    that a server could tell apart, such as a dot behind the host, gives another form.
+    """
+    try:
+        url = parse(address)
+    except Refused:
+        return None
+    return str(
+        url.with_path("/") if url.raw_path in ("", "/") and not url.raw_query_string else url
+    )
+
+
+def host_of(address: str) -> str:
+    """Return the host in small letters and ASCII, without a port and a dot at its end; "" if the
+    address is not opened at all."""
+    try:
+        return (parse(address).raw_host or "").lower().rstrip(".")
+    except Refused:
+        return ""
+
+
+def hosts_in(text: str) -> set[str]:
+    """Return the hosts of all addresses in the text."""
+    return {host_of(address) for address in in_text(text)}
+
+
+def site_of(host: str) -> str:
+    """Return the domain that somebody registered for this host: who owns one, owns all hosts below.
+
+    Without the public list of suffixes: what people share as a platform counts as one site.
+    """
+    try:
+        return str(ipaddress.ip_address(host.strip("[]")))
+    except ValueError:
+        labels = host.split(".")
+    is_country = len(labels) > 2 and len(labels[-1]) == 2 and labels[-2] in _SECOND_LEVEL
+    return ".".join(labels[-3 if is_country else -2 :])
