@@ -170,6 +170,17 @@ async def test_the_probe_notices_a_server_that_drops_the_tools() -> None:
     assert (schema.verdict, cache.verdict) == ("failed", "unknown")
 
 
+async def test_the_probe_of_a_model_that_writes_no_calls_as_text_does_not_advise_text() -> None:
+    async with LocalServer(LLAMACPP, prompt_tokens=49) as server:
+        models = catalogue({"house": Server(base_url=server.base_url)})
+        _, tool_call, *_ = await probe(models, "text/house/smollm2")
+        await models.close()
+    assert (tool_call.verdict, tool_call.advice) == (
+        "failed",
+        "It makes no calls even when they are written as text: choose a larger model.",
+    )
+
+
 async def test_the_probe_of_a_good_model_passes_everything() -> None:
     steps = [
         says("It is sunny."),

@@ -65,9 +65,11 @@ async def litellm(behind: Server, folder: Path) -> AsyncGenerator[dict[str, Serv
 async def _started(
     *command: str, environ: dict[str, str] | None = None
 ) -> AsyncGenerator[asyncio.subprocess.Process]:
-    """Start a program that ends when its standard input is closed, and end it."""
+    """Start a program that ends with the test run, and end it."""
     kept = {"PATH": os.environ.get("PATH", ""), "HOME": os.environ.get("HOME", "/")}
     process = await asyncio.create_subprocess_exec(
+        # Killed with the test run: a proxy does not notice that its standard input is closed.
+        *("setpriv", "--pdeathsig", "KILL"),
         *command,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.DEVNULL,

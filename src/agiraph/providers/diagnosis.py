@@ -117,6 +117,8 @@ class Diagnosis:
         return f"Check the model's name.{there} `agiraph models` lists what there is."
 
     def no_tools(self) -> str:
+        if self.name == self._as_text():
+            return "It makes no calls even when they are written as text: choose a larger model."
         return (
             f"This model cannot call tools through its server. Use it as {self._as_text()!r}, "
             "where calls are written as text, or choose a model with tools"
