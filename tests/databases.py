@@ -35,7 +35,7 @@ SQLITE_SUFFICES: dict[str, frozenset[str]] = {
     "habits/test_memory.py": frozenset(
         {
             "test_m2_what_a_page_said_is_fenced_where_it_was_read_and_in_no_later_prompt",
-            "test_m4_the_same_in_other_words_is_kept_once_with_both_sources",
+            "test_m4_the_same_in_other_words_is_kept_once_with_all_sources",
             "test_m5_a_statement_and_its_contrary_are_shown_as_a_pair",
         }
     ),
@@ -139,7 +139,7 @@ SQLITE_SUFFICES: dict[str, frozenset[str]] = {
             "test_a_contradiction_remains_when_one_side_is_reworded",
             "test_every_change_can_be_undone",
             "test_maintenance_prunes_expired_insights_and_merges_duplicates",
-            "test_memories_are_kept_merged_disputed_and_forgotten",
+            "test_memories_are_kept_merged_and_forgotten",
             "test_nullifies_source_thread_when_the_thread_is_gone",
         }
     ),

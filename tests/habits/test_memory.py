@@ -6,6 +6,7 @@ import pytest
 
 from agiraph import redaction
 from agiraph.domain.errors import Refused
+from agiraph.domain.knowledge import Relation
 from agiraph.home.notes import LONGEST, LONGEST_SUMMARY
 from agiraph.runtime.prompt import NOTES_BYTES
 from agiraph.services.board import planning
@@ -117,18 +118,23 @@ async def test_m3_notes_are_bounded_in_the_file_and_in_the_prompt(world: World) 
     assert NOTES_BYTES <= LONGEST_SUMMARY
 
 
-async def test_m4_the_same_in_other_words_is_kept_once_with_both_sources(world: World) -> None:
+async def test_m4_the_same_in_other_words_is_kept_once_with_all_sources(world: World) -> None:
     founded = await world.found("Know", start=False)
     agent = founded.coordinator
+    relation = Relation()
     for number in range(9):
-        await world.store.write(
+        said = "The staging server is called Zeus." if number % 2 else "Staging server: called Zeus"
+        kept = await world.store.write(
             items.learn,
             agent,
             "fact",
-            "The staging server is called Zeus." if number % 2 else "Staging server: called Zeus",
+            said,
             author=agent.id,
             source=f"msg_{number}",
+            relation=relation,
         )
+        # The model that found it says which known insight it words anew.
+        relation = Relation(action="update", id=kept.id)
     [stands] = await world.store.read(items.insights, agent.id)
     assert len(stands.sources) == 9
 
@@ -136,9 +142,13 @@ async def test_m4_the_same_in_other_words_is_kept_once_with_both_sources(world: 
 async def test_m5_a_statement_and_its_contrary_are_shown_as_a_pair(world: World) -> None:
     founded = await world.found("Know", start=False)
     agent = founded.coordinator
-    for text in ("The human lives in Paris", "The human lives in Berlin"):
-        await world.store.write(items.remember, agent, text, author=agent.id)
-    lines = recall.as_lines(await world.store.read(items.memories, agent.id))
+    relation = Relation()
+    for text in ("The office is in Paris", "The office is in Berlin"):
+        kept = await world.store.write(
+            items.learn, agent, "fact", text, author=agent.id, relation=relation
+        )
+        relation = Relation(action="contradict", id=kept.id)
+    lines = recall.as_lines(await world.store.read(items.insights, agent.id))
     shown = "\n".join(lines)
     assert shown.startswith("- These two do not go together")
     assert "Paris" in shown

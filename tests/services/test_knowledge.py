@@ -10,7 +10,7 @@ import pytest
 from agiraph.domain.agents import Agent
 from agiraph.domain.errors import Conflict, NotFound, Refused
 from agiraph.domain.ids import ThreadId
-from agiraph.domain.knowledge import Insight
+from agiraph.domain.knowledge import Insight, Relation
 from agiraph.domain.labels import CLEAN, UNKNOWN, Label, of_page
 from agiraph.domain.persons import OWNER
 from agiraph.services.knowledge import items, maintenance, recall
@@ -62,6 +62,7 @@ async def test_creates_insight_for_agent(world: World) -> None:
         created_at=world.clock.now(),
         author=agent.id,
         confidence=0.7,
+        owner=agent.id,
     )
     assert await world.store.read(items.insights, agent.id) == [insight]
     [event] = [e for e in await world.events(agent.team_id) if e.type == "insight.learned"]
@@ -111,6 +112,7 @@ async def test_the_same_insight_from_another_source_is_merged_with_more_confiden
         "NVIDIA reports earnings on the last Wednesday of February",
         source_thread_id=OTHER,
         confidence=0.4,
+        relation=Relation(action="update", id=old.id),
     )
     [stands] = await world.store.read(items.insights, agent.id)
     assert stands == new
@@ -119,7 +121,7 @@ async def test_the_same_insight_from_another_source_is_merged_with_more_confiden
     assert (superseded.status, superseded.superseded_by) == ("superseded", new.id)
 
 
-async def test_a_less_detailed_insight_adds_its_source_and_no_line_to_a_prompt(
+async def test_a_repetition_adds_its_source_and_no_line_to_a_prompt(
     world: World,
 ) -> None:
     agent = await found_agent(world)
@@ -128,8 +130,9 @@ async def test_a_less_detailed_insight_adds_its_source_and_no_line_to_a_prompt(
         confidence=0.5,
     )  # fmt: skip
     stands = await learn(
-        world, agent, "Use WAL mode with SQLite on disks", source_thread_id=OTHER, confidence=0.5
-    )
+        world, agent, "use WAL mode  with SQLite on local disks.", source_thread_id=OTHER,
+        confidence=0.5,
+    )  # fmt: skip
     assert (stands.id, stands.content) == (full.id, full.content)
     assert (stands.sources, stands.confidence) == ((THREAD, OTHER), 0.6)
     assert await contents(world, agent) == [full.content]
@@ -149,7 +152,13 @@ async def test_a_contradiction_is_kept_and_shown_as_a_pair(world: World) -> None
     old = await learn(world, agent, "The API limit is 60 calls a minute", source_thread_id=THREAD)
     await learn(world, agent, "Check SEC filings first")
     world.clock.advance(days=1)
-    new = await learn(world, agent, "The API limit is 600 calls a minute", source_thread_id=OTHER)
+    new = await learn(
+        world,
+        agent,
+        "The API limit is 600 calls a minute",
+        source_thread_id=OTHER,
+        relation=Relation(action="contradict", id=old.id),
+    )
     assert new.contradicts == old.id
     known = await world.store.read(items.insights, agent.id)
     assert len(known) == 3
@@ -166,9 +175,19 @@ async def test_a_contradiction_is_kept_and_shown_as_a_pair(world: World) -> None
 
 async def test_a_contradiction_remains_when_one_side_is_reworded(world: World) -> None:
     agent = await found_agent(world)
-    await learn(world, agent, "The API limit is 60 calls a minute")
-    disputed = await learn(world, agent, "The API limit is 600 calls a minute")
-    newer = await learn(world, agent, "The API limit is 60 calls a minute for free accounts")
+    old = await learn(world, agent, "The API limit is 60 calls a minute")
+    disputed = await learn(
+        world,
+        agent,
+        "The API limit is 600 calls a minute",
+        relation=Relation(action="contradict", id=old.id),
+    )
+    newer = await learn(
+        world,
+        agent,
+        "The API limit is 60 calls a minute for free accounts",
+        relation=Relation(action="update", id=old.id),
+    )
     known = await world.store.read(items.insights, agent.id)
     assert {i.id for i in known} == {disputed.id, newer.id}
     assert "do not go together" in recall.as_lines(known)[0]
@@ -265,7 +284,7 @@ async def test_a_fact_learned_again_names_all_its_sources_and_lasts_longer(world
     agent = await found_agent(world)
     await learn(world, agent, "Tea costs 3 pounds in Leith", label=of_page("https://one.example"))
     world.clock.advance(days=5)
-    await learn(world, agent, "Tea costs 3 pounds", label=of_page("https://two.example"))
+    await learn(world, agent, "tea costs 3 pounds in Leith.", label=of_page("https://two.example"))
     [kept] = await world.store.read(items.insights, agent.id, status="unverified")
     assert (kept.content, kept.label.sources, kept.valid_until) == (
         "Tea costs 3 pounds in Leith",
@@ -318,7 +337,14 @@ async def test_every_change_can_be_undone(world: World) -> None:
     agent = await found_agent(world)
     old = await learn(world, agent, "Use WAL with SQLite", source_thread_id=THREAD, confidence=0.5)
     before = await world.store.read(items.insights, agent.id)
-    await learn(world, agent, "Use WAL mode with SQLite", source_thread_id=OTHER, confidence=0.9)
+    await learn(
+        world,
+        agent,
+        "Use WAL mode with SQLite",
+        source_thread_id=OTHER,
+        confidence=0.9,
+        relation=Relation(action="update", id=old.id),
+    )
     [_, (merge, verb)] = await changes(world, agent)
     assert verb == "merged"
     await world.store.write(items.undo, merge)
@@ -344,8 +370,9 @@ async def test_every_change_can_be_undone(world: World) -> None:
 
 async def test_a_change_cannot_be_undone_before_the_changes_based_on_it(world: World) -> None:
     agent = await found_agent(world)
-    await learn(world, agent, "Use WAL with SQLite")
-    await learn(world, agent, "Use WAL mode with SQLite")
+    old = await learn(world, agent, "Use WAL with SQLite")
+    update = Relation(action="update", id=old.id)
+    await learn(world, agent, "Use WAL mode with SQLite", relation=update)
     [(first, _), (second, _)] = await changes(world, agent)
     with pytest.raises(Refused, match=f"{second} \\(merged\\) came after"):
         await world.store.write(items.undo, first)
@@ -356,32 +383,28 @@ async def test_a_change_cannot_be_undone_before_the_changes_based_on_it(world: W
         await world.store.write(items.undo, "change_none")
 
 
-async def test_memories_are_kept_merged_disputed_and_forgotten(world: World) -> None:
+async def test_memories_are_kept_merged_and_forgotten(world: World) -> None:
     agent = await found_agent(world)
 
     async def remember(content: str, source: str) -> Any:
         return await world.store.write(items.remember, agent, content, author=OWNER, source=source)
 
-    await remember("User prefers concise responses", "message_1")
-    fuller = await remember("User prefers concise responses in the morning", "message_2")
-    berlin = await remember("User lives in Berlin", "message_3")
+    concise = await remember("User prefers concise responses", "message_1")
+    again = await remember("user prefers concise responses.", "message_2")
     world.clock.advance(hours=1)
-    paris = await remember("User lives in Paris", "message_4")
-    assert (fuller.sources, paris.contradicts) == (("message_2", "message_1"), berlin.id)
+    berlin = await remember("User lives in Berlin", "message_3")
+    assert (again.id, again.sources) == (concise.id, ("message_1", "message_2"))
     known = await world.store.read(items.memories, agent.id)
-    assert [m.id for m in known] == [paris.id, berlin.id, fuller.id]
     assert recall.as_lines(known) == [
-        "- These two do not go together; check which one holds before you rely on either:\n"
-        f"  - User lives in Paris ({paris.id}, 2026-01-05)\n"
-        f"  - User lives in Berlin ({berlin.id}, 2026-01-05)",
-        f"- User prefers concise responses in the morning ({fuller.id}, 2026-01-05)",
+        f"- User lives in Berlin ({berlin.id}, 2026-01-05)",
+        f"- User prefers concise responses ({concise.id}, 2026-01-05)",
     ]
     await world.store.write(items.forget, agent.id, berlin.id, author=OWNER)
     with pytest.raises(NotFound, match="Use the id of one you have"):
         await world.store.write(items.forget, agent.id, berlin.id, author=OWNER)
     # Memories are for conversations: a search during work does not find them.
     assert (
-        await world.store.read(passages.find, "Paris", team_id=agent.team_id, owner=agent.id) == []
+        await world.store.read(passages.find, "Berlin", team_id=agent.team_id, owner=agent.id) == []
     )
 
 
@@ -424,9 +447,7 @@ async def test_maintenance_prunes_expired_insights_and_merges_duplicates(
     until = world.clock.now() + timedelta(days=3)
     await learn(world, agent, "The fair is in hall seven", valid_until=until)
     await learn(world, agent, "Use WAL with SQLite", source_thread_id=THREAD)
-    twin = await learn(
-        world, agent, "Use WAL mode with SQLite", source_thread_id=OTHER, label=UNKNOWN
-    )
+    twin = await learn(world, agent, "use WAL with SQLite.", source_thread_id=OTHER, label=UNKNOWN)
     # A duplicate that was never compared, as an older version could leave it.
     await world.store.write(rows.INSIGHTS.update, twin.id, status="active")
     assert not await world.store.read(maintenance.is_due, agent.team_id)
@@ -435,7 +456,7 @@ async def test_maintenance_prunes_expired_insights_and_merges_duplicates(
     assert await world.store.write(maintenance.maintain, agent.team_id) == (0, 1, 0)
     assert not await world.store.read(maintenance.is_due, agent.team_id)
     world.clock.advance(days=3)
-    assert await contents(world, agent) == ["Use WAL mode with SQLite"]
+    assert await contents(world, agent) == ["Use WAL with SQLite"]
     assert await world.store.read(maintenance.is_due, agent.team_id)
     done = await world.store.write(maintenance.maintain, agent.team_id)
     assert (done.expired, done.merged) == (1, 0)
@@ -463,7 +484,8 @@ async def test_a_prompt_never_shows_only_one_side_of_a_contradiction(world: Worl
     old = await learn(world, agent, "The API limit is 60 calls a minute")
     for number in range(recall.MAX_INSIGHTS * 3):
         await learn(world, agent, f"Subject{number} concerns matter{number} and thing{number}")
-    new = await learn(world, agent, "The API limit is 600 calls a minute")
+    contradicts = Relation(action="contradict", id=old.id)
+    new = await learn(world, agent, "The API limit is 600 calls a minute", relation=contradicts)
     chosen = await world.store.read(recall.for_work, agent.id, "Something else entirely")
     assert [i.id for i in chosen[:2]] == [new.id, old.id]
 

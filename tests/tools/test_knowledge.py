@@ -143,8 +143,9 @@ async def test_remember_and_forget(talking: World) -> None:
     paris, berlin = await talking.store.read(items.memories, founded.coordinator.id)
     assert first == ToolAnswer(f"Remembered as {berlin.id}.")
     assert second == ToolAnswer(
-        f"Remembered as {paris.id}. It does not go together with {berlin.id}: "
-        "'User lives in Berlin'. Ask which one holds."
+        f"Remembered as {paris.id}. You know something close to it, {berlin.id}: "
+        "'User lives in Berlin'. If only one of the two can be true, ask which one holds and take "
+        "the other back with forget."
     )
     assert empty == refused("There is nothing to keep: say in one sentence what is worth knowing.")
     assert wrong == refused(

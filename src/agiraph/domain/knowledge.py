@@ -34,7 +34,7 @@ class Memory:
     sources: tuple[str, ...] = ()
     """The ids of all threads and messages it was learned from."""
     contradicts: str | None = None
-    """The id of an older item that it contradicts, as far as `domain.similarity` can tell."""
+    """The id of an older item that it contradicts."""
     label: Label = CLEAN
     """Where its words came from."""
 
@@ -58,6 +58,26 @@ class Insight:
     sources: tuple[str, ...] = ()
     contradicts: str | None = None
     label: Label = CLEAN
+    owner: str = ""
+    """Who may find it: an agent's id, `specialist:NAME`, or `everyone` on the team. `agent_id` is
+    the agent that learned it."""
+    uses: int = 0
+    """How many prompts of work it was chosen for."""
+    used_at: datetime | None = None
+
+
+Action = Literal["add", "update", "supersede", "contradict"]
+
+
+@value
+class Relation:
+    """How a new insight relates to a known one, as the model that found it has decided."""
+
+    action: Action = "add"
+    """update: it says the same, more exactly or once more. supersede: the known one is no longer
+    true. contradict: only one of the two can be true, and it is not clear which."""
+    id: str = ""
+    """The known insight; empty if the new one is only added."""
 
 
 @value
@@ -85,7 +105,7 @@ class ChangedItem:
 
 
 ChangeVerb = Literal[
-    "learned", "merged", "removed", "confirmed", "rejected", "expired", "maintained"
+    "learned", "merged", "superseded", "removed", "confirmed", "rejected", "expired", "maintained"
 ]
 
 

@@ -1,133 +1,122 @@
-"""Similarity: tell whether two statements say the same, contradict each other, or neither.
+"""Similarity: find the known statements that a text may repeat, change or contradict.
 
-The words are compared without a model: it costs nothing and gives the same result every time. In
-doubt the verdict is neither, so that nothing is merged that a reader would keep apart.
+It only narrows the choice: a model decides how two statements relate. Statements are compared by
+their words and by groups of three letters, so it needs no list of words and works in any language,
+with inflected words and with scripts that put no spaces between words.
 """
 
+import math
 import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Literal, NamedTuple
 
-from agiraph.domain.passages import STOP_WORDS, words
+from agiraph.domain.passages import words
 
-Verdict = Literal["same", "less", "opposed", "other"]
-"""How the new statement relates to the old one. less: the old one says all of it, and more."""
-
-CLOSE, CLOSER, CLOSEST = 0.5, 0.6, 0.8
-"""Shares of common words: from CLOSE on, two statements are about one subject; from CLOSER on, one
-may contain the other; from CLOSEST on, they are two wordings of one statement."""
-
-_NEGATING = "no not never none nor neither cannot without nothing nobody"
-_RELATING = "than over before after from to by above below under instead"
-_COUNTING = (
-    "january february march april may june july august september october november december "
-    "monday tuesday wednesday thursday friday saturday sunday zero one two three four five "
-    "six seven eight nine ten eleven twelve first second third last"
-)
-_OPPOSING = (
-    "always/rarely more/less more/fewer higher/lower high/low increase/decrease rise/fall "
-    "up/down before/after faster/slower fast/slow early/late good/bad better/worse best/worst "
-    "enabled/disabled enable/disable on/off true/false allowed/forbidden open/closed like/hate "
-    "like/dislike love/hate with/without short/long small/large accept/reject safe/dangerous "
-    "public/private sync/async required/optional cheap/expensive morning/evening"
-)
-_NEGATIONS, _RELATIONS = frozenset(_NEGATING.split()), frozenset(_RELATING.split())
-_FIGURES = frozenset(_COUNTING.split())
-_OPPOSITES = frozenset(frozenset(pair.split("/")) for pair in _OPPOSING.split())
+MOST_SEGMENTS = 400
+"""Sentences of a text that are compared; of a longer text every second, third … is left out."""
+SEGMENT_CHARACTERS = 400
+_COMMON = 0.2
+"""A feature in more than this share of all statements tells nothing about any of them."""
+_FEW = 20
+"""Up to this many statements each feature counts, because none can be called common."""
+_BREAK = re.compile(r"(?<=[.!?;])\s+|[\n\r]+|(?<=[\u3002\uff01\uff1f\uff1b])")
+_ENDS = " .!?\u3002"
 
 
-class _Claim(NamedTuple):
-    order: tuple[str, ...]
-    """The stems of its content words, in their order."""
-    figures: frozenset[str]
-    negated: bool
-    plain: str
-    relates: bool
-    """It compares or orders two things, so that the order of its words matters."""
+def normalised(text: str) -> str:
+    """Return a statement without what makes no difference: case, width, spaces, the full stop."""
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    return " ".join(plain.split()).strip(_ENDS)
 
 
-@lru_cache(maxsize=8192)
-def _claim(text: str) -> _Claim:
-    said = words(re.sub(r"n['\u2019]t\b", " not", text))
-    order: dict[str, None] = {}
-    for word in said:
-        little = word in STOP_WORDS or word in _NEGATIONS or (len(word) == 1 and word.isascii())
-        if not little and not _is_figure(word):
-            order[_stem(word)] = None
-    return _Claim(
-        tuple(order),
-        frozenset(word for word in said if _is_figure(word)),
-        # Two negations cancel each other: "not without" affirms.
-        sum(word in _NEGATIONS for word in said) % 2 == 1,
-        " ".join(text.split()).rstrip(".!").casefold(),
-        any(word in _RELATIONS for word in said),
-    )
+def is_repetition(one: str, other: str) -> bool:
+    """Tell whether two statements are the same, but for case, spaces and the full stop."""
+    return normalised(one) == normalised(other)
 
 
-def _is_figure(word: str) -> bool:
-    return word in _FIGURES or any(character.isdigit() for character in word)
+def segments(text: str) -> list[str]:
+    """Split a text into sentences, at most MOST_SEGMENTS of them, spread over the whole text."""
+    found = [part.strip()[:SEGMENT_CHARACTERS] for part in _BREAK.split(text)]
+    found = [part for part in dict.fromkeys(found) if part]
+    if len(found) <= MOST_SEGMENTS:
+        return found
+    step = len(found) / MOST_SEGMENTS
+    return [found[int(place * step)] for place in range(MOST_SEGMENTS)]
 
 
-def _stem(word: str) -> str:
-    for ending in ("ing", "ed", "ly"):
-        if word.endswith(ending) and len(word) - len(ending) >= 4:
-            return word[: -len(ending)]
-    return word
+@lru_cache(maxsize=16_384)
+def features(text: str) -> frozenset[str]:
+    """Return what a statement is compared by: its words, and three letters in a row of each.
+
+    Words of scripts without spaces are pairs of characters already (`domain.passages.words`).
+    """
+    found: set[str] = set()
+    for word in words(text):
+        found.add(word)
+        if len(word) > 3:
+            padded = f" {word} "
+            found.update(padded[i : i + 3] for i in range(len(padded) - 2))
+    return frozenset(found)
 
 
-def compare(new: str, old: str) -> Verdict:
-    """Return how a new statement relates to an old one."""
-    a, b = _claim(new), _claim(old)
-    if a.plain == b.plain:
-        return "less"
-    mine, theirs = set(a.order), set(b.order)
-    both = mine & theirs
-    if not both:
-        return "other"
-    share = len(both) / len(mine | theirs)
-    if share >= CLOSE and len(both) >= 2 and _same_subject(a, b) and _oppose(a, b):
-        return "opposed"
-    if a.negated != b.negated:
-        return "other"
-    if mine <= theirs and a.figures <= b.figures and share >= CLOSER:
-        return "same" if (mine, a.figures) == (theirs, b.figures) else "less"
-    if mine >= theirs and a.figures >= b.figures and share >= CLOSER:
-        return "same"
-    # One word in place of another is probably another name, and so another statement.
-    replaced = len(mine - theirs) == len(theirs - mine) == 1
-    is_wording = share >= CLOSEST and not replaced and a.figures == b.figures
-    return "same" if is_wording and _same_subject(a, b) else "other"
+class Statements:
+    """Known statements, prepared for many comparisons."""
+
+    def __init__(self, statements: Mapping[str, str]) -> None:
+        self._ids = list(statements)
+        said = [features(text) for text in statements.values()]
+        counts = Counter(feature for each in said for feature in each)
+        total = len(said)
+        most = total if total <= _FEW else max(_FEW, int(total * _COMMON))
+        # The rarer a feature, the more it tells. One that every statement has tells a little.
+        self._weights = {
+            feature: math.log(1 + total / count)
+            for feature, count in counts.items()
+            if count <= most
+        }
+        self._holders: dict[str, list[int]] = {}
+        self._lengths: list[float] = []
+        for place, each in enumerate(said):
+            known = [feature for feature in each if feature in self._weights]
+            self._lengths.append(math.sqrt(sum(self._weights[f] ** 2 for f in known)) or 1.0)
+            for feature in known:
+                self._holders.setdefault(feature, []).append(place)
+
+    def nearest(self, text: str, *, limit: int) -> list[tuple[str, float]]:
+        """Return the ids of the statements nearest to this one, with their cosines, best first."""
+        asked = [(feature, self._weights.get(feature, 0.0)) for feature in features(text)]
+        scores: dict[int, float] = {}
+        for feature, weight in asked:
+            for place in self._holders.get(feature, ()):
+                scores[place] = scores.get(place, 0.0) + weight * weight
+        length = math.sqrt(sum(weight * weight for _, weight in asked)) or 1.0
+        ranked = sorted(
+            ((score / length / self._lengths[place], place) for place, score in scores.items()),
+            key=lambda found: (-found[0], found[1]),
+        )
+        return [(self._ids[place], score) for score, place in ranked[:limit]]
+
+    def nearest_to_any(self, texts: Iterable[str], *, each: int, limit: int) -> list[str]:
+        """Return the ids of the statements that are nearest to any of the texts, best first.
+
+        Of every text the `each` nearest are taken, so that one long theme does not push out all
+        others.
+        """
+        best: dict[str, float] = {}
+        for text in texts:
+            for id, score in self.nearest(text, limit=each):
+                best[id] = max(best.get(id, 0.0), score)
+        return sorted(best, key=lambda id: -best[id])[:limit]
 
 
-def _same_subject(a: _Claim, b: _Claim) -> bool:
-    """Tell whether the first content word of one statement, its subject, occurs in the other."""
-    return a.order[0] in b.order or b.order[0] in a.order
-
-
-def _oppose(a: _Claim, b: _Claim) -> bool:
-    mine, theirs = set(a.order), set(b.order)
-    only, lacking = mine - theirs, theirs - mine
-    if a.negated != b.negated or (a.figures - b.figures and b.figures - a.figures):
-        return True
-    if any(_are_opposites(x, y) for x in only for y in lacking):
-        return True
-    if not only and not lacking:
-        return a.relates and b.relates and a.order != b.order
-    return len(only) == len(lacking) == 1 and a.figures == b.figures and _is_value(a, b)
-
-
-def _are_opposites(x: str, y: str) -> bool:
-    if frozenset((x, y)) in _OPPOSITES:
-        return True
-    short, long = sorted((x, y), key=len)
-    return any(long == prefix + short for prefix in ("un", "in", "im", "dis", "non", "ir"))
-
-
-def _is_value(a: _Claim, b: _Claim) -> bool:
-    """Tell whether the statements agree but for their ends: another value of the same thing."""
-    same = 0
-    for x, y in zip(a.order, b.order, strict=False):
-        if x != y:
-            break
-        same += 1
-    return same >= 2 and same * 2 >= len(a.order)
+def interleave(*rankings: Sequence[str], limit: int) -> list[str]:
+    """Return the ids of several rankings, in turn the best of each, without repetition."""
+    found: dict[str, None] = {}
+    longest = max((len(ranking) for ranking in rankings), default=0)
+    for place in range(longest):
+        for ranking in rankings:
+            if place < len(ranking):
+                found[ranking[place]] = None
+    return list(found)[:limit]

@@ -1,11 +1,13 @@
 """Knowledge, as rows: memories, insights, drafts of notes, and every change of them."""
 
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
 from agiraph.domain.errors import NotFound
 from agiraph.domain.ids import AgentId, TeamId, ThreadId
 from agiraph.domain.knowledge import Change, Insight, KnowledgeStatus, Memory, NoteDraft
+from agiraph.domain.passages import Owner
 from agiraph.store.rows import Table, to_micros
 from agiraph.store.tx import Tx
 
@@ -15,6 +17,8 @@ MEMORIES = Table("memories", Memory)
 INSIGHTS = Table("insights", Insight)
 DRAFTS = Table("drafts", NoteDraft)
 CHANGES = Table("knowledge_changes", Change)
+# Names of parameters consist of letters and underscores.
+_MARKS = tuple(f"id_{a}{b}" for a in "abcdefghij" for b in "abcdefghij")
 
 
 def table_of(item_id: str) -> Table[Any]:
@@ -46,6 +50,56 @@ def standing(
     return table.select(
         tx, where, agent_id=agent_id, status=status, now=to_micros(tx.now), limit=limit, **named
     )
+
+
+def owned(
+    tx: Tx,
+    team_id: TeamId,
+    owners: Collection[Owner],
+    *,
+    status: KnowledgeStatus = "active",
+    type: str | None = None,
+    limit: int = 500,
+) -> list[Insight]:
+    """Return the valid insights of these owners with this status, newest first."""
+    only = "" if type is None else " and type = :type"
+    named = dict(zip(("owner_a", "owner_b", "owner_c"), owners, strict=False))
+    where = (
+        f"team_id = :team_id and owner in ({', '.join(f':{name}' for name in named)})"
+        f" and status = :status and (valid_until is null or valid_until > :now){only}"
+        " order by created_at desc, id desc limit :limit"
+    )
+    values: dict[str, Any] = {**named, **({} if type is None else {"type": type})}
+    return INSIGHTS.select(
+        tx, where, team_id=team_id, status=status, now=to_micros(tx.now), limit=limit, **values
+    )
+
+
+def owners(tx: Tx, team_id: TeamId) -> list[Owner]:
+    """Return the owners of a team's insights."""
+    sql = "select distinct owner from insights where team_id = :id order by owner"
+    return [row[0] for row in tx.all(sql, id=team_id)]
+
+
+def by_ids(tx: Tx, ids: Sequence[str]) -> list[Insight]:
+    """Return the insights with these ids, in this order, by one statement for every hundred."""
+    wanted = list(dict.fromkeys(ids))
+    found: dict[str, Insight] = {}
+    for start in range(0, len(wanted), len(_MARKS)):
+        named = dict(zip(_MARKS, wanted[start:], strict=False))
+        marks = ", ".join(f":{name}" for name in named)
+        found |= {i.id: i for i in INSIGHTS.select(tx, f"id in ({marks})", **named)}
+    return [found[id] for id in wanted if id in found]
+
+
+def count_use(tx: Tx, ids: Collection[str]) -> None:
+    """Record that these insights were chosen for a prompt. At most a hundred of them."""
+    if not ids:
+        return
+    named = dict(zip(_MARKS, ids, strict=False))
+    marks = ", ".join(f":{name}" for name in named)
+    sql = f"update insights set uses = uses + 1, used_at = :now where id in ({marks})"
+    tx.run(sql, now=to_micros(tx.now), **named)
 
 
 def expired(tx: Tx, table: Table[Any], agent_id: AgentId) -> list[Any]:
@@ -81,6 +135,12 @@ def changes(tx: Tx, agent_id: AgentId, *, after: str = "", limit: int = 100) -> 
     """Return the changes of an agent's knowledge after an id, oldest first."""
     where = "agent_id = :agent_id and id > :after order by id limit :limit"
     return CHANGES.select(tx, where, agent_id=agent_id, after=after, limit=limit)
+
+
+def changes_of_team(tx: Tx, team_id: TeamId, *, after: str) -> list[Change]:
+    """Return all changes of a team's knowledge after an id, oldest first."""
+    where = "team_id = :team_id and id > :after order by id"
+    return CHANGES.select(tx, where, team_id=team_id, after=after)
 
 
 def lately(tx: Tx, agent_id: AgentId, *, before: str = "", limit: int = 100) -> list[Change]:

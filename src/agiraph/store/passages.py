@@ -131,24 +131,19 @@ def find(
     query: str,
     *,
     team_id: TeamId,
-    owner: Owner,
+    owner: Owner | Collection[Owner],
     kinds: Collection[PassageKind] = ("note", "page", "insight", "report"),
     limit: int = 10,
 ) -> list[Passage]:
-    """Return sections that this owner may see, best match first; any text is a valid query."""
+    """Return sections that these owners may see, best match first; any text is a valid query."""
     terms = search_words(query)
     if not terms or not kinds or limit < 1:
         return []
-    # Letters, not numbers: the name of a parameter consists of letters and underscores (`_NAMED`).
-    named = {f"kind_{letter}": kind for letter, kind in zip("abcd", sorted(kinds), strict=False)}
-    marks = ", ".join(f":{name}" for name in named)
-    scope = f"p.team_id = :team_id and p.owner in (:owner, :everyone) and p.kind in ({marks})"
+    scope, named = _scope(owner, kinds, "p.")
     rows = tx.all(
         _FIND[tx.dialect].format(scope=scope),
         query=_query(tx, terms),
         team_id=team_id,
-        owner=owner,
-        everyone=EVERYONE,
         limit=max(CANDIDATES, limit),
         **named,
     )
@@ -161,20 +156,34 @@ def visible(
     tx: Tx,
     *,
     team_id: TeamId,
-    owner: Owner,
+    owner: Owner | Collection[Owner],
     kinds: Collection[PassageKind] = ("note", "page", "insight", "report"),
     limit: int = 3000,
 ) -> list[Passage]:
-    """Return the passages this owner may see, newest first; for a search by embeddings."""
-    named = {f"kind_{letter}": kind for letter, kind in zip("abcd", sorted(kinds), strict=False)}
-    marks = ", ".join(f":{name}" for name in named)
-    where = (
-        f"team_id = :team_id and owner in (:owner, :everyone) and kind in ({marks})"
-        " order by created_at desc, id limit :limit"
+    """Return the passages these owners may see, newest first; for a search by embeddings."""
+    scope, named = _scope(owner, kinds)
+    where = f"{scope} order by created_at desc, id limit :limit"
+    return PASSAGES.select(tx, where, team_id=team_id, limit=limit, **named)
+
+
+def _scope(
+    owner: Owner | Collection[Owner], kinds: Collection[PassageKind], table: str = ""
+) -> tuple[str, dict[str, str]]:
+    """Return the condition for what these owners and everyone may see, and its parameters."""
+    owners = sorted({EVERYONE, *((owner,) if isinstance(owner, str) else owner)})
+    # Letters, not numbers: the name of a parameter consists of letters and underscores (`_NAMED`).
+    kinds_named = {
+        f"kind_{letter}": kind for letter, kind in zip("abcd", sorted(kinds), strict=False)
+    }
+    owners_named = {
+        f"owner_{letter}": name for letter, name in zip("abcd", sorted(owners), strict=False)
+    }
+    condition = (
+        f"{table}team_id = :team_id"
+        f" and {table}owner in ({', '.join(f':{name}' for name in owners_named)})"
+        f" and {table}kind in ({', '.join(f':{name}' for name in kinds_named)})"
     )
-    return PASSAGES.select(
-        tx, where, team_id=team_id, owner=owner, everyone=EVERYONE, limit=limit, **named
-    )
+    return condition, kinds_named | owners_named
 
 
 def fingerprint(title: str, text: str) -> str:

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from agiraph.domain.errors import Refused
 from agiraph.domain.fence import enclose_foreign, one_line
-from agiraph.domain.knowledge import InsightType
+from agiraph.domain.knowledge import InsightType, Memory
 from agiraph.domain.labels import join
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.passages import Passage, PassageKind, search_words
@@ -276,14 +276,18 @@ def _noted(tx: Tx, kept: rows.Item, verb: str) -> Answer:
         return Done(f"Kept as {kept.id}; the human confirms it before anybody uses it.")
     if kept.status == "removed":
         return Done(f"Not kept: {kept.id} says the same, and the human had it removed.")
-    return Done(f"{verb} as {kept.id}.{_dispute(tx, kept)}")
+    return Done(f"{verb} as {kept.id}.{_near(tx, kept)}")
 
 
-def _dispute(tx: Tx, kept: rows.Item) -> str:
-    rival = kept.contradicts and rows.table_of(kept.id).find(tx, kept.contradicts)
-    if not rival or rival.status != "active":
+def _near(tx: Tx, kept: rows.Item) -> str:
+    """Return the known item that is nearest to a new one, for the model to compare."""
+    if (known := recall.nearest(tx, kept)) is None:
         return ""
-    return f" It does not go together with {rival.id}: {rival.content!r}. Ask which one holds."
+    remove = "forget" if isinstance(kept, Memory) else "remove_insight"
+    return (
+        f" You know something close to it, {known.id}: {known.content!r}. If only one of the two "
+        f"can be true, ask which one holds and take the other back with {remove}."
+    )
 
 
 @tool(

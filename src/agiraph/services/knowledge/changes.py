@@ -71,7 +71,7 @@ def index(tx: Tx, item: Item) -> None:
     out. Memories are never in it."""
     if not isinstance(item, Insight):
         return
-    team_id, owner = item.team_id, item.agent_id
+    team_id, owner = item.team_id, item.owner
     # Dropped in any case: `put` keeps the entry of a text that is the same, and its old label.
     passages.drop(tx, team_id=team_id, owner=owner, kind="insight", ref=item.id)
     if item.status not in FOUND:

@@ -18,9 +18,11 @@ from agiraph.domain.knowledge import (
     KnowledgeStatus,
     Memory,
     NoteDraft,
+    Relation,
 )
 from agiraph.domain.labels import CLEAN, Label
-from agiraph.domain.passages import search_words
+from agiraph.domain.owners import of_learned, visible_to
+from agiraph.domain.passages import Owner, search_words
 from agiraph.redaction import looks_secret
 from agiraph.services.knowledge import changes, merging
 from agiraph.store import knowledge as rows
@@ -55,7 +57,7 @@ def remember(
 ) -> Memory:
     """Store a memory about the person. Return the item that stands now.
 
-    That may be an older item which says the same and more. A labelled memory is unverified unless
+    That may be an older item with the same words. A labelled memory is unverified unless
     the team's trust is open; if it was removed before, the removed one is returned and stays so.
     """
     is_unverified = _is_unverified(tx, agent, label)
@@ -74,7 +76,7 @@ def remember(
     # Before the comparison with known items: two transactions that store the same statement would
     # otherwise each find no twin.
     teams.lock(tx, agent.id)
-    if label and (gone := merging.removed_twin(tx, MEMORIES, agent.id, memory.content)):
+    if label and (gone := merging.removed_twin(tx, memory)):
         return cast("Memory", gone)
     return cast("Memory", merging.merge_in(tx, memory, author=author))
 
@@ -91,13 +93,16 @@ def learn(
     source: str | None = None,
     label: Label = CLEAN,
     valid_until: datetime | None = None,
+    owner: Owner | None = None,
+    relation: Relation = merging.ADD,
 ) -> Insight:
     """Store an insight for work. The same words from the same thread are stored once.
 
-    Return the item that stands now, which may be an older one that says the same and more. A
-    labelled insight is an unverified fact unless the team's trust is open: techniques and lessons
-    tell the agent what to do, which strangers must not. What was removed does not become known
-    again by work alone: the removed one is returned, or the insight is pending if it is clean.
+    Without an owner it belongs to whom `owners.of_learned` names. Return the item that stands now,
+    which may be an older one with the same words. A labelled insight is an unverified fact unless
+    the team's trust is open: techniques and lessons tell the agent what to do, which strangers must
+    not. What was removed does not become known again by work alone: the removed one is returned, or
+    the insight is pending if it is clean.
     """
     if type not in get_args(InsightType):
         raise Refused(f"{type!r} is no kind of insight; use {', '.join(get_args(InsightType))}.")
@@ -111,12 +116,6 @@ def learn(
     # The same words from the same thread: a crash made the reflection run again.
     if (known := INSIGHTS.find(tx, identity)) is not None:
         return known
-    gone = None
-    if label or source_thread_id is not None:
-        gone = merging.removed_twin(tx, INSIGHTS, agent.id, content)
-    if gone is not None and label:
-        return cast("Insight", gone)
-    status: KnowledgeStatus = "unverified" if is_unverified else "pending" if gone else "active"
     insight = Insight(
         id=identity,
         team_id=agent.team_id,
@@ -127,12 +126,20 @@ def learn(
         author=author,
         confidence=confidence,
         source_thread_id=source_thread_id,
-        status=status,
+        status="unverified" if is_unverified else "active",
         valid_until=_last(tx, valid_until) if is_unverified else valid_until,
         sources=tuple(s for s in (source_thread_id, source) if s),
         label=label,
+        owner=owner or of_learned(agent),
     )
-    return cast("Insight", merging.merge_in(tx, insight, author=author))
+    gone = None
+    if label or source_thread_id is not None:
+        gone = merging.removed_twin(tx, insight)
+    if gone is not None and label:
+        return cast("Insight", gone)
+    if gone is not None:
+        insight, relation = replace(insight, status="pending"), merging.ADD
+    return cast("Insight", merging.merge_in(tx, insight, author=author, relation=relation))
 
 
 def draft(
@@ -185,10 +192,12 @@ def insights(
     status: KnowledgeStatus = "active",
     limit: int = 50,
 ) -> list[Insight]:
-    """Return the agent's insights with this status: for a query the best first, else the newest."""
-    if not search_words(query):
-        return rows.standing(tx, INSIGHTS, agent_id, status=status, type=type, limit=limit)
+    """Return the insights with this status that the agent may find, its own, its specialist's and
+    the team's: for a query the best first, else the newest."""
     agent = AGENTS.get(tx, agent_id)
+    if not search_words(query):
+        owners = visible_to(agent)
+        return rows.owned(tx, agent.team_id, owners, status=status, type=type, limit=limit)
     # More than are wanted: the index holds active and unverified insights.
     found = merging.matching(tx, agent, query, limit=4 * limit, status=status)
     return [i for i in found if type is None or i.type == type][:limit]
@@ -278,7 +287,8 @@ def undo(tx: Tx, change_id: str) -> Change:
     mine = {touched.id for touched in change.touched}
     # Undone in the reverse order only: a later change has stored this one's
     # result as its state before.
-    for later in rows.changes(tx, change.agent_id, after=change.id, limit=10_000):
+    # Another agent may have changed the item: insights of a specialist belong to several.
+    for later in rows.changes_of_team(tx, change.team_id, after=change.id):
         if later.undone_at is None and any(touched.id in mine for touched in later.touched):
             raise Refused(
                 f"{later.id} ({later.verb}) came after and alters the same: undo it first."
@@ -335,15 +345,22 @@ def _identity(agent_id: AgentId, thread_id: ThreadId | None, content: str) -> st
 
 
 def _retire(tx: Tx, table: Any, agent_id: AgentId, id: str, *, author: str) -> Item:
-    """Remove an item of this agent. Raise `NotFound` for items of others and removed ones."""
+    """Remove an item that this agent may find. Raise `NotFound` for others and removed ones."""
     found = cast("Item | None", table.find(tx, id, lock=True))
-    if found is None or found.agent_id != agent_id or found.status not in _REMOVABLE:
+    if found is None or not _is_visible_to(tx, agent_id, found) or found.status not in _REMOVABLE:
         kind = "memory" if table is MEMORIES else "insight"
         where = (
             "they stand above, each with its id" if kind == "memory" else "list_insights has them"
         )
         raise NotFound(kind, id, known=f"Use the id of one you have; {where}.")
     return _remove(tx, found, "removed", author)
+
+
+def _is_visible_to(tx: Tx, agent_id: AgentId, item: Item) -> bool:
+    if isinstance(item, Memory):
+        return item.agent_id == agent_id
+    agent = AGENTS.get(tx, agent_id)
+    return item.team_id == agent.team_id and item.owner in visible_to(agent)
 
 
 def _remove(tx: Tx, item: Item, verb: ChangeVerb, author: str) -> Item:

@@ -1,10 +1,12 @@
 """Maintenance: expire and merge what agents know, once a day, without asking a model."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple, cast
 
-from agiraph.domain.ids import SYSTEM, AgentId, TeamId
-from agiraph.domain.similarity import compare
+from agiraph.domain.ids import SYSTEM, TeamId
+from agiraph.domain.passages import Owner
+from agiraph.domain.similarity import normalised
 from agiraph.services.knowledge import changes
 from agiraph.store import knowledge as rows
 from agiraph.store import passages, teams
@@ -14,6 +16,8 @@ from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Tx
 
 EVERY = timedelta(days=1)
+MOST = 20_000
+"""Items of one owner that are looked through."""
 
 
 class Maintained(NamedTuple):
@@ -44,43 +48,42 @@ def maintain(tx: Tx, team_id: TeamId) -> Maintained:
                 changes.alter(tx, item, status="removed")
                 changes.record(tx, item, "expired", SYSTEM, [(item, item)])
                 expired += 1
-            merged += _merge(tx, rows.standing(tx, table, agent.id, limit=100))
-        kept = _searched(tx, agent.id)
-        found = passages.known(tx, team_id=team_id, owner=agent.id, kind="insight")
+        merged += _merge(tx, rows.standing(tx, MEMORIES, agent.id, limit=MOST))
+    for owner in rows.owners(tx, team_id):
+        merged += _merge(tx, rows.owned(tx, team_id, [owner], limit=MOST))
+        kept = _searched(tx, team_id, owner)
+        found = passages.known(tx, team_id=team_id, owner=owner, kind="insight")
         for ref in kept.keys() - found.keys():
             changes.index(tx, kept[ref])
         for ref in found.keys() - kept.keys():
-            dropped += passages.drop(tx, team_id=team_id, owner=agent.id, kind="insight", ref=ref)
+            dropped += passages.drop(tx, team_id=team_id, owner=owner, kind="insight", ref=ref)
     changes.record(tx, agents[0], "maintained", SYSTEM, [])
     return Maintained(expired, merged, dropped)
 
 
-def _searched(tx: Tx, agent_id: AgentId) -> dict[str, Item]:
-    """Return the agent's insights that belong into the search index, by id."""
+def _searched(tx: Tx, team_id: TeamId, owner: Owner) -> dict[str, Item]:
+    """Return the owner's insights that belong into the search index, by id."""
     return {
         insight.id: insight
         for status in changes.FOUND
-        for insight in rows.standing(tx, INSIGHTS, agent_id, status=status, limit=10_000)
+        for insight in rows.owned(tx, team_id, [owner], status=status, limit=MOST)
     }
 
 
-def _merge(tx: Tx, items: list[Item]) -> int:
-    """Merge items that say the same. `items` are newest first. Return how many were superseded.
+def _merge(tx: Tx, items: Sequence[Item]) -> int:
+    """Merge items with the same words. `items` are newest first. Return how many were superseded.
 
     Two transactions at the same time may each have stored one of them without seeing the other.
     """
-    gone: dict[str, Item] = {}
-    for place, newer in enumerate(items):
-        for older in items[place + 1 :]:
-            if newer.id in gone:
-                break
-            if older.id in gone:
-                continue
-            verdict = compare(newer.content, older.content)
-            if verdict in ("same", "less"):
-                kept, lost = (newer, older) if verdict == "same" else (older, newer)
-                changes.alter(tx, kept, **changes.combined(kept, lost))
-                changes.alter(tx, lost, status="superseded", superseded_by=kept.id)
-                changes.record(tx, lost, "merged", SYSTEM, [(kept, kept), (lost, lost)])
-                gone[lost.id] = lost
-    return len(gone)
+    kept: dict[str, Item] = {}
+    gone = 0
+    for item in reversed(items):
+        words = normalised(item.content)
+        if (older := kept.get(words)) is None:
+            kept[words] = item
+            continue
+        kept[words] = changes.alter(tx, older, **changes.combined(older, item))
+        changes.alter(tx, item, status="superseded", superseded_by=older.id)
+        changes.record(tx, item, "merged", SYSTEM, [(older, older), (item, item)])
+        gone += 1
+    return gone

@@ -1,105 +1,153 @@
-"""Merging: stores an item in place of one that says the same, below one that says more, or beside.
+"""Merging: stores an item among what is known: beside it, below it, or in its place.
 
-An unverified or pending item is compared only with items of its own status, so that what strangers
+Only a repetition of the same words is recognized here. Every other relation (it says the same in
+other words, it replaces, it contradicts) was decided by the model that found the item. An
+unverified or pending item is compared only with items of its own status, so that what strangers
 say neither changes nor strengthens what the agent knows.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import cast
 
 from agiraph.domain.agents import Agent
 from agiraph.domain.events.knowledge import InsightLearned, MemoryWritten
-from agiraph.domain.ids import AgentId
-from agiraph.domain.knowledge import ChangeVerb, Insight, KnowledgeStatus, Memory
-from agiraph.domain.similarity import Verdict, compare
+from agiraph.domain.ids import TeamId
+from agiraph.domain.knowledge import ChangeVerb, Insight, KnowledgeStatus, Memory, Relation
+from agiraph.domain.owners import visible_to
+from agiraph.domain.passages import Owner
+from agiraph.domain.similarity import is_repetition
 from agiraph.services.knowledge import changes
 from agiraph.store import knowledge as rows
 from agiraph.store import passages
-from agiraph.store.knowledge import INSIGHTS, Item
-from agiraph.store.teams import AGENTS
+from agiraph.store.knowledge import INSIGHTS, MEMORIES, Item
 from agiraph.store.tx import Tx
 
 MAX_PEERS = 100
-"""Known items that a new item is compared with."""
+"""Known items that a new item is compared with, to find a repetition."""
+MAX_REMOVED = 1000
+"""Removed items that a new item is compared with."""
+ADD = Relation()
+
+_Touched = list[tuple[Item, Item | None]]
+"""Items that a change alters, each with its state before; None if it is new."""
 
 
-def merge_in(tx: Tx, item: Item, *, author: str, before: Item | None = None) -> Item:
-    """Store an item among those that are known, and return the item that stands now.
+def merge_in(
+    tx: Tx, item: Item, *, author: str, before: Item | None = None, relation: Relation = ADD
+) -> Item:
+    """Store an item and return the one that stands now. One change records all that was altered.
 
     `before` is the state of an item that a person confirms; None if the item is new. The caller
-    holds the agent's row lock.
+    holds the agent's row lock and has checked the relation.
     """
-    table = rows.table_of(item.id)
-    verdicts = [(p, _verdict(item, p)) for p in _peers(tx, item) if p.id != item.id]
-    twin = next(((p, v) for p, v in verdicts if v in ("same", "less")), None)
-    rival = next((p for p, v in verdicts if v == "opposed"), None)
-    touched: list[tuple[Item, Item | None]] = [(item, before)]
-    if twin is None:
-        item = stands = replace(item, contradicts=rival.id if rival else None)
-        changes.store(tx, item, is_new=before is None)
-    elif twin[1] == "less":
-        stands = twin[0]
-        item = replace(item, status="superseded", superseded_by=stands.id)
-        changes.store(tx, item, is_new=before is None)
-        touched.append((stands, stands))
-        stands = changes.alter(tx, stands, **changes.combined(stands, item))
+    touched: _Touched = [(item, before)]
+    verb: ChangeVerb = "learned"
+    if (twin := _twin(tx, item)) is not None:
+        stands = _add_source(tx, item, twin, touched)
+        verb = "merged"
+    elif relation.action in ("update", "supersede"):
+        older = INSIGHTS.get(tx, relation.id)
+        updates = relation.action == "update"
+        item = stands = _replace(tx, cast("Insight", item), older, touched, updates=updates)
+        verb = "merged" if updates else "superseded"
     else:
-        older = twin[0]
-        rival_id = rival.id if rival else older.contradicts
-        item = stands = replace(item, contradicts=rival_id, **changes.combined(item, older))
+        if relation.id:
+            item = replace(item, contradicts=relation.id)
+        stands = item
         changes.store(tx, item, is_new=before is None)
-        for other in rows.disputing(tx, table, older.id):
+    change = changes.record(tx, item, "confirmed" if before else verb, author, touched)
+    if before is None:
+        _announce(tx, item, stands, change.id)
+    return stands
+
+
+def _twin(tx: Tx, item: Item) -> Item | None:
+    """Return a known item with the same words."""
+    others = (peer for peer in peers(tx, item) if peer.id != item.id)
+    return next((peer for peer in others if is_repetition(peer.content, item.content)), None)
+
+
+def _add_source(tx: Tx, item: Item, twin: Item, touched: _Touched) -> Item:
+    """Store the item below the one that has the same words already, which gets its sources."""
+    below = replace(item, status="superseded", superseded_by=twin.id)
+    changes.store(tx, below, is_new=touched[0][1] is None)
+    touched.append((twin, twin))
+    return changes.alter(tx, twin, **changes.combined(twin, item))
+
+
+def _replace(tx: Tx, item: Insight, older: Insight, touched: _Touched, *, updates: bool) -> Insight:
+    """Store the item in place of an older one. One that updates it inherits its sources, its
+    confidence and its disputes; one that supersedes it does not, because the older one is wrong."""
+    if updates:
+        item = replace(item, contradicts=older.contradicts, **changes.combined(item, older))
+    changes.store(tx, item, is_new=True)
+    if updates:
+        for other in rows.disputing(tx, INSIGHTS, older.id):
             touched.append((other, other))
             changes.alter(tx, other, contradicts=item.id)
-        touched.append((older, older))
-        changes.alter(tx, older, status="superseded", superseded_by=item.id)
-    verb: ChangeVerb = "confirmed" if before else "merged" if twin else "learned"
-    change = changes.record(tx, item, verb, author, touched)
-    if before is None:
-        learned = MemoryWritten if isinstance(item, Memory) else InsightLearned
-        tx.emit(
-            item.team_id,
-            learned(
-                id=item.id,
-                agent_id=item.agent_id,
-                stands=stands.id,
-                change_id=change.id,
-                status=item.status,
-            ),
-        )
-    return stands
+    touched.append((older, older))
+    changes.alter(tx, older, status="superseded", superseded_by=item.id)
+    return item
+
+
+def _announce(tx: Tx, item: Item, stands: Item, change_id: str) -> None:
+    learned = MemoryWritten if isinstance(item, Memory) else InsightLearned
+    tx.emit(
+        item.team_id,
+        learned(
+            id=item.id,
+            agent_id=item.agent_id,
+            stands=stands.id,
+            change_id=change_id,
+            status=item.status,
+        ),
+    )
 
 
 def matching(
     tx: Tx, agent: Agent, query: str, *, limit: int, status: KnowledgeStatus = "active"
 ) -> list[Insight]:
-    """Return valid insights with this status that contain words of the query, best first."""
-    hits = passages.find(
-        tx, query, team_id=agent.team_id, owner=agent.id, kinds=("insight",), limit=limit
-    )
-    known = [INSIGHTS.get(tx, ref) for ref in dict.fromkeys(hit.ref for hit in hits)]
+    """Return valid insights with this status that contain words of the query, best first.
+
+    They are the agent's own, those of its specialist and those of the team.
+    """
+    return _matching(tx, agent.team_id, visible_to(agent), query, limit=limit, status=status)
+
+
+def _matching(
+    tx: Tx,
+    team_id: TeamId,
+    owners: Sequence[Owner],
+    query: str,
+    *,
+    limit: int,
+    status: KnowledgeStatus,
+) -> list[Insight]:
+    hits = passages.find(tx, query, team_id=team_id, owner=owners, kinds=("insight",), limit=limit)
+    known = rows.by_ids(tx, [hit.ref for hit in hits])
     return [
         i for i in known if i.status == status and (i.valid_until is None or i.valid_until > tx.now)
     ]
 
 
-def removed_twin(tx: Tx, table: Any, agent_id: AgentId, content: str) -> Item | None:
-    """Return an item that says the same or more, and that was removed; None without one."""
-    gone = cast("list[Item]", rows.standing(tx, table, agent_id, status="removed", limit=MAX_PEERS))
-    return next((item for item in gone if compare(content, item.content) in ("same", "less")), None)
+def removed_twin(tx: Tx, item: Item) -> Item | None:
+    """Return an item with the same words that was removed; None without one."""
+    gone: Sequence[Item]
+    if isinstance(item, Insight):
+        gone = rows.owned(tx, item.team_id, [item.owner], status="removed", limit=MAX_REMOVED)
+    else:
+        gone = rows.standing(tx, MEMORIES, item.agent_id, status="removed", limit=MAX_REMOVED)
+    return next((other for other in gone if is_repetition(other.content, item.content)), None)
 
 
-def _verdict(item: Item, known: Item) -> Verdict:
-    verdict = compare(item.content, known.content)
-    # Strangers' words never take the place of the team's own.
-    return "less" if verdict == "same" and item.label and not known.label else verdict
-
-
-def _peers(tx: Tx, item: Item) -> Sequence[Item]:
-    """Return the known items that may say the same as this one, or the opposite."""
-    if isinstance(item, Insight) and item.status in changes.FOUND:
-        agent = AGENTS.get(tx, item.agent_id)
-        return matching(tx, agent, item.content, limit=MAX_PEERS, status=item.status)
-    table = rows.table_of(item.id)
-    return rows.standing(tx, table, item.agent_id, status=item.status, limit=MAX_PEERS)
+def peers(tx: Tx, item: Item) -> Sequence[Item]:
+    """Return the known items of the same owner and status that may have the same words."""
+    if not isinstance(item, Insight):
+        return rows.standing(tx, MEMORIES, item.agent_id, status=item.status, limit=MAX_PEERS)
+    if item.status not in changes.FOUND:
+        return rows.owned(tx, item.team_id, [item.owner], status=item.status, limit=MAX_PEERS)
+    near = _matching(
+        tx, item.team_id, [item.owner], item.content, limit=MAX_PEERS, status=item.status
+    )
+    return [other for other in near if other.owner == item.owner]

@@ -4,13 +4,16 @@ from collections.abc import Sequence
 
 from agiraph.domain.ids import AgentId
 from agiraph.domain.knowledge import Insight
-from agiraph.services.knowledge import items
+from agiraph.domain.similarity import Statements
+from agiraph.services.knowledge import items, merging
 from agiraph.store.knowledge import INSIGHTS, Item
 from agiraph.store.tx import Tx
 
 MAX_INSIGHTS = 40
 """Insights in a prompt; list_insights and knowledge_search find the others."""
 MAX_CHARS = 8000
+NEAR = 0.5
+"""The cosine from which a person is asked whether two statements go together."""
 
 
 def for_work(tx: Tx, agent_id: AgentId, task: str) -> list[Insight]:
@@ -34,6 +37,14 @@ def for_work(tx: Tx, agent_id: AgentId, task: str) -> list[Insight]:
             break
         chosen |= {i.id: i for i in group}
     return list(chosen.values())
+
+
+def nearest(tx: Tx, item: Item) -> Item | None:
+    """Return the known item that is so near to this one that they may contradict each other."""
+    others = {other.id: other for other in merging.peers(tx, item) if other.id != item.id}
+    known = Statements({other.id: other.content for other in others.values()})
+    found = known.nearest(item.content, limit=1)
+    return others[found[0][0]] if found and found[0][1] >= NEAR else None
 
 
 def as_lines(known: Sequence[Item], *, ids: bool = True) -> list[str]:

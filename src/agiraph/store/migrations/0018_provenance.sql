@@ -60,3 +60,11 @@ update drafts set status = 'pending' where status = 'held';
 update knowledge_changes set touched = replace(touched, '"status":"held"', '"status":"pending"');
 update events set type = 'knowledge.pending' where type = 'knowledge.held';
 update events set data = replace(replace(data, '"held":true', '"status":"pending"'), '"held":false', '"status":"active"') where type in ('memory.written', 'insight.learned');
+
+-- Who may find an insight: an agent, all agents of a specialist, or everyone on the team. And how
+-- often, and when last, an insight was chosen for a prompt.
+alter table insights add column owner text not null default '';
+update insights set owner = agent_id;
+alter table insights add column uses integer not null default 0;
+alter table insights add column used_at bigint;
+create index insights_of_owner on insights (team_id, owner, status, created_at);
