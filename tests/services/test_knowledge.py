@@ -447,6 +447,7 @@ async def test_maintenance_prunes_expired_insights_and_merges_duplicates(
     until = world.clock.now() + timedelta(days=3)
     await learn(world, agent, "The fair is in hall seven", valid_until=until)
     await learn(world, agent, "Use WAL with SQLite", source_thread_id=THREAD)
+    world.clock.advance(minutes=1)
     twin = await learn(world, agent, "use WAL with SQLite.", source_thread_id=OTHER, label=UNKNOWN)
     # A duplicate that was never compared, as an older version could leave it.
     await world.store.write(rows.INSIGHTS.update, twin.id, status="active")
