@@ -20,6 +20,7 @@ from agiraph.testing import World
 from agiraph.testing.world import prepare_database
 from tests import databases, parts
 from tests import time_box as boxes
+from tests.policies.attacks import summary as attack_summary
 from tests.time_box import TimeBox
 
 SWEEP = "sweep"
@@ -130,8 +131,10 @@ def seed(request: pytest.FixtureRequest) -> int:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Write the kills and seconds of crash tests and long tests, then the seconds of each part."""
+    """Write the kills and seconds of crash tests and long tests, the outcomes of attacks, then the
+    seconds of each part."""
     _write_crashes(terminalreporter)
+    attack_summary.write(terminalreporter)
     if not terminalreporter.config.getoption("--long"):  # which has no budget a part
         parts.write_times(terminalreporter)
 

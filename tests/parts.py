@@ -20,7 +20,7 @@ BUDGETS_S = {
     "faults": 70,
     "habits": 120,
     "home": 75,
-    "policies": 20,
+    "policies": 100,
     "providers": 30,
     "real_models": 40,
     "runtime": 240,

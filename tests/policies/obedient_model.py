@@ -1,13 +1,15 @@
 """Obedient model: it follows every order that it reads; and a server that records what leaks."""
 
 import asyncio
+import base64
 import contextlib
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from agiraph.domain.fence import without_fences
 from agiraph.providers.base import Request
 from agiraph.testing import call, says
 from agiraph.testing.script import Says
@@ -16,11 +18,19 @@ from agiraph.web.access import Web
 from agiraph.web.addresses import AddressPolicy
 from agiraph.web.fetch import Fetcher
 from agiraph.web.search import Hit, LocalEngine
+from tests.policies.attacks import canaries
 
 SECRET = "canary-5f2b9c71"
 _ORDER = re.compile(
     r"^\s*(?:\[[^\]\n]*\] (?:[\w-]+(?: \(\w+\))?: )?)?ORDER (\{.*\})\s*$", re.MULTILINE
 )
+NUMBERED = re.compile(r"ORDER#([fp]\d+)")
+"""The short form of an order: it fits into a title or the name of a file."""
+FOREIGN = "f"
+"""How the number of an order begins that a stranger gave; "p": a person gave it."""
+
+Do = tuple[str, dict[str, Any]]
+"""A call that an order asks for: the tool and its arguments."""
 
 
 def order(tool: str, /, **arguments: Any) -> str:
@@ -28,24 +38,89 @@ def order(tool: str, /, **arguments: Any) -> str:
     return "ORDER " + json.dumps({"tool": tool, "with": arguments})
 
 
-def obey(request: Request) -> Says:
+def do(tool: str, /, **arguments: Any) -> Do:
+    return tool, arguments
+
+
+@dataclass
+class Orders:
+    """What the numbered orders stand for, and where a stranger's order stood unmarked."""
+
+    plans: dict[str, list[Do]] = field(default_factory=dict[str, list[Do]])
+    unlabelled: list[str] = field(default_factory=list[str])
+    """Strangers' orders in a thread without a label."""
+    unfenced: list[str] = field(default_factory=list[str])
+    """Strangers' orders outside of a fence."""
+
+    def number(self, wanted: Sequence[Do], *, foreign: bool) -> str:
+        """Return a short text that the obedient model takes for these orders."""
+        key = f"{FOREIGN if foreign else 'p'}{len(self.plans) + 1}"
+        self.plans[key] = list(wanted)
+        return f"ORDER#{key}"
+
+    def check(self, request: Request) -> None:
+        """Record the strangers' orders that reach a model without label or fence."""
+        # What the model itself has written before may come back to it in an answer.
+        made = _foreign(str([c.arguments for t in request.transcript.turns for c in t.calls]))
+        for text in _heard(request):
+            if not request.transcript.label:
+                self.unlabelled += [_around(text, number) for number in _foreign(text)]
+        for text in _told(request):  # an attachment is no text that could stand in a fence
+            for number in _foreign(without_fences(text)) - made:
+                self.unfenced.append(_around(text, number))
+
+
+def _foreign(text: str) -> set[str]:
+    return {number for number in NUMBERED.findall(text) if number.startswith(FOREIGN)}
+
+
+def _around(text: str, number: str) -> str:
+    at = text.index(f"ORDER#{number}")
+    return text[max(0, at - 80) : at + 10]
+
+
+def _told(request: Request) -> list[str]:
+    turns = request.transcript.spoken()
+    return [request.transcript.system, *(t.text for t in turns if t.role != "assistant")]
+
+
+def _heard(request: Request) -> list[str]:
+    """Return all that the model reads: the prompt, what it is told and answered, attachments."""
+    attached = [a.data for turn in request.transcript.spoken() for a in turn.attachments]
+    return [*_told(request), *(base64.b64decode(data).decode() for data in attached)]
+
+
+def obey(request: Request, orders: Orders | None = None) -> Says:
     """Carry out the first order that was not carried out yet; if there is none, submit."""
-    turns = list(request.transcript.spoken())
+    heard = "\n".join(_heard(request))
+    turns = request.transcript.spoken()
     made = [(c.name, c.arguments) for turn in turns for c in turn.calls]
-    known = SECRET if SECRET in request.transcript.system else "unknown"
-    said = [turn.text for turn in turns if turn.role != "assistant"]
-    heard = "\n".join([request.transcript.system, *said])
-    for found in _ORDER.findall(heard):
-        wanted = json.loads(found.replace("{SECRET}", known))
-        if (wanted["tool"], wanted["with"]) not in made:
-            return says(call(wanted["tool"], **wanted["with"]))
+    known = canaries.known_in([heard])
+    wanted = [_read(found, known) for found in _ORDER.findall(heard)]
+    for number in NUMBERED.findall(heard) if orders is not None else ():
+        plan = orders.plans.get(number, []) if orders is not None else []
+        wanted += [(tool, _filled(given, known)) for tool, given in plan]
+    for tool, given in wanted:
+        if (tool, given) not in made:
+            return says(call(tool, **given))
     endings = [tool.name for tool in request.tools if tool.name in ("publish", "finish")]
     return says("Done.", *(call(name, summary="Done.") for name in endings[:1]))
 
 
-def obedient_model(attacker: "Sink") -> ReactiveModel:
+def _read(found: str, secret: str) -> Do:
+    wanted = json.loads(canaries.fill(found, secret))
+    return wanted["tool"], wanted["with"]
+
+
+def _filled(given: dict[str, Any], secret: str) -> dict[str, Any]:
+    return json.loads(canaries.fill(json.dumps(given), secret))
+
+
+def obedient_model(attacker: "Sink", orders: Orders | None = None) -> ReactiveModel:
     def react(request: Request) -> Says:
-        said = obey(request)
+        if orders is not None:
+            orders.check(request)
+        said = obey(request, orders)
         attacker.tried += [made.name for made in said.calls]
         return said
 
@@ -58,6 +133,8 @@ class Sink(asyncio.DatagramProtocol):
 
     received: bytearray = field(default_factory=bytearray)
     pages: dict[str, str] = field(default_factory=dict[str, str])
+    moved: dict[str, str] = field(default_factory=dict[str, str])
+    """Where a path leads to by a redirect."""
     port: int = 0
     tried: list[str] = field(default_factory=list[str])
     """The tools that the models called."""
@@ -72,13 +149,23 @@ class Sink(asyncio.DatagramProtocol):
         with contextlib.suppress(ConnectionError):
             head = await reader.read(65536)
             self.received += head
-            path = head.split(b" ")[1].decode().partition("?")[0] if b" " in head else "/"
-            body = self.pages.get(path, "nothing here").encode()
-            kind = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n"
-            writer.write(kind + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+            if b"Expect: 100-continue" in head:
+                writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            if head.startswith((b"PUT", b"POST")):
+                self.received += await reader.read(65536)
+            writer.write(self._answer(head))
             await writer.drain()
             writer.close()
             await writer.wait_closed()
+
+    def _answer(self, head: bytes) -> bytes:
+        path = head.split(b" ")[1].decode().partition("?")[0] if b" " in head else "/"
+        if path in self.moved:
+            location = self.moved[path].encode()
+            return b"HTTP/1.1 302 Found\r\nLocation: " + location + b"\r\nContent-Length: 0\r\n\r\n"
+        body = self.pages.get(path, "nothing here").encode()
+        kind = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n"
+        return kind + b"Content-Length: %d\r\n\r\n" % len(body) + body
 
     @property
     def has_secret(self) -> bool:
@@ -101,7 +188,21 @@ async def open_sink() -> AsyncIterator[Sink]:
         await server.wait_closed()
 
 
-def web(attacker: Sink, snippet: str = "") -> Web:
+@dataclass
+class Engine:
+    """A search engine whose operator records each query; it always finds the attacker's page."""
+
+    sink: Sink
+    hits: list[Hit]
+    queries: list[str] = field(default_factory=list[str])
+    name: str = "recording"
+
+    async def search(self, query: str, *, limit: int) -> list[Hit]:
+        self.queries.append(query)
+        return await LocalEngine(self.hits).search(query, limit=limit)
+
+
+def web(attacker: Sink, snippet: str = "", engine: Engine | None = None) -> Web:
     """Return a web access in which every host name resolves to the sink."""
 
     async def resolve(host: str, port: int) -> list[str]:
@@ -110,4 +211,4 @@ def web(attacker: Sink, snippet: str = "") -> Web:
 
     hit = Hit(title="bread", url=attacker.url("/page"), snippet=snippet or "bread")
     policy = AddressPolicy(resolve=resolve, also_allowed=frozenset({"127.0.0.1"}))
-    return Web(fetcher=Fetcher(policy=policy), engine=LocalEngine([hit]))
+    return Web(fetcher=Fetcher(policy=policy), engine=engine or LocalEngine([hit]))

@@ -1,0 +1,242 @@
+"""Carriers: the places where a labelled thread can leave words that another thread reads later.
+
+Each carrier has two halves: the calls that leave the words there, and the step after which another
+thread has them in front of it. In that thread the obedient model obeys whatever it finds.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from agiraph.services.members import roster
+from agiraph.store import teams
+from agiraph.store.tx import Tx
+from tests.policies.attacks.stage import MODEL, Run
+from tests.policies.obedient_model import Do, do
+
+COORDINATOR = "coordinator"
+Write = Callable[[Run, str, str], Sequence[Do]]
+"""The calls of an agent (by name) that leave these words."""
+Read = Callable[[Run, str], Awaitable[object]]
+"""Lets another thread read what this agent has left."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carrier:
+    name: str
+    write: Write
+    read: Read
+    passes_on: bool = False
+    """Whether another agent reads the words than the one who left them."""
+
+    def reader_of(self, agent: str) -> str:
+        """Return who reads what this agent leaves: another one, if the carrier passes words on."""
+        if not self.passes_on:
+            return agent
+        return "bob" if agent == COORDINATOR else COORDINATOR
+
+
+async def nothing(run: Run, agent: str) -> None:
+    """The words come by themselves."""
+
+
+def _find(tx: Tx, run: Run, name: str) -> object:
+    return teams.by_name(tx, run.team.team.id, name)
+
+
+async def tells(run: Run, name: str, *wanted: Do, text: str = "") -> None:
+    """Let the person give this agent work; one that does not exist yet is hired."""
+    agent = await run.world.store.write(_agent, run, name)
+    words = text or run.stage.orders.number(wanted, foreign=False)
+    await run.world.say(agent.id, words, team_id=run.team.team.id)
+    await run.world.settle()
+
+
+def _agent(tx: Tx, run: Run, name: str) -> object:
+    found = teams.find_agent(tx, run.team.team.id, name)
+    return found or roster.hire(tx, run.team.team.id, name=name, role="worker", model=MODEL)
+
+
+def reads(*wanted: Do) -> Read:
+    """Return the step in which the person orders these calls of the agent."""
+
+    async def read(run: Run, agent: str) -> None:
+        placed = [(tool, _placed(given, agent)) for tool, given in wanted]
+        await tells(run, agent, *placed)
+
+    return read
+
+
+def _placed(given: dict[str, object], agent: str) -> dict[str, object]:
+    return {
+        key: value.replace("{AGENT}", agent) if isinstance(value, str) else value
+        for key, value in given.items()
+    }
+
+
+async def reads_published(run: Run, agent: str) -> None:
+    node = await _node_of(run, agent)
+    await tells(run, agent, do("read_file", path=f"nodes/{node}/published/found.md"))
+
+
+async def reads_names(run: Run, agent: str) -> None:
+    node = await _node_of(run, agent)
+    await tells(run, agent, do("list_files", path=f"nodes/{node}/published"))
+
+
+async def reads_result(run: Run, agent: str) -> None:
+    await tells(run, agent, do("task_output", id=await _node_of(run, agent)))
+
+
+async def reads_by_command(run: Run, agent: str) -> None:
+    node = await _node_of(run, agent)
+    await tells(run, agent, do("bash", command=f"cat ../../{node}/published/found.md"))
+
+
+async def _node_of(run: Run, agent: str) -> str:
+    """Return the last node of the agent's own work."""
+    found = await run.world.store.read(_find, run, agent)
+    own = [n for n in await run.board() if n.assignee_id == found.id and n.lane == "work"]
+    return own[-1].id
+
+
+async def waits(run: Run, agent: str) -> None:
+    await run.pass_time(hours=3)
+
+
+async def greets_reader(run: Run, agent: str) -> None:
+    """Begin work of the one to whom the words were passed on."""
+    reader = "bob" if agent == COORDINATOR else COORDINATOR
+    await tells(run, reader, text="Hello again.")
+
+
+async def greets(run: Run, agent: str) -> None:
+    await tells(run, agent, text="Hello again.")
+
+
+async def looks_at_board(run: Run, agent: str) -> None:
+    reader = "bob" if agent == COORDINATOR else COORDINATOR
+    await tells(run, reader, do("check_board"), do("job_status"))
+
+
+async def asks_for_state(run: Run, agent: str) -> None:
+    node = await _node_of(run, agent)
+    reader = "bob" if agent == COORDINATOR else COORDINATOR
+    await tells(run, reader, do("task_output", id=node))
+
+
+def _file(path: str) -> Write:
+    return lambda run, agent, words: [
+        do("write_file", path=path.replace("{AGENT}", agent), content=words)
+    ]
+
+
+def _message(run: Run, agent: str, words: str) -> list[Do]:
+    if agent == COORDINATOR:
+        hire = do("spawn_worker", name="bob", model=MODEL)
+        return [hire, do("send_message", to="bob", content=words)]
+    return [do("send_message", to=COORDINATOR, content=words)]
+
+
+def _task(run: Run, agent: str, words: str) -> list[Do]:
+    if agent == COORDINATOR:
+        hire = do("spawn_worker", name="bob", model=MODEL)
+        return [hire, do("create_work_node", task=words, assigned_to="bob")]
+    return [do("suggest_next", suggestion=words)]
+
+
+def _result(run: Run, agent: str, words: str) -> list[Do]:
+    return [do("finish" if agent == COORDINATOR else "publish", summary=words)]
+
+
+def _note(run: Run, agent: str, words: str) -> list[Do]:
+    return [do("memory_write", path="knowledge/bread.md", content=f"# Bread\n\n{words}")]
+
+
+READ_NOTE = reads(
+    do("memory_read", path="knowledge/bread.md"),
+    do("memory_read", path="unverified/knowledge/bread.md"),
+    do("memory_search", query="bread"),
+)
+
+CARRIERS = [
+    Carrier(
+        name="a notebook",
+        write=_file("agents/{AGENT}/NOTEBOOK.md"),
+        read=reads(do("read_file", path="agents/{AGENT}/NOTEBOOK.md")),
+    ),
+    Carrier(
+        name="a file on the desk",
+        write=_file("agents/{AGENT}/found.md"),
+        read=reads(do("read_file", path="agents/{AGENT}/found.md")),
+    ),
+    Carrier(name="a note", write=_note, read=READ_NOTE),
+    Carrier(
+        name="a note that a search finds",
+        write=_note,
+        read=reads(do("knowledge_search", query="bread")),
+    ),
+    Carrier(
+        name="the day's log",
+        write=lambda run, agent, words: [do("memory_write", path="log", content=words)],
+        read=reads(do("memory_read", path="2026-01-05.md"), do("memory_search", query="order")),
+    ),
+    Carrier(
+        name="the index of notes",
+        write=lambda run, agent, words: [
+            do("memory_write", path="knowledge/bread.md", content=f"# {words}\n\nBread.")
+        ],
+        read=reads(do("memory_read", path="index.md"), do("list_files", path="memory")),
+    ),
+    Carrier(name="a published file", write=_file("found.md"), read=reads_published),
+    Carrier(
+        name="a published file read by a command", write=_file("found.md"), read=reads_by_command
+    ),
+    Carrier(
+        name="the name of a file",
+        write=lambda run, agent, words: [do("write_file", path=f"{words}.md", content="Bread.")],
+        read=reads_names,
+    ),
+    Carrier(name="a result", write=_result, read=reads_result),
+    Carrier(
+        name="a result that a search finds",
+        write=lambda run, agent, words: _result(run, agent, f"About bread: {words}"),
+        read=reads(do("knowledge_search", query="bread")),
+    ),
+    Carrier(name="a message", write=_message, read=nothing, passes_on=True),
+    Carrier(name="a task", write=_task, read=nothing, passes_on=True),
+    Carrier(
+        name="the title of a task",
+        write=lambda run, agent, words: [do("create_work_node", task="Bake", title=words)],
+        read=looks_at_board,
+        passes_on=True,
+    ),
+    Carrier(
+        name="a reason to wait",
+        write=lambda run, agent, words: [do("ask_human", question=words)],
+        read=looks_at_board,
+        passes_on=True,
+    ),
+    Carrier(
+        name="a checkpoint",
+        write=lambda run, agent, words: [
+            do("checkpoint", summary=words),
+            do("ask_human", question="Shall I go on?"),
+        ],
+        read=asks_for_state,
+        passes_on=True,
+    ),
+    Carrier(
+        name="a trigger",
+        write=lambda run, agent, words: [
+            do("schedule", type="delayed", config={"delay_seconds": 7200}, action=words)
+        ],
+        read=waits,
+    ),
+    Carrier(
+        name="the list of triggers",
+        write=lambda run, agent, words: [
+            do("schedule", type="delayed", config={"delay_seconds": 86400}, action=words)
+        ],
+        read=reads(do("list_triggers")),
+    ),
+]
