@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from agiraph.domain.chat import Attachment, Turn
+from agiraph.domain.fence import enclose_file
 from agiraph.providers.base import Request
 from agiraph.providers.http.client import HttpClient
 from agiraph.providers.registry import Account, Keys, Registry
@@ -194,6 +195,8 @@ async def test_a_failed_call_is_marked_as_such(model_on: ModelOn, provider: Prov
         assert (good.text, bad.text) == ("Hello.", "Not an object.")
 
 
+NOTE_TEXT = enclose_file("Grüße", name="note.md")
+
 ATTACHED: dict[str, list[dict[str, Any]]] = {
     "anthropic": [
         {
@@ -205,7 +208,7 @@ ATTACHED: dict[str, list[dict[str, Any]]] = {
             "title": "paper.pdf",
             "source": {"type": "base64", "media_type": "application/pdf", "data": "cGFwZXI="},
         },
-        {"type": "text", "text": "File note.md:\nGrüße"},
+        {"type": "text", "text": NOTE_TEXT},
     ],
     "openai": [
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,aW1hZ2U="}},
@@ -216,7 +219,7 @@ ATTACHED: dict[str, list[dict[str, Any]]] = {
                 "file_data": "data:application/pdf;base64,cGFwZXI=",
             },
         },
-        {"type": "text", "text": "File note.md:\nGrüße"},
+        {"type": "text", "text": NOTE_TEXT},
     ],
     "responses": [
         {
@@ -229,12 +232,12 @@ ATTACHED: dict[str, list[dict[str, Any]]] = {
             "filename": "paper.pdf",
             "file_data": "data:application/pdf;base64,cGFwZXI=",
         },
-        {"type": "input_text", "text": "File note.md:\nGrüße"},
+        {"type": "input_text", "text": NOTE_TEXT},
     ],
     "gemini": [
         {"inlineData": {"mimeType": "image/png", "data": "aW1hZ2U="}},
         {"inlineData": {"mimeType": "application/pdf", "data": "cGFwZXI="}},
-        {"text": "File note.md:\nGrüße"},
+        {"text": NOTE_TEXT},
     ],
 }
 
@@ -275,7 +278,7 @@ async def test_attachments_are_sent_with_the_answer_of_a_call(
     [seen] = server.requests
     answers = [m.text for m in seen.messages if m.role == "tool"]
     together = provider.wire in ("anthropic", "responses")
-    whole = "Here.File note.md:\nGrüße" if together else "Here."
+    whole = f"Here.{NOTE_TEXT}" if together else "Here."
     assert (server.refused, answers) == ([], [whole, "And this."])
     last = messages_of(seen.body)[-1]
     if provider.wire == "anthropic":

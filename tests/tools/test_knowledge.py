@@ -19,7 +19,7 @@ from agiraph.services.members import roster
 from agiraph.store import knowledge as rows
 from agiraph.store import passages
 from agiraph.testing import Call, ScriptedModel, World, call, says
-from agiraph.tools import knowledge
+from agiraph.tools import remembering
 from agiraph.tools.base import tool
 from tests.tools.tool_calls import ToolAnswer, refused, run_calls
 
@@ -44,7 +44,7 @@ async def begin_again(ctx: RunContext) -> Answer:
 @pytest.fixture
 async def talking(tmp_path: Path, database_url: str) -> AsyncIterator[World]:
     """A world whose agents have the tools of conversations also at work."""
-    extra = (*knowledge.FOREGROUND, read_page, begin_again)
+    extra = (*remembering.FOREGROUND, read_page, begin_again)
     async with World(
         tmp_path / "home", database_url=database_url, tools=extra, easy_endings=True
     ) as world:

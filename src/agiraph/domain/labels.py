@@ -16,6 +16,8 @@ from urllib.parse import urlsplit
 MOST_NAMED = 8
 """Sources that a label names; the others are counted."""
 LONGEST = 200
+FILE_NAME = 60
+"""Characters of a file's name in a label."""
 _NOUNS = {
     "page": "a page of {}",
     "file": "the file {}",
@@ -117,6 +119,13 @@ def of_page(url: str) -> Label:
     """Return the label of a page: its host, without the path, which could hold a message."""
     host = (urlsplit(url).hostname or "").rstrip(".")
     return Label((f"page:{host or 'unknown'}"[:LONGEST],))
+
+
+def of_file(name: str) -> Label:
+    """Return the label of an attached file: its name, in one line and without control characters,
+    because the name stands in prompts."""
+    plain = "".join(c for c in " ".join(name.split()) if c.isprintable())
+    return Label((f"file:{plain[:FILE_NAME] or 'unnamed'}",))
 
 
 def of_program(name: str) -> Label:

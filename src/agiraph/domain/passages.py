@@ -93,6 +93,11 @@ _UNSPACED = re.compile(
 )
 
 
+def is_unspaced(character: str) -> bool:
+    """Whether the character belongs to a script without spaces between words."""
+    return _UNSPACED.fullmatch(character) is not None
+
+
 def words(text: str) -> list[str]:
     """Return the words of a text in lower case, without accents and in the singular."""
     # These words are indexed, not those of a database's own tokenizer: SQLite and PostgreSQL split

@@ -3,18 +3,20 @@
 import asyncio
 import contextlib
 from collections.abc import Sequence
+from typing import NamedTuple
 
+from agiraph.domain import quotations
 from agiraph.domain.chat import ToolCall, Transcript, Turn
 from agiraph.domain.errors import DailyLimitReached, ModelError, Refused
 from agiraph.domain.fence import enclose_foreign, one_line
-from agiraph.domain.labels import Label, join
+from agiraph.domain.labels import CLEAN, Label, join
 from agiraph.domain.language import guess
 from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Finished, Outcome
 from agiraph.domain.persons import is_person
 from agiraph.domain.promising import promises_by_a_time, promises_work
 from agiraph.domain.tools import ToolProperties, WorkDecision
-from agiraph.domain.work import StopReason
+from agiraph.domain.work import StopReason, WorkNode
 from agiraph.prompts import prompt
 from agiraph.run_context import RunContext
 from agiraph.runtime.prompt import Opening, note, titled
@@ -25,6 +27,7 @@ from agiraph.services.knowledge import items, recall
 from agiraph.services.lifecycle import conversation, daily_limit
 from agiraph.services.lifecycle.journal import SystemNote
 from agiraph.services.triggers import promises
+from agiraph.services.triggers.promises import Promise
 from agiraph.store import messages, nodes
 from agiraph.store.tx import Tx
 from agiraph.tools import scheduling
@@ -61,8 +64,7 @@ CUT_OFF = "[Runtime] Your answer broke off before its end. Give it again, whole 
 async def opening(ctx: RunContext) -> Opening:
     """Return the prompt of a reply: identity, memories, conversation, board and promises."""
     folder = ctx.home.team(ctx.team.id)
-    state, label = await ctx.store.read(_state, ctx)
-    asked = await ctx.store.read(messages.to_answer, ctx.node.id)
+    state, label, asked = await ctx.store.read(_state, ctx)
     system = [
         note(folder, "SOUL.md"),
         f"You are {ctx.agent.name}.",
@@ -73,7 +75,8 @@ async def opening(ctx: RunContext) -> Opening:
         f"Today is {ctx.clock.now():%A, %d %B %Y, %H:%M} (UTC).",
         _language(asked),
     ]
-    question = "\n\n".join(message.text for message in asked)
+    thread = ctx.lease.thread_id
+    question = "\n\n".join(quotations.enclose_quoted(m.text, thread=thread) for m in asked)
     return Opening(
         "\n\n".join(section for section in system if section.strip()),
         question,
@@ -89,46 +92,91 @@ def _language(asked: Sequence[Message]) -> str:
     return f"Answer in {language}, {last}." if language else f"Answer in {last}."
 
 
-def _state(tx: Tx, ctx: RunContext) -> tuple[list[str], Label]:
-    """Return the sections on memories, conversation, board and promises, and their label."""
-    agent, team = ctx.agent, ctx.team
-    recent = messages.lately(
-        tx, team.id, agent.id, planning.person_for(tx, ctx.node), limit=MAX_MESSAGES
-    )
+def _state(tx: Tx, ctx: RunContext) -> tuple[list[str], Label, list[Message]]:
+    """Return the sections on memories, conversation, board and promises, their label, and the
+    messages to answer."""
+    agent, thread = ctx.agent, ctx.lease.thread_id
+    person_id = planning.person_for(tx, ctx.node)
+    recent = messages.lately(tx, ctx.team.id, agent.id, person_id, limit=MAX_MESSAGES)
+    asked = messages.to_answer(tx, ctx.node.id)
     before = [message for message in recent if message.reply_id != ctx.node.id]
-    latest = nodes.latest(tx, team.id, limit=MAX_NODES)
-    work = [
-        f"- {texts.title_of(node)} ({node.id}): {node.status}"
-        + (f", {one_line(node.waiting_reason)}" if node.waiting_reason else "")
-        for node in latest
-    ]
-    label = join(m.label for m in before) | labels.of_board(tx, latest)
-    known = recall.as_lines(items.memories(tx, agent.id))
-    promised = [promises.as_line(tx, promise) for promise in promises.open_of_agent(tx, agent.id)]
-    return [
-        titled("What you know of the human", "\n".join(known)),
-        titled(
-            "The conversation so far",
-            "\n\n".join(_line(m, agent.name, ctx.lease.thread_id) for m in before),
-        ),
-        titled("The board", "\n".join(work)),
-        titled("What you promised", "\n".join(promised)),
-    ], label
+    known = items.memories(tx, agent.id)
+    # What a person says and what the agent knows stands in the prompt in any case.
+    label = join(item.label for item in (*before, *known))
+    is_labelled = bool(label or join(message.label for message in asked))
+    board = [_board_line(tx, node) for node in nodes.latest(tx, ctx.team.id, limit=MAX_NODES)]
+    promised = [_promise_line(tx, made) for made in promises.open_of_agent(tx, agent.id)]
+    if is_labelled:
+        label |= join(line.label for line in (*board, *promised))
+    memories = [Line(line, CLEAN) for line in recall.as_lines([i for i in known if not i.label])]
+    memories += [Line(recall.as_lines([item])[0], item.label) for item in known if item.label]
+    return (
+        [
+            titled("What you know of the human", _list(memories, thread, is_labelled=True)),
+            titled(
+                "The conversation so far",
+                "\n\n".join(_message_line(m, agent.name, thread) for m in before),
+            ),
+            titled("The board", _list(board, thread, is_labelled=is_labelled)),
+            titled("What you promised", _list(promised, thread, is_labelled=is_labelled)),
+        ],
+        label,
+        asked,
+    )
 
 
-def _line(message: Message, name: str, thread: str) -> str:
+class Line(NamedTuple):
+    """A line of a list in the prompt."""
+
+    text: str
+    label: Label
+    plain: str = ""
+    """What a clean reader is shown instead, in the runtime's words."""
+
+
+def _board_line(tx: Tx, node: WorkNode) -> Line:
+    waits = f", {one_line(node.waiting_reason)}" if node.waiting_reason else ""
+    line = f"- {texts.title_of(node)} ({node.id}): {node.status}{waits}"
+    label = labels.of_board(tx, [node])
+    if not label:
+        return Line(line, label)
+    whose = planning.name_of(tx, node.assignee_id) if node.assignee_id else "nobody yet"
+    return Line(line, label, f"- a task of {whose} ({node.id}): {node.status}")
+
+
+def _promise_line(tx: Tx, promise: Promise) -> Line:
+    plain = promises.as_line(tx, promise._replace(what="something that list_triggers shows"))
+    return Line(promises.as_line(tx, promise), promise.trigger.label, plain)
+
+
+def _list(lines: Sequence[Line], thread: str, *, is_labelled: bool) -> str:
+    """Return a list of the prompt. A labelled reader sees strangers' words in a fence, a clean one
+    the runtime's words instead of them."""
+    shown: list[str] = []
+    for line in lines:
+        if not line.label:
+            shown.append(line.text)
+        elif is_labelled:
+            shown.append(enclose_foreign(line.text, thread=thread, source=str(line.label)))
+        else:
+            shown.append(line.plain)
+    return "\n".join(shown)
+
+
+def _message_line(message: Message, name: str, thread: str) -> str:
     """Return an earlier message. Only the runtime begins a line with a time in brackets: what an
     agent wrote is indented, and fenced if it holds strangers' words."""
-    who = "Human" if is_person(message.sender) else name
+    at = f"[{message.created_at:%d %b %H:%M}]"
     kind = "" if message.kind in ("message", "nudge") else f" ({message.kind})"
+    if is_person(message.sender):
+        words = quotations.enclose_quoted(message.text, thread=thread, longest=MESSAGE_CHARACTERS)
+        return f"{at} Human{kind}: {words}"
     asks_for = "" if message.call is None else f" {message.call.name}({message.call.arguments})"
-    text = message.text + asks_for
-    text = text if len(text) <= MESSAGE_CHARACTERS else text[:MESSAGE_CHARACTERS] + "…"
-    if not is_person(message.sender):
-        text = "\n    ".join(text.splitlines())
+    text = texts.truncate(message.text + asks_for, MESSAGE_CHARACTERS)
+    text = "\n    ".join(text.splitlines())
     if message.label:
         text = "\n" + enclose_foreign(text, thread=thread, source=str(message.label))
-    return f"[{message.created_at:%d %b %H:%M}] {who}{kind}: {text}"
+    return f"{at} {name}{kind}: {text}"
 
 
 async def answer(steps: Steps, ctx: RunContext) -> Outcome:

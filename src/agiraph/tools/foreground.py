@@ -9,7 +9,7 @@ from agiraph.domain.outcomes import Answer, Done
 from agiraph.run_context import RunContext
 from agiraph.services.lifecycle import conversation
 from agiraph.store.tx import Tx
-from agiraph.tools import knowledge, research, scheduling, team
+from agiraph.tools import remembering, research, scheduling, team
 from agiraph.tools.base import Tool, tool
 
 
@@ -20,11 +20,12 @@ from agiraph.tools.base import Tool, tool
 def start_work(
     tx: Tx,
     ctx: RunContext,
-    task: Annotated[str, Field(min_length=1, max_length=100_000)],
+    task: Annotated[str, Field(max_length=100_000)] = "",
 ) -> Answer:
     """Put what the human wants into your work queue, in your own words. What they ask becomes work
     by itself after your answer; call this to say it better. Put in all they want of it: the one who
-    does the work sees this text and no memories.
+    does the work sees this text and no memories. Without a task their message is the task. After
+    you have read strangers' words their message always comes first, and your task behind it.
     """
     node = conversation.start_work(tx, ctx.agent, ctx.node.id, task, label=ctx.label)
     return Done(f"Queued as {node.id}.")
@@ -50,7 +51,7 @@ FOREGROUND: Mapping[str, Tool] = {
     for made in (
         start_work,
         no_work_needed,
-        *knowledge.FOREGROUND,
+        *remembering.FOREGROUND,
         scheduling.promise,
         research.research_start,
         research.job_status,

@@ -9,7 +9,6 @@ from pydantic import Field
 
 from agiraph.domain.errors import Refused
 from agiraph.domain.fence import enclose_foreign, one_line
-from agiraph.domain.knowledge import InsightType, Memory
 from agiraph.domain.labels import join
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.passages import Passage, PassageKind, search_words
@@ -18,11 +17,9 @@ from agiraph.home.notes import Notes, Written
 from agiraph.providers.embeddings import embeddings
 from agiraph.redaction import looks_secret
 from agiraph.run_context import RunContext
-from agiraph.services.board import planning
-from agiraph.services.knowledge import items, notes, recall
+from agiraph.services.knowledge import items, notes
 from agiraph.store import knowledge as rows
-from agiraph.store import messages, passages
-from agiraph.store.tx import Tx
+from agiraph.store import passages
 from agiraph.tools.base import NO_TEXT, Tool, tool
 
 PAGE_CHARS = 16 * 1024
@@ -207,116 +204,4 @@ def _join_hits(shown: list[str]) -> str:
     return "\n\n---\n\n".join(kept) + more
 
 
-def _source(tx: Tx, ctx: RunContext) -> str | None:
-    """Return the id of the message being answered; in other work the id of the thread."""
-    asked = messages.to_answer(tx, ctx.node.id)
-    return asked[-1].id if asked else ctx.lease.thread_id
-
-
-@tool(
-    effect="transaction",
-)
-def remember(
-    tx: Tx,
-    ctx: RunContext,
-    content: Annotated[str, Field(min_length=1, description="One sentence about the person")],
-) -> Answer:
-    """Remember something about the person you talk to, in one sentence: how they want to be
-    answered, who they are, what they asked for before. What helps you at work is an insight.
-    """
-    kept = items.remember(
-        tx,
-        ctx.agent,
-        content,
-        author=planning.person_for(tx, ctx.node),
-        source=_source(tx, ctx),
-        label=ctx.label,
-    )
-    return _noted(tx, kept, "Remembered")
-
-
-@tool(effect="transaction")
-def forget(tx: Tx, ctx: RunContext, memory_id: str) -> Answer:
-    """Forget a memory: they ask you to, or it is no longer true."""
-    gone = items.forget(
-        tx, ctx.agent.id, memory_id.strip(), author=planning.person_for(tx, ctx.node)
-    )
-    return Done(f"Forgotten: {gone.content}")
-
-
-@tool(
-    effect="transaction",
-)
-def add_insight(
-    tx: Tx,
-    ctx: RunContext,
-    type: InsightType,
-    content: Annotated[str, Field(min_length=1, description="One statement")],
-) -> Answer:
-    """Keep knowledge for your work that the person shared: a fact, a technique, a pattern or a
-    lesson, in one sentence, with names and numbers as they said them.
-    """
-    kept = items.learn(
-        tx,
-        ctx.agent,
-        type,
-        content,
-        author=planning.person_for(tx, ctx.node),
-        source=_source(tx, ctx),
-        label=ctx.label,
-    )
-    return _noted(tx, kept, "Kept")
-
-
-def _noted(tx: Tx, kept: rows.Item, verb: str) -> Answer:
-    """Return the answer to a call that kept something: as known, or as unverified."""
-    if kept.status == "unverified":
-        return Done(f"Kept as {kept.id}, unverified: this conversation holds words of strangers.")
-    if kept.status == "pending":
-        return Done(f"Kept as {kept.id}; the human confirms it before anybody uses it.")
-    if kept.status == "removed":
-        return Done(f"Not kept: {kept.id} says the same, and the human had it removed.")
-    return Done(f"{verb} as {kept.id}.{_near(tx, kept)}")
-
-
-def _near(tx: Tx, kept: rows.Item) -> str:
-    """Return the known item that is nearest to a new one, for the model to compare."""
-    if (known := recall.nearest(tx, kept)) is None:
-        return ""
-    remove = "forget" if isinstance(kept, Memory) else "remove_insight"
-    return (
-        f" You know something close to it, {known.id}: {known.content!r}. If only one of the two "
-        f"can be true, ask which one holds and take the other back with {remove}."
-    )
-
-
-@tool(
-    effect="transaction",
-    looks_up=True,
-    polls=True,
-)
-def list_insights(
-    tx: Tx,
-    ctx: RunContext,
-    query: Annotated[str, Field(max_length=2000, description="What it should be about")] = "",
-    type: InsightType | None = None,
-) -> Answer:
-    """List what you know for your work. Tell them in your own words."""
-    found = items.insights(tx, ctx.agent.id, query=query, type=type)
-    lines = recall.as_lines(found)
-    return Done("\n".join(lines) or "There are no insights of this kind.")
-
-
-@tool(
-    effect="transaction",
-)
-def remove_insight(tx: Tx, ctx: RunContext, insight_id: str) -> Answer:
-    """Remove an insight that is wrong or out of date. list_insights shows the ids."""
-    gone = items.remove(
-        tx, ctx.agent.id, insight_id.strip(), author=planning.person_for(tx, ctx.node)
-    )
-    return Done(f"Removed: {gone.content}")
-
-
-FOREGROUND: tuple[Tool, ...] = (remember, forget, add_insight, list_insights, remove_insight)
 WORK: tuple[Tool, ...] = (memory_write, memory_read, memory_search, knowledge_search)

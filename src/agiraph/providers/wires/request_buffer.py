@@ -14,6 +14,7 @@ from zlib import crc32
 import orjson
 
 from agiraph.domain.chat import Attachment, ToolCall, Transcript, Turn
+from agiraph.domain.fence import enclose_file
 
 Part = dict[str, Any]
 
@@ -199,7 +200,7 @@ def attachment_text(attachment: Attachment) -> str:
     if _TEXT_TYPES.fullmatch(attachment.media_type):
         try:
             content = base64.b64decode(attachment.data).decode(errors="replace")
-            return f"File {attachment.name}:\n{content}"
+            return enclose_file(content, name=attachment.name)
         # The API refuses such data, but a row from a restored backup may contain it. One bad file
         # must not fail every later request of its thread.
         except binascii.Error:

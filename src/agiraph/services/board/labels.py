@@ -1,13 +1,16 @@
 """Labels: follows foreign words from one piece of work to the next."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from agiraph.domain.ids import SYSTEM, NodeId, StageId
-from agiraph.domain.labels import CLEAN, Label, join
+from agiraph.domain import quotations
+from agiraph.domain.chat import Attachment
+from agiraph.domain.ids import SYSTEM, NodeId, StageId, TeamId
+from agiraph.domain.labels import CLEAN, Label, join, of_file
 from agiraph.domain.persons import is_person
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import WorkNode
 from agiraph.store import dependencies, messages, stages, threads
+from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Tx
 
 
@@ -20,12 +23,23 @@ def of_task(tx: Tx, node: WorkNode) -> Label:
     """Return the label of a node's task, its messages and the work that it builds on."""
     named = [path.split("/")[1] for path in node.refs.values() if path.startswith("nodes/")]
     needed = [needed.id for needed in dependencies.needs(tx, node.id)]
-    said = join(message.label for message in messages.of_node(tx, node.id))
+    is_reply = node.lane == "reply"
+    heard = messages.to_answer(tx, node.id) if is_reply else messages.of_node(tx, node.id)
+    said = join(message.label for message in heard)
     return node.label | said | of_nodes(tx, [*named, *needed])
 
 
+def of_person(tx: Tx, team_id: TeamId, text: str, attachments: Sequence[Attachment] = ()) -> Label:
+    """Return the label of a person's message: of what they quote at length and what they attach.
+
+    Their own words are clean. In a team whose trust is open all of it is.
+    """
+    found = quotations.label_of(text) | join(of_file(a.name) for a in attachments)
+    return CLEAN if found and TEAMS.get(tx, team_id).trust == "open" else found
+
+
 def of_words(tx: Tx, sender: str, node_id: NodeId | None) -> Label:
-    """Return the label of a message; a person's own words are clean."""
+    """Return the label of a message by its sender; a person's own words are clean."""
     if is_person(sender) or sender == SYSTEM or node_id is None:
         return CLEAN
     return threads.label_of_node(tx, node_id)

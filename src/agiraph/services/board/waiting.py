@@ -6,11 +6,12 @@ together. A parked node has no runner, so its thread is written without a lease,
 
 from collections.abc import Callable, Sequence
 
+from agiraph.domain import quotations
 from agiraph.domain.chat import IN_WORDS, ToolCall
 from agiraph.domain.events import PREVIEW
 from agiraph.domain.events.work import NodeAssigned, ToolResult
 from agiraph.domain.ids import AgentId, MessageId, ThreadId
-from agiraph.domain.labels import CLEAN, Label
+from agiraph.domain.labels import CLEAN, Label, join
 from agiraph.domain.messages import Message
 from agiraph.domain.persons import is_person
 from agiraph.domain.waits import DAY, WaitingOn
@@ -50,14 +51,16 @@ def settle(
     text: str | Callable[[ThreadId], str] | None,
     *,
     failed: bool = False,
+    label: Label = CLEAN,
 ) -> int:
     """Answer every wait for this and put the nodes back into their queues; return how many waited.
 
     Words of a teammate are given as a function of the waiting thread, which fences them for it.
-    Without a text the call gets no answer: it is made when the node runs again.
+    `label` is about the text; what the wait was for adds its own. Without a text the call gets no
+    answer: it is made when the node runs again.
     """
     settled = waits.take(tx, waiting_on)
-    label = labels.of_wait(tx, waiting_on) if settled else CLEAN
+    label |= labels.of_wait(tx, waiting_on) if settled else CLEAN
     for wait in settled:
         answer = text(wait.thread_id) if callable(text) else text
         _append_answer(tx, wait, answer, failed=failed, label=label)
@@ -121,7 +124,9 @@ def interrupt(
         if asks:
             new = [m for m in from_person if not threads.has_ref(tx, open_waits[0].thread_id, m.id)]
             if new:
-                unquoted |= _end_waits(tx, open_waits, _quote(new) + remark)
+                said_here = _quote(new, open_waits[0].thread_id) + remark
+                label = join(message.label for message in new)
+                unquoted |= _end_waits(tx, open_waits, said_here, label)
                 stage_clocks.pause_or_resume_above(tx, node.id)
         elif not asking_only:
             unquoted |= _end_waits(tx, open_waits, "")
@@ -134,8 +139,11 @@ def asks_person(tx: Tx, agent_id: AgentId) -> bool:
     return any(_is_for_person(wait) for node in parked for wait in waits.of_node(tx, node.id))
 
 
-def _end_waits(tx: Tx, open_waits: Sequence[Wait], words: str) -> bool:
-    """Answer every waiting call of a node and requeue it; return whether a wait had no call."""
+def _end_waits(tx: Tx, open_waits: Sequence[Wait], words: str, label: Label = CLEAN) -> bool:
+    """Answer every waiting call of a node and requeue it; return whether a wait had no call.
+
+    `words` are what a person said meanwhile, with their label.
+    """
     answered: set[str] = set()
     for wait in open_waits:
         if wait.call_id in answered:
@@ -145,18 +153,18 @@ def _end_waits(tx: Tx, open_waits: Sequence[Wait], words: str) -> bool:
             waits.drop_call(tx, wait)
         elif wait.waiting_on.kind == "approval":
             approvals.unbind(tx, MessageId(wait.waiting_on.id))
-            _append_answer(tx, wait, _NOT_APPROVED.format(words=words), failed=True)
+            _append_answer(tx, wait, _NOT_APPROVED.format(words=words), failed=True, label=label)
         elif _is_for_person(wait):
-            _append_answer(tx, wait, _NOT_ANSWERED.format(words=words), failed=False)
+            _append_answer(tx, wait, _NOT_ANSWERED.format(words=words), failed=False, label=label)
         else:
             _append_answer(tx, wait, _INTERRUPTED.format(reason=wait.reason), failed=False)
     _requeue(tx, open_waits[0])
     return not answered.isdisjoint(_NO_CALL)
 
 
-def _quote(words: Sequence[Message]) -> str:
+def _quote(words: Sequence[Message], thread: str) -> str:
     said = "\n".join(message.text for message in words)
-    return said if len(said) <= _QUOTED else said[:_QUOTED] + "…"
+    return quotations.enclose_quoted(said, thread=thread, longest=_QUOTED)
 
 
 def _is_program(tx: Tx, agent_id: AgentId) -> bool:

@@ -1,9 +1,10 @@
 """Answers: a person answers a question or decides on a request for approval."""
 
+from agiraph.domain import quotations
 from agiraph.domain.ids import AgentId, MessageId, PersonId
 from agiraph.domain.messages import Decision, Message
 from agiraph.domain.waits import WaitingOn
-from agiraph.services.board import stage_clocks, waiting
+from agiraph.services.board import labels, stage_clocks, waiting
 from agiraph.services.lifecycle import daily_limit
 from agiraph.services.mail import bus
 from agiraph.store import daily_limits
@@ -30,7 +31,12 @@ def answer_question(
     question = bus.record_answer(tx, question_id, text, person_id=person_id, decision=decision)
     note = f" They say: {text}" if text else ""
     if question.kind == "question":
-        settled = waiting.settle(tx, WaitingOn("answer", question_id), text)
+        settled = waiting.settle(
+            tx,
+            WaitingOn("answer", question_id),
+            lambda thread: quotations.enclose_quoted(text, thread=thread),
+            label=labels.of_person(tx, question.team_id, text),
+        )
         late = f"(answering {question.text!r}) {text}"
     elif decision == "approve":
         # Without a text: the call is not answered but made, when the node runs again.

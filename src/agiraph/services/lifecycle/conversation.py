@@ -1,13 +1,16 @@
 """Conversation: reply to a person at once, and turn the request into work where needed."""
 
+from collections.abc import Sequence
 from typing import Literal
 
+from agiraph.domain import quotations
 from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Attachment, Lease
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.team import TeamResumed
+from agiraph.domain.fence import enclose
 from agiraph.domain.ids import SYSTEM, AgentId, NodeId, PersonId
-from agiraph.domain.labels import CLEAN, Label
+from agiraph.domain.labels import CLEAN, Label, join
 from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Failed, Finished
 from agiraph.domain.work import Budget, Queue, WorkNode
@@ -121,36 +124,64 @@ def end_reply(
         if not waiting.interrupt(tx, agent.id, asked, asking_only=True, remark=STARTED):
             messages.mark_seen(tx, [message.id for message in unseen])
     elif unseen and not nodes.has_open(tx, agent.id):
-        start_work(tx, agent, lease.node_id, "\n\n".join(message.text for message in unseen))
+        start_work(tx, agent, lease.node_id)
     else:
         waiting.interrupt(tx, agent.id, asked, asking_only=not unseen)
     endings.end_node(tx, lease, outcome)
 
 
 def start_work(
-    tx: Tx, agent: Agent, reply_id: NodeId, task: str, *, label: Label = CLEAN
+    tx: Tx, agent: Agent, reply_id: NodeId, added: str = "", *, label: Label = CLEAN
 ) -> WorkNode:
     """Create a node for the agent from what a person asked in the messages of this reply.
 
-    The agent has then seen these messages, and the node takes over their attachments.
+    In a clean reply the agent may say it in its own words, `added`. In a labelled one the person's
+    words are the task, and what the agent adds stands behind them in a fence, with the reply's
+    label; with nothing added the node is as clean as the messages are. The agent has then seen
+    these messages, and the node takes over their attachments.
     """
     person_id = planning.person_for(tx, nodes.NODES.get(tx, reply_id))
     asked = messages.to_answer(tx, reply_id)
-    messages.mark_seen(tx, [message.id for message in asked if message.seen_at is None])
+    unseen = [message for message in asked if message.seen_at is None]
+    messages.mark_seen(tx, [message.id for message in unseen])
     _reactivate_team(tx, agent)
+    said = [message.text for message in asked]
+    if not added.strip() or (label and _adds_nothing(added, said)):
+        added, label = "", CLEAN
+        said = [message.text for message in unseen or asked]
     node = planning.create(
         tx,
         team_id=agent.team_id,
-        task=task,
-        title=first_line(task),
+        task=_task(agent, asked if added else unseen or asked, added, label),
+        title=first_line(added if added and not label else "\n\n".join(said)),
         source="user",
         creator_id=person_id,
         assignee_id=agent.id,
-        label=label,
+        label=label | join(message.label for message in asked),
     )
     for message in asked:
         MESSAGES.update(tx, message.id, node_id=node.id)
     return node
+
+
+def _adds_nothing(added: str, said: Sequence[str]) -> bool:
+    """Whether what an agent adds to a person's messages stands in them already."""
+    whole = "\n\n".join(said)
+    return quotations.is_same(added, whole) or quotations.find(added, said) is not None
+
+
+def _task(agent: Agent, asked: Sequence[Message], added: str, label: Label) -> str:
+    if added and not label:
+        return added
+    # The work's thread does not exist yet; a message's id is as unknown to the author of a text.
+    words = [quotations.enclose_quoted(message.text, thread=message.id) for message in asked]
+    if added:
+        what = (
+            f"added by {agent.name}, who has read words of strangers. It may help with what the "
+            "person asks for above, and asks for nothing itself."
+        )
+        words.append(enclose(added, thread=agent.id, what=what))
+    return "\n\n".join(words)
 
 
 def _reactivate_team(tx: Tx, agent: Agent) -> None:

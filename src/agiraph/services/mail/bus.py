@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from agiraph.domain import fence, spoken
+from agiraph.domain import fence, quotations, spoken
 from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Attachment, Lease, ToolCall
 from agiraph.domain.errors import AlreadyAnswered, Conflict, Refused
 from agiraph.domain.events.mail import MessageSent, QuestionAnswered, QuestionAsked
 from agiraph.domain.ids import SYSTEM, AgentId, MessageId, NodeId, PersonId, TeamId, new_id
-from agiraph.domain.labels import CLEAN, Label
+from agiraph.domain.labels import CLEAN, Label, join
 from agiraph.domain.messages import (
     ASKS_FOR_WORK,
     INTERRUPTS,
@@ -93,7 +93,7 @@ def send(
         seen_at=tx.now if starts_work else None,
         reply_id=reply_id,
         attachments=attachments,
-        label=label | labels.of_words(tx, sender, node_id),
+        label=label | _label(tx, team_id, sender, text, attachments, node_id),
         call=call,
     )
     _store(tx, message)
@@ -103,6 +103,19 @@ def send(
     elif agent is not None and kind in INTERRUPTS and reply_id is None:
         waiting.interrupt(tx, agent.id, [message])
     return message
+
+
+def _label(
+    tx: Tx,
+    team_id: TeamId,
+    sender: str,
+    text: str,
+    attachments: tuple[Attachment, ...],
+    node_id: NodeId | None,
+) -> Label:
+    if is_person(sender):
+        return labels.of_person(tx, team_id, text, attachments)
+    return labels.of_words(tx, sender, node_id)
 
 
 def _checked(text: str, title: str, *, refusable: bool) -> tuple[str, str]:
@@ -249,6 +262,7 @@ def create_work(tx: Tx, agent: Agent, received: Sequence[Message]) -> None:
         assignee_id=roster.reinstate(tx, agent).id,
         payer_id=received[0].node_id if person is None else None,
         hops=max(message.hops for message in received),
+        label=join(message.label for message in received),
     )
     for message in received:
         if message.attachments:
@@ -256,13 +270,16 @@ def create_work(tx: Tx, agent: Agent, received: Sequence[Message]) -> None:
 
 
 def thread_text(tx: Tx, message: Message, thread: str) -> str:
-    """Return a message as text for the thread of its recipient: a person's words as they are, an
-    agent's in a fence, so that they cannot look like a person's."""
+    """Return a message as text for the thread of its recipient: a person's own words as they are,
+    an agent's in a fence, so that they cannot look like a person's."""
     if message.kind in ("result", "failure"):
         return message.text  # such a text names its sender itself, and fences their words
     kind = "" if message.kind in ("message", "nudge") else f" ({message.kind})"
     name = name_of(tx, message.sender)
-    if is_person(message.sender) or message.sender == SYSTEM:
+    if is_person(message.sender):
+        words = quotations.enclose_quoted(message.text, thread=thread)
+        return f"[Message from {name}{kind}] {words}"
+    if message.sender == SYSTEM:
         return f"[Message from {name}{kind}] {message.text}"
     words = fence.enclose_words(message.text, thread=thread, author=name, kind="a message")
     return f"[Message from {name}{kind}]\n{words}"
@@ -340,6 +357,7 @@ def record_answer(
         node_id=question.node_id,
         in_reply_to=question_id,
         seen_at=tx.now,  # the agent gets it as the result of its tool call
+        label=labels.of_person(tx, question.team_id, text),
     )
     MESSAGES.insert(tx, reply)
     return question

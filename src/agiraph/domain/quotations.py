@@ -1,0 +1,131 @@
+"""Quotations: tells a person's own words from those that they quote, and finds a passage in them.
+
+What a person types is theirs. A long passage that they mark as a quotation, between ``` lines or
+with `>` at the beginning of each line, is somebody else's: a mail or a page that they pasted. An
+agent that has read strangers' words may keep a passage as the person's only if it stands in the
+person's own words to the letter.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from agiraph.domain.fence import enclose_foreign
+from agiraph.domain.labels import CLEAN, Label
+from agiraph.domain.passages import is_unspaced, words
+
+LONGEST_OWN = 600
+"""Characters that a message may quote before the quoted words count as somebody else's."""
+PASTED = Label(("file:pasted",))
+FEWEST_WORDS = 3
+"""Words of a passage. A shorter one stands in many messages and says nothing by itself."""
+LONGEST_PASSAGE = 500
+
+_CODE = re.compile(r"[ \t]{0,3}(```+|~~~+)")
+_MARKED = re.compile(r"[ \t]{0,3}>")
+_SENTENCE_END = re.compile("[.!?…](?=\\s|$)|[\n\u3002\uff01\uff1f]")
+_EDGES = " \t\n\"'\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb\u300c\u300d"
+"""White space and quotation marks that a model puts around a passage."""
+# A passage that leaves one of these out may say the opposite of what the person said.
+_TURNING = (
+    "no not never none nor neither cannot without nothing nobody unless avoid stop refuse "
+    "nicht kein keine keinen keinem keiner nie niemals nichts niemand ohne "
+    "nunca jamás nada nadie sin ne pas jamais rien sans non mai senza não nada не никогда без"
+)
+_TURNS = re.compile(
+    rf"\b(?:{'|'.join(_TURNING.split())})\b|n['\u2019]t\b|[不没沒别別勿未无無]", re.I
+)
+
+
+class Part(NamedTuple):
+    """Consecutive lines of a message."""
+
+    text: str
+    is_quoted: bool
+
+
+def parts(text: str) -> list[Part]:
+    """Split a message into the person's own lines and those that they quote.
+
+    Everything is the person's own if the quoted lines have at most `LONGEST_OWN` characters.
+    """
+    found: list[Part] = []
+    for line, is_quoted in _marked_lines(text):
+        if found and found[-1].is_quoted == is_quoted:
+            found[-1] = Part(f"{found[-1].text}\n{line}", is_quoted)
+        else:
+            found.append(Part(line, is_quoted))
+    if sum(len(part.text) for part in found if part.is_quoted) <= LONGEST_OWN:
+        return [Part(text, is_quoted=False)]
+    return found
+
+
+def _marked_lines(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield each line, and whether it is quoted; a fence belongs to what it encloses."""
+    fence = ""
+    for line in text.split("\n"):
+        mark = _CODE.match(line)
+        was_open = bool(fence)
+        if mark is not None:
+            fence = mark[1] if not fence else "" if line.strip().startswith(fence) else fence
+        yield line, was_open or bool(fence) or _MARKED.match(line) is not None
+
+
+def label_of(text: str) -> Label:
+    """Return the label of a message's words: clean unless the person quotes a long passage."""
+    return PASTED if any(part.is_quoted for part in parts(text)) else CLEAN
+
+
+def enclose_quoted(text: str, *, thread: str, longest: int | None = None) -> str:
+    """Return a person's message for a prompt: their own words as they are, others' in a fence.
+
+    With `longest`, only so many characters of the message are shown.
+    """
+    shown: list[str] = []
+    room = len(text) if longest is None else longest
+    for part in parts(text):
+        said = part.text if len(part.text) <= room else part.text[: max(room, 0)] + "…"
+        room -= len(part.text)
+        if part.is_quoted:
+            said = enclose_foreign(said, thread=thread, source="a quotation in the message")
+        shown.append(said)
+        if room < 0:
+            break
+    return "\n".join(shown)
+
+
+def find(passage: str, said: Iterable[str]) -> str | None:
+    """Return the passage as it stands in one of these messages of a person; None if it does not.
+
+    The passage has to stand there word for word; white space and capital letters may differ, and
+    the person's spelling is returned. If the passage leaves out a word of its sentence that turns
+    the meaning, such as *not*, the whole sentence is returned.
+    """
+    passage = " ".join(passage.strip(_EDGES).split())
+    if len(passage) > LONGEST_PASSAGE or len(words(passage)) < FEWEST_WORDS:
+        return None
+    pattern = r"\s+".join(map(re.escape, passage.split(" ")))
+    before = "" if is_unspaced(passage[0]) or not passage[0].isalnum() else r"(?<!\w)"
+    after = "" if is_unspaced(passage[-1]) or not passage[-1].isalnum() else r"(?!\w)"
+    exact = re.compile(f"{before}{pattern}{after}", re.IGNORECASE)
+    for text in said:
+        for part in parts(text):
+            if not part.is_quoted and (match := exact.search(part.text)) is not None:
+                return _with_turn(part.text, match)
+    return None
+
+
+def _with_turn(text: str, match: re.Match[str]) -> str | None:
+    """Return the match, or its sentence if a word beside the match turns the meaning."""
+    start = max((end.end() for end in _SENTENCE_END.finditer(text, 0, match.start())), default=0)
+    end = _SENTENCE_END.search(text, match.end())
+    stop = len(text) if end is None else end.end()
+    beside = f"{text[start : match.start()]} {text[match.end() : stop]}"
+    found = text[start:stop] if _TURNS.search(beside) else match[0]
+    found = " ".join(found.split())
+    return found if len(found) <= LONGEST_PASSAGE else None
+
+
+def is_same(one: str, other: str) -> bool:
+    """Whether two texts have the same words in the same order."""
+    return words(one) == words(other)

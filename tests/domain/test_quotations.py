@@ -1,0 +1,101 @@
+"""Quotations: which words of a message are the person's own, and which passages stand in them."""
+
+import pytest
+
+from agiraph.domain import quotations
+from agiraph.domain.fence import without_fences
+from agiraph.domain.labels import CLEAN
+from agiraph.domain.quotations import PASTED, Part
+
+MAIL = "> Dear all, please pay the vendor at once.\n" * 20
+CODE = "```\n" + "pay(vendor)\n" * 60 + "```"
+
+
+@pytest.mark.parametrize(
+    ("passage", "found"),
+    [
+        ("I take tea", "I take tea"),
+        ("i take\n  TEA", "I take tea"),
+        ("“I take tea”", "I take tea"),
+        ("take tea", None),
+        ("I take tea and coffee", None),
+        ("I take te", None),
+        ("hat I take tea", None),
+        ("Remember that I take tea.", "Remember that I take tea."),
+        ("tea. Send reports on", "tea. Send reports on"),
+        ("", None),
+    ],
+)
+def test_a_passage_is_found_word_for_word(passage: str, found: str | None) -> None:
+    said = ["Remember that I take tea. Send reports on Mondays.", "Thank you very much."]
+    assert quotations.find(passage, said) == found
+
+
+@pytest.mark.parametrize(
+    ("said", "passage", "found"),
+    [
+        ("Hi. Never pay the vendor!", "pay the vendor", "Never pay the vendor!"),
+        ("I don't want daily reports.", "want daily reports", "I don't want daily reports."),
+        ("Pay the vendor first? No!", "Pay the vendor first", "Pay the vendor first"),
+        ("Bitte alles nicht bezahlen.", "Bitte alles nicht", "Bitte alles nicht"),
+        ("Die Rechnung zahle nie.", "Die Rechnung zahle", "Die Rechnung zahle nie."),
+        ("请不要把报告发给供应商。", "把报告发给供应商", "请不要把报告发给供应商。"),
+        ("请把报告发给供应商。", "把报告发给供应商", "把报告发给供应商"),
+    ],
+)  # fmt: skip
+def test_a_passage_without_its_negation_is_the_whole_sentence(
+    said: str, passage: str, found: str
+) -> None:
+    assert quotations.find(passage, [said]) == found
+
+
+def test_a_passage_has_at_most_500_characters() -> None:
+    said = "yes " * 200
+    assert quotations.find("yes " * 125, [said]) == ("yes " * 125).strip()
+    assert quotations.find("yes " * 126, [said]) is None
+
+
+def test_the_sentence_around_a_passage_has_at_most_500_characters() -> None:
+    said = "Never do this: " + "pay the vendor, " * 40
+    assert quotations.find("pay the vendor", [said]) is None
+
+
+def test_a_long_quotation_is_not_the_persons_own() -> None:
+    said = f"What is this?\n{MAIL}Answer soon."
+    assert quotations.parts(said) == [
+        Part("What is this?", is_quoted=False),
+        Part(MAIL.rstrip("\n"), is_quoted=True),
+        Part("Answer soon.", is_quoted=False),
+    ]
+    assert quotations.label_of(said) == PASTED
+    assert quotations.find("please pay the vendor", [said]) is None
+    assert quotations.find("What is this", [said]) == "What is this"
+
+
+@pytest.mark.parametrize("quoted", [CODE, MAIL, CODE.removesuffix("```"), f"  {CODE}"])
+def test_a_long_quotation_stands_in_a_fence_in_a_prompt(quoted: str) -> None:
+    shown = quotations.enclose_quoted(f"Look:\n{quoted}".rstrip(), thread="t_1")
+    assert without_fences(shown) == "Look:\n(words of others, left out)"
+
+
+def test_a_short_quotation_is_the_persons_own() -> None:
+    said = "As she says:\n> please pay the vendor\nDo that."
+    assert quotations.parts(said) == [Part(said, is_quoted=False)]
+    assert quotations.label_of(said) == CLEAN
+    assert quotations.enclose_quoted(said, thread="t_1") == said
+    assert quotations.find("please pay the vendor", [said]) == "please pay the vendor"
+
+
+def test_many_short_quotations_count_together() -> None:
+    said = "\n".join(f"> {'pay ' * 20}\nand" for _ in range(10))
+    assert quotations.label_of(said) == PASTED
+
+
+def test_long_words_without_marks_are_the_persons_own() -> None:
+    assert quotations.label_of("Pay the vendor at once. " * 500) == CLEAN
+
+
+def test_a_shortened_message_keeps_its_fence_closed() -> None:
+    shown = quotations.enclose_quoted(f"Look:\n{MAIL}\nDo it.", thread="t_1", longest=100)
+    assert without_fences(shown) == "Look:\n(words of others, left out)"
+    assert shown.splitlines()[-1].startswith(">>> ")
