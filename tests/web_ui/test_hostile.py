@@ -263,7 +263,7 @@ async def check_raw_files(bait: Bait, paths: list[str]) -> None:
 
 async def check_knowledge_and_triggers(bait: Bait) -> None:
     place = bait.home.known
-    tabs = {"insights": "ins", "memories": "mem", "held": "held", "changes": "agent"}
+    tabs = {"insights": "ins", "memories": "mem", "unconfirmed": "held", "changes": "agent"}
     for tab, mark in tabs.items():
         await bait.open(f"/t/{place.team}/memory?tab={tab}", until=f"{mark}{bait.last}")
     await bait.open(f"/t/{place.team}/triggers", until=f"trig{bait.last}")

@@ -659,7 +659,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/teams/{team}/held": {
+    "/api/teams/{team}/unconfirmed": {
         parameters: {
             query?: never;
             header?: never;
@@ -667,10 +667,11 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List Held
-         * @description What was learned from words nobody vouches for, and counts only if you confirm it.
+         * List Unconfirmed
+         * @description List what no person has confirmed: first what waits for a decision, then what was learned
+         *     from words of strangers and is used with that mark.
          */
-        get: operations["list_held"];
+        get: operations["list_unconfirmed"];
         put?: never;
         post?: never;
         delete?: never;
@@ -679,7 +680,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/held/{item}/confirm": {
+    "/api/knowledge/{item}/confirm": {
         parameters: {
             query?: never;
             header?: never;
@@ -689,17 +690,17 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Confirm Held
-         * @description Vouch for something that was held.
+         * Confirm Knowledge
+         * @description Confirm the exact words of an unverified or pending item. It is then known without a mark.
          */
-        post: operations["confirm_held"];
+        post: operations["confirm_knowledge"];
         delete?: never;
         options?: never;
         head?: never;
         patch?: never;
         trace?: never;
     };
-    "/api/held/{item}/reject": {
+    "/api/knowledge/{item}/reject": {
         parameters: {
             query?: never;
             header?: never;
@@ -709,10 +710,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Reject Held
-         * @description Say that something that was held should never count.
+         * Reject Knowledge
+         * @description Remove an unverified or pending item; work alone does not bring it back.
          */
-        post: operations["reject_held"];
+        post: operations["reject_knowledge"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1783,27 +1784,6 @@ export interface components {
             /** Status */
             status: string;
         };
-        /** HeldView */
-        HeldView: {
-            /** Id */
-            id: string;
-            /** Agent Id */
-            agent_id: string;
-            /** Kind */
-            kind: string;
-            /** Text */
-            text: string;
-            /**
-             * Source
-             * @description Where the content comes from, if known.
-             */
-            source: string;
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-        };
         /** InboxItem */
         InboxItem: {
             message: components["schemas"]["MessageView"];
@@ -1878,7 +1858,7 @@ export interface components {
              * @default active
              * @enum {string}
              */
-            status: "active" | "held" | "superseded" | "removed";
+            status: "active" | "unverified" | "pending" | "superseded" | "removed";
             /** Valid Until */
             valid_until?: string | null;
             /** Superseded By */
@@ -2012,7 +1992,7 @@ export interface components {
              * @default active
              * @enum {string}
              */
-            status: "active" | "held" | "superseded" | "removed";
+            status: "active" | "unverified" | "pending" | "superseded" | "removed";
             /** Valid Until */
             valid_until?: string | null;
             /** Superseded By */
@@ -2361,6 +2341,13 @@ export interface components {
              */
             review: "auto" | "always" | "never";
             /**
+             * Trust
+             * @description What the team may do by itself in threads that hold words from outside: `strict` asks before almost every way out, `standard` lets it search and read with limits, and `open` is for throw-away homes and containers.
+             * @default standard
+             * @enum {string}
+             */
+            trust: "strict" | "standard" | "open";
+            /**
              * Effort
              * @description How much the models of the team think, unless an agent or a node says otherwise.
              */
@@ -2650,7 +2637,7 @@ export interface components {
         };
         /**
          * NoteDraft
-         * @description A note for a file that waits for a person, since nobody vouches for its words.
+         * @description A note for a file that waits for a person, because strangers wrote some of its words.
          */
         NoteDraft: {
             /** Id */
@@ -2681,10 +2668,10 @@ export interface components {
             label: components["schemas"]["Label"];
             /**
              * Status
-             * @default held
+             * @default pending
              * @enum {string}
              */
-            status: "held" | "accepted" | "written" | "removed";
+            status: "pending" | "accepted" | "written" | "removed";
         };
         /** NumberFact */
         NumberFact: {
@@ -2909,6 +2896,11 @@ export interface components {
              */
             review?: ("auto" | "always" | "never") | null;
             /**
+             * Trust
+             * @description What the team may do by itself in threads that hold words from outside: `strict` asks before almost every way out, `standard` lets it search and read with limits, and `open` is for throw-away homes and containers.
+             */
+            trust?: ("strict" | "standard" | "open") | null;
+            /**
              * Effort
              * @description How much the models of the team think, unless an agent or a node says otherwise. `default` takes the setting away, so that the next wider one counts.
              */
@@ -2969,6 +2961,11 @@ export interface components {
              * @enum {string}
              */
             review: "auto" | "always" | "never";
+            /**
+             * Trust
+             * @enum {string}
+             */
+            trust: "strict" | "standard" | "open";
             /**
              * Effort
              * @description How much its agents' models think; null: as the settings say.
@@ -3223,6 +3220,44 @@ export interface components {
              * @description The vendor's reason for withholding the rest of the reply; empty if it is whole.
              */
             refusal: string;
+        };
+        /**
+         * UnconfirmedView
+         * @description Knowledge that no person has confirmed.
+         */
+        UnconfirmedView: {
+            /** Id */
+            id: string;
+            /** Agent Id */
+            agent_id: string;
+            /**
+             * Kind
+             * @description `memory`, `insight`, or `note` with the path of its file.
+             */
+            kind: string;
+            /** Text */
+            text: string;
+            /**
+             * Status
+             * @description `unverified`: agents find and use it, always marked. `pending`: nobody uses it until a person confirms it.
+             * @enum {string}
+             */
+            status: "active" | "unverified" | "pending" | "superseded" | "removed";
+            /**
+             * Sources
+             * @description Who wrote its words, if not the team: search, page:HOST, program:NAME, …
+             */
+            sources: string[];
+            /**
+             * Learned From
+             * @description The ids of the threads and messages it was learned from.
+             */
+            learned_from: string[];
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
         };
         /**
          * AgentHired
@@ -3632,7 +3667,7 @@ export interface components {
              */
             op: "event";
             /** Event */
-            event: components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamChangedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodePartialEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeExtendedEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeAcceptanceEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerChangedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgeHeldEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"];
+            event: components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamChangedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodePartialEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeExtendedEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeAcceptanceEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerChangedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgePendingEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"];
         };
         /**
          * HelloFrame
@@ -3675,8 +3710,11 @@ export interface components {
             stands: string;
             /** Change Id */
             change_id: string;
-            /** Held */
-            held: boolean;
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "active" | "unverified" | "pending" | "superseded" | "removed";
         };
         /**
          * InsightLearnedEvent
@@ -3739,10 +3777,10 @@ export interface components {
             data: components["schemas"]["KnowledgeChanged"];
         };
         /**
-         * KnowledgeHeld
+         * KnowledgePending
          * @description Content waits for a person before it is used.
          */
-        KnowledgeHeld: {
+        KnowledgePending: {
             /** Id */
             id: string;
             /** Agent Id */
@@ -3751,10 +3789,10 @@ export interface components {
             path: string;
         };
         /**
-         * KnowledgeHeldEvent
-         * @description `knowledge.held`: Content waits for a person before it is used.
+         * KnowledgePendingEvent
+         * @description `knowledge.pending`: Content waits for a person before it is used.
          */
-        KnowledgeHeldEvent: {
+        KnowledgePendingEvent: {
             /** Team Id */
             team_id: string;
             /**
@@ -3771,8 +3809,8 @@ export interface components {
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
-            type: "knowledge.held";
-            data: components["schemas"]["KnowledgeHeld"];
+            type: "knowledge.pending";
+            data: components["schemas"]["KnowledgePending"];
         };
         /**
          * MemoryWritten
@@ -3797,10 +3835,10 @@ export interface components {
              */
             change_id: string | null;
             /**
-             * Held
+             * Status
              * @default null
              */
-            held: boolean | null;
+            status: ("active" | "unverified" | "pending" | "superseded" | "removed") | null;
             /**
              * Path
              * @default null
@@ -5359,7 +5397,7 @@ export interface components {
             data: components["schemas"]["TurnAdded"];
         };
         Frame: components["schemas"]["HelloFrame"] | components["schemas"]["EventFrame"] | components["schemas"]["DeltaFrame"] | components["schemas"]["DraftFrame"] | components["schemas"]["ResyncFrame"] | components["schemas"]["PingFrame"];
-        Event: components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamChangedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodePartialEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeExtendedEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeAcceptanceEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerChangedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgeHeldEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"];
+        Event: components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamChangedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodePartialEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeExtendedEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeAcceptanceEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerChangedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgePendingEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"];
         /**
          * SubscribeFrame
          * @description The first frame that a client sends on `/api/events`.
@@ -9308,7 +9346,7 @@ export interface operations {
             };
         };
     };
-    list_held: {
+    list_unconfirmed: {
         parameters: {
             query?: never;
             header?: never;
@@ -9325,7 +9363,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HeldView"][];
+                    "application/json": components["schemas"]["UnconfirmedView"][];
                 };
             };
             /** @description The request is malformed */
@@ -9393,7 +9431,7 @@ export interface operations {
             };
         };
     };
-    confirm_held: {
+    confirm_knowledge: {
         parameters: {
             query?: never;
             header?: never;
@@ -9505,7 +9543,7 @@ export interface operations {
             };
         };
     };
-    reject_held: {
+    reject_knowledge: {
         parameters: {
             query?: never;
             header?: never;

@@ -4,7 +4,7 @@ import { type Agent, api, errorMessage, type Team, unwrap } from "@/api/client";
 import { queryClient, queryKeys } from "@/api/queries";
 import { randomId } from "@/lib/randomId";
 import { ModelField } from "@/models/ModelField";
-import { AcceptanceField, acceptanceLines, type Effort, EffortField, IntervalField, type Mode, ModePills, type Review, ReviewField } from "@/shell/teamFields";
+import { AcceptanceField, acceptanceLines, type Effort, EffortField, IntervalField, type Mode, ModePills, type Review, ReviewField, type Trust, TrustField } from "@/shell/teamFields";
 import { Button, Dialog, DialogActions, Input, Textarea } from "@/ui";
 
 const MODE_NOTES: Record<Mode, string> = {
@@ -19,6 +19,8 @@ export default function TeamSettings({ team, coordinator, onClose }: { team: Tea
   const [interval, setRestInterval] = useState(team.interval);
   const [effort, setEffort] = useState<Effort | null>(team.effort);
   const [review, setReview] = useState<Review>(team.review);
+  const [trust, setTrust] = useState<Trust>(team.trust);
+  const [typedName, setTypedName] = useState("");
   const [goal, setGoal] = useState("");
   const [acceptance, setAcceptance] = useState("");
   const [problem, setProblem] = useState("");
@@ -32,8 +34,10 @@ export default function TeamSettings({ team, coordinator, onClose }: { team: Tea
     ...(mode !== team.mode ? { mode } : {}),
     ...(interval !== team.interval ? { interval } : {}),
     ...(review !== team.review ? { review } : {}),
+    ...(trust !== team.trust ? { trust } : {}),
     ...(effort !== team.effort ? { effort: effort ?? ("default" as const) } : {}),
   };
+  const isUnconfirmed = trust === "open" && team.trust !== "open" && typedName.trim() !== team.name;
   const save = async (event: FormEvent) => {
     event.preventDefault();
     setIsSending(true);
@@ -69,6 +73,7 @@ export default function TeamSettings({ team, coordinator, onClose }: { team: Tea
           </label>
           <EffortField value={effort} onChange={setEffort} />
         </div>
+        <TrustField value={trust} onChange={setTrust} name={team.name} typed={typedName} onType={setTypedName} />
         <ModelField label="Model of the coordinator" value={model} onChange={setModel} />
         <label className="flex flex-col gap-1">
           New goal
@@ -82,7 +87,7 @@ export default function TeamSettings({ team, coordinator, onClose }: { team: Tea
         )}
         <DialogActions>
           <Button onClick={onClose}>Cancel</Button>
-          <Button variant="primary" type="submit" disabled={isSending || (Object.keys(changes).length === 0 && !goal.trim())}>
+          <Button variant="primary" type="submit" disabled={isSending || isUnconfirmed || (Object.keys(changes).length === 0 && !goal.trim())}>
             {isSending ? "Saving…" : "Save"}
           </Button>
         </DialogActions>

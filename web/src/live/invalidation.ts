@@ -39,7 +39,7 @@ export function keysToInvalidate(event: Event): Key[] {
       return [["memory", team], ["files", team]];
     case "insight":
     case "knowledge":
-      return [["insights"], ["memories"], ["changes"], queryKeys.held(team)];
+      return [["insights"], ["memories"], ["changes"], queryKeys.unconfirmed(team)];
     default:
       return [];
   }

@@ -9,7 +9,7 @@ import { randomId } from "@/lib/randomId";
 import { Button, Dialog, DialogActions, Input, Textarea } from "@/ui";
 import { ModelField } from "@/models/ModelField";
 import { useShell } from "@/shell/state";
-import { AcceptanceField, acceptanceLines, type Effort, EffortField, IntervalField, type Mode, ModePills, type Review, ReviewField } from "@/shell/teamFields";
+import { AcceptanceField, acceptanceLines, type Effort, EffortField, IntervalField, type Mode, ModePills, type Review, ReviewField, type Trust, TrustField } from "@/shell/teamFields";
 
 const TEMPLATES = [
   { icon: Scale, name: "Compare", mode: "finite", goal: "Compare [A], [B] and [C] for [what you need them for]. Cover price, limits and what users complain about. End with a recommendation and what would change it." },
@@ -26,6 +26,8 @@ export default function NewTeam() {
   const [mode, setMode] = useState<Mode>("finite");
   const [interval, setRestInterval] = useState(3600);
   const [review, setReview] = useState<Review>("auto");
+  const [trust, setTrust] = useState<Trust>("standard");
+  const [typedName, setTypedName] = useState("");
   const [model, setModel] = useState("");
   const [effort, setEffort] = useState<Effort | null>(null);
   const [usd, setUsd] = useState("");
@@ -50,9 +52,11 @@ export default function NewTeam() {
       input?.setSelectionRange(start, template.goal.indexOf("]") + 1);
     });
   };
+  const openName = name.trim() || "open";
   const createTeam = async (event: FormEvent) => {
     event.preventDefault();
     if (!goal.trim()) return setProblem("Write a goal: what should the team do?");
+    if (trust === "open" && typedName.trim() !== openName) return setProblem(`Type “${openName}” to create an open team.`);
     setIsSending(true);
     setProblem("");
     try {
@@ -73,6 +77,7 @@ export default function NewTeam() {
             start: true,
             interval,
             review,
+            trust,
           },
         }),
       );
@@ -127,6 +132,7 @@ export default function NewTeam() {
             </label>
             <IntervalField value={interval} onChange={setRestInterval} />
             <ReviewField value={review} onChange={setReview} />
+            <TrustField value={trust} onChange={setTrust} name={openName} typed={typedName} onType={setTypedName} />
           </div>
         )}
         {problem && (

@@ -1,10 +1,11 @@
 /** teamFields: the settings of a team that the dialogs for new teams and for settings share. */
 import type { Team } from "@/api/client";
 import { cx } from "@/lib/cx";
-import { Pills, Textarea } from "@/ui";
+import { Input, Pills, Textarea } from "@/ui";
 
 export type Mode = Team["mode"];
 export type Review = Team["review"];
+export type Trust = Team["trust"];
 export type Effort = NonNullable<Team["effort"]>;
 
 const MINUTE = 60;
@@ -21,6 +22,13 @@ const REVIEWS: readonly (readonly [Review, string])[] = [
   ["auto", "If it cannot be checked by machine"],
   ["always", "Always"],
   ["never", "Never"],
+];
+
+/** What a team may do by itself after it has read strangers' words. */
+export const TRUSTS: readonly (readonly [Trust, string, string])[] = [
+  ["strict", "Strict: asks before almost everything", "It asks you before it searches or follows links once it has read a page."],
+  ["standard", "Standard: reads and learns by itself", "It searches, reads, plans and notes by itself, and asks before anything else leaves the team."],
+  ["open", "Open: for containers only", "It runs commands with network by itself and may send what it knows wherever a page tells it to."],
 ];
 
 /** How much a model thinks before it answers, in the words of agiraph.toml and `--effort`. */
@@ -78,6 +86,31 @@ export function ReviewField({ value, onChange }: { value: Review; onChange: (rev
         ))}
       </select>
     </label>
+  );
+}
+
+/** For `open` the person types the name of the team, because nothing protects such a team. */
+export function TrustField({ value, onChange, name, typed, onType }: { value: Trust; onChange: (trust: Trust) => void; name: string; typed: string; onType: (text: string) => void }) {
+  return (
+    <div className="flex flex-col gap-2">
+      <label className="flex flex-col gap-1">
+        After reading strangers' words
+        <select className={cx(selectStyle)} value={value} onChange={(event) => onChange(event.target.value as Trust)}>
+          {TRUSTS.map(([trust, label]) => (
+            <option key={trust} value={trust}>
+              {label}
+            </option>
+          ))}
+        </select>
+      </label>
+      <p className="text-xs font-normal text-ink-2">{TRUSTS.find(([trust]) => trust === value)?.[2]}</p>
+      {value === "open" && (
+        <label className="flex flex-col gap-1">
+          Type “{name}” to allow this
+          <Input value={typed} onChange={(event) => onType(event.target.value)} className="font-normal" autoComplete="off" />
+        </label>
+      )}
+    </div>
   );
 }
 

@@ -18,7 +18,7 @@ const VERB_TEXT: Record<Change["verb"], string> = {
   maintained: "tidied up",
 };
 
-export function Changes({ members, agentFilter, held }: { members: Agent[]; agentFilter: string; held: Schemas["HeldView"][] }) {
+export function Changes({ members, agentFilter, unconfirmed }: { members: Agent[]; agentFilter: string; unconfirmed: Schemas["UnconfirmedView"][] }) {
   const agents = members.filter((agent) => !agentFilter || agent.id === agentFilter);
   const changes = useQueries({
     queries: agents.flatMap((agent) => [
@@ -34,7 +34,7 @@ export function Changes({ members, agentFilter, held }: { members: Agent[]; agen
     ]),
     combine: (all) => all.flatMap((one) => one.data ?? []),
   });
-  const textById = useMemo(() => new Map([...known.map((one) => [one.id, one.content] as const), ...held.map((one) => [one.id, one.text] as const)]), [known, held]);
+  const textById = useMemo(() => new Map([...known.map((one) => [one.id, one.content] as const), ...unconfirmed.map((one) => [one.id, one.text] as const)]), [known, unconfirmed]);
   const rows = [...changes.rows].sort((a, b) => (a.id < b.id ? 1 : -1));
   const [limit, setLimit] = useState(60);
   const changedTexts = (change: Change): string[] =>

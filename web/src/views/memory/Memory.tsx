@@ -11,20 +11,20 @@ import type { ScreenProps } from "@/views";
 import { useSearchParams } from "@/views/shared/useSearchParams";
 import { AddKnowledge } from "@/views/memory/AddKnowledge";
 import { Changes } from "@/views/memory/Changes";
-import { Held } from "@/views/memory/Held";
 import { Insights, Memories } from "@/views/memory/KnowledgeLists";
 import { Notes } from "@/views/memory/Notes";
+import { Unconfirmed } from "@/views/memory/Unconfirmed";
 
-type Tab = "notes" | "insights" | "memories" | "held" | "changes";
+type Tab = "notes" | "insights" | "memories" | "unconfirmed" | "changes";
 
 export default function Memory({ team, rest }: ScreenProps) {
   const [params, setParams] = useSearchParams();
   const tab = (rest ? "notes" : (params.tab ?? "notes")) as Tab;
   const agents = useQuery(agentsQuery(team.id));
-  const held = useQuery({ queryKey: queryKeys.held(team.id), queryFn: () => unwrap(api.GET("/api/teams/{team}/held", { params: { path: { team: team.id } } })) });
+  const unconfirmed = useQuery({ queryKey: queryKeys.unconfirmed(team.id), queryFn: () => unwrap(api.GET("/api/teams/{team}/unconfirmed", { params: { path: { team: team.id } } })) });
   const [isAdding, setIsAdding] = useState(false);
   const members = agents.data ?? [];
-  const waiting = held.data?.length ?? 0;
+  const waiting = unconfirmed.data?.length ?? 0;
   const agentFilter = params.agent ?? "";
   const hasAgentFilter = tab === "insights" || tab === "memories" || tab === "changes";
   return (
@@ -45,7 +45,7 @@ export default function Memory({ team, rest }: ScreenProps) {
             ["notes", "Notes"],
             ["insights", "Insights"],
             ["memories", "About you"],
-            ["held", waiting > 0 ? `To confirm (${waiting})` : "To confirm"],
+            ["unconfirmed", waiting > 0 ? `To confirm (${waiting})` : "To confirm"],
             ["changes", "Changes"],
           ]}
         />
@@ -63,8 +63,8 @@ export default function Memory({ team, rest }: ScreenProps) {
       {tab === "notes" && <Notes team={team} path={rest} />}
       {tab === "insights" && <Insights team={team} members={members} agentFilter={agentFilter} />}
       {tab === "memories" && <Memories team={team} members={members} agentFilter={agentFilter} />}
-      {tab === "held" && <Held team={team} members={members} query={held} />}
-      {tab === "changes" && <Changes members={members} agentFilter={agentFilter} held={held.data ?? []} />}
+      {tab === "unconfirmed" && <Unconfirmed team={team} members={members} query={unconfirmed} />}
+      {tab === "changes" && <Changes members={members} agentFilter={agentFilter} unconfirmed={unconfirmed.data ?? []} />}
       {isAdding && <AddKnowledge kind={tab === "memories" ? "memory" : "insight"} members={members.filter((agent) => agent.retired_at === null)} agentFilter={agentFilter} onClose={() => setIsAdding(false)} />}
     </>
   );

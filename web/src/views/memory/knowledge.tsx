@@ -33,7 +33,7 @@ export function SourceLink({ team, id }: { team: string; id: string }) {
 
 /** Fetch all knowledge again after a change. */
 export function invalidateKnowledge(): void {
-  for (const key of ["insights", "memories", "changes", "held"]) void queryClient.invalidateQueries({ queryKey: [key] });
+  for (const key of ["insights", "memories", "changes", "unconfirmed"]) void queryClient.invalidateQueries({ queryKey: [key] });
 }
 
 export async function undoChange(change: string): Promise<void> {

@@ -1,16 +1,17 @@
-/** Held: knowledge from sources that nobody on the team vouches for. It is in no prompt until the person confirms it. */
+/** Unconfirmed: knowledge from words of strangers. Some of it waits for the person; the rest is used with that mark. */
 import { useMutation, type UseQueryResult } from "@tanstack/react-query";
 import { Check, ShieldQuestion, X } from "lucide-react";
 import { type Agent, api, errorMessage, type Schemas, type Team, unwrap } from "@/api/client";
 import { capitalize, fullTime, shortTime } from "@/lib/format";
+import { describeSources } from "@/lib/sources";
 import { Button, Chip, EmptyState, Loading, ErrorPanel } from "@/ui";
 import { QuestionText } from "@/conversation/Literal";
 import { invalidateKnowledge, SourceLink } from "@/views/memory/knowledge";
 import { showToast, showError } from "@/views/shared/toast";
 
-type HeldItem = Schemas["HeldView"];
+type UnconfirmedItem = Schemas["UnconfirmedView"];
 
-export function Held({ team, members, query }: { team: Team; members: Agent[]; query: UseQueryResult<HeldItem[]> }) {
+export function Unconfirmed({ team, members, query }: { team: Team; members: Agent[]; query: UseQueryResult<UnconfirmedItem[]> }) {
   return (
     <div className="scroll min-h-0 flex-1" tabIndex={-1}>
       {query.isPending ? (
@@ -19,11 +20,11 @@ export function Held({ team, members, query }: { team: Team; members: Agent[]; q
         <ErrorPanel title="The items to confirm could not be loaded" detail={errorMessage(query.error)} onRetry={() => void query.refetch()} />
       ) : !query.data || query.data.length === 0 ? (
         <EmptyState icon={<ShieldQuestion />} title="Nothing to confirm">
-          What agents learn from web pages, mails and files of strangers is held here first. It is in nobody's mind until you confirm it.
+          What agents learn from web pages, mails and files of strangers is listed here until you confirm or reject it.
         </EmptyState>
       ) : (
         <div className="mx-auto max-w-[820px] p-6 max-md:p-3">
-          <p className="mb-2 text-sm text-ink-2">These come from words nobody on the team vouches for. Until you confirm them, no agent works with them.</p>
+          <p className="mb-2 text-sm text-ink-2">These come from words of strangers. Agents use what is unverified only with that mark; what waits for you is not used at all.</p>
           <ul className="divide-y divide-line">
             {query.data.map((item) => (
               <Item key={item.id} item={item} team={team} agent={members.find((agent) => agent.id === item.agent_id)} />
@@ -35,17 +36,17 @@ export function Held({ team, members, query }: { team: Team; members: Agent[]; q
   );
 }
 
-function Item({ item, team, agent }: { item: HeldItem; team: Team; agent: Agent | undefined }) {
+function Item({ item, team, agent }: { item: UnconfirmedItem; team: Team; agent: Agent | undefined }) {
   const decide = useMutation({
     mutationFn: async (isTrue: boolean): Promise<boolean> => {
       const params = { path: { item: item.id } };
-      if (isTrue) await unwrap(api.POST("/api/held/{item}/confirm", { params }));
-      else await unwrap(api.POST("/api/held/{item}/reject", { params }));
+      if (isTrue) await unwrap(api.POST("/api/knowledge/{item}/confirm", { params }));
+      else await unwrap(api.POST("/api/knowledge/{item}/reject", { params }));
       return isTrue;
     },
     onSuccess: (isTrue) => {
       invalidateKnowledge();
-      showToast(isTrue ? "It counts from now on." : "It will never count.");
+      showToast(isTrue ? "Confirmed: it is known from now on." : "Rejected: it is not used.");
     },
     onError: (error) => showError("Your decision could not be saved", error),
   });
@@ -53,19 +54,16 @@ function Item({ item, team, agent }: { item: HeldItem; team: Team; agent: Agent 
     <li className="py-3.5">
       <QuestionText text={item.text} className="text-sm" />
       <p className="mt-1.5 flex flex-wrap items-center gap-x-2.5 gap-y-1 text-xs text-ink-3">
-        <Chip tone="wait">{capitalize(item.kind)}</Chip>
+        <Chip tone={item.status === "pending" ? "wait" : "plain"}>{item.status === "pending" ? "Waits for you" : "Unverified"}</Chip>
+        <span>{capitalize(item.kind)}</span>
         {agent && <span>{capitalize(agent.name)}</span>}
         <time dateTime={item.created_at} title={fullTime(item.created_at)}>
           {shortTime(item.created_at)}
         </time>
-        {item.source && (
-          <span className="flex flex-wrap gap-x-1">
-            from
-            {item.source.split(", ").map((id) => (
-              <SourceLink key={id} team={team.id} id={id} />
-            ))}
-          </span>
-        )}
+        {item.sources.length > 0 && <span>from {describeSources(item.sources)}</span>}
+        {item.learned_from.map((id) => (
+          <SourceLink key={id} team={team.id} id={id} />
+        ))}
       </p>
       <div className="mt-2.5 flex gap-2">
         <Button size="sm" disabled={decide.isPending} onClick={() => decide.mutate(true)}>

@@ -1,0 +1,16 @@
+import { expect, test } from "vitest";
+import { describeSources, sourceName } from "@/lib/sources";
+
+test("names each kind of source in words", () => {
+  expect(sourceName("page:docs.python.org")).toBe("a page of docs.python.org");
+  expect(sourceName("page")).toBe("a saved page");
+  expect(sourceName("network:unknown")).toBe("the network");
+  expect(sourceName("file:report: final.pdf")).toBe("the file report: final.pdf");
+  expect(sourceName("later:kind")).toBe("later:kind");
+});
+
+test("joins several sources", () => {
+  expect(describeSources([])).toBe("");
+  expect(describeSources(["search"])).toBe("a web search");
+  expect(describeSources(["hook", "page:a.example", "program:make"])).toBe("a webhook's caller, a page of a.example and the program make");
+});
