@@ -1407,7 +1407,7 @@ export interface components {
              * Verb
              * @enum {string}
              */
-            verb: "learned" | "merged" | "removed" | "confirmed" | "rejected" | "expired" | "maintained";
+            verb: "learned" | "merged" | "superseded" | "removed" | "confirmed" | "rejected" | "expired" | "maintained";
             /** Author */
             author: string;
             /**
@@ -1877,6 +1877,18 @@ export interface components {
              *     }
              */
             label: components["schemas"]["Label"];
+            /**
+             * Owner
+             * @default
+             */
+            owner: string;
+            /**
+             * Uses
+             * @default 0
+             */
+            uses: number;
+            /** Used At */
+            used_at?: string | null;
         };
         /** IssuedToken */
         IssuedToken: {

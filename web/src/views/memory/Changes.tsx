@@ -11,6 +11,7 @@ import { type Change, undoChange, authorName } from "@/views/memory/knowledge";
 const VERB_TEXT: Record<Change["verb"], string> = {
   learned: "learned",
   merged: "merged duplicates",
+  superseded: "replaced by something newer",
   removed: "removed",
   confirmed: "confirmed",
   rejected: "rejected",
