@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from agiraph.domain.agents import Agent, Specialist, Team
 from agiraph.domain.chat import Lease, ToolCall, Transcript, Turn
-from agiraph.domain.labels import Label
+from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.outcomes import Done
 from agiraph.domain.time import Clock
 from agiraph.domain.tools import ToolProperties
@@ -69,6 +69,8 @@ class RunContext:
     """All tools of this installation by name, whether or not this agent may call them."""
     current_call_id: str = ""
     """The id of the tool call under way; a run makes one call at a time."""
+    label_before_call: Label = CLEAN
+    """The thread's label when the call under way began. Its intent may have added to it since."""
     is_vouched_for: bool = False
     """Whether a person has allowed the call under way, by a rule or by their word."""
     window: int = 0

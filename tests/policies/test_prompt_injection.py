@@ -4,6 +4,8 @@ Each attack is tried twice: with an order from outside, which must have no effec
 order from a person, which must work. The second shows that the first test is able to fail.
 """
 
+import json
+import re
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -202,20 +204,48 @@ async def test_an_injected_order_cannot_leak_the_secret(scene: Scene, way: str) 
     assert not scene.sink.has_secret
 
 
+def with_network(*orders: str) -> tuple[str, ...]:
+    """Return the orders with network in each command that they give, also to others."""
+
+    def named(found: re.Match[str]) -> str:
+        wanted = json.loads(found[1])
+        given = {key: _named_in(value) for key, value in wanted["with"].items()}
+        network = {"network": "open"} if wanted["tool"] == "bash" else {}
+        return order(wanted["tool"], **given | network)
+
+    def _named_in(value: Any) -> Any:
+        return _ORDER_LINE.sub(named, value) if isinstance(value, str) else value
+
+    return tuple(_ORDER_LINE.sub(named, one) for one in orders)
+
+
+_ORDER_LINE = re.compile(r"^ORDER (\{.*\})$", re.MULTILINE)
+BY_COMMAND = [way for way in LEAKS if '"bash"' in str(LEAKS[way](Sink())).replace("\\", "")]
+
+
+@pytest.mark.parametrize("way", BY_COMMAND)
+async def test_an_injected_order_that_names_the_network_cannot_leak_the_secret(
+    scene: Scene, way: str
+) -> None:
+    await scene.from_page(*with_network(*LEAKS[way](scene.sink)))
+    assert b"GET /page" in scene.sink.received
+    assert not scene.sink.has_secret
+
+
 AFTER_READING = frozenset({"web_fetch after a search for it"})
 """Attacks that read something first, so that a person's order is refused, too."""
 
 
 @pytest.mark.parametrize("way", sorted(LEAKS.keys() - AFTER_READING))
 async def test_the_same_order_from_a_person_does_leak_the_secret(scene: Scene, way: str) -> None:
-    await scene.from_person(*LEAKS[way](scene.sink))
+    await scene.from_person(*with_network(*LEAKS[way](scene.sink)))
     assert scene.sink.has_secret
 
 
 @pytest.mark.parametrize("way", ["bash curl", "web_fetch query", *sorted(AFTER_READING)])
 async def test_a_rule_of_the_team_can_allow_an_injected_order(scene: Scene, way: str) -> None:
     rules = (Rule(tool="bash", action="allow"), Rule(tool="web_fetch", action="allow"))
-    await scene.from_page(*LEAKS[way](scene.sink), permissions=rules)
+    await scene.from_page(*with_network(*LEAKS[way](scene.sink)), permissions=rules)
     assert scene.sink.has_secret
 
 

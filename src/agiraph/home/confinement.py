@@ -1,10 +1,10 @@
 """Confinement: limits what a command can see and do, by mount namespaces and capabilities.
 
 Every command gets a mount namespace in which the home is hidden, except the files its node may
-see, and drops the privileges that could undo this. A command of a thread that has read what
-strangers wrote is also `offline`: it has no network, sees the file system read-only, and may write
-to its scratch folder and to a /tmp of its own. If the kernel refuses any part, the command does
-not run.
+see, and drops the privileges that could undo this. It has a network only if its call names one. A
+command of a thread that has read what strangers wrote is also `offline`: it has no network, sees
+the file system read-only, and may write to its scratch folder and to a /tmp of its own. If the
+kernel refuses any part, the command does not run.
 
 The supervisor loads this file by its path, without the package. As a script it is a probe:
 
@@ -164,6 +164,19 @@ def make_room(path: str, *, is_folder: bool) -> None:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
 
 
+def cover_path(path: str, blank: str) -> None:
+    """Mount something empty over a file or folder inside the view; a link is left alone, since it
+    leads to a path that is covered itself or not visible."""
+    if os.path.islink(path) or not os.path.lexists(path):
+        return
+    if os.path.isdir(path):
+        empty(path, b"size=4k,mode=0555")
+        return freeze(AT_FDCWD, path, 0)
+    cover = clone(blank)
+    freeze(cover, "", AT_EMPTY_PATH)
+    return place(cover, path)
+
+
 def hide_home(view: "dict[str, Any]", sources: "list[tuple[str, int]]") -> None:
     """Mount an empty, read-only folder over the home, and the visible paths inside it."""
     home = view["home"]
@@ -177,6 +190,8 @@ def hide_home(view: "dict[str, Any]", sources: "list[tuple[str, int]]") -> None:
     for path, source in sources:
         make_room(path, is_folder=stat.S_ISDIR(os.fstat(source).st_mode))
         place(source, path)
+    for path in view["hidden"]:
+        cover_path(path, blank)
     # Last, because the mount points above are created in it.
     freeze(AT_FDCWD, home, 0)
 
@@ -257,7 +272,7 @@ def enter(view: "dict[str, Any]", cwd: str) -> None:
     last, since mounting needs them.
     """
     is_root, offline = os.geteuid() == 0, view["offline"]
-    if offline:
+    if offline or not view["network"]:
         # A new network namespace has only a loopback of its own: a page that took over the model
         # cannot have data sent anywhere, nor reach the API on this machine's loopback.
         check(libc.unshare(CLONE_NEWNET), "no network namespace")
@@ -311,6 +326,7 @@ def probe(folder: str) -> None:
     if pid := os.fork():
         os._exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
     view = {"home": home, "masked": [], "readable": [], "writable": [scratch], "offline": True}
+    view |= {"network": False, "hidden": []}
     try:
         if not show_own_processes():
             raise OSError("the kernel does not allow mounting /proc")

@@ -9,7 +9,7 @@ import marshal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -23,6 +23,8 @@ log: logging.Logger = logging.getLogger("agiraph.commands")
 
 MOST_PUBLISHED = 200
 """The most `published` folders that a command sees: its references, then the newest."""
+MOST_HIDDEN = 200
+"""The most paths that are covered one by one: each is a mount, which takes time at the start."""
 
 NOT_CONFINED = (
     "Commands cannot be confined on this machine ({why}): every command can read the token and the "
@@ -53,10 +55,14 @@ class View:
     readable: tuple[Path, ...] = ()
     writable: tuple[Path, ...] = ()
     """An inner folder overrides an outer one, in either list."""
+    hidden: tuple[Path, ...] = ()
+    """Files and folders below `readable` that appear empty."""
     masked: tuple[Path, ...] = ()
     """Files outside the home that appear empty: the database, if it lies elsewhere."""
     offline: bool = False
     """Whether it has no network and may write only to `writable` and its own /tmp."""
+    network: bool = True
+    """Whether it has network, unless it is offline."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +89,13 @@ def view_of(
     refs: Iterable[str] = (),
     outputs: Iterable[Path] = (),
     offline: bool = False,
+    network: bool = True,
+    hidden: Iterable[str] = (),
 ) -> View:
-    """Return what a command of this scope's node sees; `outputs` are files of earlier commands."""
+    """Return what a command of this scope's node sees; `outputs` are files of earlier commands.
+
+    `hidden` are paths in the team's folder that it may read otherwise.
+    """
     root = home.path.resolve()
     team = root / "teams" / scope.team.id
     node = team / "nodes" / scope.node
@@ -97,10 +108,14 @@ def view_of(
     readable = [
         team / name for place, names in notes.items() if scope.reads(place) for name in names
     ]
-    if scope.reads(Area.OTHER_NODE):
+    covered = [team / path for path in hidden]
+    if scope.reads(Area.OTHER_NODE) and len(covered) <= MOST_HIDDEN:
         readable.append(team / "nodes")
     elif scope.reads(Area.PUBLISHED):
-        readable += _published(team / "nodes", refs)
+        readable += _published(team / "nodes", refs, without=covered)
+    if len(covered) > MOST_HIDDEN:  # then other nodes are shown one by one, and no notes
+        readable = [path for path in readable if path.parent.parent == team / "nodes"]
+        covered = []
     if scope.reviewed is not None:
         readable.append(team / "nodes" / scope.reviewed)
     # Spec, references and results are read-only inside of the writable folder: a command must not
@@ -110,16 +125,19 @@ def view_of(
         home=root,
         readable=(*readable, *own, *(root / path.relative_to(home.path) for path in outputs)),
         writable=(node / SCRATCH,) if offline else (node,),
+        hidden=tuple(covered),
         masked=tuple(path for path in masked if not path.is_relative_to(root)),
         offline=offline,
+        network=network and not offline,
     )
 
 
-def _published(nodes: Path, refs: Iterable[str]) -> list[Path]:
+def _published(nodes: Path, refs: Iterable[str], *, without: Sequence[Path]) -> list[Path]:
+    left_out = {path.name for path in without if path.parent == nodes}
     referred = {name for ref in refs for name in ref.split("/")[1:2]}
     # Ids begin with their time, so the newest nodes come first. Every folder shown is a mount,
     # which takes time at the start of each command.
-    names = sorted((entry.name for entry in nodes.iterdir()), reverse=True)
+    names = sorted({entry.name for entry in nodes.iterdir()} - left_out, reverse=True)
     found = [nodes / name / PUBLISHED for name in sorted(names, key=lambda n: n not in referred)]
     return [path for path in found if path.is_dir()][:MOST_PUBLISHED]
 
@@ -132,8 +150,10 @@ def encode(view: View | None, limits: Limits) -> str:
             "home": str(view.home),
             "readable": [str(path) for path in view.readable],
             "writable": [str(path) for path in view.writable],
+            "hidden": [str(path) for path in view.hidden],
             "masked": [str(path) for path in view.masked],
             "offline": view.offline,
+            "network": view.network and not view.offline,
         }
     # marshal is built into the interpreter, while `json` takes long to import. The supervisor runs
     # on the same interpreter, so the format always matches.

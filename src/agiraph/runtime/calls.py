@@ -13,6 +13,7 @@ from typing import Any
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import Misconfigured, Refused
 from agiraph.domain.fence import enclose_foreign
+from agiraph.domain.labels import CLEAN
 from agiraph.domain.outcomes import Answer, Done, InTransaction, Pending
 from agiraph.domain.work import Halt
 from agiraph.policies import idle_wait
@@ -119,7 +120,7 @@ class ToolCaller:
 
     async def _call(self, ctx: RunContext, tool: Tool, call: ToolCall) -> Answer:
         arguments = tool.read(call)
-        ctx.current_call_id = call.id
+        ctx.current_call_id, ctx.label_before_call = call.id, ctx.label
         if begun := ctx.transcript.intent(call.id):  # a crash or a cancel cut this call off
             answer = await tool.resolve(ctx, call, begun.foreseen) if tool.resolve else None
             return await self._record(ctx, call, answer or Done(IN_DOUBT, failed=True))
@@ -163,8 +164,11 @@ class ToolCaller:
             return answer
         if tool.effect == "once":
             known = tool.foresee(ctx, **arguments) if tool.foresee else {}
+            label = await tool.brings(ctx, **arguments) if tool.brings else CLEAN
             # From this commit on the call is never made again by the runtime.
-            ctx.add_turns(await ctx.store.write(journal.intend, ctx.lease, call, known))
+            ctx.add_turns(
+                await ctx.store.write(journal.intend, ctx.lease, call, known, label=label)
+            )
         answer = await _run_in_time(ctx, tool, arguments)
         if isinstance(answer, InTransaction):
             try:

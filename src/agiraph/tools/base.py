@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from agiraph.domain.chat import ToolCall, ToolSpec
 from agiraph.domain.errors import Refused
+from agiraph.domain.labels import Label
 from agiraph.domain.outcomes import Answer
 from agiraph.domain.sinks import WayOut
 from agiraph.domain.tools import ToolProperties, WorkDecision
@@ -36,6 +37,7 @@ AnyTool = Callable[..., Any]
 
 Foresee = Callable[..., Known]
 Resolve = Callable[[RunContext, ToolCall, Known], Awaitable[Answer | None]]
+Brings = Callable[..., Awaitable[Label]]
 WayOutOf = Callable[[RunContext, ToolCall], Awaitable[WayOut | None]]
 
 CUT_OFF = "Not called: cut off by the output limit; write it in smaller pieces."
@@ -60,6 +62,9 @@ class Tool:
     way_out: WayOutOf | None = None
     """Returns the way out of the thread that a call takes; None for a call that takes none. It is
     asked only in threads that hold words from outside the team."""
+    brings: Brings | None = None
+    """Returns the label of what a call of a `once` tool may leave in the thread and its folder,
+    from the context and the arguments. It is stored with the intent, before the tool acts."""
     properties: ToolProperties = ToolProperties()
     is_shown: bool = True
     """Whether its agent sees the schema; if not, a refusal of a wrong call contains it."""
@@ -158,6 +163,7 @@ def tool(
     foresee: Foresee | None = None,
     resolve: Resolve | None = None,
     way_out: WayOutOf | None = None,
+    brings: Brings | None = None,
     **properties: Unpack[Properties],
 ) -> Callable[[AnyTool], Tool]:
     """Make a tool of a function; the keywords say all that the runtime must know of it.
@@ -181,6 +187,7 @@ def tool(
             foresee=foresee,
             resolve=resolve,
             way_out=way_out,
+            brings=brings,
             properties=ToolProperties(**properties),
         )
 

@@ -1,16 +1,18 @@
 """Shell tool: runs commands under a supervisor, which records their end even if we crash."""
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
 from agiraph.domain.chat import ToolCall
+from agiraph.domain.errors import Refused
 from agiraph.domain.fence import enclose_foreign
-from agiraph.domain.labels import CLEAN, Label, join
+from agiraph.domain.labels import Label, join
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.sinks import Sink, WayOut
 from agiraph.domain.tools import EVERY_ROLE
@@ -18,18 +20,31 @@ from agiraph.home import commands, pipes, sandbox
 from agiraph.home.command_output import SHOWN_BYTES
 from agiraph.home.commands import CommandResult
 from agiraph.run_context import RunContext
-from agiraph.store import threads
+from agiraph.store import file_labels, grants, threads
+from agiraph.store.tx import Tx
 from agiraph.tools.base import NO_TEXT, Known, tool
+from agiraph.tools.command_network import (
+    FROM_NETWORK,
+    HIDDEN,
+    READS_AND_SENDS,
+    WHOLE_NETWORK,
+    Network,
+    NetworkArgument,
+    advice,
+    may_use_network,
+    needs_network,
+)
+from agiraph.tools.files import PAGES, RESULTS
 
 LONGEST_S = 3600
 SHORTEST_S = 0.1
-WITHOUT_NETWORK = (
-    "(It ran without network and could write only here, since this thread holds words from {by}. "
-    "If it needs more, make the call again with network=true: the human is asked.)"
-)
+READ_ONLY = "(It could write only here, since this thread holds words from {label}.)"
 WHOSE_LIMIT = (
     "Do it with less, or ask the human to raise the limit ([command_limits] in agiraph.toml)"
 )
+_OUTSIDE = ("..", "nodes", "node_", "published")
+"""Words by which a command names files outside of its own folder. A path that the command puts
+together while it runs is missed; in a clean thread labelled files are then hidden from it."""
 MAX_OUTPUTS = 20
 """Long outputs of earlier commands that a command can read, the newest ones."""
 
@@ -80,13 +95,13 @@ async def _resolve(ctx: RunContext, call: ToolCall, known: Known) -> Answer | No
             "if you still want it.",
             failed=True,
         )
-    label = ctx.label or await _label_of(ctx, call.arguments["command"])
+    label = ctx.label  # with the label of the intent, which was written before the command ran
     return as_answer(result) if not label else _as_labelled(ctx, result, label)
 
 
 async def _way_out(ctx: RunContext, call: ToolCall) -> WayOut | None:
     command = str(call.arguments.get("command", ""))
-    if call.arguments.get("network"):
+    if call.arguments.get("network", "none") != "none":
         why = "the command would reach the network"
         return WayOut(sink=Sink.NETWORK_COMMAND, target=command, why=why)
     if not sandbox.is_possible():
@@ -95,10 +110,69 @@ async def _way_out(ctx: RunContext, call: ToolCall) -> WayOut | None:
     return None
 
 
+async def _brings(ctx: RunContext, command: str, timeout: int, network: Network) -> Label:
+    """Return the label of what the command may print and leave in its folder.
+
+    Raise `Refused` if a command of a clean thread could send labelled files somewhere: a person is
+    asked only in a thread that is labelled.
+    """
+    reach = await ctx.store.read(_reach, ctx, command, network)
+    has_network = network != "none" or not sandbox.is_possible()
+    if reach.label and has_network and not ctx.label:
+        raise Refused(READS_AND_SENDS.format(label=reach.label))
+    is_local = network == "none" and not may_use_network(command)
+    if not has_network or is_local or reach.is_trusted:
+        return reach.label
+    return reach.label | FROM_NETWORK
+
+
+class _Reach(NamedTuple):
+    """The files outside of a command's own work that hold strangers' words."""
+
+    label: Label
+    """Of those that the command can read."""
+    hidden: tuple[str, ...]
+    """Paths in the team's folder of those that it cannot."""
+    is_trusted: bool
+    """Whether a person trusts what this very command prints."""
+
+
+def _reach(tx: Tx, ctx: RunContext, command: str, network: Network) -> _Reach:
+    """Return what a command sees of labelled files. In a clean thread it sees those of other nodes
+    and of the team only if its words name their folders, and it has no network."""
+    granted = grants.find(tx, ctx.team.id, "trust", command.strip())
+    own = {ctx.node.id, ctx.scope.reviewed, *_referred(ctx)}
+    nodes, files = threads.labelled(tx, ctx.team.id), file_labels.under(tx, ctx.team.id)
+    near = join(label for node, label in nodes if node in own)
+    near |= join(file.label for file in files if _node_of(file.path) in own)
+    if not (nodes or files):
+        return _Reach(near, (), granted is not None)
+    is_named = any(word in command for word in (*_OUTSIDE, str(ctx.home.path)))
+    is_confined = sandbox.is_possible()
+    if ctx.label_before_call or (is_named and (network == "none" or not is_confined)):
+        far = join([*(label for _, label in nodes), *(file.label for file in files)])
+        return _Reach(near | far, (), granted is not None)
+    hidden = [f"nodes/{node}" for node, _ in nodes if node not in own]
+    hidden += [file.path for file in files if _node_of(file.path) not in own]
+    desk = f"agents/{ctx.agent.name}"
+    return _Reach(near, (*hidden, f"{desk}/{PAGES}", f"{desk}/{RESULTS}"), granted is not None)
+
+
+def _referred(ctx: RunContext) -> set[str]:
+    """Return the nodes whose results this node was given to read."""
+    return {_node_of(path) for path in ctx.node.refs.values()}
+
+
+def _node_of(path: str) -> str:
+    """Return the id of the node that a path in the team's folder belongs to; else nothing."""
+    return path.split("/")[1] if path.startswith("nodes/") else ""
+
+
 @tool(
     effect="once",
     runs_commands=True,
     way_out=_way_out,
+    brings=_brings,
     resolve=_resolve,
     basic_for=EVERY_ROLE,
 )
@@ -106,15 +180,17 @@ async def bash(
     ctx: RunContext,
     command: Annotated[str, Field(min_length=1)],
     timeout: Annotated[int, Field(ge=1, le=LONGEST_S, description="Seconds")] = 120,
-    network: Annotated[bool, Field(description="Ask the human for the network")] = False,
+    network: NetworkArgument = "none",
 ) -> Answer:
     """Run a shell command in scratch/ and get its exit code and output. It gets no input; what it
     leaves running is ended; a pipe fails if any part of it does. Long output is cut, and a file
-    keeps all of it. After you have read from the web, commands have no network.
+    keeps all of it. It has no network unless you name it.
     """
     node, left = ctx.home.node_path(ctx.team.id, ctx.node.id), ctx.seconds_left
-    label = ctx.label or await _label_of(ctx, command)
-    is_offline = bool(label) and not ctx.is_vouched_for
+    # With the label that this command brings: `_brings` has put it on the intent.
+    label = ctx.label
+    has_network, is_offline = network != "none", bool(label) and not ctx.is_vouched_for
+    reach = await ctx.store.read(_reach, ctx, command, network)
     result = await commands.run(
         ctx.home.spool(_spool_name(ctx, ctx.current_call_id)),
         command=pipes.reporting(command),
@@ -123,22 +199,43 @@ async def bash(
         # moment, so that the model is told "out of time" and not an odd error.
         timeout=timeout if left is None else min(timeout, max(left, SHORTEST_S)),
         env=commands.child_environment(node),
-        view=view(ctx, offline=is_offline),
+        view=view(
+            ctx,
+            offline=is_offline and not has_network,
+            network=has_network,
+            hidden=reach.hidden,
+        ),
         limits=ctx.command_rules.limits,
     )
-    if not label or not is_offline:
-        return as_answer(result)
-    answer = _as_labelled(ctx, result, label)
-    if not answer.failed:
-        return answer
-    return replace(answer, text=f"{answer.text}\n{WITHOUT_NETWORK.format(by=label)}")
+    label |= reach.label  # another node may have read strangers' words since
+    answer = _as_labelled(ctx, result, label) if label else as_answer(result)
+    remark = _remark(ctx, command, network, result, has_hidden=bool(reach.hidden))
+    return replace(answer, text=f"{answer.text}\n{remark}") if remark else answer
 
 
-def view(ctx: RunContext, *, offline: bool) -> sandbox.View | None:
+def _remark(
+    ctx: RunContext, command: str, network: Network, result: CommandResult, *, has_hidden: bool
+) -> str:
+    """Return what the model must know of the command's network and files, if anything."""
+    if network in ("packages", "hosts"):
+        return WHOLE_NETWORK.format(network=network)
+    if network != "none" or result.exit_code == 0 or not sandbox.is_possible():
+        return ""
+    is_read_only = bool(ctx.label) and not ctx.is_vouched_for
+    if needs_network(command, result.output):
+        return advice(command, label=ctx.label)
+    if is_read_only:
+        return READ_ONLY.format(label=ctx.label)
+    return HIDDEN if has_hidden and "No such file" in result.output else ""
+
+
+def view(
+    ctx: RunContext, *, offline: bool, network: bool = True, hidden: Iterable[str] = ()
+) -> sandbox.View | None:
     """Return what a command of this node sees of the home; None (all) if the kernel is too old."""
-    # An offline command gets its view all the same: the supervisor then refuses to run it, because
-    # a command that must not reach the network may never run unconfined.
-    if not offline and not sandbox.is_possible():
+    # Where commands cannot be confined, a labelled thread runs none without a person's word
+    # (`_way_out`), and a clean one labels what came of it (`_brings`).
+    if not sandbox.is_possible():
         return None
     return sandbox.view_of(
         ctx.home,
@@ -147,6 +244,8 @@ def view(ctx: RunContext, *, offline: bool) -> sandbox.View | None:
         refs=ctx.node.refs.values(),
         outputs=_long_outputs(ctx),
         offline=offline,
+        network=network,
+        hidden=hidden,
     )
 
 
@@ -157,14 +256,3 @@ def _long_outputs(ctx: RunContext) -> list[Path]:
     files = (spool / "output" for spool in spools)
     is_long = (file for file in files if file.exists() and file.stat().st_size > SHOWN_BYTES)
     return list(islice(is_long, MAX_OUTPUTS))
-
-
-async def _label_of(ctx: RunContext, command: str) -> Label:
-    """Return the label of files that the command may read: those that other nodes published."""
-    # By words, because nobody can tell which files a command will read. A path that the command
-    # puts together while it runs is missed.
-    if not any(
-        word in command for word in ("..", "nodes", "node_", "published", str(ctx.home.path))
-    ):
-        return CLEAN
-    return join(label for _, label in await ctx.store.read(threads.labelled, ctx.team.id))

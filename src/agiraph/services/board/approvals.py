@@ -16,6 +16,9 @@ from agiraph.store import messages
 from agiraph.store.messages import MESSAGES
 from agiraph.store.tx import Tx
 
+_FORMER = {"none": False, "open": True}
+"""What earlier versions wrote for a command's network: their requests stay valid."""
+
 
 def ref(node_id: NodeId, call: ToolCall) -> str:
     """Return the `ref` of the request for this call."""
@@ -48,6 +51,9 @@ def unbind(tx: Tx, request: MessageId) -> None:
 
 
 def _digest(call: ToolCall) -> str:
+    given = call.arguments
+    if (network := given.get("network")) in _FORMER:
+        given = given | {"network": _FORMER[network]}
     # Sorted: a model may give the same arguments in another order.
-    arguments = orjson.dumps(call.arguments, option=orjson.OPT_SORT_KEYS)
+    arguments = orjson.dumps(given, option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(call.name.encode() + b"\0" + arguments).hexdigest()[:32]
