@@ -23,6 +23,7 @@ from agiraph.services.members.hiring import Hirer
 from agiraph.store import messages
 from agiraph.testing import World, call, says
 from agiraph.testing.scripted import Line, ScriptedModel
+from agiraph.tools.toolsets import PUBLIC
 from agiraph.web.access import Web
 from agiraph.web.search import Hit, LocalEngine
 from tests.web.sites import Site, fetcher, html, site
@@ -78,6 +79,13 @@ async def found_researching_team(world: World, *lines: Line, **more: int) -> New
     return team
 
 
+def hirer_of(team: NewTeam) -> Hirer:
+    """Return the coordinator as a hirer of a researcher that `rob` plays."""
+    researcher = Specialist(name="researcher", description="", prompt="", model="scripted/rob")
+    known = {"researcher": researcher}
+    return Hirer(team.coordinator, ThreadId("t_none"), known, lambda name: None)
+
+
 async def messages_to_person(world: World, team: NewTeam) -> list[Message]:
     """Return the coordinator's messages to the person, after its first reply."""
     said = await world.store.read(messages.conversation, team.team.id, team.coordinator.id, OWNER)
@@ -94,7 +102,7 @@ def research_lines(bakery: Site) -> tuple[Line, ...]:
 
 
 async def test_research_agent_execution(world: World, bakery: Site) -> None:
-    """It searches, reads and reports, with the tools of a researcher and no others."""
+    """It searches, reads and reports as a public reader, with the tools of one and no others."""
     team = await found_researching_team(world)
     rob = world.script("rob", *research_lines(bakery))
     await world.settle()
@@ -105,9 +113,7 @@ async def test_research_agent_execution(world: World, bakery: Site) -> None:
         "Research: How is bread baked?",
     )
     assert node.budget.calls == {"web_search": 5, "web_fetch": 3}
-    offered = set(rob.requests[-1].tools)
-    assert {"web_search", "web_fetch", "knowledge_search", "publish"} <= offered
-    assert not {"bash", "write_file", "memory_write", "schedule", "assign_task"} & offered
+    assert (node.is_public, set(rob.requests[-1].tools)) == (True, set(PUBLIC))
     answers = [t.text for t in rob.requests[-1].turns if t.role == "tool"]
     assert bakery.url("/bread") in answers[1]
     assert "Bake it at 230 degrees." in answers[2]
@@ -310,7 +316,10 @@ async def _create_node(world: World, agent: Agent, title: str) -> None:
 
 async def test_crawl_migration_all_background_work_is_in_one_tracker(world: World) -> None:
     """Tasks and research are nodes, so one list and one tool show both."""
-    team = await found_researching_team(world, says(call("ask_human", question="Which bread?")))
+    team = await world.found("Bake", start=False)
+    world.script("rob", says(call("ask_human", question="Which bread?")))
+    # A public researcher asks nobody; this one began in words that strangers may have written.
+    await world.store.write(research.start, hirer_of(team), "How is bread baked?")
     await world.settle()
     bob = await world.store.write(
         roster.hire, team.team.id, name="bob", role="worker", model="scripted/bob"
@@ -354,11 +363,8 @@ async def test_an_invalid_research_request_is_refused(
 
 async def test_cancelled_research_reports_nothing(world: World) -> None:
     team = await world.found("Bake", start=False)
-    researcher = Specialist(name="researcher", description="", prompt="", model="scripted/rob")
-    thread_id, known = ThreadId("t_none"), {"researcher": researcher}
-    hire = Hirer(team.coordinator, thread_id, known, lambda name: None)
     world.script("rob", says(call("ask_human", question="Which bread?")))
-    node = await world.store.write(research.start, hire, "How is bread baked?")
+    node = await world.store.write(research.start, hirer_of(team), "How is bread baked?")
     await world.settle()
     await world.store.write(endings.cancel, node.id)
     assert [m.kind for m in await world.inbox()] == ["question"]

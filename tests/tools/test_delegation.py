@@ -229,6 +229,7 @@ def test_all_new_parameters_are_optional_and_nothing_breaks() -> None:
         "run_in_background": False,
         "resume": None,
         "effort": None,
+        "public": False,
         "blocking": False,
         "timeout_ms": None,
     }
@@ -247,7 +248,7 @@ async def test_a_wrong_assign_task_call_is_refused_with_its_arguments(world: Wor
     world.script("bob")
     usage = (
         "It takes: agent, task, description, run_in_background (optional), resume (optional), "
-        "effort (optional)."
+        "effort (optional), public (optional)."
     )
     goal, told = await run_calls(
         world,

@@ -103,6 +103,7 @@ def node_view(tx: Tx, node: WorkNode) -> NodeView:
         trigger_id=node.trigger_id,
         thread_id=node.thread_id,
         depth=node.depth,
+        is_public=node.is_public,
         effort=node.effort,
         attempt=node.attempt,
         waiting_reason=node.waiting_reason,

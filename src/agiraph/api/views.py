@@ -97,6 +97,7 @@ class NodeView(View):
     trigger_id: str | None
     thread_id: str | None
     depth: int
+    is_public: bool = Field(description="Whether its agent sees its task and nothing of the team.")
     effort: Effort | None = Field(description="How much its model thinks; null: as for the agent.")
     attempt: int
     waiting_reason: str | None

@@ -62,6 +62,8 @@ ACCESS: dict[str, dict[Area, str]] = {
     },
 }
 """Access by role; any other role has the access of a worker."""
+PUBLIC: dict[Area, str] = {area: "" for area in Area} | {P.OWN_SPEC: "r", P.OWN_SCRATCH: "rw"}
+"""Access of a public reader, whatever its role: the task and the scratch folder of its node."""
 
 _WORDS: dict[Area, str] = {
     P.OWN_SCRATCH: "scratch/…",
@@ -99,6 +101,8 @@ class Scope:
     team: TeamFolder
     reviewed: NodeId | None = None
     """The node whose result is reviewed: all its files can be read."""
+    is_public: bool = False
+    """Whether nothing of the team's may be read."""
 
     def resolve(self, path: str, want: Want) -> tuple[Folder, str]:
         """Return the open folder, which the caller closes, and the rest of the path below it."""
@@ -159,6 +163,8 @@ class Scope:
 
     @property
     def _access(self) -> dict[Area, str]:
+        if self.is_public:
+            return PUBLIC
         return ACCESS.get(self.role, ACCESS["worker"])
 
     def _refusal(self, path: str, want: Want) -> str:

@@ -49,7 +49,15 @@ from agiraph.store.tx import Tx
 from agiraph.tools.base import Tool
 from agiraph.tools.delegation import assign_task, described
 from agiraph.tools.foreground import FOREGROUND
-from agiraph.tools.toolsets import BUILT_IN, REVIEW, Toolset, all_shown, is_in_sight, toolset
+from agiraph.tools.toolsets import (
+    BUILT_IN,
+    PUBLIC,
+    REVIEW,
+    Toolset,
+    all_shown,
+    is_in_sight,
+    toolset,
+)
 from agiraph.web.access import Web
 
 
@@ -170,6 +178,8 @@ class Executor:
         """Return the first entries of a new thread. They are stored and never change, so that the
         vendor's cache holds for all of its calls."""
         now, is_lean = self.clock.now(), self._is_lean(loaded)
+        if loaded.node.is_public:
+            return prompt.public_opening(loaded.node, now)
         assert loaded.prior_knowledge is not None
         known = await prompt.refresh_knowledge(ctx, loaded.prior_knowledge)
         if loaded.node.reviews_call is None:
@@ -249,6 +259,8 @@ class Executor:
             return Toolset({})  # a single answer of the model
         if loaded.node.reviews_call is not None:
             return all_shown(REVIEW)
+        if loaded.node.is_public:
+            return all_shown(PUBLIC)
         agent = loaded.agent
         key = (agent.role, agent.tools, self._is_lean(loaded))
         if key not in self.toolsets:
@@ -301,6 +313,7 @@ class Executor:
                 node=node.id,
                 team=folder,
                 reviewed=None if node.reviews_call is None else node.parent_id,
+                is_public=node.is_public,
             ),
             # Empty here; `add_turns` fills it and counts what the node has consumed.
             transcript=Transcript(),

@@ -172,6 +172,15 @@ def _today(now: datetime) -> str:
     return f"Today is {now:%A, %d %B %Y} (UTC)."
 
 
+def public_opening(node: WorkNode, now: datetime) -> Opening:
+    """Return the first entries of a public thread: rules, the date and the task.
+
+    Nothing of the team's is in it, not even the name of its agent or of who gave the task.
+    """
+    task = "\n\n".join([node.task.strip(), *texts.done_means(node)])
+    return Opening(_join([prompt("public"), _today(now)]), task)
+
+
 def _join(sections: Iterable[str]) -> str:
     return "\n\n".join(section for section in sections if section.strip())
 

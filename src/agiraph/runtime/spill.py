@@ -25,7 +25,8 @@ async def spill(ctx: RunContext, call: ToolCall, answer: Done) -> Done:
         return answer
     # A model or a vendor chose the call's id, so it may contain anything, such as a slash.
     name = "".join(c if c.isalnum() or c in "-_" else "-" for c in call.id)[:80]
-    path = f"agents/{ctx.agent.name}/results/{ctx.lease.thread_id}-{name}.txt"
+    desk = "scratch" if ctx.node.is_public else f"agents/{ctx.agent.name}"
+    path = f"{desk}/results/{ctx.lease.thread_id}-{name}.txt"
 
     def keep() -> None:
         folder, rest = ctx.scope.resolve(path, "w")

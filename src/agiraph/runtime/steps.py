@@ -109,7 +109,8 @@ class Steps:
             ctx.lease,
             answers=ctx.take_deferred_answers(),
             notes=notes,
-            deliver_mail=deliver_mail,
+            # The team's words stay out of a public thread: its agent's mail waits for other work.
+            deliver_mail=deliver_mail and not ctx.node.is_public,
             reservation=reservation,
             paid_from=ctx.envelopes,
         )

@@ -27,11 +27,16 @@ async def park_in_words(steps: Steps, ctx: RunContext) -> Outcome | None:
             ctx.lease,
             reply=newest[0].seq,
             words=newest[0].text,
-            # A review waits for nobody: without a verdict, its result counts with doubts.
-            question=None if ctx.node.reviews_call else silence.question(transcript),
+            question=silence.question(transcript) if _may_ask(ctx) else None,
             remark=silence.remark(transcript),
         )
         if not turns:
             return None
         ctx.add_turns(*turns)
     return Parked(())
+
+
+def _may_ask(ctx: RunContext) -> bool:
+    # A review waits for nobody: without a verdict, its result counts with doubts. A public reader
+    # asks nobody: an answer would bring the team's words into its thread.
+    return not ctx.node.reviews_call and not ctx.node.is_public

@@ -28,6 +28,10 @@ LONGEST_WAIT_MS = 7 * 24 * 3600 * 1000
 
 InBackground = Annotated[bool, Field(description="Get the id now, the result later by task_output")]
 
+Public = Annotated[
+    bool, Field(description="It reads the web freely; `task` must hold nothing private")
+]
+
 EffortArgument = Annotated[Effort | None, Field(description="How much its model thinks first")]
 
 
@@ -55,12 +59,15 @@ def assign_task(
     run_in_background: InBackground = False,
     resume: Annotated[str | None, Field(description="The id of an earlier task")] = None,
     effort: EffortArgument = None,
+    public: Public = False,
 ) -> Answer:
     """Give a task to a worker and get its result. They see only `task`: say what it is for, what to
     do, what is known, what to leave alone, what to return. Several calls in one reply run side
     by side. You wait at no cost, unless run_in_background. resume continues an ended task with
     all its context.
     """
+    if public:
+        refuse_private(ctx, resume)
     budget = budgets.share(tx, ctx.node)
     earlier = None if resume is None else _find_earlier(tx, ctx, resume)
     worker = (
@@ -82,6 +89,7 @@ def assign_task(
         parent_id=ctx.node.id,
         budget=budget,
         effort=effort,
+        is_public=public,
     )
     hiring.set_purpose(tx, worker, node.id)
     if earlier is not None:
@@ -93,6 +101,22 @@ def assign_task(
             f'Fetch the result with task_output("{node.id}").'
         )
     return Pending(WaitingOn("node", node.id), f"{worker.name}: {description} ({node.id})")
+
+
+def refuse_private(ctx: RunContext, resume: str | None) -> None:
+    """Raise `Refused` if this thread may not open a public one.
+
+    Whoever wrote the words in a labelled thread would choose what the public one is told.
+    """
+    if resume is not None:
+        raise Refused("A public task begins anew: leave out resume, or leave out public.")
+    if ctx.label:
+        raise Refused(
+            f"Not public: this thread holds words from {ctx.describe(ctx.label)}, and they could "
+            "make it write what only the team knows into the task. Leave out public, and the task "
+            "is done under the same rules as yours; read_links(url) sends a public reader to a "
+            "page that you have read."
+        )
 
 
 def refuse_repeats(tx: Tx, ctx: RunContext, task: str, title: str, worker: Agent | None) -> None:

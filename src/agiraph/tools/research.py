@@ -10,6 +10,7 @@ from agiraph.run_context import RunContext
 from agiraph.services.board import jobs, labels, texts
 from agiraph.services.board.jobs import Job
 from agiraph.services.lifecycle import research
+from agiraph.store import messages
 from agiraph.store.tx import Tx
 from agiraph.tools.base import tool
 from agiraph.tools.delegation import hirer
@@ -45,11 +46,18 @@ def research_start(
         pages=max_pages,
         parent_id=None if is_reply else ctx.node.id,
         label=ctx.label,
+        is_public=not ctx.label or (is_reply and _is_asked(tx, ctx, goal)),
     )
     return Done(
         f"Research has started as {node.id}, with {max_searches} searches and {max_pages} pages. "
         "The report goes to the human's inbox when it is done; job_status tells how it stands."
     )
+
+
+def _is_asked(tx: Tx, ctx: RunContext, goal: str) -> bool:
+    """Whether the goal is a whole message that this reply answers, in the person's own words."""
+    asked = messages.to_answer(tx, ctx.node.id)
+    return any(m.text.split() == goal.split() for m in asked if not m.label)
 
 
 @tool(effect="transaction", looks_up=True, polls=True, in_sight=ON_DEMAND)

@@ -74,7 +74,8 @@ async def submit(
     The call that submits the result is made again after the review, and finds it in the rows. An
     author that cannot rework its result publishes it with the findings as doubts.
     """
-    how = ctx.team.review
+    # A reviewer's findings would bring the team's words into a public thread.
+    how = "never" if ctx.node.is_public else ctx.team.review
     if how == "never" or (how == "auto" and doubts):
         return await publish(doubts)
     node = await ctx.store.read(NODES.get, ctx.node.id)  # its lines may be newer than the run

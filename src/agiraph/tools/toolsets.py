@@ -14,6 +14,7 @@ from agiraph.tools import (
     knowledge,
     limits,
     on_demand,
+    reading,
     research,
     reviewing,
     scheduling,
@@ -55,6 +56,7 @@ BUILT_IN: dict[str, Tool] = {
         shell.bash,
         web.web_search,
         web.web_fetch,
+        reading.read_links,
         research.research_start,
         research.job_status,
         *knowledge.WORK,
@@ -179,6 +181,20 @@ REVIEW: Mapping[str, Tool] = {
     )
 }
 """The tools of a review, whatever the reviewer may call otherwise: it reads, runs and judges."""
+
+PUBLIC: Mapping[str, Tool] = {
+    tool.name: tool
+    for tool in (
+        files.list_files,
+        work.publish,
+        files.read_file,
+        web.web_fetch,
+        web.web_search,
+        files.write_file,
+    )
+}
+"""The tools of a public reader, whatever its agent may call otherwise: none of them shows it or
+anybody else what the team knows."""
 
 
 def _is_kept(tool: Tool) -> bool:

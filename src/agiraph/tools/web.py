@@ -64,8 +64,8 @@ async def _search_way_out(ctx: RunContext, call: ToolCall) -> WayOut | None:
 async def web_search(
     ctx: RunContext, query: Annotated[str, Field(min_length=1, max_length=400)]
 ) -> Answer:
-    """Search the web: titles, addresses and a few words of each page. Use few plain words, then
-    read the best pages with web_fetch.
+    """Search the web: titles, addresses, some words of each page. Use few plain words, then read
+    the best pages with web_fetch.
     """
     engine = ctx.web.engine
     if engine is None:
@@ -161,12 +161,11 @@ async def web_fetch(
     url: Annotated[str, Field(min_length=1)],
     save_as: Annotated[
         str | None,
-        Field(min_length=1, description="Save the file as it is under this name in scratch/"),
+        Field(min_length=1, description="File for the download"),
     ] = None,
 ) -> Answer:
-    """Read a web page as Markdown. Use a whole address that a search, a page or a person gave. Of a
-    long page you get the beginning, and the file with the rest. save_as downloads a file of any
-    kind, up to 50 MB, instead.
+    """Read a web page as Markdown. Use a whole address that a search, page or person gave. Of a long
+    page you get the beginning; a file has the rest.
     """
     may_redirect = await _may_redirect(ctx, url)
     if save_as is not None:

@@ -65,6 +65,7 @@ async def start_research(
             searches=body.max_searches,
             pages=body.max_pages,
             person_id=person,
+            is_public=True,
         )
         return node_view(tx, node)
 

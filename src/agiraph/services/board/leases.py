@@ -65,6 +65,12 @@ def reopen(tx: Tx, thread_id: ThreadId, node: WorkNode, *, ref: str, text: str) 
 def continue_thread(tx: Tx, earlier: WorkNode, node: WorkNode, *, giver: str) -> None:
     """Let a new node continue the thread of an earlier one, with its assignment at the end."""
     assert earlier.thread_id is not None
+    if earlier.is_public:
+        # A retry of the public node would find the team's words in its thread.
+        raise Refused(
+            f"{earlier.id} was public, and nothing is added to its thread. Give a new task, with "
+            "what is needed of its result in it."
+        )
     thread_id = ThreadId(earlier.thread_id)
     NODES.update(tx, node.id, thread_id=thread_id)
     text = texts.assignment(node, giver=giver, thread=thread_id)

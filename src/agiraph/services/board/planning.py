@@ -44,6 +44,7 @@ class NodeDetails(TypedDict, total=False):
     asked_of: AgentId | None
     reviews_call: str | None
     effort: Effort | None
+    is_public: bool
 
 
 def create(
@@ -66,6 +67,11 @@ def create(
     parent = None if parent_id is None else NODES.get(tx, parent_id)
     if parent is not None:
         _check_limits(tx, parent)
+    if details.get("is_public") and (refs or depends_on):
+        raise Refused(
+            "A public task takes nothing of the team's: leave out refs and depends_on, and write "
+            "into the task what its reader must know."
+        )
     if "creator_id" not in details:
         details["creator_id"] = persons.owner_of(tx, team_id)
     paid_by = filter(None, (parent_id, details.get("payer_id")))
@@ -157,6 +163,11 @@ def is_ready(tx: Tx, node: WorkNode) -> bool:
 def assign(tx: Tx, node: WorkNode, agent_id: AgentId) -> WorkNode:
     """Put a node into an agent's queue. Locks the agent's row."""
     agent = teams.lock(tx, agent_id)
+    if node.is_public and agent.kind != "llm":
+        raise Refused(
+            f"{agent.name} is a program, which sees files of this machine; a public task takes an "
+            "agent with a model."
+        )
     if node.lane == "work":
         agent = roster.reinstate(tx, agent)
     node = nodes.move(tx, node, NodeStatus.ASSIGNED, assignee_id=agent_id, waiting_reason=None)

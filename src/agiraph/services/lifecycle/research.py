@@ -27,6 +27,7 @@ LONGEST_GOAL = 20_000
 RESEARCHER = "researcher"
 TOOLS = ("web_search", "web_fetch", "knowledge_search", "read_file")
 """The tools of a researcher. It has none to store knowledge: it reads strangers' pages."""
+LOOK = " look with knowledge_search what the team has read\nalready;"
 STEPS = 8
 """Turns beside those for searches and pages: to plan, to read again, to write."""
 SUMMARY = 1200
@@ -48,11 +49,13 @@ def start(
     person_id: PersonId | None = None,
     parent_id: NodeId | None = None,
     label: Label = CLEAN,
+    is_public: bool = False,
 ) -> WorkNode:
     """Create a research node for a newly hired researcher.
 
     With `parent_id` it is part of that work and paid from its budget; otherwise the person with
-    `person_id` asked for it, or without one the team's owner.
+    `person_id` asked for it, or without one the team's owner. `is_public`: the goal is in words of
+    a person or of a clean thread, so the researcher is a public reader.
     """
     _check_request(goal, searches, pages)
     agent, worker = hirer.agent, _hire_researcher(tx, hirer)
@@ -60,7 +63,12 @@ def start(
     return planning.create(
         tx,
         team_id=agent.team_id,
-        task=words.safe_substitute(goal=goal.strip(), searches=searches, pages=pages),
+        task=words.safe_substitute(
+            goal=goal.strip(),
+            searches=searches,
+            pages=pages,
+            look="" if is_public else LOOK,
+        ),
         title=f"Research: {texts.first_line(goal)}",
         source="user" if parent_id is None else "delegation",
         creator_id=agent.id if parent_id else person_id or persons.owner_of(tx, agent.team_id),
@@ -69,6 +77,7 @@ def start(
         budget=_budget(tx, searches, pages, parent_id),
         asked_of=agent.id,
         label=label,
+        is_public=is_public,
     )
 
 
