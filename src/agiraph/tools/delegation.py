@@ -183,8 +183,8 @@ def task_output(
     if node.status.is_final:
         text = node.result or f"(no result: {node.stop_reason})"
         done = node.status is NodeStatus.COMPLETED
-        said = texts.completion(node, worker=worker, text=text, thread=ctx.lease.thread_id)
-        label = labels.of_nodes(tx, [node.id])
+        label, thread = labels.of_nodes(tx, [node.id]), ctx.lease.thread_id
+        said = texts.completion(node, worker=worker, text=text, thread=thread, label=label)
         return Done(said, failed=not done, label=label, is_fenced=True)
     state = _state(node, worker)
     if not blocking:

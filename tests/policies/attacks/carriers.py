@@ -27,6 +27,8 @@ class Carrier:
     read: Read
     passes_on: bool = False
     """Whether another agent reads the words than the one who left them."""
+    is_quiet: bool = False
+    """Whether the words are not shown there at all, so that a twin cannot find them either."""
 
     def reader_of(self, agent: str) -> str:
         """Return who reads what this agent leaves: another one, if the carrier passes words on."""
@@ -198,9 +200,10 @@ CARRIERS = [
     ),
     Carrier(name="a result", write=_result, read=reads_result),
     Carrier(
-        name="a result that a search finds",
-        write=lambda run, agent, words: _result(run, agent, f"About bread: {words}"),
-        read=reads(do("knowledge_search", query="bread")),
+        name="a result on the board",
+        write=_result,
+        read=reads(do("check_board"), do("job_status")),
+        is_quiet=True,
     ),
     Carrier(name="a message", write=_message, read=nothing, passes_on=True),
     Carrier(name="a task", write=_task, read=nothing, passes_on=True),

@@ -42,6 +42,10 @@ async def _result(run: Run, words: str) -> None:
     await run.orders(_worker_who_reads(run, do("publish", summary=words)))
 
 
+async def _names_of_files(run: Run, words: str) -> None:
+    await run.orders(_worker_who_reads(run, do("write_file", path=f"{words}.md", content="Hi.")))
+
+
 async def _published(run: Run, words: str) -> None:
     await run.orders(_worker_who_reads(run, do("write_file", path="found.md", content=words)))
     _, made = await run.board()
@@ -163,6 +167,7 @@ SOURCES: dict[str, Introduce] = {
     "a search result": _snippet,
     "the title of a search result": _title_of_hit,
     "a teammate's result": _result,
+    "the names of a teammate's files": _names_of_files,
     "a published file": _published,
     "a published file by a command": _published_by_command,
     "a teammate's message": _message,

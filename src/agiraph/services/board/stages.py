@@ -12,7 +12,7 @@ from agiraph.domain.ids import NodeId, StageId, new_id
 from agiraph.domain.stages import Stage, StageContract, StageStatus
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.services.board import cycles, planning, stage_clocks, texts, waiting
+from agiraph.services.board import cycles, labels, planning, stage_clocks, texts, waiting
 from agiraph.store import messages, nodes, stages, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.stages import STAGES
@@ -162,8 +162,11 @@ def summary(tx: Tx, stage: Stage, thread: str) -> str:
             parts.append(f"{who}; its result came to you as a message")
         else:
             text = node.result or "(no result)"
+            label = labels.of_nodes(tx, [node.id])
             parts.append(
-                texts.completion(node, worker=worker, text=text, thread=thread, longest=longest)
+                texts.completion(
+                    node, worker=worker, text=text, thread=thread, longest=longest, label=label
+                )
             )
     if stage.status != "reconvened":
         parts.append(

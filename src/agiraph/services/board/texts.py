@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from agiraph.domain import fence
 from agiraph.domain.fence import one_line
 from agiraph.domain.ids import TeamId
+from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.work import NodeStatus, WorkNode
 
 LONGEST = 20_000
@@ -34,21 +35,21 @@ def assignment(
 ) -> str:
     """Return a node's task as text for its assignee; the giver's words are fenced.
 
-    `refs` are the texts of its refs, for an assignee that has no tool to read them with.
+    `refs` are the texts of its refs, for an assignee that has no tool to read them with. Where the
+    giver has read strangers' words, its title, names and lines are fenced, too.
     """
-    lines = [
-        "[Task] You have been given a task.",
-        f"Title: {title_of(node)}",
-        f"From: {giver}",
-        f"Id: {node.id}",
-    ]
-    if node.refs and refs is None:
-        named = ", ".join(f"{one_line(name)} ({path})" for name, path in node.refs.items())
-        lines.append(f"To read with read_ref: {one_line(named)}")
-    task = fence.enclose_words(
-        node.task.strip(), thread=thread, author=giver, kind="what you are asked to do"
-    )
-    return "\n\n".join(["\n".join(lines), task, *(refs or ()), *done_means(node)])
+    lines = ["[Task] You have been given a task.", f"From: {giver}", f"Id: {node.id}"]
+    title = f"Title: {title_of(node)}"
+    named = ", ".join(f"{one_line(name)} ({path})" for name, path in node.refs.items())
+    to_read = [f"To read with read_ref: {one_line(named)}"] if node.refs and refs is None else []
+    task, lines_to_prove = node.task.strip(), done_means(node)
+    if node.label:
+        task = "\n\n".join(["\n".join([title, *to_read]), task, *lines_to_prove])
+        lines_to_prove = []
+    else:
+        lines = [lines[0], title, *lines[1:], *to_read]
+    words = fence.enclose_words(task, thread=thread, author=giver, kind="what you are asked to do")
+    return "\n\n".join(["\n".join(lines), words, *(refs or ()), *lines_to_prove])
 
 
 def done_means(node: WorkNode) -> list[str]:
@@ -59,16 +60,34 @@ def done_means(node: WorkNode) -> list[str]:
 
 
 def completion(
-    node: WorkNode, *, worker: str, text: str, thread: str, longest: int = LONGEST
+    node: WorkNode,
+    *,
+    worker: str,
+    text: str,
+    thread: str,
+    longest: int = LONGEST,
+    label: Label = CLEAN,
 ) -> str:
     """Return how a node ended as text for the thread of its creator, with `longest` characters of
-    its result. The worker's words are fenced."""
+    its result. The worker's words are fenced; with the label of strangers, the title and the names
+    of files are, too."""
     lines = [
         f"[Task] {_ENDINGS[node.status].format(worker=worker)}",
-        f"Title: {title_of(node)}",
         f"Id: {node.id}",
         f"Status: {node.status}" + (f" ({node.stop_reason})" if node.stop_reason else ""),
     ]
+    title, told, words = f"Title: {title_of(node)}", _told(node), text[:longest]
+    if label:
+        words = "\n".join([title, *told]) + f"\n\n{words}"
+    else:
+        lines = [lines[0], title, *lines[1:], *told]
+    shown = fence.enclose_words(words, thread=thread, author=worker, kind="the result")
+    return "\n".join(lines) + f"\n\n{shown}" + _rest(text, longest)
+
+
+def _told(node: WorkNode) -> list[str]:
+    """Return the lines about a node's files and about what could not be confirmed."""
+    lines: list[str] = []
     if node.manifest:
         names = sorted(node.manifest)
         shown = ", ".join(f"nodes/{node.id}/published/{name}" for name in names[:20])
@@ -76,8 +95,7 @@ def completion(
         lines.append(f"Files: {one_line(shown)[:NAMES]}{more}")
     if node.doubts:
         lines.append(f"Not confirmed: {one_line(truncate(node.doubts, DOUBTS))}")
-    shown = fence.enclose_words(text[:longest], thread=thread, author=worker, kind="the result")
-    return "\n".join(lines) + f"\n\n{shown}" + _rest(text, longest)
+    return lines
 
 
 _ENDINGS = {

@@ -22,7 +22,7 @@ from agiraph.domain.outcomes import Failed, Finished
 from agiraph.domain.persons import is_person
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
-from agiraph.services.board import leases, planning, stage_clocks, stages, texts, waiting
+from agiraph.services.board import labels, leases, planning, stage_clocks, stages, texts, waiting
 from agiraph.services.lifecycle import idle, research, spoken_questions
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
@@ -233,7 +233,8 @@ def _notify_waiters(tx: Tx, node: WorkNode, text: str) -> None:
     done = node.status is NodeStatus.COMPLETED
 
     def report(thread: str) -> str:
-        return texts.completion(node, worker=worker, text=text, thread=thread)
+        label = labels.of_nodes(tx, [node.id])
+        return texts.completion(node, worker=worker, text=text, thread=thread, label=label)
 
     waiting.settle(tx, WaitingOn("node", node.id), report, failed=not done)
     if node.stage_id is not None:
