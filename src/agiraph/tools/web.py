@@ -159,10 +159,7 @@ async def _may_redirect(ctx: RunContext, address: str) -> MayRedirect | None:
 async def web_fetch(
     ctx: RunContext,
     url: Annotated[str, Field(min_length=1)],
-    save_as: Annotated[
-        str | None,
-        Field(min_length=1, description="File for the download"),
-    ] = None,
+    save_as: Annotated[str | None, Field(min_length=1)] = None,
 ) -> Answer:
     """Read a web page as Markdown. Use a whole address that a search, page or person gave. Of a long
     page you get the beginning; a file has the rest.
