@@ -1,5 +1,6 @@
 """Knowledge over HTTP: the history of changes, page by page."""
 
+from agiraph.domain.labels import of_page
 from agiraph.domain.persons import OWNER
 from agiraph.services.knowledge import items
 from agiraph.store.tx import Tx
@@ -40,3 +41,46 @@ async def test_changes_are_paged_backwards_from_the_newest_or_forwards_from_a_cu
     assert await ids(f"limit=2&after={everything[4]}") == []
     path = f"/agents/{founded.coordinator.id}/changes?after=a&before=b"
     assert (await served.ask("GET", path))[0] == 422
+
+
+async def test_unverified_knowledge_is_listed_with_its_sources_confirmed_and_rejected(
+    served: Served,
+) -> None:
+    served.world.script("ada")
+    founded = await served.world.found("Learn", start=False)
+    ada = founded.coordinator
+    label = of_page("https://example.org/tea")
+
+    def learn(tx: Tx) -> list[str]:
+        said = ("Tea costs 3 pounds", "Pay the vendor first")
+        kept = [items.learn(tx, ada, "fact", one, author=ada.id, label=label) for one in said]
+        return [insight.id for insight in kept]
+
+    tea, order = await served.world.store.write(learn)
+    path = f"/teams/{founded.team.id}/unconfirmed"
+    status, found = await served.ask("GET", path)
+    at = found[0].pop("created_at")
+    assert (status, found[0]) == (
+        200,
+        {
+            "id": tea,
+            "agent_id": ada.id,
+            "kind": "insight",
+            "text": "Tea costs 3 pounds",
+            "status": "unverified",
+            "sources": ["page:example.org"],
+            "learned_from": [],
+        },
+    )
+    assert at == served.world.clock.now().isoformat().replace("+00:00", "Z")
+    status, known = await served.ask("POST", f"/knowledge/{tea}/confirm")
+    assert (status, known["status"], known["label"]) == (
+        200,
+        "active",
+        {"sources": [], "others": 0},
+    )
+    status, gone = await served.ask("POST", f"/knowledge/{order}/reject")
+    assert (status, gone["status"]) == (200, "removed")
+    assert await served.ask("GET", path) == (200, [])
+    assert (await served.ask("POST", f"/knowledge/{tea}/confirm"))[0] == 409
+    assert (await served.ask("POST", "/knowledge/nothing/confirm"))[0] == 404

@@ -27,7 +27,17 @@ from agiraph.services.board import planning, texts
 from agiraph.services.mail import inbox
 from agiraph.services.members.roster import Member
 from agiraph.services.triggers import team_heartbeat
-from agiraph.store import dependencies, events, messages, nodes, spend, stages, teams, triggers
+from agiraph.store import (
+    dependencies,
+    events,
+    messages,
+    nodes,
+    spend,
+    stages,
+    teams,
+    threads,
+    triggers,
+)
 from agiraph.store.tx import Tx
 
 
@@ -111,6 +121,7 @@ def node_view(tx: Tx, node: WorkNode) -> NodeView:
         checkpoint=node.checkpoint,
         result=node.result,
         doubts=node.doubts,
+        sources=list((node.label | threads.label_of_node(tx, node.id)).sources),
         created_at=node.created_at,
         started_at=node.started_at,
         ended_at=node.ended_at,
@@ -160,6 +171,7 @@ def message_view(tx: Tx, message: Message) -> MessageView:
         answered_at=message.answered_at,
         decision=message.decision,
         rating=message.rating,
+        sources=list(message.label.sources),
         call=None if message.call is None else call_view(message.call),
     )
 

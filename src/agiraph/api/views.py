@@ -105,6 +105,10 @@ class NodeView(View):
     checkpoint: str | None
     result: str | None
     doubts: str | None
+    sources: list[str] = Field(
+        description="Whose words the node has read, if not the team's: search, page:HOST, … Its "
+        "result may hold them: show links in it as plain text."
+    )
     created_at: datetime
     started_at: datetime | None
     ended_at: datetime | None
@@ -186,6 +190,10 @@ class MessageView(View):
     answered_at: datetime | None
     decision: Decision | None
     rating: Rating | None = Field(description="The person's rating of a briefing.")
+    sources: list[str] = Field(
+        description="Who wrote some of its words, if not the team: search, page:HOST, file:NAME, … "
+        "Show the links in such a message as plain text."
+    )
     call: ToolCallView | None = Field(
         description="For an approval: the tool call to decide on, complete. Show it as plain text."
     )

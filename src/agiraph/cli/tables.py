@@ -91,6 +91,8 @@ def of_inbox(items: list[InboxItem]) -> Table:
         said = message.title if message.kind == "briefing" else message.text
         lost = [d.channel for d in item.deliveries if d.status == "failed"]
         note = f" [red](not delivered: {shown(', '.join(lost))})[/]" if lost else ""
+        if message.sources:
+            note += f" [yellow](holds words of {shown(', '.join(message.sources))})[/]"
         style = "bold" if item.state == "unread" else None
         # A person decides by this text: nothing in it may be hidden.
         text = escape(visible(said)) if item.needs_answer else shown(said)
