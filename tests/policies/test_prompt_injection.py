@@ -251,9 +251,9 @@ async def test_a_rule_of_the_team_can_allow_an_injected_order(scene: Scene, way:
 
 NEEDS_APPROVAL: dict[str, Orders] = {
     "network": lambda s: (
-        order("bash", command=f"curl -s -m 5 {s.url('/{SECRET}')}", network=True),
+        order("bash", command=f"curl -s -m 5 {s.url('/{SECRET}')}", network=True, wait=True),
     ),
-    "address": lambda s: (order("web_fetch", url=s.url("/{SECRET}")),),
+    "address": lambda s: (order("web_fetch", url=s.url("/{SECRET}"), wait=True),),
 }
 
 

@@ -5,19 +5,45 @@ in a team's home grants anything. A grant names exactly what it allows, so a cha
 again.
 """
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Literal
 
 from agiraph.domain.ids import MessageId, PersonId, TeamId
+from agiraph.domain.sinks import Sink
 from agiraph.domain.value import value
 
-GrantKind = Literal["read", "reach", "packages", "tool", "command", "trust"]
+GrantKind = Literal["read", "reach", "packages", "tool", "command", "trust", "call"]
 """read: open any address of a host. reach: commands may talk to a host. packages: install a package
 of this name. tool: call a tool. command: run these exact words. trust: what a program or a host
-says no longer counts as foreign."""
+says no longer counts as foreign. call: one call with exactly these arguments, made from a request
+for it."""
 
 REACH_LASTS = timedelta(days=30)
 """How long commands may talk to a host, unless the person names another end."""
+ASK_LASTS = timedelta(days=7)
+"""How long a request stays open after its work has ended, and how long the approval of such a
+request allows the call."""
+
+KIND_OF_SINK: Mapping[Sink, GrantKind] = {
+    Sink.SEARCH: "tool",
+    Sink.SEARCH_BEYOND_LIMIT: "tool",
+    Sink.LINK: "read",
+    Sink.LINK_BEYOND_LIMIT: "read",
+    Sink.READING_HOST: "read",
+    Sink.MADE_UP_ADDRESS: "read",
+    Sink.NETWORK_COMMAND: "command",
+    Sink.UNCONFINED_COMMAND: "command",
+    Sink.PROGRAM: "command",
+    Sink.WAKE_SELF: "tool",
+    Sink.WAKE_BEYOND_LIMIT: "tool",
+    Sink.KEEP_WORKER: "tool",
+    Sink.TOOL_READS: "tool",
+    Sink.TOOL_CHANGES: "tool",
+    Sink.TOOL_SENDS: "tool",
+}
+"""The kind of the grant that opens a way out for good. The other ways are decided call by call:
+who is told what, and what later work is made to read, is never the same twice."""
 
 
 @value
@@ -36,15 +62,21 @@ class Grant:
     """How many calls it still allows; None: any number."""
     used: int = 0
     """How many calls it has allowed."""
+    used_at: datetime | None = None
+    """When it last allowed a call."""
     from_ask: MessageId | None = None
     """The request that the person answered with it."""
     revoked_at: datetime | None = None
 
-    def allows(self, kind: GrantKind, target: str, *, now: datetime) -> bool:
-        """Whether the grant is in force and names this target."""
+    def is_in_force(self, now: datetime) -> bool:
+        """Whether it is neither revoked, nor over, nor used up."""
         is_spent = self.uses_left is not None and self.uses_left <= 0
         is_over = self.until is not None and self.until <= now
-        if self.kind != kind or self.revoked_at is not None or is_spent or is_over:
+        return self.revoked_at is None and not is_spent and not is_over
+
+    def allows(self, kind: GrantKind, target: str, *, now: datetime) -> bool:
+        """Whether the grant is in force and names this target."""
+        if self.kind != kind or not self.is_in_force(now):
             return False
         if kind in ("read", "reach") and self.pattern.startswith("*."):
             return target == self.pattern[2:] or target.endswith(self.pattern[1:])

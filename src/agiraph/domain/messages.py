@@ -6,6 +6,7 @@ from typing import Literal
 from agiraph.domain.chat import Attachment, ToolCall
 from agiraph.domain.ids import MessageId, NodeId, TeamId
 from agiraph.domain.labels import CLEAN, Label
+from agiraph.domain.sinks import WayOut
 from agiraph.domain.value import value
 
 MessageKind = Literal[
@@ -76,3 +77,5 @@ class Message:
     """The person's rating of a briefing."""
     call: ToolCall | None = None
     """For an approval: the tool call itself. `text` does not repeat its arguments."""
+    way_out: WayOut | None = None
+    """For an approval: the way out that the call takes; None if a rule of the team asks."""

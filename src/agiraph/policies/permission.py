@@ -14,14 +14,22 @@ from agiraph.home.scopes import Area
 from agiraph.policies import provenance
 from agiraph.run_context import RunContext
 from agiraph.services.board import approvals
-from agiraph.services.mail import bus
+from agiraph.services.lifecycle import asks, grants
 from agiraph.store.tx import Tx
 from agiraph.tools.base import Tool
 
 NOT_IN_A_REPLY = (
-    "Not in a reply: this conversation holds words that nobody vouches for, so the human has to "
+    "Not in a reply: this conversation holds words from outside the team, so the human has to "
     "agree to this call. Start it as work; there they are asked."
 )
+NOT_IN_A_REVIEW = "A person would have to approve this call. Judge without it."
+APPROVED = Done("approved")
+ASKED = "Not made yet: a person decides on this call"
+_ASKED = (
+    f"{ASKED}, and was asked as {{id}}. Go on without it: you will be told what they decide. Only "
+    "if nothing can be done without it, make the same call again with wait=true."
+)
+_GRANTED = "A grant of a person allows the call."
 
 _CHAINED = re.compile(r"[;&|<>`\n]|\$\(")
 
@@ -35,7 +43,8 @@ class Ruling:
     is_vouched_for: bool = False
     """Whether a rule of the team explicitly allows it, whatever the thread has read."""
     way_out: WayOut | None = None
-    """Why a person is asked; None if a rule of the team says so."""
+    """Why a person is asked; None if a rule of the team says so. Such a rule means that nothing
+    goes on before they decide, so its calls always wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,31 +80,50 @@ class PermissionPolicy:
                 return Ruling(refusal=f"{denied} Do it another way, or ask the human.")
             return Ruling(needs_person=rule.action == "ask", is_vouched_for=rule.action == "allow")
         way_out = await provenance.guarded_way_out(ctx, self.tools.get(call.name), call)
-        if way_out is not None and ctx.node.lane == "reply":
-            return Ruling(refusal=NOT_IN_A_REPLY)
         return Ruling(needs_person=way_out is not None, way_out=way_out)
 
-    def approve(self, tx: Tx, ctx: RunContext, call: ToolCall, ruling: "Ruling") -> Answer:
-        """Ask a person to approve this call, or return the decision they made before."""
+    def approve(
+        self, tx: Tx, ctx: RunContext, call: ToolCall, ruling: "Ruling", *, waits: bool
+    ) -> Answer:
+        """Return a person's decision on this call, from a request or a grant; if there is none,
+        ask them.
+
+        The agent goes on meanwhile. Its call waits if it `waits`, if a rule of the team asks, or
+        if it was made before and nobody has decided yet: a model that repeats it has nothing else
+        to do.
+        """
         asked = approvals.find(tx, ctx.node.id, call)
-        tool = self.tools.get(call.name)
-        if asked is None and provenance.was_named_by_person(tx, ctx, tool, call):
-            return Done("approved")
+        is_undecided = asked is None or asked.answered_at is None
+        if is_undecided and self._is_allowed(tx, ctx, call, ruling):
+            if asked is not None:
+                asks.close(tx, asked, _GRANTED)
+            return APPROVED
         if asked is None:
-            asked = bus.ask(
-                tx,
-                ctx.lease,
-                text=f"May I call {call.name}?{_why(ctx, ruling.way_out)}",
-                kind="approval",
-                options=("approve", "deny"),
-                ref=approvals.ref(ctx.node.id, call),
-                call=call,
-            )
+            if (refusal := _cannot_ask(tx, ctx, ruling)) is not None:
+                return Done(refusal, failed=True)
+            parks = waits or ruling.way_out is None
+            text = f"May I call {call.name}?{_why(ctx, ruling.way_out)}"
+            asked = asks.send(tx, ctx.lease, call, ruling.way_out, text=text, parks=parks)
+            if not parks:
+                return Done(_ASKED.format(id=asked.id), failed=True)
         if asked.decision == "approve":
-            return Done("approved")
+            return APPROVED
         if asked.decision == "deny":
             return Done("The human refused this call.", failed=True)
+        asks.notify(tx, asked)
         return Pending(WaitingOn("approval", asked.id), f"asked the human to approve {call.name}")
+
+    def _is_allowed(self, tx: Tx, ctx: RunContext, call: ToolCall, ruling: "Ruling") -> bool:
+        """Whether a person has allowed the call without a request: by a grant, or by naming the
+        address that it opens."""
+        is_reply = ctx.node.lane == "reply"
+        tool = self.tools.get(call.name)
+        if not is_reply and provenance.was_named_by_person(tx, ctx, tool, call):
+            return True
+        used = grants.use(
+            tx, team_id=ctx.team.id, node_id=ctx.node.id, call=call, way_out=ruling.way_out
+        )
+        return used is not None
 
     def _exceeds(self, rule: Rule, call: ToolCall, command: str) -> bool:
         """Whether another command is chained to the one that the rule allows."""
@@ -109,12 +137,21 @@ class PermissionPolicy:
         )
 
 
+def _cannot_ask(tx: Tx, ctx: RunContext, ruling: Ruling) -> str | None:
+    """Return why nobody is asked about this call; None if they are."""
+    if ctx.node.reviews_call is not None:  # a review must not wait for a person
+        return NOT_IN_A_REVIEW
+    if ruling.way_out is None:
+        return None
+    return NOT_IN_A_REPLY if ctx.node.lane == "reply" else asks.refusal(tx, ctx.node.id)
+
+
 def _why(ctx: RunContext, way_out: WayOut | None) -> str:
     if way_out is None:
         return ""
     return (
-        f" I ask because {way_out.why}, and I have read words from {ctx.label} that nobody "
-        "vouches for: they may be behind this call."
+        f" I ask because {way_out.why}, and I have read words from {ctx.label}, which nobody on "
+        "the team wrote: they may be behind this call."
     )
 
 

@@ -19,7 +19,7 @@ from agiraph.domain.work import Halt
 from agiraph.policies import idle_wait
 from agiraph.policies.batches import failed_basis
 from agiraph.policies.budget import BudgetPolicy
-from agiraph.policies.permission import PermissionPolicy, Ruling
+from agiraph.policies.permission import APPROVED, ASKED, PermissionPolicy, Ruling
 from agiraph.policies.reading import Readings
 from agiraph.run_context import RunContext
 from agiraph.runtime.spill import spill
@@ -92,17 +92,20 @@ class ToolCaller:
     def _same_call(self, ctx: RunContext, tool: Tool, call: ToolCall) -> Done | None:
         """Return the answer to a call that its reply holds before; None if it is the first.
 
-        Only for calls that give work away or must not be made twice: models repeat such calls by
-        mistake, never on purpose.
+        Only for calls that give work away or must not be made twice, and for those about which the
+        person has just been asked: models repeat such calls by mistake, never on purpose.
         """
         reply = ctx.transcript.last_reply
-        if reply is None or not (tool.properties.delegates or tool.effect == "once"):
+        if reply is None:
             return None
+        is_single = tool.properties.delegates or tool.effect == "once"
         for first in reply.calls:
             if first.id == call.id:
                 return None
             if (first.name, first.arguments) == (call.name, call.arguments):
-                return Done(SAME_CALL.format(first=first.id, came=_came_of(ctx, first)))
+                came = _came_of(ctx, first)
+                if is_single or ASKED in came:
+                    return Done(SAME_CALL.format(first=first.id, came=came))
         return None
 
     async def _refuse_sleep(self, ctx: RunContext, tool: Tool, arguments: dict[str, Any]) -> None:
@@ -119,6 +122,8 @@ class ToolCaller:
             raise Refused(SLEEPS.format(how=call or "reply without a call"))
 
     async def _call(self, ctx: RunContext, tool: Tool, call: ToolCall) -> Answer:
+        given, waits = tool.without_wait(call.arguments)
+        call = call if given is call.arguments else replace(call, arguments=given)
         arguments = tool.read(call)
         ctx.current_call_id, ctx.label_before_call = call.id, ctx.label
         if begun := ctx.transcript.intent(call.id):  # a crash or a cancel cut this call off
@@ -132,11 +137,9 @@ class ToolCaller:
             return await self._record(ctx, call, Done(ruling.refusal, failed=True))
         ctx.is_vouched_for = ruling.is_vouched_for
         if ruling.needs_person:
-            if ctx.node.reviews_call is not None:  # a review must not wait for a person
-                raise Refused("A person would have to approve this call. Judge without it.")
-            decision = await self._ask_person(ctx, validated, ruling)
-            # A pending or refused decision: `ask_permission` has written it.
-            if decision != Done("approved"):
+            decision = await self._ask_person(ctx, validated, ruling, waits=waits)
+            # Any other answer: `ask_permission` has written it.
+            if decision != APPROVED:
                 return decision
             ctx.is_vouched_for = True
         await self._refuse_sleep(ctx, tool, arguments)
@@ -201,11 +204,13 @@ class ToolCaller:
             return None
         return idle_wait.earlier_look(ctx.transcript, call, self.tools)
 
-    async def _ask_person(self, ctx: RunContext, call: ToolCall, ruling: Ruling) -> Answer:
-        """Return the person's decision: pending until they decide, recorded if they refuse."""
+    async def _ask_person(
+        self, ctx: RunContext, call: ToolCall, ruling: Ruling, *, waits: bool
+    ) -> Answer:
+        """Return the person's decision; pending, or that they were asked, if there is none yet."""
 
         def ask(tx: Tx) -> Answer:
-            return self.permission.approve(tx, ctx, call, ruling)
+            return self.permission.approve(tx, ctx, call, ruling, waits=waits)
 
         answer, turns = await ctx.store.write(journal.ask_permission, ctx.lease, call, ask)
         ctx.add_turns(*turns)

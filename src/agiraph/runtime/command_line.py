@@ -137,7 +137,7 @@ class ProgramRunner:
         if ruling.needs_person:
 
             def ask(tx: Tx) -> Answer:
-                return policy.approve(tx, ctx, call, ruling)
+                return policy.approve(tx, ctx, call, ruling, waits=True)
 
             answer, turns = await ctx.store.write(journal.ask_permission, ctx.lease, call, ask)
             ctx.add_turns(*turns)

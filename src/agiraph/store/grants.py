@@ -2,7 +2,7 @@
 
 from agiraph.domain.grants import Grant, GrantKind
 from agiraph.domain.ids import TeamId
-from agiraph.store.rows import Table
+from agiraph.store.rows import Table, to_micros
 from agiraph.store.tx import Tx
 
 GRANTS = Table("grants", Grant)
@@ -15,10 +15,12 @@ def of_team(tx: Tx, team_id: TeamId) -> list[Grant]:
 
 
 def listed(tx: Tx, team_id: TeamId | None = None) -> list[Grant]:
-    """Return all grants of a team, or of all teams, revoked ones too, newest first."""
+    """Return all grants of a team with those of the whole home, or the grants of all teams;
+    revoked ones too, newest first."""
     if team_id is None:
         return GRANTS.select(tx, "1 = 1 order by id desc")
-    return GRANTS.select(tx, "team_id = :team_id order by id desc", team_id=team_id)
+    where = "(team_id = :team_id or team_id is null) order by id desc"
+    return GRANTS.select(tx, where, team_id=team_id)
 
 
 def find(tx: Tx, team_id: TeamId, kind: GrantKind, target: str) -> Grant | None:
@@ -27,10 +29,25 @@ def find(tx: Tx, team_id: TeamId, kind: GrantKind, target: str) -> Grant | None:
     return min(fitting, key=lambda g: (g.team_id is None, g.id), default=None)
 
 
+def in_force(tx: Tx, team_id: TeamId) -> list[Grant]:
+    """Return the grants that may allow a call of this team now.
+
+    Those that no use ends come first, and of them those for the team alone.
+    """
+    fitting = [g for g in of_team(tx, team_id) if g.is_in_force(tx.now)]
+    return sorted(fitting, key=lambda g: (g.uses_left is not None, g.team_id is None, g.id))
+
+
 def use(tx: Tx, grant: Grant) -> bool:
     """Count a call that the grant allows; return False if another call has used it up."""
     sql = (
-        "update grants set used = used + 1, uses_left = uses_left - 1 where id = :id"
-        " and revoked_at is null and (uses_left is null or uses_left > 0)"
+        "update grants set used = used + 1, uses_left = uses_left - 1, used_at = :now"
+        " where id = :id and revoked_at is null and (uses_left is null or uses_left > 0)"
     )
-    return tx.run(sql, id=grant.id) == 1
+    return tx.run(sql, id=grant.id, now=to_micros(tx.now)) == 1
+
+
+def revoke(tx: Tx, grant_id: str) -> bool:
+    """End a grant; return False if it has ended before or does not exist."""
+    sql = "update grants set revoked_at = :now where id = :id and revoked_at is null"
+    return tx.run(sql, id=grant_id, now=to_micros(tx.now)) == 1

@@ -74,6 +74,18 @@ def approval(tx: Tx, ref: str) -> Message | None:
     return found[0] if found else None
 
 
+def asks_of_node(tx: Tx, node_id: NodeId) -> list[Message]:
+    """Return all requests of a node about ways out, decided or not, oldest first."""
+    where = "node_id = :id and kind = 'approval' and way_out is not null order by id"
+    return MESSAGES.select(tx, where, id=node_id)
+
+
+def open_asks(tx: Tx, team_id: TeamId | None = None) -> list[Message]:
+    """Return the open requests about calls, of one team or of all, without those of cancelled
+    nodes; oldest first."""
+    return [m for m in open_questions(tx, team_id) if m.kind == "approval" and m.call is not None]
+
+
 def open_question(tx: Tx, node_id: NodeId, text: str) -> Message | None:
     """Return the newest unanswered question of this node with these words, whatever the spacing."""
     where = "node_id = :id and kind = 'question' and answered_at is null order by id desc"

@@ -42,6 +42,10 @@ WayOutOf = Callable[[RunContext, ToolCall], Awaitable[WayOut | None]]
 
 CUT_OFF = "Not called: cut off by the output limit; write it in smaller pieces."
 
+WAIT = "wait"
+"""The argument by which a call waits for the person who decides on it."""
+_NO = frozenset({"", "0", "false", "no", "none", "null"})
+
 NO_TEXT = "\N{REPLACEMENT CHARACTER}"
 """Replaces bytes that are not text, and NUL, which PostgreSQL cannot store."""
 
@@ -86,6 +90,18 @@ class Tool:
         except ValidationError as error:
             raise Refused(f"{self.name}: {_faults(error)}. {self.usage()}") from error
         return {**vars(given)}
+
+    def without_wait(self, given: dict[str, Any]) -> tuple[dict[str, Any], bool]:
+        """Return the arguments without `wait`, and whether the model wants to wait for a person.
+
+        Every call that a person may have to decide on takes `wait`, which is in no schema. A tool
+        with an argument of that name keeps it.
+        """
+        is_its_own = WAIT in self.arguments.model_fields
+        if self.way_out is None or WAIT not in given or is_its_own:
+            return given, False
+        rest = {name: value for name, value in given.items() if name != WAIT}
+        return rest, str(given[WAIT]).strip().lower() not in _NO
 
     def not_an_object(self, text: str) -> str:
         """Return the answer to a call with this text in place of its arguments."""

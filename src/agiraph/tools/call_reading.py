@@ -20,7 +20,7 @@ from agiraph.domain.json_text import (
 )
 from agiraph.domain.value import value
 from agiraph.tools import arguments, on_demand
-from agiraph.tools.base import CUT_OFF, Tool
+from agiraph.tools.base import CUT_OFF, WAIT, Tool
 from agiraph.tools.schemas import whole_schema
 from agiraph.tools.synonyms import SYNONYMS, folded
 
@@ -176,9 +176,11 @@ def _by_synonym(call: ToolCall, tools: Mapping[str, Tool], notes: list[str]) -> 
 def _with_arguments(call: ToolCall, tool: Tool, notes: Sequence[str]) -> ReadCall:
     if call.malformed is not None:
         return ReadCall(call=call, reading="; ".join(notes))
-    read = arguments.read(tool.arguments, whole_schema(tool.arguments), call.arguments)
+    given, _ = tool.without_wait(call.arguments)
+    read = arguments.read(tool.arguments, whole_schema(tool.arguments), given)
     if read.notes:
-        call = replace(call, arguments=read.arguments)
+        beside = {WAIT: call.arguments[WAIT]} if given is not call.arguments else {}
+        call = replace(call, arguments=read.arguments | beside)
     return ReadCall(call=call, reading="; ".join((*notes, *read.notes)))
 
 

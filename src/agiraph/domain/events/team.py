@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from agiraph.domain.agents import AgentKind, Mode
 from agiraph.domain.events import EventType, TeamEvent, event
+from agiraph.domain.grants import GrantKind
 
 
 @event
@@ -65,6 +66,40 @@ class TeamArchived(TeamEvent):
     """A person archived the team; nothing of it is deleted."""
 
     event_type: ClassVar[EventType] = "team.archived"
+
+
+@event
+class GrantMade(TeamEvent):
+    """A person allowed something for longer than one call."""
+
+    event_type: ClassVar[EventType] = "grant.made"
+
+    grant_id: str
+    kind: GrantKind
+    pattern: str
+    from_ask: str | None = None
+    """The request that the person answered with it."""
+
+
+@event
+class GrantUsed(TeamEvent):
+    """A grant allowed a call about which a person would have been asked."""
+
+    event_type: ClassVar[EventType] = "grant.used"
+
+    grant_id: str
+    node_id: str
+    call_id: str
+    tool: str
+
+
+@event
+class GrantRevoked(TeamEvent):
+    """A person took a grant back: the next such call asks again."""
+
+    event_type: ClassVar[EventType] = "grant.revoked"
+
+    grant_id: str
 
 
 @event

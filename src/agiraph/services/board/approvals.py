@@ -1,8 +1,8 @@
 """Approvals: which request for a person's approval belongs to which call.
 
 A request's `ref` names its node, the call and a hash of the call's arguments, so that a decision
-holds for that one call. A request whose call was interrupted names no call: the next call of the
-node with the same arguments takes it over.
+holds for that one call. A request that no call waits for names no call, because its agent went on
+or its call was interrupted: the next call of the node with the same arguments takes it over.
 """
 
 import hashlib
@@ -22,7 +22,12 @@ _FORMER = {"none": False, "open": True}
 
 def ref(node_id: NodeId, call: ToolCall) -> str:
     """Return the `ref` of the request for this call."""
-    return f"{node_id}:{call.id}:{_digest(call)}"
+    return f"{node_id}:{call.id}:{fingerprint(call)}"
+
+
+def open_ref(node_id: NodeId, call: ToolCall) -> str:
+    """Return the `ref` of a request that no call waits for."""
+    return f"{node_id}::{fingerprint(call)}"
 
 
 def find(tx: Tx, node_id: NodeId, call: ToolCall) -> Message | None:
@@ -33,7 +38,7 @@ def find(tx: Tx, node_id: NodeId, call: ToolCall) -> Message | None:
     bound = ref(node_id, call)
     if (asked := messages.approval(tx, bound)) is not None:
         return asked
-    if (left := messages.approval(tx, f"{node_id}::{_digest(call)}")) is None:
+    if (left := messages.approval(tx, open_ref(node_id, call))) is None:
         return None
     MESSAGES.update(tx, left.id, ref=bound)
     return MESSAGES.get(tx, left.id)
@@ -50,10 +55,20 @@ def unbind(tx: Tx, request: MessageId) -> None:
     MESSAGES.update(tx, request, ref=f"{node_id}::{rest.rpartition(':')[2]}")
 
 
-def _digest(call: ToolCall) -> str:
+def fingerprint(call: ToolCall) -> str:
+    """Return a hash of the tool's name and the exact arguments."""
     given = call.arguments
     if (network := given.get("network")) in _FORMER:
         given = given | {"network": _FORMER[network]}
     # Sorted: a model may give the same arguments in another order.
     arguments = orjson.dumps(given, option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(call.name.encode() + b"\0" + arguments).hexdigest()[:32]
+
+
+def fingerprint_of(request: Message) -> str:
+    """Return the fingerprint of the call that a request is about.
+
+    It is read from the `ref`: the stored call has its secrets redacted.
+    """
+    assert request.ref is not None
+    return request.ref.rpartition(":")[2]

@@ -108,10 +108,15 @@ def _will_end(tx: Tx, lease: Lease, child: WorkNode) -> bool:
 
 
 def _open_questions(tx: Tx, lease: Lease) -> dict[WaitingOn, str]:
-    """Return the waits for the node's questions, to people and teammates, that nobody answered."""
+    """Return the waits for the node's questions and requests, to people and teammates, that nobody
+    answered."""
     found: dict[WaitingOn, str] = {}
     for asked in messages.of_node(tx, lease.node_id):
-        if (asked.kind, asked.sender) == ("question", lease.agent_id) and asked.answered_at is None:
+        if asked.sender != lease.agent_id or asked.answered_at is not None:
+            continue
+        if asked.kind == "question":
             kind = "answer" if is_person(asked.recipient) else "reply"
             found[WaitingOn(kind, asked.id)] = texts.question_name(asked.text)
+        elif asked.way_out is not None and asked.call is not None:
+            found[WaitingOn("approval", asked.id)] = f"the request {asked.id} ({asked.call.name})"
     return found

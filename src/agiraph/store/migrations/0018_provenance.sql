@@ -15,10 +15,14 @@ create table grants (
     until bigint,
     uses_left integer,
     used integer not null default 0,
+    used_at bigint,
     from_ask text,
     revoked_at bigint
 );
 create index grants_by_team on grants (team_id);
+
+-- Why a person is asked to approve a call: the way out that it takes. Null for other messages.
+alter table messages add column way_out text;
 
 -- The sources of the words in a file of a team, by its path in the team's folder.
 create table file_labels (

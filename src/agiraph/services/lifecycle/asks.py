@@ -1,0 +1,96 @@
+"""Asks: requests for a person's approval of a call, whose agent goes on with other work meanwhile.
+
+A request that no call waits for stays open when its node ends, for a week. The person's channels
+hear of it once a day with the team's digest, or at once when a call begins to wait for it.
+"""
+
+from agiraph.domain.chat import Lease, ToolCall
+from agiraph.domain.events.mail import QuestionAnswered
+from agiraph.domain.grants import ASK_LASTS
+from agiraph.domain.ids import MessageId, NodeId
+from agiraph.domain.messages import Message
+from agiraph.domain.sinks import WayOut
+from agiraph.services.board import approvals
+from agiraph.services.mail import bus, deliveries
+from agiraph.store import deliveries as delivery_rows
+from agiraph.store import messages, waits
+from agiraph.store.messages import MESSAGES
+from agiraph.store.nodes import NODES
+from agiraph.store.tx import Tx
+
+TIMER = "ask:"
+"""Prefix of the ids of timers that end a request."""
+MOST_ASKS = 20
+"""Requests that a node may send about ways out."""
+MOST_DENIALS = 3
+"""Refusals in a row after which a node may send no more requests."""
+SUBMIT = "Do without such calls from now on, and submit what you have."
+TOO_MANY = (
+    f"Not made: this task has sent {MOST_ASKS} requests to the person, the most it may. {SUBMIT}"
+)
+DENIED = f"Not made: the person has refused {MOST_DENIALS} requests of this task in a row. {SUBMIT}"
+
+
+def send(
+    tx: Tx, lease: Lease, call: ToolCall, way_out: WayOut | None, *, text: str, parks: bool
+) -> Message:
+    """Ask the node's person to approve a call; with `parks` the call waits for the decision."""
+    ref = approvals.ref if parks else approvals.open_ref
+    asked = bus.ask(
+        tx,
+        lease,
+        text=text,
+        kind="approval",
+        options=("approve", "deny"),
+        ref=ref(lease.node_id, call),
+        call=call,
+        way_out=way_out,
+        notifies=parks,
+    )
+    if way_out is not None:
+        waits.set_timer(tx, TIMER + asked.id, tx.now + ASK_LASTS)
+    return asked
+
+
+def notify(tx: Tx, request: Message) -> None:
+    """Send a request to the person's channels, unless they have it: a call waits for it now."""
+    if not delivery_rows.of_message(tx, request.id):
+        deliveries.queue(tx, request)
+
+
+def refusal(tx: Tx, node_id: NodeId) -> str | None:
+    """Return why a node may send no more requests; None if it may."""
+    sent = messages.asks_of_node(tx, node_id)
+    if len(sent) >= MOST_ASKS:
+        return TOO_MANY
+    return DENIED if is_denied_often(sent) else None
+
+
+def is_denied_often(sent: list[Message]) -> bool:
+    """Whether the last decisions on these requests were all refusals."""
+    decided = [m for m in sent if m.decision is not None and m.answered_at is not None]
+    decided.sort(key=lambda m: (m.answered_at, m.id))
+    last = decided[-MOST_DENIALS:]
+    return len(last) == MOST_DENIALS and all(m.decision == "deny" for m in last)
+
+
+def close(tx: Tx, request: Message, why: str) -> None:
+    """Close an open request without a decision. A later call of the same kind asks anew."""
+    MESSAGES.get(tx, request.id, lock=True)
+    if messages.answer(tx, request.id):
+        MESSAGES.update(tx, request.id, ref=None)
+        closed = QuestionAnswered(
+            message_id=request.id, node_id=request.node_id, text=why, decision=None
+        )
+        tx.emit(request.team_id, closed)
+
+
+def expire(tx: Tx, request_id: MessageId) -> None:
+    """Close a request that nobody has decided on, if its node has ended; else look again later."""
+    request = MESSAGES.find(tx, request_id)
+    if request is None or request.answered_at is not None:
+        return
+    if request.node_id is not None and not NODES.get(tx, request.node_id).status.is_final:
+        waits.set_timer(tx, TIMER + request.id, tx.now + ASK_LASTS)
+        return
+    close(tx, request, "Nobody decided within a week after the work had ended.")

@@ -1,0 +1,77 @@
+"""Asking: a team whose thread has read a page, so that its ways out need a person."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from agiraph.domain.messages import Message
+from agiraph.domain.persons import OWNER
+from agiraph.services.lifecycle import answers
+from agiraph.services.lifecycle.teams import NewTeam
+from agiraph.store import grants
+from agiraph.testing import World, call, says
+from agiraph.testing.script import Says
+from tests.policies.obedient_model import Sink, open_sink, web
+from tests.tools.tool_calls import ToolAnswer
+
+COMMAND = "echo once >> a; cat a"
+RUN = call("bash", command=COMMAND, network=True)
+"""A call that takes a way out: a command with network."""
+WAIT = call("bash", command=COMMAND, network=True, wait=True)
+DONE = says(call("finish", summary="done"))
+
+
+class Place:
+    """A world with a page at a local server."""
+
+    def __init__(self, world: World, site: Sink) -> None:
+        self.world = world
+        self.site = site
+        self.page = site.url("/page")
+
+    @property
+    def reads(self) -> Says:
+        """The reply that reads the page, and so labels the thread."""
+        return says(call("web_fetch", url=self.page))
+
+    async def found(self, *replies: Any, name: str = "ada", **more: Any) -> NewTeam:
+        """Found a team that reads the page and then replies so, and let it run."""
+        self.world.script(name, self.reads, *replies)
+        founded = await self.world.found(f"Read {self.page}", model=f"scripted/{name}", **more)
+        await self.world.settle()
+        return founded
+
+    async def asks(self, team: NewTeam) -> list[Message]:
+        return await self.world.questions(team.team.id)
+
+    async def decide(self, request: Message, decision: Any, text: str = "", **more: Any) -> None:
+        await self.world.store.write(
+            answers.answer_question, request.id, text, person_id=OWNER, decision=decision, **more
+        )
+        await self.world.settle()
+
+    async def answers(self, team: NewTeam) -> list[ToolAnswer]:
+        """Return the answers to the calls of the goal's node, without the page."""
+        assert team.node is not None
+        turns = await self.world.turns(team.node.id)
+        return [ToolAnswer(t.text, t.failed) for t in turns if t.role == "tool"][1:]
+
+    async def said(self, team: NewTeam) -> list[str]:
+        """Return what stands in the goal's thread besides calls and their answers."""
+        assert team.node is not None
+        turns = await self.world.turns(team.node.id)
+        return [t.text for t in turns if t.role == "user"][1:]
+
+    async def grants(self, team: NewTeam) -> list[Any]:
+        return await self.world.store.read(grants.listed, team.team.id)
+
+
+@asynccontextmanager
+async def open_place(home: Path, database_url: str) -> AsyncIterator[Place]:
+    async with open_sink() as site:
+        site.pages["/page"] = "Bread is made of flour."
+        async with World(
+            home, database_url=database_url, web=web(site), easy_endings=True
+        ) as world:
+            yield Place(world, site)
