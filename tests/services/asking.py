@@ -1,10 +1,12 @@
 """Asking: a team whose thread has read a page, so that its ways out need a person."""
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from agiraph.domain.chat import Turn
 from agiraph.domain.messages import Message
 from agiraph.domain.persons import OWNER
 from agiraph.services.lifecycle import answers
@@ -15,6 +17,7 @@ from agiraph.testing.script import Says
 from tests.policies.obedient_model import Sink, open_sink, web
 from tests.tools.tool_calls import ToolAnswer
 
+_FENCE = re.compile(r"^(?:<<<|>>>) .*\n?", re.MULTILINE)
 COMMAND = "echo once >> a; cat a"
 RUN = call("bash", command=COMMAND, network=True)
 """A call that takes a way out: a command with network."""
@@ -54,8 +57,7 @@ class Place:
     async def answers(self, team: NewTeam) -> list[ToolAnswer]:
         """Return the answers to the calls of the goal's node, without the page."""
         assert team.node is not None
-        turns = await self.world.turns(team.node.id)
-        return [ToolAnswer(t.text, t.failed) for t in turns if t.role == "tool"][1:]
+        return answers_of(await self.world.turns(team.node.id))
 
     async def said(self, team: NewTeam) -> list[str]:
         """Return what stands in the goal's thread besides calls and their answers."""
@@ -65,6 +67,12 @@ class Place:
 
     async def grants(self, team: NewTeam) -> list[Any]:
         return await self.world.store.read(grants.listed, team.team.id)
+
+
+def answers_of(turns: list[Turn]) -> list[ToolAnswer]:
+    """Return the answers to calls, without the page and without the marks of fences."""
+    found = [t for t in turns if t.role == "tool"][1:]
+    return [ToolAnswer(_FENCE.sub("", t.text).strip(), t.failed) for t in found]
 
 
 @asynccontextmanager
