@@ -49,7 +49,8 @@ if TYPE_CHECKING:
     from agiraph.domain.costs import DayCosts, TeamCosts
     from agiraph.domain.errors import Declined, NotFound, Unreachable
     from agiraph.domain.events import Event
-    from agiraph.domain.knowledge import Change, Insight, Memory, NoteDraft
+    from agiraph.domain.knowledge import Change, Insight, Memory
+    from agiraph.domain.notes import Note
     from agiraph.domain.triggers import Firing
     from agiraph.testing import (
         Call,
@@ -100,7 +101,7 @@ __all__ = [
     "NodeDetail",
     "NodeView",
     "NotFound",
-    "NoteDraft",
+    "Note",
     "PowerCut",
     "ProviderView",
     "ReactiveModel",
@@ -135,7 +136,8 @@ _MODULES = {
     "agiraph.domain.costs": ("DayCosts", "TeamCosts"),
     "agiraph.domain.errors": ("Declined", "NotFound", "Unreachable"),
     "agiraph.domain.events": ("Event",),
-    "agiraph.domain.knowledge": ("Change", "Insight", "Memory", "NoteDraft"),
+    "agiraph.domain.knowledge": ("Change", "Insight", "Memory"),
+    "agiraph.domain.notes": ("Note",),
     "agiraph.domain.triggers": ("Firing",),
     "agiraph.testing": (
         "Call", "ManualClock", "ModelServer", "PowerCut", "ReactiveModel", "Says",

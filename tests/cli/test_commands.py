@@ -181,7 +181,7 @@ async def test_an_export_is_complete_and_needs_an_empty_folder(
         "board.jsonl",
         "conversation.jsonl",
         "costs.jsonl",
-        "drafts.jsonl",
+        "notes.jsonl",
         "events.jsonl",
         "firings.jsonl",
         "home",

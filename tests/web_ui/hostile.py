@@ -22,8 +22,9 @@ from agiraph.domain.events.work import (
     TurnAdded,
 )
 from agiraph.domain.ids import AgentId, NodeId, StageId, TeamId, ThreadId, TriggerId, new_id
-from agiraph.domain.knowledge import Insight, Memory, NoteDraft
+from agiraph.domain.knowledge import Insight, Memory
 from agiraph.domain.messages import MessageKind
+from agiraph.domain.notes import Note
 from agiraph.domain.persons import OWNER
 from agiraph.domain.stages import Stage
 from agiraph.domain.triggers import Trigger
@@ -31,8 +32,9 @@ from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import bus
 from agiraph.store import messages, threads
-from agiraph.store.knowledge import DRAFTS, INSIGHTS, MEMORIES
+from agiraph.store.knowledge import INSIGHTS, MEMORIES
 from agiraph.store.nodes import NODES
+from agiraph.store.notes import NOTES
 from agiraph.store.stages import STAGES
 from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.threads import THREADS
@@ -301,8 +303,8 @@ def _add_knowledge(tx: Tx, one: NewTeam, numbers: Numbers) -> None:
         MEMORIES.insert(tx, Memory(id=new_id("memory"), content=text("mem", n), **of))
         known = Insight(id=new_id("insight"), type="fact", content=text("ins", n), **of)
         INSIGHTS.insert(tx, known)
-        draft = NoteDraft(id=new_id("draft"), path=line("draft", n), content=text("held", n), **of)
-        DRAFTS.insert(tx, draft)
+        note = Note(id=new_id("note"), path=line("draft", n), content=text("held", n), **of)
+        NOTES.insert(tx, note)
         trigger = Trigger(
             id=TriggerId(new_id("trigger")),
             type="on_event",

@@ -24,7 +24,7 @@ FILES = {
     "threads": "threads",
     "memories": "memories",
     "insights": "insights",
-    "drafts": "drafts",
+    "notes": "notes",
     "knowledge_changes": "knowledge_changes",
 }
 """The file for each table. Messages have a file of their own, with names instead of ids."""

@@ -4,7 +4,8 @@ from datetime import datetime
 
 from agiraph.api.views import NodeView, SearchHitView, UnconfirmedView
 from agiraph.client.connection import Connection, path_of
-from agiraph.domain.knowledge import Change, Insight, InsightType, Memory, NoteDraft
+from agiraph.domain.knowledge import Change, Insight, InsightType, Memory
+from agiraph.domain.notes import Note
 
 
 class KnowledgeCalls(Connection):
@@ -83,10 +84,10 @@ class KnowledgeCalls(Connection):
         """List what no person has confirmed: pending items first, then unverified ones."""
         return await self.get(list[UnconfirmedView], path_of("teams", team, "unconfirmed"))
 
-    async def confirm_knowledge(self, item: str) -> Insight | Memory | NoteDraft:
+    async def confirm_knowledge(self, item: str) -> Insight | Memory | Note:
         """Confirm the exact words of an unverified or pending item."""
-        return await self.post(Insight | Memory | NoteDraft, path_of("knowledge", item, "confirm"))
+        return await self.post(Insight | Memory | Note, path_of("knowledge", item, "confirm"))
 
-    async def reject_knowledge(self, item: str) -> Insight | Memory | NoteDraft:
+    async def reject_knowledge(self, item: str) -> Insight | Memory | Note:
         """Remove an unverified or pending item."""
-        return await self.post(Insight | Memory | NoteDraft, path_of("knowledge", item, "reject"))
+        return await self.post(Insight | Memory | Note, path_of("knowledge", item, "reject"))

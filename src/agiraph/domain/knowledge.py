@@ -1,4 +1,4 @@
-"""Knowledge: memories (for conversations), insights (for work), note drafts, and their changes."""
+"""Knowledge: memories (for conversations), insights (for work), and their changes."""
 
 from datetime import datetime
 from typing import Any, Literal
@@ -13,9 +13,6 @@ KnowledgeStatus = Literal["active", "unverified", "pending", "superseded", "remo
 ends after some time unless it is used or a person confirms it. pending: nobody uses it until a
 person confirms it. superseded: another item says the same, better or earlier. removed: a person or
 the agent removed it, or it is no longer valid."""
-
-DraftStatus = Literal["pending", "accepted", "written", "removed"]
-"""accepted: a person confirmed it; written: it is in its file."""
 
 
 @value
@@ -78,22 +75,6 @@ class Relation:
     true. contradict: only one of the two can be true, and it is not clear which."""
     id: str = ""
     """The known insight; empty if the new one is only added."""
-
-
-@value
-class NoteDraft:
-    """A note for a file that waits for a person, because strangers wrote some of its words."""
-
-    id: str
-    team_id: TeamId
-    agent_id: AgentId
-    path: str
-    content: str
-    created_at: datetime
-    author: str
-    source_thread_id: ThreadId | None = None
-    label: Label = CLEAN
-    status: DraftStatus = "pending"
 
 
 @value

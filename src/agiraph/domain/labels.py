@@ -1,7 +1,7 @@
 """Labels: from which sources outside the team the words of an item come.
 
 A web page, a search engine or the caller of a webhook may write instructions that a model then
-follows. So turns, messages, tasks, memories, insights, drafts of notes and triggers carry a label
+follows. So turns, messages, tasks, memories, insights, notes and triggers carry a label
 with the sources of their words; files and results have the label of the thread that made them. A
 thread's label is the union of what stands in it. An item without sources is clean: the team or a
 person of it wrote its words. A second page that says the same takes no source out of a label,

@@ -3,6 +3,7 @@
 The coordinator's notes are the team's. Every other agent has its own, in its desk folder.
 """
 
+import hashlib
 import re
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -10,12 +11,13 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from agiraph.domain.errors import NotFound, OutOfScope, Refused
+from agiraph.home.kept_files import ARCHIVE, DAY, INDEX, SUMMARY, UNVERIFIED, Kind, kind_of_note
+from agiraph.home.kept_files import EARLIER as EARLIER_NAME
 from agiraph.home.safe_folder import Folder
 from agiraph.home.safe_open import split
 from agiraph.home.scopes import Scope, Want
 
-SUMMARY, INDEX, ARCHIVE = "MEMORY.md", "index.md", "archive"
-EARLIER = f"{ARCHIVE}/earlier-"
+EARLIER = f"{ARCHIVE}/{EARLIER_NAME}"
 """Prefix of the notes that hold what was replaced. They are read, and not searched."""
 LONGEST = 64 * 1024
 """Bytes of one note."""
@@ -26,7 +28,6 @@ DEEPEST = 3
 KEPT_DAYS = 30
 """Daily logs older than this are moved to the archive, where a search still finds them."""
 
-_DAY = re.compile(r"(\d{4}-\d\d-\d\d)\.md")
 _HEADING = re.compile(r"\s*#+\s*(.+)")
 _BEGINNING = """\
 # Index
@@ -34,6 +35,10 @@ _BEGINNING = """\
 What is kept where, one line for each file; it is kept up to date by itself.
 
 """
+_UNVERIFIED = (
+    "- `unverified/`: {count} with words from outside the team, which nobody has confirmed; "
+    "memory_search finds them\n"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +60,23 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
+class Composed:
+    """A note before and after a change."""
+
+    name: str
+    path: str
+    """The full path of the note."""
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
 class Notes:
     """One agent's notes."""
 
     scope: Scope
+    labelled: frozenset[str] = frozenset()
+    """Names of notes that hold strangers' words: their headings are in no index."""
 
     @property
     def root(self) -> str:
@@ -74,7 +92,8 @@ class Notes:
             return SUMMARY
         if names[:1] == ("memory",):
             names = names[1:]
-        if not names or names[0] in ("agents", "nodes") or len(names) > DEEPEST:
+        deepest = DEEPEST + (names[:1] == (UNVERIFIED,))
+        if not names or names[0] in ("agents", "nodes") or len(names) > deepest:
             raise OutOfScope(
                 f"{path[:200]!r} is no place for a note. Use MEMORY.md, today's log "
                 "(YYYY-MM-DD.md), or knowledge/…, experiences/…, preferences/… ending in .md."
@@ -92,14 +111,48 @@ class Notes:
         with self._opened(name, "r") as (folder, rest):
             return folder.read(rest, limit=LONGEST).decode(errors="replace")
 
-    def check(self, path: str, content: str, *, today: date) -> None:
-        """Raise `Refused` where `write` would."""
-        self._composed(self.name(path), content, today)
+    def compose(self, path: str, content: str, *, today: date) -> Composed:
+        """Return the note as `write` would leave it; raise `Refused` where `write` would."""
+        name = self.name(path)
+        before, after = self._composed(name, content, today)
+        return Composed(name, self.full(name), before, after)
+
+    def write_unverified(self, name: str, content: str, front: str) -> Written:
+        """Write a note that nobody has confirmed to unverified/, below a line that says so."""
+        return self._write(*self._unverified(name, content, front))
+
+    def compose_unverified(self, name: str, content: str, front: str) -> Composed:
+        """Return the unverified note as `write_unverified` would leave it; raise `Refused` where
+        it would."""
+        kept, before, after = self._unverified(name, content, front)
+        return Composed(kept, self.full(kept), before, after)
+
+    def _unverified(self, name: str, content: str, front: str) -> tuple[str, str, str]:
+        if not (text := content.strip()):
+            raise Refused("An empty note says nothing; write what is worth knowing.")
+        kept, after = f"{UNVERIFIED}/{name}", f"{front}\n\n{text}\n"
+        self._measure(kept, after)
+        return kept, self._text(kept), after
+
+    def remove_unverified(self, name: str, sha256: str) -> None:
+        """Remove an unverified note, unless somebody has changed the file since it had this
+        hash."""
+        kept = f"{UNVERIFIED}/{name}"
+        with self._opened(kept, "w") as (folder, rest):
+            try:
+                data = folder.read(rest, limit=LONGEST)
+            except NotFound:
+                return
+            if hashlib.sha256(data).hexdigest() == sha256:
+                folder.remove(rest)
+        self.update_index()
 
     def write(self, path: str, content: str, *, today: date) -> Written:
         """Replace a note, or append to today's log; update the index."""
         name = self.name(path)
-        before, after = self._composed(name, content, today)
+        return self._write(name, *self._composed(name, content, today))
+
+    def _write(self, name: str, before: str, after: str) -> Written:
         replaced = bool(before) and after != before and not after.startswith(before.rstrip())
         if replaced:
             self._keep_earlier(name, before)
@@ -112,17 +165,23 @@ class Notes:
             return Written(self.full(name), after != before)
         old, new = _lines(before), set(_lines(after))
         lost = sum(line not in new for line in old)
-        return Written(self.full(name), True, _earlier(name), len(old), lost)
+        return Written(self.full(name), True, earlier_of(name), len(old), lost)
 
     def _keep_earlier(self, name: str, text: str) -> None:
         """Keep what a note held before it is replaced; one earlier text for each note."""
-        with self._opened(_earlier(name), "w") as (folder, rest):
+        with self._opened(earlier_of(name), "w") as (folder, rest):
             folder.write(rest, text.encode(errors="replace"))
 
     def accept(self, path: str, content: str, *, today: date) -> Written:
         """Write a note that a person confirmed; a log entry goes into today's log."""
-        is_log = _DAY.fullmatch(path) is not None
-        return self.write(f"{today}.md" if is_log else path, content, today=today)
+        return self.write(self.accepted_name(path, today), content, today=today)
+
+    def accepted_name(self, path: str, today: date) -> str:
+        """Return the name of the note that `accept` writes."""
+        return f"{today}.md" if DAY.fullmatch(path) else path
+
+    def exists(self, name: str) -> bool:
+        return bool(self._text(name))
 
     def files(self) -> dict[str, str]:
         """Return every note but the index, with its current text."""
@@ -139,20 +198,28 @@ class Notes:
 
     def update_index(self) -> None:
         """Rewrite the index: one line for each file, with its heading."""
+        names = [n for n in self._names() if n != INDEX and not n.startswith(f"{ARCHIVE}/")]
+        # A heading, and the name of a note, are words of whoever wrote the note.
+        hidden = {n for n in names if n.startswith(f"{UNVERIFIED}/")} | self.labelled
+        counted = sum(kind_of_note(name) is not Kind.WORKING for name in hidden & set(names))
         lines = [
-            f"- `{name}`: {_gist(self._text(name))}"
-            for name in self._names()
-            if name != INDEX and not name.startswith(f"{ARCHIVE}/")
+            f"- `{name}`: {_gist(self._text(name)) if name not in hidden else '(unverified)'}"
+            for name in names
+            if name not in hidden or kind_of_note(name) is Kind.WORKING
         ]
-        text = _BEGINNING + "\n".join(lines) + "\n"
+        of_strangers = _UNVERIFIED.format(count=_notes(counted)) if counted else ""
+        text = _BEGINNING + of_strangers + "\n".join(lines) + "\n"
         with self._opened(INDEX, "w") as (folder, rest):
             folder.update(rest, text.encode(errors="replace"))
 
+    def old_logs(self, today: date) -> list[str]:
+        """Return the names of the logs older than `KEPT_DAYS`."""
+        oldest = str(today - timedelta(days=KEPT_DAYS))
+        return [n for n in self._names() if (day := DAY.fullmatch(n)) and day[1] < oldest]
+
     def archive(self, today: date) -> list[str]:
         """Move logs older than `KEPT_DAYS` into the archive; return their names."""
-        oldest = str(today - timedelta(days=KEPT_DAYS))
-        old = [name for name in self._names() if (day := _DAY.fullmatch(name)) and day[1] < oldest]
-        if not old:
+        if not (old := self.old_logs(today)):
             return []
         with self._opened(old[0], "w") as (folder, first):
             memory = first.removesuffix(old[0])
@@ -172,11 +239,11 @@ class Notes:
         if not text:
             raise Refused("An empty note says nothing; write what is worth knowing.")
         before = self._text(name)
-        after = self._logged(name, before, text, today) if _DAY.fullmatch(name) else f"{text}\n"
+        after = self.logged(name, before, text, today) if DAY.fullmatch(name) else f"{text}\n"
         self._measure(name, after)
         return before, after
 
-    def _logged(self, name: str, before: str, text: str, today: date) -> str:
+    def logged(self, name: str, before: str, text: str, today: date) -> str:
         """Return a daily log with the text appended; only today's log may grow."""
         if name != f"{today}.md":
             raise Refused(f"A daily log is written on its day; today's is {today}.md.")
@@ -220,9 +287,13 @@ class Notes:
             yield folder, rest
 
 
-def _earlier(name: str) -> str:
+def earlier_of(name: str) -> str:
     """Return the name under which the text that a note held before is kept."""
     return f"{EARLIER}{name.replace('/', '--')}"
+
+
+def _notes(count: int) -> str:
+    return f"{count} note{'' if count == 1 else 's'}"
 
 
 def _lines(text: str) -> list[str]:

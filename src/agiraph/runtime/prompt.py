@@ -10,15 +10,16 @@ from agiraph.domain.agents import Agent, Specialist, Team
 from agiraph.domain.chat import Attachment
 from agiraph.domain.errors import Refused
 from agiraph.domain.fence import one_line
-from agiraph.domain.knowledge import Insight, NoteDraft
+from agiraph.domain.knowledge import Insight
 from agiraph.domain.labels import CLEAN, Label
+from agiraph.domain.notes import Note
 from agiraph.domain.work import WorkNode
 from agiraph.home.layout import INDEX, MEMORY, SOUL, TeamFolder
 from agiraph.prompts import prompt
 from agiraph.run_context import RunContext
 from agiraph.services.board import texts
 from agiraph.services.knowledge import maintenance, recall
-from agiraph.store import knowledge
+from agiraph.store import notes
 from agiraph.store.tx import Tx
 from agiraph.tools import knowledge as knowledge_tools
 from agiraph.tools.delegation import assign_task, specialist_lines
@@ -193,7 +194,7 @@ def review_prompt(agent: Agent, folder: TeamFolder, now: datetime) -> str:
 
 async def refresh_knowledge(ctx: RunContext, loaded: "PriorKnowledge") -> Known:
     """Return the knowledge for this node. Once a day the team's knowledge is maintained first."""
-    if loaded.drafts or loaded.is_due:
+    if loaded.notes or loaded.is_due:
         await knowledge_tools.refresh_notes(ctx)
     if not loaded.is_due:
         return Known(loaded.insights)
@@ -206,7 +207,8 @@ class PriorKnowledge(NamedTuple):
     """Rows of knowledge that a new node's prompt is built from."""
 
     insights: list[Insight]
-    drafts: list[NoteDraft]
+    notes: list[Note]
+    """Notes whose files do not match their rows yet."""
     is_due: bool
     """Whether the daily maintenance of the team's knowledge is due."""
 
@@ -214,7 +216,7 @@ class PriorKnowledge(NamedTuple):
 def load_knowledge(tx: Tx, agent: Agent, node: WorkNode) -> PriorKnowledge:
     return PriorKnowledge(
         recall.for_work(tx, agent.id, node.task),
-        knowledge.accepted(tx, agent.id),
+        notes.to_file(tx, agent.id),
         agent.role == "coordinator" and maintenance.is_due(tx, agent.team_id),
     )
 

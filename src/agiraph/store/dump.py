@@ -20,7 +20,7 @@ TABLES: dict[str, str] = {
     "teams": "number", "agents": "id", "stages": "id", "nodes": "id", "dependencies": "",
     "threads": "number", "turns": "place", "waits": "", "timers": "id", "messages": "id",
     "memories": "id", "insights": "id", "triggers": "id", "spend": "", "daily_limits": "day",
-    "events": "place", "firings": "", "errands": "id", "drafts": "id", "knowledge_changes": "id",
+    "events": "place", "firings": "", "errands": "id", "notes": "id", "knowledge_changes": "id",
     "passages": "id", "channels": "name", "deliveries": "id", "audit": "id",
     "grants": "id", "file_labels": "id", "link_fetches": "id",
 }  # fmt: skip

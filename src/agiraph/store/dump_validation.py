@@ -24,6 +24,7 @@ from agiraph.store import (
     link_fetches,
     messages,
     nodes,
+    notes,
     passages,
     persons,
     spend,
@@ -44,7 +45,7 @@ _TABLES: dict[str, Table[Any]] = {
     table.name: cast(Table[Any], table)
     for table in (
         teams.TEAMS, teams.AGENTS, stages.STAGES, nodes.NODES, threads.THREADS, waits.WAITS,
-        messages.MESSAGES, knowledge.MEMORIES, knowledge.INSIGHTS, knowledge.DRAFTS,
+        messages.MESSAGES, knowledge.MEMORIES, knowledge.INSIGHTS, notes.NOTES,
         knowledge.CHANGES, triggers.TRIGGERS, triggers.FIRINGS, spend.SPEND, passages.PASSAGES,
         deliveries.DELIVERIES, access.AUDIT, persons.PERSONS, daily_limits.DAILY_LIMITS,
         grants.GRANTS, file_labels.FILE_LABELS, link_fetches.LINK_FETCHES,

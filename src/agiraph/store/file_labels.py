@@ -1,17 +1,20 @@
 """File labels, as rows: the sources of the words in the files of a team.
 
-A label stays on a path until a person confirms the file or a clean thread writes it whole.
+A label stays on a path until a person confirms the file or a clean thread writes it whole. A thread
+that writes strangers' words stores the label before it writes the file, and a clean thread stores
+that a file is clean after it has written it: a crash in between leaves a clean file with a label,
+and never strangers' words without one.
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
 
 from agiraph.domain.ids import TeamId, ThreadId, new_id
-from agiraph.domain.labels import CLEAN, Label, join
+from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.value import value
-from agiraph.store.rows import Table
+from agiraph.store.rows import Table, from_label, to_micros, to_text
 from agiraph.store.tx import Tx
 
 
@@ -35,13 +38,37 @@ class FileLabel:
 
 
 FILE_LABELS = Table("file_labels", FileLabel)
+# The text of the last clean version is kept until the file is clean again.
+_PUT = (
+    "insert into file_labels"
+    " (id, team_id, path, sha256, label, thread_id, created_at, confirmed_text) values"
+    " (:id, :team_id, :path, :sha, :label, :thread_id, :now, :clean_text)"
+    " on conflict (team_id, path) do update set sha256 = excluded.sha256, label = excluded.label,"
+    " thread_id = excluded.thread_id, created_at = excluded.created_at, confirmed_at = null,"
+    " confirmed_text = case when file_labels.label is null then excluded.confirmed_text"
+    " else file_labels.confirmed_text end"
+)
+
+
+def digest(data: bytes) -> str:
+    """Return the hash by which a row knows the bytes of its file."""
+    return hashlib.sha256(data).hexdigest()
 
 
 def find(tx: Tx, team_id: TeamId, path: str) -> FileLabel | None:
-    found = FILE_LABELS.select(
-        tx, "team_id = :team_id and path = :path", team_id=team_id, path=path
-    )
+    """Return the row of a file that carries a label; None if its words are clean."""
+    where = "team_id = :team_id and path = :path and label is not null"
+    found = FILE_LABELS.select(tx, where, team_id=team_id, path=to_text(path))
     return found[0] if found else None
+
+
+def of(tx: Tx, team_id: TeamId, paths: Collection[str]) -> dict[str, FileLabel]:
+    """Return the rows of those of these files that carry a label, by path."""
+    # Letters, not numbers: the name of a parameter consists of letters and underscores.
+    named = {f"path_{chr(ord('a') + n)}": path for n, path in enumerate(paths)}
+    marks = ", ".join(f":{name}" for name in named)
+    where = f"team_id = :team_id and label is not null and path in ({marks})"
+    return {f.path: f for f in FILE_LABELS.select(tx, where, team_id=team_id, **named)}
 
 
 def under(tx: Tx, team_id: TeamId, prefix: str = "") -> list[FileLabel]:
@@ -50,12 +77,6 @@ def under(tx: Tx, team_id: TeamId, prefix: str = "") -> list[FileLabel]:
     return FILE_LABELS.select(
         tx, f"{where} order by path", team_id=team_id, prefix=prefix, size=len(prefix)
     )
-
-
-def of_paths(tx: Tx, team_id: TeamId, paths: Iterable[str]) -> Label:
-    """Return the label of all these files together."""
-    labels = {file.path: file.label for file in under(tx, team_id)}
-    return join(labels.get(path, CLEAN) for path in paths)
 
 
 def put(
@@ -67,30 +88,48 @@ def put(
     label: Label,
     thread_id: ThreadId | None = None,
     clean_text: str | None = None,
-) -> FileLabel:
-    """Record who wrote a file. `clean_text` is what it held before, if that was clean; the text of
-    the last clean version is kept until the file is clean again."""
-    before = find(tx, team_id, path)
-    digest = hashlib.sha256(data).hexdigest()
-    if before is None:
-        file = FileLabel(
-            id=new_id("file"),
-            team_id=team_id,
-            path=path,
-            sha256=digest,
-            created_at=tx.now,
-            label=label,
-            thread_id=thread_id,
-            confirmed_text=clean_text if label else None,
-        )
-        return FILE_LABELS.insert(tx, file)
-    kept = None if not label else before.confirmed_text if before.label else clean_text
-    changes = {
-        "sha256": digest,
-        "created_at": tx.now,
-        "label": label,
-        "thread_id": thread_id,
-        "confirmed_text": kept,
-    }
-    FILE_LABELS.update(tx, before.id, **changes)
-    return replace(before, **changes)
+) -> None:
+    """Record that these bytes are about to be written with a label. `clean_text` is what the file
+    holds before, if that is clean."""
+    tx.run(
+        _PUT,
+        id=new_id("file"),
+        team_id=team_id,
+        path=to_text(path),
+        sha=digest(data),
+        label=from_label(label),
+        thread_id=thread_id,
+        now=to_micros(tx.now),
+        clean_text=None if clean_text is None else to_text(clean_text),
+    )
+
+
+def amend(tx: Tx, file: FileLabel, data: bytes, *, clean_text: str | None) -> None:
+    """Record that a clean thread is about to change a part of a labelled file. The label stays;
+    the last clean version has the change, too."""
+    FILE_LABELS.update(tx, file.id, sha256=digest(data), confirmed_text=clean_text)
+
+
+def clear(tx: Tx, file: FileLabel, data: bytes, thread_id: ThreadId | None = None) -> None:
+    """Record that a clean thread or a person has written a labelled file whole.
+
+    If another thread has labelled the file since `file` was read, its label stays.
+    """
+    tx.run(
+        "update file_labels set label = null, confirmed_text = null, sha256 = :sha,"
+        " thread_id = :thread_id, created_at = :now where id = :id and sha256 = :before",
+        id=file.id,
+        sha=digest(data),
+        thread_id=thread_id,
+        now=to_micros(tx.now),
+        before=file.sha256,
+    )
+
+
+def copy(tx: Tx, team_id: TeamId, moved: Mapping[str, str]) -> None:
+    """Give files that are about to be moved or copied the label of the old path at the new one."""
+    for old, new in moved.items():
+        if (file := find(tx, team_id, old)) is not None:
+            sql = "delete from file_labels where team_id = :team_id and path = :path"
+            tx.run(sql, team_id=team_id, path=to_text(new))
+            FILE_LABELS.insert(tx, replace(file, id=new_id("file"), path=new))

@@ -1,4 +1,4 @@
-"""Knowledge, as rows: memories, insights, drafts of notes, and every change of them."""
+"""Knowledge, as rows: memories, insights, and every change of them."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -6,7 +6,7 @@ from typing import Any
 
 from agiraph.domain.errors import NotFound
 from agiraph.domain.ids import AgentId, TeamId, ThreadId
-from agiraph.domain.knowledge import Change, Insight, KnowledgeStatus, Memory, NoteDraft
+from agiraph.domain.knowledge import Change, Insight, KnowledgeStatus, Memory
 from agiraph.domain.passages import Owner
 from agiraph.store.rows import Table, to_micros
 from agiraph.store.tx import Tx
@@ -15,7 +15,6 @@ Item = Memory | Insight
 
 MEMORIES = Table("memories", Memory)
 INSIGHTS = Table("insights", Insight)
-DRAFTS = Table("drafts", NoteDraft)
 CHANGES = Table("knowledge_changes", Change)
 # Names of parameters consist of letters and underscores.
 _MARKS = tuple(f"id_{a}{b}" for a in "abcdefghij" for b in "abcdefghij")
@@ -23,7 +22,7 @@ _MARKS = tuple(f"id_{a}{b}" for a in "abcdefghij" for b in "abcdefghij")
 
 def table_of(item_id: str) -> Table[Any]:
     """Return the table of an item, from the prefix of its id."""
-    kinds: dict[str, Table[Any]] = {"memory": MEMORIES, "insight": INSIGHTS, "draft": DRAFTS}
+    kinds: dict[str, Table[Any]] = {"memory": MEMORIES, "insight": INSIGHTS}
     table = kinds.get(item_id.partition("_")[0])
     if table is None:
         raise NotFound("memory, insight or note", item_id)
@@ -123,12 +122,6 @@ def with_status(
         return table.select(tx, "status = :status order by id", status=status)
     where = "team_id = :team_id and status = :status order by id"
     return table.select(tx, where, team_id=team_id, status=status)
-
-
-def accepted(tx: Tx, agent_id: AgentId) -> list[NoteDraft]:
-    """Return the drafts that a person confirmed and that are not in their files yet."""
-    where = "agent_id = :agent_id and status = 'accepted' order by id"
-    return DRAFTS.select(tx, where, agent_id=agent_id)
 
 
 def changes(tx: Tx, agent_id: AgentId, *, after: str = "", limit: int = 100) -> list[Change]:

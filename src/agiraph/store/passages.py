@@ -19,7 +19,7 @@ from agiraph.domain.passages import (
     sections,
     words,
 )
-from agiraph.store.rows import Table, to_text
+from agiraph.store.rows import Table, to_label, to_text
 from agiraph.store.tx import Tx
 
 PASSAGES = Table("passages", Passage)
@@ -124,6 +124,18 @@ def known(
         **({} if ref is None else {"ref": ref}),
     )
     return {row[0]: row[1] for row in rows}
+
+
+def labels(tx: Tx, *, team_id: TeamId, kind: PassageKind, owner: Owner) -> dict[str, Label]:
+    """Return the label of each indexed text of this kind that carries one, by ref."""
+    rows = tx.all(
+        "select ref, label from passages where team_id = :team_id and owner = :owner"
+        " and kind = :kind and part = 0 and label is not null",
+        team_id=team_id,
+        owner=owner,
+        kind=kind,
+    )
+    return {row[0]: to_label(row[1]) for row in rows}
 
 
 def find(

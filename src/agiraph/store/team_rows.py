@@ -3,9 +3,10 @@
 from typing import Any
 
 from agiraph.domain.ids import TeamId
-from agiraph.store.knowledge import CHANGES, DRAFTS, INSIGHTS, MEMORIES
+from agiraph.store.knowledge import CHANGES, INSIGHTS, MEMORIES
 from agiraph.store.messages import MESSAGES
 from agiraph.store.nodes import NODES
+from agiraph.store.notes import NOTES
 from agiraph.store.rows import Table
 from agiraph.store.spend import SPEND
 from agiraph.store.stages import STAGES
@@ -22,7 +23,7 @@ PAGED: dict[str, Table[Any]] = {
     "messages": MESSAGES,
     "memories": MEMORIES,
     "insights": INSIGHTS,
-    "drafts": DRAFTS,
+    "notes": NOTES,
     "knowledge_changes": CHANGES,
 }
 """Tables with one row for each id. Agents that have left are rows like any other."""

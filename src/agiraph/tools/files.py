@@ -10,25 +10,21 @@ from pydantic import Field
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import Refused
 from agiraph.domain.fence import enclose_foreign, enclose_words, one_line
-from agiraph.domain.ids import NodeId, ThreadId
-from agiraph.domain.labels import CLEAN, Label
+from agiraph.domain.ids import NodeId
+from agiraph.domain.labels import Label
 from agiraph.domain.outcomes import Answer, Done
-from agiraph.domain.sinks import Sink, WayOut
 from agiraph.domain.tools import EVERY_ROLE, ON_DEMAND
 from agiraph.home.scopes import Area
 from agiraph.run_context import RunContext
-from agiraph.services.board import labels
-from agiraph.store import threads
+from agiraph.tools import kept_writes
 from agiraph.tools.base import NO_TEXT, Known, tool
+from agiraph.tools.file_labels import PAGES as PAGES
+from agiraph.tools.file_labels import label_of, note_use
+from agiraph.tools.kept_writes import FILE_BYTES, Change
 from agiraph.tools.nearest_lines import explain_miss, explain_several
 
 PAGE_BYTES = 16 * 1024
 """Bytes of a file that one call returns; the model asks for more with an offset."""
-FILE_BYTES = 4 * 2**20
-"""The largest file that is written or edited in one call."""
-PAGES, RESULTS = "pages", "results"
-"""Folders on an agent's desk: web pages it read, and answers too long for its thread."""
-SAVED = Label(("page",))
 
 Path = Annotated[str, Field(description="In scratch/, or a team path")]
 
@@ -43,30 +39,14 @@ def _read(ctx: RunContext, path: str) -> bytes:
     return data
 
 
-def _write(ctx: RunContext, path: str, data: bytes) -> None:
-    if len(data) > FILE_BYTES:
+async def _write(ctx: RunContext, change: Change, done: str) -> Done:
+    """Make a change and return `done`, or another answer if the file was not written as named."""
+    if len(change.after) > FILE_BYTES:
         raise Refused(f"A file written in one call holds {FILE_BYTES // 2**20} MiB; split it.")
-    folder, name = ctx.scope.resolve(path, "w")
-    with folder:
-        folder.write(name, data)
-
-
-async def _label_of(ctx: RunContext, path: str) -> Label:
-    """Return the label of a file: that of the node or the thread that wrote it."""
-    spot = ctx.scope.locate(path)
-    match spot.area:
-        case Area.PUBLISHED:
-            owner = spot.folder.split("/")[1]
-        case Area.OTHER_NODE if spot.rest:
-            owner = spot.rest[0]
-        case Area.OWN_DESK if spot.rest[:1] == (PAGES,):
-            return SAVED
-        case Area.OWN_DESK if spot.rest[:1] == (RESULTS,) and len(spot.rest) > 1:
-            thread_id = ThreadId(spot.rest[1].partition("-")[0])
-            return await ctx.store.read(threads.label_of, thread_id)
-        case _:
-            return CLEAN
-    return await ctx.store.read(labels.of_nodes, [owner])
+    if ctx.scope.locate(change.path).area is not Area.OWN_SCRATCH:
+        return await kept_writes.write(ctx, change, done)
+    await asyncio.to_thread(kept_writes.put, ctx, change)
+    return Done(done)
 
 
 @tool(
@@ -83,49 +63,45 @@ async def read_file(
     Long files come in pages: use the offset you are given.
     """
 
-    label = await _label_of(ctx, path)
-
-    def page() -> str:
+    def read() -> bytes:
         folder, name = ctx.scope.resolve(path, "r")
         with folder:
-            data = folder.read(name, offset=offset, limit=PAGE_BYTES + 1)
-        if not data:
-            return f"(nothing from byte {offset} on)" if offset else "(empty)"
-        is_last = len(data) <= PAGE_BYTES
-        decoder = getincrementaldecoder("utf-8")("replace")
-        text = decoder.decode(data[:PAGE_BYTES], is_last).replace("\0", NO_TEXT)
-        if label:
-            text = enclose_foreign(text, thread=ctx.lease.thread_id, source=str(label))
-        if is_last:
-            return text
-        # Bytes of a character that the page cuts in two belong to the next page.
-        torn, _ = decoder.getstate()
-        after = offset + PAGE_BYTES - len(torn)
-        return f"{text}\n… there is more: read_file({path!r}, offset={after})"
+            return folder.read(name, offset=offset, limit=PAGE_BYTES + 1)
 
-    return Done(await asyncio.to_thread(page), label=label, is_fenced=True)
+    # Before and after: another thread may write the file, and its label, in between.
+    label = await label_of(ctx, path)
+    data = await asyncio.to_thread(read)
+    label |= await label_of(ctx, path)
+    if not data:
+        return Done(f"(nothing from byte {offset} on)" if offset else "(empty)")
+    await note_use(ctx, path)
+    return Done(_page(ctx, path, offset, data, label), label=label, is_fenced=True)
 
 
-async def _way_out(ctx: RunContext, call: ToolCall) -> WayOut | None:
-    path = str(call.arguments.get("path", ""))
-    if ctx.scope.locate(path).area is Area.OWN_SCRATCH:
-        return None
-    return WayOut(
-        sink=Sink.KEPT_FILE, target=path, why="later work would read what it writes there"
-    )
+def _page(ctx: RunContext, path: str, offset: int, data: bytes, label: Label) -> str:
+    """Return a page of a file as the model reads it; strangers' words are inside a fence."""
+    is_last = len(data) <= PAGE_BYTES
+    decoder = getincrementaldecoder("utf-8")("replace")
+    text = decoder.decode(data[:PAGE_BYTES], is_last).replace("\0", NO_TEXT)
+    if label:
+        text = enclose_foreign(text, thread=ctx.lease.thread_id, source=str(label))
+    if is_last:
+        return text
+    # Bytes of a character that the page cuts in two belong to the next page.
+    torn, _ = decoder.getstate()
+    after = offset + PAGE_BYTES - len(torn)
+    return f"{text}\n… there is more: read_file({path!r}, offset={after})"
 
 
 @tool(
     effect="repeatable",
     writes_files=True,
-    way_out=_way_out,
     basic_for=EVERY_ROLE,
 )
 async def write_file(ctx: RunContext, path: Path, content: str) -> Answer:
     """Write a text file, replacing what was there. Folders are made as needed."""
     data = content.encode()
-    await asyncio.to_thread(_write, ctx, path, data)
-    return Done(f"Wrote {path} ({len(data)} bytes).")
+    return await _write(ctx, Change(path=path, after=data), f"Wrote {path} ({len(data)} bytes).")
 
 
 @tool(
@@ -158,7 +134,7 @@ async def read_ref(
         manifest.summary, thread=ctx.lease.thread_id, author="whoever did it", kind="its result"
     )
     said = f"{summary}\n\nFiles, to read with read_ref:\n{files}"
-    return Done(said, label=await _label_of(ctx, path), is_fenced=True)
+    return Done(said, label=await label_of(ctx, path), is_fenced=True)
 
 
 def _edited(ctx: RunContext, path: str, old: str, new: str) -> tuple[bytes, bytes]:
@@ -172,14 +148,10 @@ def _edited(ctx: RunContext, path: str, old: str, new: str) -> tuple[bytes, byte
 
 
 def _misfit(ctx: RunContext, path: str, data: bytes, old: str, new: str) -> str:
-    """Return why `old` names no one place in the file; of the agent's own files, with lines."""
+    """Return why `old` names no one place in the file; of a file in scratch/, with lines."""
     text, found = data.decode(errors="replace"), data.count(old.encode())
-    spot = ctx.scope.locate(path)
-    is_own = spot.area is Area.OWN_SCRATCH or (
-        spot.area is Area.OWN_DESK and spot.rest[:1] not in ((PAGES,), (RESULTS,))
-    )
-    # Lines of others' files would reach the model outside of a fence.
-    if is_own:
+    # Lines of any other file may be strangers' words, and would reach the model outside of a fence.
+    if ctx.scope.locate(path).area is Area.OWN_SCRATCH:
         explain = explain_several(text, old, path) if found else explain_miss(text, old, new, path)
         return explain
     if found:
@@ -218,7 +190,6 @@ async def _resolve_edit(ctx: RunContext, call: ToolCall, known: Known) -> Answer
     # the first one had succeeded.
     effect="once",
     writes_files=True,
-    way_out=_way_out,
     foresee=_foresee_edit,
     resolve=_resolve_edit,
     in_sight=frozenset({"worker"}),
@@ -228,12 +199,11 @@ async def edit_file(
 ) -> Answer:
     """Replace one piece of a text file. `old` must stand in it exactly once, to the letter."""
 
-    def change() -> None:
-        _, after = _edited(ctx, path, old, new)
-        _write(ctx, path, after)
+    def edit(text: str) -> str | None:
+        return text.replace(old, new) if text.count(old) == 1 else None
 
-    await asyncio.to_thread(change)
-    return Done(f"Edited {path}.")
+    _, after = await asyncio.to_thread(_edited, ctx, path, old, new)
+    return await _write(ctx, Change(path=path, after=after, edit=edit), f"Edited {path}.")
 
 
 @tool(effect="repeatable", counts_as_work=False, in_sight=ON_DEMAND)
@@ -250,4 +220,4 @@ async def list_files(ctx: RunContext, path: Path = "scratch") -> Answer:
         ]
         return "\n".join(lines) or "(empty)"
 
-    return Done(await asyncio.to_thread(listing), label=await _label_of(ctx, path))
+    return Done(await asyncio.to_thread(listing), label=await label_of(ctx, path))

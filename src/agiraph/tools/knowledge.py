@@ -1,6 +1,7 @@
 """Knowledge tools: write, search and remove an agent's notes, memories and insights."""
 
 import asyncio
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import date
 from typing import Annotated, Any
@@ -9,18 +10,22 @@ from pydantic import Field
 
 from agiraph.domain.errors import Refused
 from agiraph.domain.fence import enclose_foreign, one_line
-from agiraph.domain.labels import join
+from agiraph.domain.labels import Label, join
+from agiraph.domain.notes import Note, front_line
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.passages import Passage, PassageKind, search_words
 from agiraph.domain.tools import ON_DEMAND
+from agiraph.home.kept_files import ARCHIVE, UNVERIFIED, Kind, is_unverified, kind_of_note
 from agiraph.home.notes import Notes, Written
 from agiraph.providers.embeddings import embeddings
 from agiraph.redaction import looks_secret
 from agiraph.run_context import RunContext
 from agiraph.services.knowledge import items, notes
-from agiraph.store import knowledge as rows
-from agiraph.store import passages
+from agiraph.store import file_labels, passages
+from agiraph.store import notes as note_rows
+from agiraph.tools import kept_writes
 from agiraph.tools.base import NO_TEXT, Tool, tool
+from agiraph.tools.file_labels import label_of, note_use
 
 PAGE_CHARS = 16 * 1024
 SMALL_BYTES = 20 * 1024
@@ -42,18 +47,42 @@ Query = Annotated[str, Field(max_length=2000, description="A few words that stan
 
 
 async def refresh_notes(ctx: RunContext) -> dict[str, str]:
-    """Write confirmed drafts to their files, index changed files, and return all notes by path."""
-    kept = Notes(ctx.scope)
-    for draft in await ctx.store.read(rows.accepted, ctx.agent.id):
-        with suppress(Refused):  # the notes may be full by now; the draft stays accepted
-            await asyncio.to_thread(kept.accept, draft.path, draft.content, today=_today(ctx))
-            # After the file: a crash in between writes the draft once more, which changes nothing.
-            await ctx.store.write(notes.mark_written, draft)
-    await asyncio.to_thread(kept.archive, _today(ctx))
+    """Bring note files and rows together, index changed files, and return all notes by path."""
+    kept = Notes(ctx.scope, await kept_writes.labelled_names(ctx))
+    for note in await ctx.store.read(note_rows.to_file, ctx.agent.id):
+        with suppress(Refused):  # the notes may be full by now; the row stays as it is
+            await _file_note(ctx, kept, note)
+            # After the file: a crash in between does the same once more, which changes nothing.
+            await ctx.store.write(notes.mark_filed, note)
+    if old := await asyncio.to_thread(kept.old_logs, _today(ctx)):
+        # Before the files are moved, so that none is without its label.
+        moved = {kept.full(name): kept.full(f"{ARCHIVE}/{name}") for name in old}
+        await ctx.store.write(file_labels.copy, ctx.team.id, moved)
+        await asyncio.to_thread(kept.archive, _today(ctx))
     files = await asyncio.to_thread(_files, kept)
     if await ctx.store.read(notes.is_stale, ctx.agent, files):
         await ctx.store.write(notes.index, ctx.agent, files)
     return files
+
+
+async def _file_note(ctx: RunContext, kept: Notes, note: Note) -> None:
+    """Make the files of a note as its status says."""
+    match note.status:
+        case "unverified":
+            front = front_line(note.label, note.created_at)
+            made = await asyncio.to_thread(kept.compose_unverified, note.path, note.content, front)
+            data = made.after.encode(errors="replace")
+            await ctx.store.write(file_labels.put, ctx.team.id, made.path, data, label=note.label)
+            await asyncio.to_thread(kept.write_unverified, note.path, note.content, front)
+        case "confirmed":
+            await kept_writes.write_confirmed(ctx, kept, note.path, note.content, _today(ctx))
+        case _:
+            pass
+    if note.filed_at is not None:
+        path = kept.full(f"{UNVERIFIED}/{note.path}")
+        known = await ctx.store.read(file_labels.find, ctx.team.id, path)
+        sha256 = "" if known is None else known.sha256
+        await asyncio.to_thread(kept.remove_unverified, note.path, sha256)
 
 
 def _files(kept: Notes) -> dict[str, str]:
@@ -77,28 +106,26 @@ async def memory_write(
     """
     if looks_secret(content):
         raise Refused(items.NO_SECRETS)
-    kept = Notes(ctx.scope)
-    if ctx.label:
-        # Checked now, while the model can correct it: nobody should confirm a note that cannot be
-        # written.
-        await asyncio.to_thread(kept.check, path, content, today=_today(ctx))
-        draft = await ctx.store.write(
-            items.draft,
-            ctx.agent,
-            path=kept.name(path),
-            content=content,
-            thread_id=ctx.lease.thread_id,
-            label=ctx.label,
-        )
-        return Done(
-            f"Held as {draft.id}: this thread holds words from {ctx.label}, so a person looks "
-            "at the note before it counts. Go on; you need not write it again."
-        )
-    written = await asyncio.to_thread(kept.write, path, content, today=_today(ctx))
+    kept = Notes(ctx.scope, await kept_writes.labelled_names(ctx))
+    name = kept.name(path).removeprefix(f"{UNVERIFIED}/")
+    # Checked now, while the model can correct it: nobody should confirm a note that cannot be
+    # written.
+    composed = await asyncio.to_thread(kept.compose, name, content, today=_today(ctx))
+    if ctx.label and ctx.team.trust != "open":
+        match kind_of_note(name):
+            case Kind.LASTING:
+                return await kept_writes.keep_pending(ctx, name, content)
+            case Kind.NOTE:
+                return await kept_writes.keep_unverified(ctx, name, content)
+            case _:
+                pass
+    written = await kept_writes.write_note(ctx, kept, composed, content, _today(ctx))
     files = await asyncio.to_thread(_files, kept)
     await ctx.store.write(notes.record_write, ctx.agent, written.path, files)
     size = len(files.get(written.path, "").encode(errors="replace"))
-    return Done(f"Wrote {written.path} ({size:,} bytes); index.md lists it.{_replaced(written)}")
+    marked = kept_writes.MARKED.format(by=kept_writes.sources(ctx)) if ctx.label else ""
+    said = f"Wrote {written.path} ({size:,} bytes); index.md lists it."
+    return Done(said + marked + _replaced(written))
 
 
 def _replaced(written: Written) -> str:
@@ -116,13 +143,27 @@ async def memory_read(
     offset: Annotated[int, Field(ge=0, description="In characters; for the next page")] = 0,
 ) -> Answer:
     """Read one of your notes. index.md says what there is."""
-    text = await asyncio.to_thread(Notes(ctx.scope).read, path)
+    kept = Notes(ctx.scope)
+    name = await asyncio.to_thread(_existing, kept, kept.name(path))
+    full = kept.full(name)
+    # Before and after: another thread may write the note, and its label, in between.
+    label = await label_of(ctx, full)
+    text = await asyncio.to_thread(kept.read, name)
+    label |= await label_of(ctx, full)
     page = text.replace("\0", NO_TEXT)[offset : offset + PAGE_CHARS]
     if not page:
         return Done(f"(nothing from character {offset} on)" if offset else "(empty)")
+    await note_use(ctx, full)
+    if label:
+        page = enclose_foreign(page, thread=ctx.lease.thread_id, source=str(label))
     if offset + PAGE_CHARS < len(text):
         page += f"\n… there is more: memory_read({path!r}, offset={offset + PAGE_CHARS})"
-    return Done(page)
+    return Done(page, label=label, is_fenced=True)
+
+
+def _existing(kept: Notes, name: str) -> str:
+    """Return the name of a note, or of its unverified version if there is no other."""
+    return name if kept.exists(name) or not kept.exists(u := f"{UNVERIFIED}/{name}") else u
 
 
 @tool(
@@ -134,14 +175,38 @@ async def memory_search(ctx: RunContext, query: Query) -> Answer:
     files = await refresh_notes(ctx)
     if not files:
         return Done("You have no notes yet.")
+    labels = await ctx.store.read(notes.labels_of, ctx.agent, files)
     if sum(len(text.encode(errors="replace")) for text in files.values()) < SMALL_BYTES:
-        shown = [f"**{path}**\n{text.strip()}" for path, text in sorted(files.items())]
-        return Done("All your notes, since they are few:\n\n" + "\n\n---\n\n".join(shown))
+        shown = [_note(ctx, path, text, labels[path]) for path, text in sorted(files.items())]
+        await _note_uses(ctx, files)
+        said = "All your notes, since they are few:\n\n" + "\n\n---\n\n".join(shown)
+        return Done(said, label=join(labels.values()), is_fenced=True)
     found = await _search(ctx, query, ("note",))
     if not found:
-        names = "\n".join(f"- {path}" for path in sorted(files))[:PAGE_CHARS]
-        return Done(f"No note holds any of these words. This is what there is:\n\n{names}")
-    return Done(_join_hits([f"**{hit.ref}**\n{hit.text}" for hit in found]))
+        clean = sorted(path for path in files if not labels[path])
+        names = "\n".join(f"- {path}" for path in clean)[:PAGE_CHARS]
+        left = len(files) - len(clean)
+        more = f"\n\nAnd {left} unverified ones; use words that stand in them." if left else ""
+        return Done(f"No note holds any of these words. This is what there is:\n\n{names}{more}")
+    await _note_uses(ctx, [hit.ref for hit in found])
+    shown = [_note(ctx, hit.ref, hit.text, hit.label) for hit in found]
+    return Done(_join_hits(shown), label=join(hit.label for hit in found), is_fenced=True)
+
+
+def _note(ctx: RunContext, path: str, text: str, label: Label) -> str:
+    """Return a note, or a section of one; with strangers' words, also in its name, in a fence."""
+    if not label:
+        return f"**{path}**\n{text.strip()}"
+    return enclose_foreign(
+        f"**{path}**\n{text.strip()}", thread=ctx.lease.thread_id, source=str(label)
+    )
+
+
+async def _note_uses(ctx: RunContext, paths: Iterable[str]) -> None:
+    """Record that work has read these notes: unverified ones last as long again."""
+    mark = f"memory/{UNVERIFIED}/"
+    if names := {path.partition(mark)[2] for path in paths if is_unverified(path)}:
+        await ctx.store.write(notes.record_use, ctx.agent.id, names)
 
 
 @tool(
@@ -160,6 +225,7 @@ async def knowledge_search(ctx: RunContext, query: Query) -> Answer:
         return Done("Nothing known holds any of these words. Try others, or find it out.")
     thread = ctx.lease.thread_id
     shown = [_hit(number, hit, thread) for number, hit in enumerate(found, start=1)]
+    await _note_uses(ctx, [hit.ref for hit in found if hit.kind == "note"])
     label = join(hit.label for hit in found)
     return Done(_join_hits(shown), label=label, is_fenced=True)
 

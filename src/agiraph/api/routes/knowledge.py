@@ -10,7 +10,8 @@ from agiraph.api.problems import documented
 from agiraph.api.views import UnconfirmedView
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import AgentId
-from agiraph.domain.knowledge import Change, Insight, InsightType, Memory, NoteDraft
+from agiraph.domain.knowledge import Change, Insight, InsightType, Memory
+from agiraph.domain.notes import Note
 from agiraph.services.knowledge import items
 from agiraph.store import knowledge as rows
 from agiraph.store import teams
@@ -182,16 +183,12 @@ def _as_view(item: items.Unconfirmed) -> UnconfirmedView:
 
 
 @router.post("/knowledge/{item}/confirm", responses=documented(404, 409))
-async def confirm_knowledge(
-    item: str, api: ApiDep, person: PersonDep
-) -> Insight | Memory | NoteDraft:
+async def confirm_knowledge(item: str, api: ApiDep, person: PersonDep) -> Insight | Memory | Note:
     """Confirm the exact words of an unverified or pending item. It is then known without a mark."""
     return await api.store.write(items.confirm, item, author=person)
 
 
 @router.post("/knowledge/{item}/reject", responses=documented(404, 409))
-async def reject_knowledge(
-    item: str, api: ApiDep, person: PersonDep
-) -> Insight | Memory | NoteDraft:
+async def reject_knowledge(item: str, api: ApiDep, person: PersonDep) -> Insight | Memory | Note:
     """Remove an unverified or pending item; work alone does not bring it back."""
     return await api.store.write(items.reject, item, author=person)

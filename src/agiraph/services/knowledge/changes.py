@@ -14,9 +14,9 @@ from agiraph.domain.knowledge import (
     ChangeVerb,
     Insight,
     KnowledgeStatus,
-    NoteDraft,
 )
 from agiraph.domain.labels import Label
+from agiraph.domain.notes import Note
 from agiraph.store import knowledge as rows
 from agiraph.store import passages
 from agiraph.store.knowledge import CHANGES, Item
@@ -120,7 +120,7 @@ def record(
 
 def write(
     tx: Tx,
-    about: Item | NoteDraft | Agent,
+    about: Item | Note | Agent,
     verb: ChangeVerb,
     author: str,
     touched: tuple[ChangedItem, ...],

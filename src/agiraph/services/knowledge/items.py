@@ -1,4 +1,4 @@
-"""Items: store, merge, find, confirm and remove the memories, insights and drafts of agents."""
+"""Items: store, merge, find, confirm and remove the memories and insights of agents."""
 
 import hashlib
 from dataclasses import replace
@@ -7,27 +7,26 @@ from typing import Any, NamedTuple, cast, get_args
 
 from agiraph.domain.agents import Agent
 from agiraph.domain.errors import Conflict, NotFound, Refused
-from agiraph.domain.events.knowledge import KnowledgeChanged, KnowledgePending
+from agiraph.domain.events.knowledge import KnowledgeChanged
 from agiraph.domain.ids import AgentId, TeamId, ThreadId, new_id
 from agiraph.domain.knowledge import (
     Change,
-    ChangedItem,
     ChangeVerb,
     Insight,
     InsightType,
     KnowledgeStatus,
     Memory,
-    NoteDraft,
     Relation,
 )
 from agiraph.domain.labels import CLEAN, Label
+from agiraph.domain.notes import Note
 from agiraph.domain.owners import of_learned, visible_to
 from agiraph.domain.passages import Owner, search_words
 from agiraph.redaction import looks_secret
-from agiraph.services.knowledge import changes, merging
+from agiraph.services.knowledge import changes, merging, notes
 from agiraph.store import knowledge as rows
 from agiraph.store import teams
-from agiraph.store.knowledge import CHANGES, DRAFTS, INSIGHTS, MEMORIES, Item
+from agiraph.store.knowledge import CHANGES, INSIGHTS, MEMORIES, Item
 from agiraph.store.rows import Table, to_text
 from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.tx import Tx
@@ -142,32 +141,6 @@ def learn(
     return cast("Insight", merging.merge_in(tx, insight, author=author, relation=relation))
 
 
-def draft(
-    tx: Tx, agent: Agent, *, path: str, content: str, thread_id: ThreadId, label: Label
-) -> NoteDraft:
-    """Store a note as a draft until a person has read it. The same note is stored once."""
-    digest = hashlib.sha256("\0".join((agent.id, thread_id, path, to_text(content))).encode())
-    identity = f"draft_{digest.hexdigest()[:24]}"
-    # A missing row cannot be locked. If a fenced run of the thread stores the same draft at this
-    # moment, the primary key refuses one of the two.
-    if (known := DRAFTS.find(tx, identity, lock=True)) is not None:
-        return known
-    kept = NoteDraft(
-        id=identity,
-        team_id=agent.team_id,
-        agent_id=agent.id,
-        path=path,
-        content=content,
-        created_at=tx.now,
-        author=agent.id,
-        source_thread_id=thread_id,
-        label=label,
-    )
-    DRAFTS.insert(tx, kept)
-    tx.emit(agent.team_id, KnowledgePending(id=kept.id, agent_id=agent.id, path=path))
-    return kept
-
-
 def forget(tx: Tx, agent_id: AgentId, memory_id: str, *, author: str) -> Memory:
     """Remove a memory of this agent."""
     return cast(Memory, _retire(tx, MEMORIES, agent_id, memory_id, author=author))
@@ -222,20 +195,17 @@ class Unconfirmed(NamedTuple):
 def pending(tx: Tx, team_id: TeamId | None = None) -> list[Unconfirmed]:
     """Return what nobody uses until a person confirms or rejects it, oldest first."""
     found = _unconfirmed(tx, "pending", team_id)
-    for note in cast("list[NoteDraft]", rows.with_status(tx, DRAFTS, "pending", team_id)):
-        learned_from = (note.source_thread_id,) if note.source_thread_id else ()
-        kind = f"note {note.path}"
-        about = (note.content, "pending", note.label, learned_from, note.created_at)
-        found.append(Unconfirmed(note.id, note.agent_id, kind, *about))
+    found += [_of_note(note, "pending") for note in notes.pending(tx, team_id)]
     return sorted(found, key=lambda item: (item.created_at, item.id))
 
 
 def unverified(tx: Tx, team_id: TeamId | None = None) -> list[Unconfirmed]:
-    """Return the memories and insights that come from strangers' words, oldest first.
+    """Return the memories, insights and notes that come from strangers' words, oldest first.
 
     They are found and used with their label, so nobody has to decide on them.
     """
     found = _unconfirmed(tx, "unverified", team_id)
+    found += [_of_note(note, "unverified") for note in notes.unverified(tx, team_id)]
     return sorted(found, key=lambda item: (item.created_at, item.id))
 
 
@@ -249,25 +219,31 @@ def _unconfirmed(tx: Tx, status: KnowledgeStatus, team_id: TeamId | None) -> lis
     ]
 
 
-def confirm(tx: Tx, id: str, *, author: str) -> Item | NoteDraft:
-    """Make an item active and clean, or accept a pending note: a person confirms its exact words.
+def _of_note(note: Note, status: KnowledgeStatus) -> Unconfirmed:
+    learned_from = (note.source_thread_id,) if note.source_thread_id else ()
+    about = (note.content, status, note.label, learned_from, note.created_at)
+    return Unconfirmed(note.id, note.agent_id, f"note {note.path}", *about)
+
+
+def confirm(tx: Tx, id: str, *, author: str) -> Item | Note:
+    """Make an item active and clean, or confirm a note: a person confirms its exact words.
 
     The label and the end of an unverified item go with that. The change can be undone.
     """
+    if notes.is_note(id):
+        return notes.confirm(tx, id, author=author)
     item = _to_decide(tx, id)
-    if isinstance(item, NoteDraft):
-        return _decide(tx, item, "accepted", author)
     teams.lock(tx, item.agent_id)
     until = None if item.status == "unverified" else item.valid_until
     known = replace(item, status="active", label=CLEAN, valid_until=until)
     return merging.merge_in(tx, known, author=author, before=item)
 
 
-def reject(tx: Tx, id: str, *, author: str) -> Item | NoteDraft:
-    """Remove an item or a pending note: a person says that it should not be known."""
+def reject(tx: Tx, id: str, *, author: str) -> Item | Note:
+    """Remove an item or a note: a person says that it should not be known."""
+    if notes.is_note(id):
+        return notes.reject(tx, id, author=author)
     item = _to_decide(tx, id)
-    if isinstance(item, NoteDraft):
-        return _decide(tx, item, "removed", author)
     return _remove(tx, item, "rejected", author)
 
 
@@ -294,12 +270,10 @@ def undo(tx: Tx, change_id: str) -> Change:
                 f"{later.id} ({later.verb}) came after and alters the same: undo it first."
             )
     for touched in change.touched:
-        item = rows.table_of(touched.id).get(tx, touched.id)
-        if isinstance(item, NoteDraft):
-            if item.status == "written":
-                raise Refused(f"The note is in {item.path} by now; change the file instead.")
-            DRAFTS.update(tx, item.id, **(touched.before or {"status": "removed"}))
+        if notes.is_note(touched.id):
+            notes.undo(tx, touched.id, (touched.before or {})["status"])
         else:
+            item = rows.table_of(touched.id).get(tx, touched.id)
             changes.restore(tx, item, touched.before or {"status": "removed"})
     CHANGES.update(tx, change.id, undone_at=tx.now)
     tx.emit(change.team_id, KnowledgeChanged(verb="undone", change_id=change.id, ids=[*mine]))
@@ -370,18 +344,10 @@ def _remove(tx: Tx, item: Item, verb: ChangeVerb, author: str) -> Item:
     return changed
 
 
-def _to_decide(tx: Tx, id: str) -> Item | NoteDraft:
+def _to_decide(tx: Tx, id: str) -> Item:
     """Return an item that a person may confirm or reject, with its row locked."""
-    item = cast("Item | NoteDraft", rows.table_of(id).get(tx, id, lock=True))
+    item = cast("Item", rows.table_of(id).get(tx, id, lock=True))
     is_open = item.status == "active" and item.label  # kept by a team whose trust is open
     if item.status not in ("unverified", "pending") and not is_open:
         raise Conflict(f"{id} is {item.status}: it does not wait for anybody.")
     return item
-
-
-def _decide(tx: Tx, note: NoteDraft, status: Any, author: str) -> NoteDraft:
-    DRAFTS.update(tx, note.id, status=status)
-    verb: ChangeVerb = "confirmed" if status == "accepted" else "rejected"
-    touched = (ChangedItem(id=note.id, before={"status": "pending"}),)
-    changes.write(tx, note, verb, author, touched)
-    return replace(note, status=status)

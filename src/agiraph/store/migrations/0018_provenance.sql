@@ -60,7 +60,6 @@ update memories set status = 'unverified', valid_until = coalesce(valid_until, (
 update insights set status = 'unverified', valid_until = coalesce(valid_until, (cast(extract(epoch from now()) as bigint) + 7776000) * 1000000) where status = 'held';
 update memories set status = 'unverified', valid_until = coalesce(valid_until, (cast(extract(epoch from now()) as bigint) + 7776000) * 1000000) where status = 'held';
 -- both
-update drafts set status = 'pending' where status = 'held';
 update knowledge_changes set touched = replace(touched, '"status":"held"', '"status":"pending"');
 update events set type = 'knowledge.pending' where type = 'knowledge.held';
 update events set data = replace(replace(data, '"held":true', '"status":"pending"'), '"held":false', '"status":"active"') where type in ('memory.written', 'insight.learned');
@@ -72,3 +71,15 @@ update insights set owner = agent_id;
 alter table insights add column uses integer not null default 0;
 alter table insights add column used_at bigint;
 create index insights_of_owner on insights (team_id, owner, status, created_at);
+
+-- A note that waited for a person becomes an unverified one, unless every thread reads its file as
+-- the team's own word: then it still waits.
+alter table drafts rename to notes;
+alter table notes add column used_at bigint;
+alter table notes add column filed_at bigint;
+drop index drafts_open;
+update notes set status = 'confirmed' where status = 'accepted';
+update notes set status = 'rejected' where status = 'removed';
+update notes set status = case when path = 'MEMORY.md' or substr(path, 1, 12) = 'preferences/' then 'pending' else 'unverified' end where status = 'held';
+create index notes_of_agent on notes (agent_id, status);
+create index notes_open on notes (team_id, status);

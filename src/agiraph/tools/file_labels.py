@@ -1,0 +1,123 @@
+"""File labels: reads and records the labels of the files that an agent's tools read and write."""
+
+import asyncio
+from contextlib import suppress
+
+from agiraph.domain.errors import Refused
+from agiraph.domain.ids import ThreadId
+from agiraph.domain.labels import CLEAN, UNKNOWN, Label, join
+from agiraph.home.kept_files import UNVERIFIED, full_path, is_unverified
+from agiraph.home.scopes import Area, ScopedPath
+from agiraph.run_context import RunContext
+from agiraph.services.board import labels
+from agiraph.services.knowledge import notes
+from agiraph.store import file_labels as rows
+from agiraph.store import threads
+from agiraph.store.file_labels import FileLabel
+from agiraph.store.tx import Tx
+
+PAGES, RESULTS = "pages", "results"
+"""Folders on an agent's desk: web pages it read, and answers too long for its thread."""
+SAVED = Label(("page",))
+_KEPT = frozenset({Area.PLAN, Area.TEAM_MEMORY, Area.OWN_DESK})
+"""Areas whose files outlive the node that wrote them: each has a label of its own."""
+
+
+async def label_of(ctx: RunContext, path: str) -> Label:
+    """Return the label of a file, or of the names in a folder. Files in the node's own folder have
+    none of their own: whatever wrote them is in this thread."""
+    spot = ctx.scope.locate(path)
+    if spot.area in (Area.OWN_SCRATCH, Area.OWN_SPEC, Area.OWN_PUBLISHED, Area.SOUL):
+        return CLEAN
+    return await ctx.store.read(_label, ctx, spot)
+
+
+def _label(tx: Tx, ctx: RunContext, spot: ScopedPath) -> Label:
+    match spot.area:
+        case Area.PUBLISHED | Area.REVIEWED:
+            return labels.of_nodes(tx, [spot.folder.split("/")[1]])
+        case Area.OTHER_NODE if spot.rest:
+            return labels.of_nodes(tx, [spot.rest[0]])
+        case Area.OWN_DESK if spot.rest[:1] == (PAGES,):
+            return SAVED
+        case Area.OWN_DESK if spot.rest[:1] == (RESULTS,) and len(spot.rest) > 1:
+            of_thread = threads.label_of(tx, ThreadId(spot.rest[1].partition("-")[0]))
+            return of_thread | _kept(tx, ctx, full_path(spot))
+        case area if area in _KEPT:
+            return _kept(tx, ctx, full_path(spot))
+        case _:
+            return CLEAN
+
+
+def _kept(tx: Tx, ctx: RunContext, path: str) -> Label:
+    """Return the label of a file, and of all files below it if it is a folder: a thread with
+    strangers' words has chosen their names."""
+    below = rows.under(tx, ctx.team.id, path)
+    found = join(f.label for f in below if f.path == path or f.path.startswith(f"{path}/"))
+    return found or (UNKNOWN if is_unverified(path) else CLEAN)
+
+
+async def labels_in_reach(ctx: RunContext) -> Label:
+    """Return the label of everything that a command of this node can read in the team's folder,
+    besides its own folder: notes, the agent's desk, and what other nodes published."""
+    # The command may put the name of a file together while it runs, so all files count.
+    found = await ctx.store.read(_in_reach, ctx)
+    return found | (SAVED if await asyncio.to_thread(_has_pages, ctx) else CLEAN)
+
+
+def _in_reach(tx: Tx, ctx: RunContext) -> Label:
+    kept = (
+        file.label
+        for file in rows.under(tx, ctx.team.id)
+        if ctx.scope.reads(ctx.scope.locate(file.path).area)
+    )
+    # Also the long answers of the agent's other threads, which lie on its desk.
+    threads_of_team = (label for _, label in threads.labelled(tx, ctx.team.id))
+    return join((*kept, *threads_of_team))
+
+
+def _has_pages(ctx: RunContext) -> bool:
+    with suppress(Refused):
+        folder, name = ctx.scope.resolve(f"agents/{ctx.agent.name}/{PAGES}", "r")
+        with folder:
+            return bool(folder.list(name))
+    return False
+
+
+async def find(ctx: RunContext, path: str) -> FileLabel | None:
+    """Return what is known of a labelled file of the team; None if its words are clean."""
+    return await ctx.store.read(rows.find, ctx.team.id, path)
+
+
+async def record(
+    ctx: RunContext, path: str, data: bytes, *, before: bytes | None, joined: bool = False
+) -> None:
+    """Store the label of this thread for bytes that are about to be written to a team path.
+
+    `before` is what the file holds now, None without a file. With `joined` a part of it stays, and
+    so does its label.
+    """
+    clean_text = None if before is None else before.decode(errors="replace")
+
+    def put(tx: Tx) -> None:
+        kept = rows.find(tx, ctx.team.id, path) if joined else None
+        rows.put(
+            tx,
+            ctx.team.id,
+            path,
+            data,
+            label=ctx.label if kept is None else ctx.label | kept.label,
+            thread_id=ctx.lease.thread_id,
+            clean_text=clean_text,
+        )
+
+    await ctx.store.write(put)
+
+
+async def note_use(ctx: RunContext, path: str) -> None:
+    """Record that work has read an unverified note, so that it lasts as long again."""
+    found = full_path(ctx.scope.locate(path))
+    if not is_unverified(found):
+        return
+    name = found.partition(f"{UNVERIFIED}/")[2]
+    await ctx.store.write(notes.record_use, ctx.agent.id, {name})

@@ -1,0 +1,235 @@
+"""Kept writes: writes files that outlive a node as the thread's label and the team's trust allow.
+
+A clean thread writes every file of its scope. A thread with strangers' words writes its plan, its
+notebook and the log with its label; a note becomes an unverified one; and what every later thread
+reads as the team's own word waits for a person, while the thread goes on.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import date
+
+from agiraph.domain.errors import NotFound, Refused
+from agiraph.domain.notes import front_line
+from agiraph.domain.outcomes import Done
+from agiraph.home.kept_files import (
+    UNVERIFIED,
+    Kind,
+    check_name,
+    full_path,
+    kind_of,
+    kind_of_note,
+)
+from agiraph.home.notes import Composed, Notes, Written, earlier_of
+from agiraph.redaction import looks_secret
+from agiraph.run_context import RunContext
+from agiraph.services.knowledge import items, notes
+from agiraph.store import file_labels as rows
+from agiraph.store.tx import Tx
+from agiraph.tools import file_labels
+
+MARKED = " It is marked as unverified, because this thread holds words from {by}."
+PENDING = (
+    "Kept as {id} until a person confirms it: this thread holds words from {by}, and {path} is "
+    "read as the team's own word. Go on; you need not write it again."
+)
+KEPT_UNVERIFIED = (
+    "Kept as {path}, unverified: this thread holds words from {by}. It is found by memory_search, "
+    "and a person can confirm it. Go on; you need not write it again."
+)
+FILE_BYTES = 4 * 2**20
+"""The largest file that is written or edited in one call."""
+OF_THE_RUNTIME = "{path!r} is kept by the runtime. Write a note instead, say knowledge/NAME.md."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A change of one file."""
+
+    path: str
+    """As the model wrote it."""
+    after: bytes
+    edit: Callable[[str], str | None] | None = None
+    """The same edit on another text, None where it does not fit; without it the file is written
+    whole."""
+
+
+async def write(ctx: RunContext, change: Change, done: str) -> Done:
+    """Write a file outside of scratch/; return the answer for the model, which is `done` if the
+    file was written as the model named it."""
+    spot = ctx.scope.locate(change.path)
+    check_name(spot)
+    _check_scope(ctx, change.path)
+    path = full_path(spot)
+    if not ctx.label:
+        await _write_clean(ctx, path, change)
+        return Done(done)
+    kind = kind_of(spot, leads=ctx.scope.role == "coordinator")
+    if kind is Kind.RUNTIME:
+        raise Refused(OF_THE_RUNTIME.format(path=change.path))
+    if ctx.team.trust != "open" and kind in (Kind.LASTING, Kind.NOTE):
+        return await _set_aside(ctx, change, kind)
+    before = await asyncio.to_thread(_current, ctx, change.path)
+    await file_labels.record(ctx, path, change.after, before=before, joined=change.edit is not None)
+    await asyncio.to_thread(put, ctx, change)
+    return Done(done + MARKED.format(by=sources(ctx)))
+
+
+def sources(ctx: RunContext) -> str:
+    """Return where strangers' words in this thread come from; a stranger has chosen the names of
+    hosts, so they are counted."""
+    return ctx.label.describe(())
+
+
+async def _write_clean(ctx: RunContext, path: str, change: Change) -> None:
+    """Write a file of a clean thread. A file that it writes whole is clean afterwards; one of which
+    it changes a part keeps its label."""
+    if (known := await file_labels.find(ctx, path)) is None:
+        return await asyncio.to_thread(put, ctx, change)
+    if change.edit is None:
+        await asyncio.to_thread(put, ctx, change)
+        # After the file: a crash in between leaves a label on clean words.
+        await ctx.store.write(rows.clear, known, change.after, ctx.lease.thread_id)
+    else:
+        text = known.confirmed_text
+        edited = None if text is None else change.edit(text)
+        await ctx.store.write(
+            rows.amend, known, change.after, clean_text=text if edited is None else edited
+        )
+        await asyncio.to_thread(put, ctx, change)
+
+
+async def _set_aside(ctx: RunContext, change: Change, kind: Kind) -> Done:
+    """Keep a note or a lasting file of a labelled thread where no later thread reads it as the
+    team's own word."""
+    content = change.after.decode(errors="replace")
+    kept = Notes(ctx.scope)
+    spot = ctx.scope.locate(change.path)
+    is_note = spot.rest != ("IDENTITY.md",) and not (
+        ctx.scope.role == "coordinator" and full_path(spot).startswith("agents/")
+    )
+    name = kept.name(change.path) if is_note else full_path(spot)
+    if kind is Kind.LASTING:
+        return await keep_pending(ctx, name, content)
+    return await keep_unverified(ctx, name, content)
+
+
+async def keep_pending(ctx: RunContext, name: str, content: str) -> Done:
+    """Keep a lasting note until a person confirms it."""
+    if looks_secret(content):
+        raise Refused(items.NO_SECRETS)
+    note = await ctx.store.write(
+        notes.keep_pending,
+        ctx.agent,
+        path=name,
+        content=content,
+        thread_id=ctx.lease.thread_id,
+        label=ctx.label,
+    )
+    return Done(PENDING.format(id=note.id, by=sources(ctx), path=name))
+
+
+async def keep_unverified(ctx: RunContext, name: str, content: str) -> Done:
+    """Write a note of a labelled thread to memory/unverified/."""
+    if looks_secret(content):
+        raise Refused(items.NO_SECRETS)
+    kept = Notes(ctx.scope, await labelled_names(ctx))
+    name = name.removeprefix(f"{UNVERIFIED}/")
+    front = front_line(ctx.label, ctx.clock.now())
+    composed = await asyncio.to_thread(kept.compose_unverified, name, content, front)
+
+    def keep(tx: Tx) -> None:
+        thread_id, label = ctx.lease.thread_id, ctx.label
+        notes.keep_unverified(
+            tx,
+            ctx.agent,
+            path=name,
+            content=content,
+            thread_id=thread_id,
+            label=label,
+            is_filed=True,
+        )
+        data = composed.after.encode(errors="replace")
+        rows.put(tx, ctx.team.id, composed.path, data, label=label, thread_id=thread_id)
+
+    # Before the file: a crash in between must not leave strangers' words without a label.
+    await ctx.store.write(keep)
+    written = await asyncio.to_thread(kept.write_unverified, name, content, front)
+    return Done(KEPT_UNVERIFIED.format(path=written.path, by=sources(ctx)))
+
+
+async def write_note(
+    ctx: RunContext, kept: Notes, composed: Composed, content: str, today: date
+) -> Written:
+    """Write a note as the model named it, in a clean thread or where the label goes with it."""
+    known = await file_labels.find(ctx, composed.path)
+    data = composed.after.encode(errors="replace")
+    is_log = kind_of_note(composed.name) is Kind.WORKING
+    if known is not None and not is_log and composed.before:
+        moved = {composed.path: kept.full(earlier_of(composed.name))}
+        await ctx.store.write(rows.copy, ctx.team.id, moved)  # the earlier text is kept there
+    if ctx.label:
+        before = composed.before.encode(errors="replace") if composed.before else None
+        await file_labels.record(ctx, composed.path, data, before=before, joined=is_log)
+        kept = replace(kept, labelled=kept.labelled | {composed.name})
+    elif known is not None and is_log:
+        clean = kept.logged(composed.name, known.confirmed_text or "", content.strip(), today)
+        await ctx.store.write(rows.amend, known, data, clean_text=clean)
+    elif known is not None:
+        kept = replace(kept, labelled=kept.labelled - {composed.name})
+    written = await asyncio.to_thread(kept.write, composed.name, content, today=today)
+    if known is not None and not ctx.label and not is_log:
+        # After the file: a crash in between leaves a label on clean words.
+        await ctx.store.write(rows.clear, known, data, ctx.lease.thread_id)
+    return written
+
+
+async def write_confirmed(
+    ctx: RunContext, kept: Notes, path: str, content: str, today: date
+) -> None:
+    """Write a note that a person confirmed to its file, which is clean then."""
+    if path.startswith("agents/"):
+        await _write_clean(ctx, path, Change(path=path, after=content.encode(errors="replace")))
+        return
+    name = kept.accepted_name(path, today)
+    composed = await asyncio.to_thread(kept.compose, name, content, today=today)
+    data = composed.after.encode(errors="replace")
+    known = await file_labels.find(ctx, composed.path)
+    is_log = kind_of_note(name) is Kind.WORKING
+    if known is not None and is_log:
+        clean = kept.logged(name, known.confirmed_text or "", content.strip(), today)
+        await ctx.store.write(rows.amend, known, data, clean_text=clean)
+    await asyncio.to_thread(kept.accept, path, content, today=today)
+    if known is not None and not is_log:
+        await ctx.store.write(rows.clear, known, data)
+
+
+async def labelled_names(ctx: RunContext) -> frozenset[str]:
+    """Return the names of the agent's notes that carry a label."""
+    root = Notes(ctx.scope).root
+    found = await ctx.store.read(rows.under, ctx.team.id, root)
+    paths = (file.path.removeprefix(root) for file in found)
+    return frozenset(path.removeprefix("memory/") for path in paths)
+
+
+def _check_scope(ctx: RunContext, path: str) -> None:
+    """Raise `OutOfScope` if the agent may not write there."""
+    folder, _ = ctx.scope.resolve(path, "w")
+    folder.close()
+
+
+def _current(ctx: RunContext, path: str) -> bytes | None:
+    folder, name = ctx.scope.resolve(path, "r")
+    with folder:
+        try:
+            return folder.read(name, limit=FILE_BYTES)
+        except NotFound:
+            return None
+
+
+def put(ctx: RunContext, change: Change) -> None:
+    """Write the file of a change."""
+    folder, name = ctx.scope.resolve(change.path, "w")
+    with folder:
+        folder.write(name, change.after)
