@@ -8,7 +8,7 @@ from agiraph import redaction
 from agiraph.domain.errors import Refused
 from agiraph.domain.knowledge import Relation
 from agiraph.home.notes import LONGEST, LONGEST_SUMMARY
-from agiraph.runtime.prompt import NOTES_BYTES
+from agiraph.runtime.shown_files import NOTES_BYTES
 from agiraph.services.board import planning
 from agiraph.services.knowledge import items, recall
 from agiraph.services.lifecycle.teams import NewTeam

@@ -14,6 +14,8 @@ NoteStatus = Literal[
 confirmed: a person confirmed it, and it is not in its file yet; written: it is there. rejected: a
 person does not want it. expired: nobody has used it for too long. superseded: another unverified
 note has taken its place."""
+FRONT = "> Unverified,"
+"""How the line begins that the runtime writes above an unverified note."""
 UNVERIFIED_FOR: timedelta = timedelta(days=90)
 """How long an unverified note is kept after it was written or last read."""
 
@@ -42,4 +44,4 @@ class Note:
 
 def front_line(label: Label, at: datetime) -> str:
     """Return the line above a note in its unverified file."""
-    return f"> Unverified, of {at:%Y-%m-%d}: nobody has confirmed it. Its words come from {label}."
+    return f"{FRONT} of {at:%Y-%m-%d}: nobody has confirmed it. Its words come from {label}."

@@ -85,10 +85,10 @@ def _load(tx: Tx, lease: Lease) -> _Loaded:
     creator = node.creator_id
     by_teammate = not is_person(creator) and creator not in (SYSTEM, lease.agent_id)
     agent, turns = AGENTS.get(tx, lease.agent_id), threads.turns(tx, lease.thread_id)
-    left = seconds_left(tx, node)
+    team, left = TEAMS.get(tx, lease.team_id), seconds_left(tx, node)
     is_fresh = node.lane == "work" and not turns
     return _Loaded(
-        team=TEAMS.get(tx, lease.team_id),
+        team=team,
         agent=agent,
         node=node,
         giver=planning.name_of(tx, creator) if by_teammate and node.parent_id else None,
@@ -97,7 +97,7 @@ def _load(tx: Tx, lease: Lease) -> _Loaded:
         parked_calls={w.call_id: w.waiting_on for w in waits.of_node(tx, lease.node_id)},
         envelopes=envelopes(tx, node),
         deadline=None if left is None else tx.now + timedelta(seconds=left),
-        prior_knowledge=prompt.load_knowledge(tx, agent, node) if is_fresh else None,
+        prior_knowledge=prompt.load_knowledge(tx, team, agent, node) if is_fresh else None,
     )
 
 
@@ -182,20 +182,27 @@ class Executor:
             return prompt.public_opening(loaded.node, now)
         assert loaded.prior_knowledge is not None
         known = await prompt.refresh_knowledge(ctx, loaded.prior_knowledge)
+        shown = loaded.prior_knowledge.shown(ctx, known)
         if loaded.node.reviews_call is None:
             reader = prompt.Reader(
-                loaded.agent, folder, tools, self.specialists, loaded.giver, is_lean=is_lean
+                loaded.agent,
+                folder,
+                tools,
+                self.specialists,
+                loaded.giver,
+                is_lean=is_lean,
+                shown=shown,
             )
             system = prompt.system_prompt(loaded.team, reader, now, known)
         else:
-            system = prompt.review_prompt(loaded.agent, folder, now)
+            system = prompt.review_prompt(loaded.agent, shown, now)
         assignment = prompt.assignment(
             loaded.node,
             giver=loaded.giver,
             thread=ctx.lease.thread_id,
             refs=await self._refs(ctx, tools),
         )
-        return Opening(system, assignment, loaded.attachments, is_lean=is_lean)
+        return Opening(system, assignment, loaded.attachments, shown.label, is_lean)
 
     async def _refs(self, ctx: RunContext, tools: Toolset) -> list[str] | None:
         """Return the texts of the node's refs for an agent that cannot read them itself."""

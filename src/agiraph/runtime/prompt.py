@@ -1,6 +1,5 @@
 """Prompt: builds the system prompt and the assignment that a new thread begins with."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime, timedelta
@@ -8,18 +7,21 @@ from typing import NamedTuple
 
 from agiraph.domain.agents import Agent, Specialist, Team
 from agiraph.domain.chat import Attachment
-from agiraph.domain.errors import Refused
 from agiraph.domain.fence import one_line
 from agiraph.domain.knowledge import Insight
-from agiraph.domain.labels import CLEAN, Label
+from agiraph.domain.labels import CLEAN, Label, join
 from agiraph.domain.notes import Note
 from agiraph.domain.work import WorkNode
-from agiraph.home.layout import INDEX, MEMORY, SOUL, TeamFolder
+from agiraph.home.layout import SOUL, TeamFolder
 from agiraph.prompts import prompt
 from agiraph.run_context import RunContext
-from agiraph.services.board import texts
+from agiraph.runtime.shown_files import ShownFiles
+from agiraph.services.board import labels, texts
 from agiraph.services.knowledge import maintenance, recall
-from agiraph.store import notes
+from agiraph.services.knowledge import notes as note_service
+from agiraph.services.knowledge.notes import Unverified
+from agiraph.store import file_labels, notes
+from agiraph.store.file_labels import FileLabel
 from agiraph.store.tx import Tx
 from agiraph.tools import knowledge as knowledge_tools
 from agiraph.tools.delegation import assign_task, specialist_lines
@@ -33,7 +35,7 @@ class Opening(NamedTuple):
     assignment: str
     attachments: tuple[Attachment, ...] = ()
     label: Label = CLEAN
-    """The source of words in the opening that nobody on the team vouches for; None without any."""
+    """The sources of strangers' words in the system prompt, where they stand in a fence."""
     is_lean: bool = False
     """Whether it is the short form, for a small window."""
 
@@ -45,15 +47,12 @@ LEAN_WINDOW = 16_000
 """Tokens of a window below which a new thread gets the short prompt and only the basic tools."""
 LEAN_SOUL_CHARACTERS = 300
 LEAN_INSIGHTS = 5
-SOUL_BYTES, MEMORY_BYTES, INDEX_BYTES, LOG_BYTES = 2000, 4000, 1200, 2000
-"""Bytes of each notes file that go into a prompt; the agent reads the rest with a tool. Of a log it
-is the end, of the others the beginning."""
-NOTES_BYTES = 16 * 1024
-"""Bytes of an identity and of a notebook that go into a prompt."""
-UNWRITTEN = frozenset({MEMORY.strip(), INDEX.strip()})
-"""Notes files as they are before anybody has written in them."""
-_HEADING_ONLY = re.compile(r"#[^\n]*")
-MORE = "… more: memory_read({path!r})"
+UNVERIFIED_INSIGHTS = "Unverified facts that may fit (check them before you rely on them)"
+UNVERIFIED_NOTES = "Unverified notes that may fit (check them before you rely on them)"
+UNVERIFIED_INDEX = "More unverified notes (memory_read shows one)"
+SOUL_BYTES, MEMORY_BYTES, INDEX_BYTES = 2000, 4000, 1200
+"""Bytes of each notes file that go into a prompt, from its beginning; the agent reads the rest with
+a tool."""
 
 
 class Known(NamedTuple):
@@ -62,6 +61,15 @@ class Known(NamedTuple):
     insights: Sequence[Insight] = ()
     is_maintenance_due: bool = False
     """Whether the agent is asked to tidy its notes: a trigger woke it, and a day has passed."""
+    unverified: Unverified = Unverified()
+    """Its notes that nobody has confirmed."""
+
+    @property
+    def label(self) -> Label:
+        """The sources of the words in it that are shown in a fence."""
+        return join(
+            (*(i.label for i in self.insights), *(n.label for n in self.unverified.fitting))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +84,12 @@ class Reader:
     """The teammate who gave it the task; None for a person."""
     _: KW_ONLY
     is_lean: bool = False
+    shown: ShownFiles | None = None
+    """The team's files with their labels; without it all of them are clean."""
+
+    @property
+    def files(self) -> ShownFiles:
+        return self.shown or ShownFiles(self.folder)
 
     @property
     def leads(self) -> bool:
@@ -114,12 +128,12 @@ def system_prompt(team: Team, reader: Reader, now: datetime, known: Known | None
         _on_demand(reader.tools),
         _specialists(reader),
         f"You are {reader.agent.name}.",
-        note(reader.folder, f"{reader.desk}/IDENTITY.md"),
-        note(reader.folder, "SOUL.md", SOUL_BYTES),
+        reader.files.note(f"{reader.desk}/IDENTITY.md"),
+        reader.files.note("SOUL.md", SOUL_BYTES),
         _goal(team, reader),
         *_notes(reader, now),
-        titled("Your notebook", note(reader.folder, f"{reader.desk}/NOTEBOOK.md")),
-        titled(LEARNED, "\n".join(recall.as_lines(known.insights, ids=False))),
+        titled("Your notebook", reader.files.note(f"{reader.desk}/NOTEBOOK.md")),
+        *_learned(reader, known),
         prompt("maintenance") if has_tools and known.is_maintenance_due else "",
         _today(now),
     ]
@@ -127,23 +141,22 @@ def system_prompt(team: Team, reader: Reader, now: datetime, known: Known | None
 
 
 def _lean_sections(team: Team, reader: Reader, now: datetime, known: Known) -> list[str]:
-    insights = recall.as_lines(known.insights[:LEAN_INSIGHTS], ids=False)
     names = ", ".join(reader.specialists)
     return [
         reader.fill("lean_coordinator" if reader.leads else "lean"),
         f"Workers: {names}." if reader.leads and names else "",
         f"You are {reader.agent.name}.",
-        note(reader.folder, f"{reader.desk}/IDENTITY.md", SOUL_BYTES),
-        _lean_soul(reader.folder),
+        reader.files.note(f"{reader.desk}/IDENTITY.md", SOUL_BYTES),
+        _lean_soul(reader.files),
         _goal(team, reader),
-        titled(LEARNED, "\n".join(insights)),
+        *_learned(reader, Known(known.insights[:LEAN_INSIGHTS])),
         _today(now),
     ]
 
 
-def _lean_soul(folder: TeamFolder) -> str:
+def _lean_soul(files: ShownFiles) -> str:
     """Return the beginning of SOUL.md; nothing of the one that agiraph wrote itself."""
-    text = note(folder, "SOUL.md", SOUL_BYTES)
+    text = files.note("SOUL.md", SOUL_BYTES)
     return "" if text == SOUL.strip() else texts.truncate(text, LEAN_SOUL_CHARACTERS)
 
 
@@ -186,9 +199,9 @@ def _join(sections: Iterable[str]) -> str:
     return "\n\n".join(section for section in sections if section.strip())
 
 
-def review_prompt(agent: Agent, folder: TeamFolder, now: datetime) -> str:
+def review_prompt(agent: Agent, files: ShownFiles, now: datetime) -> str:
     """Return the system prompt of a review. Goal, notes and rules of work are left out."""
-    identity = note(folder, f"agents/{agent.name}/IDENTITY.md")
+    identity = files.note(f"agents/{agent.name}/IDENTITY.md")
     return _join([f"You are {agent.name}.", identity, prompt("review"), _today(now)])
 
 
@@ -196,11 +209,18 @@ async def refresh_knowledge(ctx: RunContext, loaded: "PriorKnowledge") -> Known:
     """Return the knowledge for this node. Once a day the team's knowledge is maintained first."""
     if loaded.notes or loaded.is_due:
         await knowledge_tools.refresh_notes(ctx)
+    if loaded.unverified.fitting:
+        names = {note.name for note in loaded.unverified.fitting}
+        await ctx.store.write(note_service.record_use, ctx.agent.id, names)
     if not loaded.is_due:
-        return Known(loaded.insights)
+        return Known(loaded.insights, unverified=loaded.unverified)
     await ctx.store.write(maintenance.maintain, ctx.team.id)
     insights = await ctx.store.read(recall.for_work, ctx.agent.id, ctx.node.task)
-    return Known(insights, is_maintenance_due=ctx.node.source == "trigger")
+    return Known(
+        insights,
+        is_maintenance_due=ctx.node.source == "trigger",
+        unverified=loaded.unverified,
+    )
 
 
 class PriorKnowledge(NamedTuple):
@@ -211,28 +231,78 @@ class PriorKnowledge(NamedTuple):
     """Notes whose files do not match their rows yet."""
     is_due: bool
     """Whether the daily maintenance of the team's knowledge is due."""
+    unverified: Unverified = Unverified()
+    files: Mapping[str, FileLabel] = {}
+    """What is known of the labelled files that the prompt shows, by path."""
+    label: Label = CLEAN
+    """The label of the task, its messages and the work that it builds on."""
+
+    def shown(self, ctx: RunContext, known: Known) -> ShownFiles:
+        """Return the team's files as the new thread is shown them."""
+        return ShownFiles(
+            ctx.scope.team,
+            ctx.lease.thread_id,
+            self.files,
+            ctx.team.trust,
+            is_labelled=bool(self.label or known.label),
+        )
 
 
-def load_knowledge(tx: Tx, agent: Agent, node: WorkNode) -> PriorKnowledge:
+def load_knowledge(tx: Tx, team: Team, agent: Agent, node: WorkNode) -> PriorKnowledge:
     return PriorKnowledge(
         recall.for_work(tx, agent.id, node.task),
         notes.to_file(tx, agent.id),
         agent.role == "coordinator" and maintenance.is_due(tx, agent.team_id),
+        note_service.for_work(tx, team, agent, node.task),
+        file_labels.of(tx, team.id, shown_paths(agent, tx.now)),
+        labels.of_task(tx, node),
     )
 
 
 def _notes(reader: Reader, now: datetime) -> list[str]:
     """Return the notes sections: the coordinator reads the team's notes, every agent its own."""
-    folder, desk = reader.folder, reader.desk
+    files, desk = reader.files, reader.desk
     at = "" if reader.leads else f"{desk}/"
-    days = [f"{(now - timedelta(days=back)):%Y-%m-%d}" for back in (1, 0)]
-    team = note(folder, "MEMORY.md", MEMORY_BYTES) if reader.leads else ""
+    team = files.note("MEMORY.md", MEMORY_BYTES) if reader.leads else ""
     return [
         titled("What the team remembers (MEMORY.md)", team),
-        titled("Your own notes (MEMORY.md)", note(folder, f"{desk}/MEMORY.md", MEMORY_BYTES)),
-        titled("Index of notes", note(folder, f"{at}memory/index.md", INDEX_BYTES)),
-        *(titled(f"Log of {day}", log(folder, f"{at}memory/{day}.md")) for day in days),
+        titled("Your own notes (MEMORY.md)", files.note(f"{desk}/MEMORY.md", MEMORY_BYTES)),
+        titled("Index of notes", files.note(f"{at}memory/index.md", INDEX_BYTES)),
+        *(titled(f"Log of {day}", files.log(f"{at}memory/{day}.md")) for day in _days(now)),
     ]
+
+
+def _days(now: datetime) -> list[str]:
+    """Return the days whose logs a prompt shows."""
+    return [f"{(now - timedelta(days=back)):%Y-%m-%d}" for back in (1, 0)]
+
+
+def shown_paths(agent: Agent, now: datetime) -> list[str]:
+    """Return the files that a prompt of this agent shows."""
+    desk = f"agents/{agent.name}"
+    at = "" if agent.role == "coordinator" else f"{desk}/"
+    own = [f"{desk}/{name}.md" for name in ("IDENTITY", "MEMORY", "NOTEBOOK")]
+    return ["SOUL.md", "MEMORY.md", *own, *(f"{at}memory/{day}.md" for day in _days(now))]
+
+
+def _learned(reader: Reader, known: Known) -> list[str]:
+    """Return the sections on insights and unverified notes; strangers' words are in a fence."""
+    clean = [insight for insight in known.insights if not insight.label]
+    facts = [insight for insight in known.insights if insight.label]
+    fitting, more = known.unverified
+    sections = [titled(LEARNED, "\n".join(recall.as_lines(clean, ids=False)))]
+    if facts:
+        text = "\n".join(recall.as_lines(facts, ids=False))
+        fenced = reader.files.fence(text, join(fact.label for fact in facts))
+        sections.append(titled(UNVERIFIED_INSIGHTS, fenced))
+    if fitting:
+        fenced = [reader.files.fence(f"{note.ref}\n{note.text}", note.label) for note in fitting]
+        sections.append(titled(UNVERIFIED_NOTES, "\n\n".join(fenced)))
+    if more and reader.files.shows_labelled:
+        text = "\n".join(f"- {note.path}: {note.title}" for note in more)
+        fenced = reader.files.fence(text, join(note.label for note in more))
+        sections.append(titled(UNVERIFIED_INDEX, fenced))
+    return sections
 
 
 def assignment(
@@ -247,28 +317,6 @@ def assignment(
     if giver is not None:
         return texts.assignment(node, giver=giver, thread=thread, refs=refs)
     return "\n\n".join([node.task, *(refs or ()), *texts.done_means(node)])
-
-
-def note(folder: TeamFolder, path: str, longest: int = NOTES_BYTES) -> str:
-    """Return the beginning of a notes file; empty if there is none or nobody has written in it."""
-    try:
-        data = folder.folder.read(path, limit=longest + 1)
-    except Refused:
-        return ""
-    text = data[:longest].decode(errors="ignore").strip()
-    if text in UNWRITTEN or _HEADING_ONLY.fullmatch(text):
-        return ""
-    name = path.rpartition("memory/")[2]
-    return text if len(data) <= longest else f"{text}\n{MORE.format(path=name)}"
-
-
-def log(folder: TeamFolder, path: str) -> str:
-    """Return the end of a daily log."""
-    try:
-        data = folder.folder.read(path, limit=NOTES_BYTES)
-    except Refused:
-        return ""
-    return data[-LOG_BYTES:].decode(errors="ignore").strip()
 
 
 def titled(title: str, text: str) -> str:

@@ -19,7 +19,8 @@ from agiraph.domain.tools import ToolProperties, WorkDecision
 from agiraph.domain.work import StopReason, WorkNode
 from agiraph.prompts import prompt
 from agiraph.run_context import RunContext
-from agiraph.runtime.prompt import Opening, note, titled
+from agiraph.runtime.prompt import Opening, titled
+from agiraph.runtime.shown_files import ShownFiles
 from agiraph.runtime.spill import keep_result, shown_result
 from agiraph.runtime.steps import Steps
 from agiraph.services.board import labels, planning, texts
@@ -28,7 +29,7 @@ from agiraph.services.lifecycle import conversation, daily_limit
 from agiraph.services.lifecycle.journal import SystemNote
 from agiraph.services.triggers import promises
 from agiraph.services.triggers.promises import Promise
-from agiraph.store import messages, nodes
+from agiraph.store import file_labels, messages, nodes
 from agiraph.store.tx import Tx
 from agiraph.tools import scheduling
 from agiraph.tools.foreground import FOREGROUND
@@ -63,12 +64,12 @@ CUT_OFF = "[Runtime] Your answer broke off before its end. Give it again, whole 
 
 async def opening(ctx: RunContext) -> Opening:
     """Return the prompt of a reply: identity, memories, conversation, board and promises."""
-    folder = ctx.home.team(ctx.team.id)
     state, label, asked = await ctx.store.read(_state, ctx)
+    files = await _files(ctx)
     system = [
-        note(folder, "SOUL.md"),
+        files.note("SOUL.md"),
         f"You are {ctx.agent.name}.",
-        note(folder, f"agents/{ctx.agent.name}/IDENTITY.md"),
+        files.note(_identity(ctx)),
         prompt("reply"),
         f"# The team's goal\n\n{ctx.team.goal}",
         *state,
@@ -81,8 +82,19 @@ async def opening(ctx: RunContext) -> Opening:
         "\n\n".join(section for section in system if section.strip()),
         question,
         tuple(a for message in asked for a in message.attachments),
-        label,
+        label | files.label,
     )
+
+
+async def _files(ctx: RunContext) -> ShownFiles:
+    """Return the files of the team, with the labels of those that a reply shows."""
+    labelled = await ctx.store.read(file_labels.of, ctx.team.id, [_identity(ctx)])
+    folder = ctx.home.team(ctx.team.id)
+    return ShownFiles(folder, ctx.lease.thread_id, labelled, ctx.team.trust)
+
+
+def _identity(ctx: RunContext) -> str:
+    return f"agents/{ctx.agent.name}/IDENTITY.md"
 
 
 def _language(asked: Sequence[Message]) -> str:

@@ -11,6 +11,7 @@ from agiraph.domain.work import RESULT_FILE
 from agiraph.home.safe_folder import Folder
 from agiraph.run_context import RunContext
 from agiraph.services.board import texts
+from agiraph.store import file_labels
 from agiraph.store.rows import to_text
 
 ANSWER_CHARACTERS = 20_000
@@ -33,6 +34,10 @@ async def spill(ctx: RunContext, call: ToolCall, answer: Done) -> Done:
         with folder:
             folder.write(rest, answer.text.encode(errors="replace"))
 
+    if answer.label:
+        # Before the file: a crash in between must not leave strangers' words without a label.
+        data = answer.text.encode(errors="replace")
+        await ctx.store.write(file_labels.put, ctx.team.id, path, data, label=answer.label)
     await asyncio.to_thread(keep)
     head, tail = answer.text[:HEAD_CHARACTERS], answer.text[-TAIL_CHARACTERS:]
     left_out = len(answer.text) - HEAD_CHARACTERS - TAIL_CHARACTERS

@@ -1,14 +1,29 @@
 """Notes, as rows: what agents wrote down after they had read strangers' words."""
 
+import re
 from collections.abc import Collection
 from datetime import datetime
+from typing import NamedTuple
 
 from agiraph.domain.ids import AgentId, TeamId
+from agiraph.domain.labels import Label
 from agiraph.domain.notes import Note, NoteStatus
-from agiraph.store.rows import Table, to_micros, to_text
+from agiraph.store.rows import Table, to_label, to_micros, to_text
 from agiraph.store.tx import Tx
 
 NOTES = Table("notes", Note)
+_HEADING = re.compile(r"^\s*#*\s*(.*\S)", re.MULTILINE)
+
+
+class NoteTitle(NamedTuple):
+    """The path and the heading of a note."""
+
+    name: str
+    """The path that it would be confirmed as."""
+    path: str
+    """The path in memory/ at which it is read."""
+    title: str
+    label: Label
 
 
 def with_status(tx: Tx, status: NoteStatus, team_id: TeamId | None = None) -> list[Note]:
@@ -33,6 +48,26 @@ def unverified_at(tx: Tx, agent_id: AgentId, paths: Collection[str]) -> list[Not
     """Return the unverified notes of an agent at these paths."""
     where = "agent_id = :agent_id and status = 'unverified'"
     return [n for n in NOTES.select(tx, where, agent_id=agent_id) if n.path in paths]
+
+
+def titles(tx: Tx, agent_id: AgentId, *, limit: int) -> list[NoteTitle]:
+    """Return the unverified notes of an agent without their texts, the last used first."""
+    rows = tx.all(
+        "select path, substr(content, 1, 200), label from notes"
+        " where agent_id = :agent_id and status = 'unverified'"
+        " order by coalesce(used_at, created_at) desc, id limit :limit",
+        agent_id=agent_id,
+        limit=limit,
+    )
+    return [
+        NoteTitle(path, f"unverified/{path}", _heading(text), to_label(label))
+        for path, text, label in rows
+    ]
+
+
+def _heading(text: str) -> str:
+    found = _HEADING.search(text)
+    return found[1][:100] if found else ""
 
 
 def was_rejected(tx: Tx, agent_id: AgentId, path: str, content: str) -> bool:

@@ -152,6 +152,7 @@ async def keep_unverified(ctx: RunContext, name: str, content: str) -> Done:
         )
         data = composed.after.encode(errors="replace")
         rows.put(tx, ctx.team.id, composed.path, data, label=label, thread_id=thread_id)
+        notes.index_one(tx, ctx.agent, composed.path, composed.after, label)
 
     # Before the file: a crash in between must not leave strangers' words without a label.
     await ctx.store.write(keep)

@@ -4,14 +4,16 @@ import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import timedelta
+from typing import NamedTuple
 
-from agiraph.domain.agents import Agent
+from agiraph.domain.agents import Agent, Team
 from agiraph.domain.errors import Conflict, Refused
 from agiraph.domain.events.knowledge import KnowledgePending, MemoryWritten
 from agiraph.domain.ids import SYSTEM, AgentId, TeamId, ThreadId
 from agiraph.domain.knowledge import ChangedItem, ChangeVerb
 from agiraph.domain.labels import CLEAN, UNKNOWN, Label
-from agiraph.domain.notes import UNVERIFIED_FOR, Note, NoteStatus
+from agiraph.domain.notes import FRONT, UNVERIFIED_FOR, Note, NoteStatus
+from agiraph.domain.passages import Passage, search_words, words
 from agiraph.home.kept_files import UNVERIFIED, is_unverified
 from agiraph.services.knowledge import changes
 from agiraph.store import file_labels, passages
@@ -22,6 +24,14 @@ from agiraph.store.tx import Tx
 
 PREFIXES = ("note_", "draft_")
 """How the ids of notes begin; those of an earlier version with `draft_`."""
+MAX_TITLES = 30
+"""Unverified notes whose titles a prompt lists."""
+MAX_SHOWN_CHARS = 4000
+"""Characters of the unverified notes that a prompt shows."""
+SECTION_CHARS = 1500
+"""Characters of one section of an unverified note in a prompt."""
+LEAST_SHARED_WORDS = 2
+"""How many words a section and a task must share for the section to be shown."""
 _USE_NOTED_EVERY = timedelta(days=1)
 
 
@@ -187,6 +197,58 @@ def expire(tx: Tx, team_id: TeamId) -> int:
     return len(old)
 
 
+class FittingNote(NamedTuple):
+    """A section of an unverified note that fits a task."""
+
+    name: str
+    """The path of the note that the section would be confirmed as."""
+    ref: str
+    text: str
+    label: Label
+
+
+class Unverified(NamedTuple):
+    """The unverified notes of an agent, for the prompt of one task."""
+
+    fitting: tuple[FittingNote, ...] = ()
+    others: tuple[rows.NoteTitle, ...] = ()
+
+
+def for_work(tx: Tx, team: Team, agent: Agent, task: str) -> Unverified:
+    """Return the unverified notes that fit the task, the best first, and the titles of others.
+
+    In a team whose trust is strict there are none: they are found by search only.
+    """
+    if team.trust == "strict" or not (titles := rows.titles(tx, agent.id, limit=MAX_TITLES)):
+        return Unverified()
+    query = f"{team.goal}\n{task}" if agent.role == "coordinator" else task
+    hits = passages.find(
+        tx, query, team_id=team.id, owner=agent.id, kinds=("note",), limit=passages.CANDIDATES
+    )
+    fitting: list[FittingNote] = []
+    room = MAX_SHOWN_CHARS
+    for hit in hits:
+        if not (hit.label and is_unverified(hit.ref)) or not _fits(hit, query):
+            continue
+        text = hit.text[:SECTION_CHARS]
+        room -= len(text)
+        if room < 0:
+            break
+        name = hit.ref.partition(f"memory/{UNVERIFIED}/")[2]
+        fitting.append(FittingNote(name, f"{UNVERIFIED}/{name}", text, hit.label))
+    known = {note.name for note in fitting}
+    return Unverified(tuple(fitting), tuple(t for t in titles if t.name not in known))
+
+
+def _fits(hit: Passage, query: str) -> bool:
+    """Whether enough words of the query stand in the section, besides the line of the runtime."""
+    terms = search_words(query)
+    own = "\n".join(line for line in hit.text.splitlines() if not line.startswith(FRONT))
+    contained = set(words(f"{hit.title} {own}"))
+    shared = sum(term in contained for term in terms)
+    return shared >= min(LEAST_SHARED_WORDS, len(terms))
+
+
 def is_stale(tx: Tx, agent: Agent, files: Mapping[str, str]) -> bool:
     """Tell whether the search index differs from these files. `files` maps full paths to texts."""
     known = passages.known(tx, team_id=agent.team_id, kind="note", owner=agent.id)
@@ -216,6 +278,12 @@ def index(tx: Tx, agent: Agent, files: Mapping[str, str]) -> None:
         passages.put(
             tx, team_id=team_id, kind="note", owner=owner, ref=path, text=text, label=label
         )
+
+
+def index_one(tx: Tx, agent: Agent, path: str, text: str, label: Label) -> None:
+    """Put one file into the search index in place of what it held before."""
+    team_id = agent.team_id
+    passages.put(tx, team_id=team_id, kind="note", owner=agent.id, ref=path, text=text, label=label)
 
 
 def record_write(tx: Tx, agent: Agent, path: str, files: Mapping[str, str]) -> None:

@@ -1,0 +1,91 @@
+"""Shown files: what a prompt shows of note files that may hold strangers' words.
+
+A thread that holds such words anyway is shown the newest version, in a fence. A clean thread is
+shown the last clean version, and one line of the runtime's that says there is a newer one.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from agiraph.domain.agents import Trust
+from agiraph.domain.errors import Refused
+from agiraph.domain.fence import enclose_foreign
+from agiraph.domain.labels import CLEAN, Label
+from agiraph.home.layout import INDEX, MEMORY, TeamFolder
+from agiraph.store.file_labels import FileLabel
+
+NOTES_BYTES = 16 * 1024
+"""Bytes of an identity and of a notebook that go into a prompt."""
+LOG_BYTES = 2000
+"""Bytes of a daily log, from its end."""
+UNWRITTEN = frozenset({MEMORY.strip(), INDEX.strip()})
+"""Notes files as they are before anybody has written in them."""
+MORE = "… more: memory_read({path!r})"
+NEWER = (
+    "(There is a newer unverified version of {at:%d %b}, from {by}: read_file({path!r}) shows it.)"
+)
+_HEADING_ONLY = re.compile(r"#[^\n]*")
+
+
+@dataclass(slots=True)
+class ShownFiles:
+    """The files of a team as one new thread is shown them."""
+
+    folder: TeamFolder
+    thread: str = ""
+    labelled: Mapping[str, FileLabel] = field(default_factory=dict[str, FileLabel])
+    """What is known of the files that carry a label, by path."""
+    trust: Trust = "standard"
+    is_labelled: bool = False
+    """Whether the thread holds strangers' words anyway."""
+    label: Label = CLEAN
+    """The sources of the words that were shown in a fence so far."""
+
+    @property
+    def shows_labelled(self) -> bool:
+        """Whether strangers' words that were written down are shown, in a fence."""
+        return self.trust == "open" or (self.trust == "standard" and self.is_labelled)
+
+    def note(self, path: str, longest: int = NOTES_BYTES) -> str:
+        """Return the beginning of a notes file; empty if there is none or nobody has written in
+        it."""
+        data = self._data(path, longest + 1)
+        text = data[:longest].decode(errors="ignore").strip()
+        if text in UNWRITTEN or _HEADING_ONLY.fullmatch(text):
+            return self._versioned(path, "")
+        name = path.rpartition("memory/")[2]
+        more = "" if len(data) <= longest else f"\n{MORE.format(path=name)}"
+        return self._versioned(path, text, more)
+
+    def log(self, path: str) -> str:
+        """Return the end of a daily log."""
+        data = self._data(path, NOTES_BYTES)
+        return self._versioned(path, data[-LOG_BYTES:].decode(errors="ignore").strip())
+
+    def fence(self, text: str, label: Label) -> str:
+        """Return strangers' words in a fence; from now on the thread is labelled with them."""
+        self.label |= label
+        # A stranger has chosen the names of hosts, so a prompt only counts them.
+        return enclose_foreign(text, thread=self.thread, source=label.describe(()))
+
+    def _data(self, path: str, limit: int) -> bytes:
+        """Return the beginning of the version that is shown."""
+        file = self.labelled.get(path)
+        if file is not None and not self.shows_labelled:
+            return (file.confirmed_text or "").encode(errors="replace")[:limit]
+        try:
+            return self.folder.folder.read(path, limit=limit)
+        except Refused:
+            return b""
+
+    def _versioned(self, path: str, text: str, more: str = "") -> str:
+        """Return the shown version of a file: in a fence if it holds strangers' words, with a
+        remark if a newer one does."""
+        if (file := self.labelled.get(path)) is None:
+            return text + more
+        if not self.shows_labelled:
+            by = file.label.describe(())
+            newer = NEWER.format(at=file.created_at, by=by, path=path)
+            return f"{text}{more}\n\n{newer}".strip()
+        return f"{self.fence(text, file.label)}{more}" if text else ""
