@@ -330,10 +330,20 @@ async def test_a_closed_database_is_one_file(tmp_path: Path) -> None:
 NAMES = [m.name for m in migrate.migrations()]
 TABLES = [
     *("about", "agents", "answered", "audit", "channels", "daily_limits", "deliveries"),
-    *("dependencies", "notes"),
+    "dependencies",
     *("errands", "events", "file_labels", "firings", "grants", "insights", "knowledge_changes"),
     *("link_fetches", "memories", "messages"),
-    *("nodes", "passage_words", "passages", "passes", "persons", "spend", "stages", "teams"),
+    *(
+        "nodes",
+        "notes",
+        "passage_words",
+        "passages",
+        "passes",
+        "persons",
+        "spend",
+        "stages",
+        "teams",
+    ),
     *("threads", "timers", "triggers", "turns", "waits", "workers"),
 ]
 
