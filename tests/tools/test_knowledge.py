@@ -433,7 +433,8 @@ async def test_a_person_confirms_or_rejects_what_a_labelled_thread_noted(talking
     pending = await world.store.read(items.pending, founded.team.id)
     unverified = await world.store.read(items.unverified, founded.team.id)
     assert [item.kind for item in pending] == ["note MEMORY.md"]
-    assert [item.kind for item in unverified] == ["note knowledge/tea.md", "note knowledge/bait.md"]
+    kinds = sorted(item.kind for item in unverified)
+    assert kinds == ["note knowledge/bait.md", "note knowledge/tea.md"]
     assert {item.label for item in (*pending, *unverified)} == {STRANGER}
     for item in (*pending, *unverified):
         decide = items.confirm if item.kind != "note knowledge/bait.md" else items.reject
