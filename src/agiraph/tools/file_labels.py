@@ -1,9 +1,5 @@
 """File labels: reads and records the labels of the files that an agent's tools read and write."""
 
-import asyncio
-from contextlib import suppress
-
-from agiraph.domain.errors import Refused
 from agiraph.domain.ids import ThreadId
 from agiraph.domain.labels import CLEAN, UNKNOWN, Label, join
 from agiraph.home.kept_files import UNVERIFIED, full_path, is_unverified
@@ -55,33 +51,6 @@ def _kept(tx: Tx, ctx: RunContext, path: str) -> Label:
     below = rows.under(tx, ctx.team.id, path)
     found = join(f.label for f in below if f.path == path or f.path.startswith(f"{path}/"))
     return found or (UNKNOWN if is_unverified(path) else CLEAN)
-
-
-async def labels_in_reach(ctx: RunContext) -> Label:
-    """Return the label of everything that a command of this node can read in the team's folder,
-    besides its own folder: notes, the agent's desk, and what other nodes published."""
-    # The command may put the name of a file together while it runs, so all files count.
-    found = await ctx.store.read(_in_reach, ctx)
-    return found | (SAVED if await asyncio.to_thread(_has_pages, ctx) else CLEAN)
-
-
-def _in_reach(tx: Tx, ctx: RunContext) -> Label:
-    kept = (
-        file.label
-        for file in rows.under(tx, ctx.team.id)
-        if ctx.scope.reads(ctx.scope.locate(file.path).area)
-    )
-    # Also the long answers of the agent's other threads, which lie on its desk.
-    threads_of_team = (label for _, label in threads.labelled(tx, ctx.team.id))
-    return join((*kept, *threads_of_team))
-
-
-def _has_pages(ctx: RunContext) -> bool:
-    with suppress(Refused):
-        folder, name = ctx.scope.resolve(f"agents/{ctx.agent.name}/{PAGES}", "r")
-        with folder:
-            return bool(folder.list(name))
-    return False
 
 
 async def find(ctx: RunContext, path: str) -> FileLabel | None:

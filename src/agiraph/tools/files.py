@@ -18,7 +18,6 @@ from agiraph.home.scopes import Area
 from agiraph.run_context import RunContext
 from agiraph.tools import kept_writes
 from agiraph.tools.base import NO_TEXT, Known, tool
-from agiraph.tools.file_labels import PAGES as PAGES
 from agiraph.tools.file_labels import label_of, note_use
 from agiraph.tools.kept_writes import FILE_BYTES, Change
 from agiraph.tools.nearest_lines import explain_miss, explain_several

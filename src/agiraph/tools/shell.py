@@ -34,7 +34,7 @@ from agiraph.tools.command_network import (
     may_use_network,
     needs_network,
 )
-from agiraph.tools.files import PAGES, RESULTS
+from agiraph.tools.file_labels import PAGES, RESULTS
 
 LONGEST_S = 3600
 SHORTEST_S = 0.1

@@ -19,7 +19,7 @@ from agiraph.store.link_fetches import Limits
 from agiraph.store.tx import Tx
 from agiraph.tools import addresses
 from agiraph.tools.base import tool
-from agiraph.tools.files import PAGES
+from agiraph.tools.file_labels import PAGES
 from agiraph.web import links
 from agiraph.web import page as pages
 from agiraph.web.fetch import Fetched, MayRedirect
