@@ -15,11 +15,13 @@ def of_learned(agent: Agent) -> Owner:
     """Return who owns what this agent learns.
 
     An agent that was hired for one task leaves with its work. So what it learned belongs to its
-    specialist, or to the team if it is none, and the next agent begins with it.
+    specialist, or to the team if it is none, and the next agent begins with it. A program reads no
+    insights, so what was learned from its work belongs to the team.
     """
     if agent.role not in GENERAL_ROLES:
         return of_specialist(agent.role)
-    return agent.id if agent.persistent else EVERYONE
+    stays = agent.persistent and agent.retired_at is None and agent.kind == "llm"
+    return agent.id if stays else EVERYONE
 
 
 def visible_to(agent: Agent) -> tuple[Owner, ...]:

@@ -5,7 +5,7 @@ Nothing is downloaded: weights and tokenizer are read from the installed package
 """
 
 import importlib.util
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -39,6 +39,27 @@ class Embeddings:
             if similarity >= MIN_SIMILARITY:
                 near.append((similarity, number))
         return [number for _, number in sorted(near, reverse=True)[:limit]]
+
+    def nearest_to_any(
+        self, queries: Sequence[str], texts: Mapping[str, str], *, each: int, limit: int
+    ) -> list[str]:
+        """Return the keys of the texts that are similar to any of the queries, best first.
+
+        Of every query the `each` nearest are taken.
+        """
+        vectors = {key: self._vector(text[:MAX_TEXT_CHARS]) for key, text in texts.items()}
+        keys = [key for key, vector in vectors.items() if vector is not None]
+        asked = [v for v in map(self._vector, queries) if v is not None]
+        if not keys or not asked:
+            return []
+        cosines = self._numpy.stack(asked) @ self._numpy.stack([vectors[key] for key in keys]).T
+        best: dict[str, float] = {}
+        for row in cosines:
+            for place in row.argsort()[::-1][:each]:
+                key, cosine = keys[int(place)], float(row[place])
+                if cosine >= MIN_SIMILARITY:
+                    best[key] = max(best.get(key, 0.0), cosine)
+        return sorted(best, key=lambda key: -best[key])[:limit]
 
     def _vector(self, text: str) -> Any | None:
         """Return the text's vector of length 1, from the cache if possible; None without words."""

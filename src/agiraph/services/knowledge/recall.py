@@ -1,10 +1,11 @@
 """Recall: choose insights for a prompt, and format what an agent knows as lines."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from agiraph.domain.ids import AgentId
 from agiraph.domain.knowledge import Insight
-from agiraph.domain.similarity import Statements
+from agiraph.domain.similarity import Statements, interleave, segments
+from agiraph.providers.embeddings import embeddings
 from agiraph.services.knowledge import items, merging
 from agiraph.store.knowledge import INSIGHTS, Item
 from agiraph.store.tx import Tx
@@ -12,6 +13,8 @@ from agiraph.store.tx import Tx
 MAX_INSIGHTS = 40
 """Insights in a prompt; list_insights and knowledge_search find the others."""
 MAX_CHARS = 8000
+EACH = 6
+"""Known insights that are looked up for each sentence of a text."""
 NEAR = 0.5
 """The cosine from which a person is asked whether two statements go together."""
 
@@ -37,6 +40,21 @@ def for_work(tx: Tx, agent_id: AgentId, task: str) -> list[Insight]:
             break
         chosen |= {i.id: i for i in group}
     return list(chosen.values())
+
+
+def candidates(text: str, known: Collection[Insight], *, limit: int) -> list[str]:
+    """Return the ids of the insights nearest to any sentence of a text, best first.
+
+    By words and letters, and by embeddings if they are installed, in turn. Loading embeddings takes
+    a while, so callers run this in a thread.
+    """
+    said = segments(text)
+    statements = {insight.id: insight.content for insight in known}
+    by_words = Statements(statements).nearest_to_any(said, each=EACH, limit=limit)
+    if (model := embeddings()) is None:
+        return by_words
+    by_meaning = model.nearest_to_any(said, statements, each=EACH, limit=limit)
+    return interleave(by_words, by_meaning, limit=limit)
 
 
 def nearest(tx: Tx, item: Item) -> Item | None:

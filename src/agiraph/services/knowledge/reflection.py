@@ -1,26 +1,38 @@
-"""Reflection: queue an agent's review of its ended threads, and store the insights it finds."""
+"""Reflection: queue an agent's review of ended threads, and store the insights it finds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Lease, Thread
 from agiraph.domain.events.knowledge import ThreadHarvested
-from agiraph.domain.ids import SYSTEM
-from agiraph.domain.knowledge import InsightType
-from agiraph.domain.labels import join
-from agiraph.domain.work import Budget, Queue, WorkNode
+from agiraph.domain.ids import SYSTEM, NodeId, TeamId
+from agiraph.domain.knowledge import Insight, InsightType, Relation
+from agiraph.domain.labels import Label, join
+from agiraph.domain.owners import GENERAL_ROLES, of_learned
+from agiraph.domain.passages import Owner
+from agiraph.domain.persons import is_person
+from agiraph.domain.work import Budget, NodeStatus, Queue, WorkNode
 from agiraph.redaction import mask_secrets
 from agiraph.services.board import planning
 from agiraph.services.knowledge import items
+from agiraph.services.knowledge.merging import ADD
+from agiraph.store import knowledge as rows
 from agiraph.store import nodes, threads
+from agiraph.store.knowledge import INSIGHTS
 from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.threads import THREADS
 from agiraph.store.tx import Tx
 
-MAX_THREADS = 3
-"""Threads that one reflection reviews; of more, the newest."""
-TASK = "Look back on the work you have ended: what is worth keeping, and what is worth telling?"
+MAX_THREADS = 5
+"""Threads that one reflection reviews; further ones are reviewed by further reflections."""
+MAX_REPLACED = 5
+"""Known insights that one reflection may replace. A model that replaces more is probably wrong, so
+from then on old and new stand side by side as a contradiction."""
+MOST_KNOWN = 10_000
+"""Known insights of one owner among which the nearest are searched."""
+TASK = "Look back on the work that has ended: what is worth keeping, and what is worth telling?"
 TURNS = 8
 """Turns of a reflection: two questions with up to three attempts each, and some room."""
 
@@ -34,22 +46,31 @@ class LearnedInsight:
     confidence: float | None = None
     work: int = 0
     """The number of the reviewed thread it comes from, counted from 1; 0 if the agent gave none."""
+    relation: Relation = ADD
+    """How it relates to a known insight, in the model's words. It is checked before it counts."""
 
 
 def start(tx: Tx, agent: Agent, last: WorkNode) -> None:
-    """Queue a reflection of an idle agent on its ended threads; each thread is reviewed once.
+    """Queue a reflection on ended threads after the agent's last node; each is reviewed once.
 
-    Agents hired for one task do not reflect: they leave, and nobody would use the insights.
+    An agent that was hired for one task reviews its thread after it has left the team. While a
+    reflection of the same kind of agent is open, nothing is queued: that one goes on with what is
+    left when it ends, so that several threads are reviewed by one call of a model. Threads of
+    programs, which have no model, and what is left of other agents that have gone, are reviewed by
+    the coordinator. The caller holds the agent's row lock.
     """
     team = TEAMS.get(tx, agent.team_id)
-    if not team.learns or team.status in ("stopped", "archived"):
+    if not team.learns or team.status in ("stopped", "archived") or agent.kind != "llm":
         return
-    if agent.kind != "llm" or not agent.persistent:
+    kind = _kind(agent)
+    if kind is not None and nodes.reflects_as(tx, agent.team_id, kind, beside=agent.id):
         return
-    found = threads.to_harvest(tx, agent.id)
-    if not found:
-        return
+    everyone = agent.role == "coordinator"
+    found = threads.to_harvest(tx, agent, role=kind, everyone=everyone)
     node = nodes.unbegun(tx, Queue(agent.id, "reflection"))
+    batch = _batch(found, [] if node is None else threads.of_reflection(tx, node.id))
+    if not batch:
+        return
     if node is None:
         node = planning.create(
             tx,
@@ -59,25 +80,85 @@ def start(tx: Tx, agent: Agent, last: WorkNode) -> None:
             source="self",
             creator_id=SYSTEM,
             assignee_id=agent.id,
-            payer_id=last.id,
+            payer_id=last.payer_id if last.lane == "reflection" else last.id,
             budget=Budget(turns=TURNS),
             lane="reflection",
         )
-    # The caller holds the agent's row lock, so the reflection cannot be claimed
-    # while threads are added.
-    found += threads.of_reflection(tx, node.id)
-    found.sort(key=lambda thread: (thread.closed_at or tx.now, thread.id))
-    for thread in found[:-MAX_THREADS]:
-        _mark(tx, thread, insights=0, passed_over=True)
-    for thread in found[-MAX_THREADS:]:
-        THREADS.update(tx, thread.id, reflection_id=node.id)
+    # The caller's lock keeps this reflection from being claimed while threads are added. A thread
+    # of another agent may be taken by another reflection at the same time: its row lock decides.
+    for thread in sorted(batch, key=lambda thread: thread.id):
+        if THREADS.get(tx, thread.id, lock=True).reflection_id == thread.reflection_id:
+            THREADS.update(tx, thread.id, reflection_id=node.id)
+
+
+def go_on(tx: Tx, agent: Agent, ended: WorkNode) -> None:
+    """Queue a further reflection if the one that has ended left threads.
+
+    After a failed one nothing is queued: the next work that ends tries again, so that a model that
+    cannot be used is not asked without end.
+    """
+    if ended.status is NodeStatus.COMPLETED:
+        start(tx, agent, ended)
+
+
+def _kind(agent: Agent) -> str | None:
+    """Return the role whose threads this agent reviews together with its own; None for an agent
+    that learns for itself only."""
+    is_general = agent.role in GENERAL_ROLES
+    return None if is_general and agent.persistent else agent.role
+
+
+def _batch(found: Sequence[Thread], taken: Sequence[Thread]) -> list[Thread]:
+    """Return the oldest threads that may be reviewed together.
+
+    Clean and labelled threads are not mixed: a model that reads both could repeat strangers' words
+    as its own, so all insights of a mixed review would be unverified.
+    """
+    if not found:
+        return []
+    kind = bool((taken or found)[0].label)
+    alike = [thread for thread in found if bool(thread.label) is kind]
+    return alike[: max(0, MAX_THREADS - len(taken))]
+
+
+class Known(NamedTuple):
+    """What is known to those whose threads are reviewed."""
+
+    standing: list[Insight]
+    removed: list[Insight]
+    """Insights that were removed: they must not be learned again."""
+
+
+def known(tx: Tx, node_id: NodeId) -> Known:
+    """Return the insights that a reflection may update, replace or contradict.
+
+    A review of clean threads is not shown strangers' words, because what it finds is clean.
+    """
+    reviewed = threads.of_reflection(tx, node_id)
+    label = join(thread.label for thread in reviewed)
+    owners = sorted({_owner(tx, thread) for thread in reviewed})
+    standing: list[Insight] = []
+    removed: list[Insight] = []
+    for owner in owners:
+        team_id = reviewed[0].team_id
+        standing += rows.owned(tx, team_id, [owner], limit=MOST_KNOWN)
+        if label:
+            standing += rows.owned(tx, team_id, [owner], status="unverified", limit=MOST_KNOWN)
+        removed += rows.owned(tx, team_id, [owner], status="removed", limit=MOST_KNOWN)
+    return Known(
+        [insight for insight in standing if label or not insight.label],
+        [insight for insight in removed if label or not insight.label],
+    )
+
+
+def _owner(tx: Tx, thread: Thread) -> Owner:
+    return of_learned(AGENTS.get(tx, thread.agent_id))
 
 
 def store_insights(tx: Tx, lease: Lease, learned: Sequence[LearnedInsight]) -> int:
     """Store insights and mark the reviewed threads in one transaction. Return how many are new.
 
-    What comes from words that nobody vouches for is held until a person confirms it. The agent
-    has read all threads at once, so a single labelled thread labels all insights.
+    The agent has read all threads at once, so a single labelled thread labels all insights.
     """
     threads.check_lease(tx, lease)
     reviewed = threads.of_reflection(tx, lease.node_id)
@@ -85,22 +166,31 @@ def store_insights(tx: Tx, lease: Lease, learned: Sequence[LearnedInsight]) -> i
     if not left:
         return 0  # a crash came after the commit of the first attempt
     label = join(thread.label for thread in reviewed)
-    agent = AGENTS.get(tx, lease.agent_id)
     counts = dict.fromkeys((thread.id for thread in left), 0)
+    replaced = 0
     for insight in learned:
         in_range = 1 <= insight.work <= len(reviewed)
         source = reviewed[insight.work - 1] if in_range else reviewed[-1]
         if source.id not in counts:
             continue
+        learner = AGENTS.get(tx, source.agent_id)
+        owner = of_learned(learner)
+        may_replace = replaced < MAX_REPLACED
+        relation = checked(
+            tx, insight.relation, lease.team_id, owner, label, may_replace=may_replace
+        )
+        replaced += relation.action in ("update", "supersede")
         items.learn(
             tx,
-            agent,
+            learner,
             insight.type,
             mask_secrets(insight.content),
-            author=agent.id,
+            author=lease.agent_id,
             confidence=insight.confidence,
             source_thread_id=source.id,
             label=label,
+            owner=owner,
+            relation=relation,
         )
         counts[source.id] += 1
     for thread in left:
@@ -110,14 +200,31 @@ def store_insights(tx: Tx, lease: Lease, learned: Sequence[LearnedInsight]) -> i
     return sum(counts.values())
 
 
-def _mark(tx: Tx, thread: Thread, *, insights: int, passed_over: bool = False) -> None:
+def checked(
+    tx: Tx, stated: Relation, team_id: TeamId, owner: Owner, label: Label, *, may_replace: bool
+) -> Relation:
+    """Return the relation that counts: the stated one if the known insight exists and belongs to
+    the same owner, else a plain addition.
+
+    Nothing takes the place of what a person said, and nothing with strangers' words takes the place
+    of what has none. Both stand side by side then, as a contradiction.
+    """
+    if stated.action == "add":
+        return ADD
+    known = INSIGHTS.find(tx, stated.id, lock=True)
+    if known is None or (known.team_id, known.owner) != (team_id, owner):
+        return ADD
+    if known.status not in ("active", "unverified") or (known.label and not label):
+        return ADD
+    is_protected = is_person(known.author) or (bool(label) and not known.label)
+    if stated.action != "contradict" and (is_protected or not may_replace):
+        return Relation(action="contradict", id=known.id)
+    return stated
+
+
+def _mark(tx: Tx, thread: Thread, *, insights: int) -> None:
     THREADS.update(tx, thread.id, harvested_at=tx.now)
     tx.emit(
         thread.team_id,
-        ThreadHarvested(
-            thread_id=thread.id,
-            agent_id=thread.agent_id,
-            insights=insights,
-            passed_over=passed_over,
-        ),
+        ThreadHarvested(thread_id=thread.id, agent_id=thread.agent_id, insights=insights),
     )

@@ -9,7 +9,12 @@ from agiraph.store.tx import Tx
 
 
 def start_if_idle(tx: Tx, agent: Agent, last: WorkNode) -> None:
-    """Start idle triggers and a reflection if the node that has just ended was the agent's last."""
+    """Start idle triggers and a reflection if the node that has just ended was the agent's last.
+
+    After a reflection, go on with the ended threads that it left.
+    """
+    if last.lane == "reflection":
+        reflection.go_on(tx, agent, last)
     if last.lane != "work" or nodes.has_open(tx, agent.id):
         return
     due.agent_idle(tx, agent, last)
