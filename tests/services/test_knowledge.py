@@ -271,7 +271,7 @@ async def test_an_unverified_item_ends_after_90_days_unless_it_is_used(world: Wo
     idle = await learn(world, agent, "Tea costs 3 pounds", label=UNKNOWN)
     used = await learn(world, agent, "Coffee is sold in Leith", label=UNKNOWN)
     world.clock.advance(days=60)
-    await world.store.write(items.renew, used)
+    await world.store.write(rows.count_use, [used.id])
     world.clock.advance(days=30)
     await world.store.write(maintenance.maintain, agent.team_id)
     assert [i.id for i in await world.store.read(items.unverified)] == [used.id]

@@ -7,6 +7,7 @@ from typing import Any
 from agiraph.domain.errors import NotFound
 from agiraph.domain.ids import AgentId, TeamId, ThreadId
 from agiraph.domain.knowledge import Change, Insight, KnowledgeStatus, Memory
+from agiraph.domain.notes import UNVERIFIED_FOR
 from agiraph.domain.passages import Owner
 from agiraph.store.rows import Table, to_micros
 from agiraph.store.tx import Tx
@@ -92,13 +93,19 @@ def by_ids(tx: Tx, ids: Sequence[str]) -> list[Insight]:
 
 
 def count_use(tx: Tx, ids: Collection[str]) -> None:
-    """Record that these insights were chosen for a prompt. At most a hundred of them."""
+    """Record that these insights were chosen for a prompt, so that those which are unverified last
+    as long again. At most a hundred of them."""
     if not ids:
         return
     named = dict(zip(_MARKS, ids, strict=False))
     marks = ", ".join(f":{name}" for name in named)
-    sql = f"update insights set uses = uses + 1, used_at = :now where id in ({marks})"
-    tx.run(sql, now=to_micros(tx.now), **named)
+    sql = (
+        "update insights set uses = uses + 1, used_at = :now, valid_until ="
+        " case when status = 'unverified' then :until else valid_until end"
+        f" where id in ({marks})"
+    )
+    until = to_micros(tx.now + UNVERIFIED_FOR)
+    tx.run(sql, now=to_micros(tx.now), until=until, **named)
 
 
 def expired(tx: Tx, table: Table[Any], agent_id: AgentId) -> list[Any]:

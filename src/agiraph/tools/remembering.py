@@ -61,9 +61,7 @@ def remember(
 @tool(effect="transaction")
 def forget(tx: Tx, ctx: RunContext, memory_id: str) -> Answer:
     """Forget a memory: they ask you to, or it is no longer true."""
-    gone = items.forget(
-        tx, ctx.agent.id, memory_id.strip(), author=planning.person_for(tx, ctx.node)
-    )
+    gone = items.forget(tx, ctx.agent.id, memory_id.strip(), author=_author(tx, ctx))
     return Done(f"Forgotten: {gone.content}", label=gone.label)
 
 
@@ -174,10 +172,13 @@ def list_insights(
 )
 def remove_insight(tx: Tx, ctx: RunContext, insight_id: str) -> Answer:
     """Remove an insight that is wrong or out of date. list_insights shows the ids."""
-    gone = items.remove(
-        tx, ctx.agent.id, insight_id.strip(), author=planning.person_for(tx, ctx.node)
-    )
+    gone = items.remove(tx, ctx.agent.id, insight_id.strip(), author=_author(tx, ctx))
     return Done(f"Removed: {gone.content}", label=gone.label)
+
+
+def _author(tx: Tx, ctx: RunContext) -> str:
+    """Return in whose name an item is removed: in a labelled thread a stranger may want it."""
+    return ctx.agent.id if ctx.label else planning.person_for(tx, ctx.node)
 
 
 FOREGROUND: tuple[Tool, ...] = (remember, forget, add_insight, list_insights, remove_insight)

@@ -2,7 +2,7 @@
 
 import hashlib
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, NamedTuple, cast, get_args
 
 from agiraph.domain.agents import Agent
@@ -19,7 +19,7 @@ from agiraph.domain.knowledge import (
     Relation,
 )
 from agiraph.domain.labels import CLEAN, Label
-from agiraph.domain.notes import Note
+from agiraph.domain.notes import UNVERIFIED_FOR, Note
 from agiraph.domain.owners import of_learned, visible_to
 from agiraph.domain.passages import Owner, search_words
 from agiraph.redaction import looks_secret
@@ -39,8 +39,6 @@ NO_SECRETS = (
 )
 MAX_UNVERIFIED_CHARS = 300
 """Characters of an unverified fact."""
-UNVERIFIED_FOR = timedelta(days=90)
-"""How long an unverified item lasts unless it is used or confirmed."""
 _REMOVABLE: frozenset[KnowledgeStatus] = frozenset({"active", "unverified", "pending"})
 
 
@@ -245,13 +243,6 @@ def reject(tx: Tx, id: str, *, author: str) -> Item | Note:
         return notes.reject(tx, id, author=author)
     item = _to_decide(tx, id)
     return _remove(tx, item, "rejected", author)
-
-
-def renew(tx: Tx, item: Item) -> Item:
-    """Let an unverified item that was used last as long again. Return the item as it is then."""
-    if item.status != "unverified":
-        return item
-    return cast("Item", changes.alter(tx, item, valid_until=tx.now + UNVERIFIED_FOR))
 
 
 def undo(tx: Tx, change_id: str) -> Change:
