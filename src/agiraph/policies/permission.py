@@ -105,7 +105,8 @@ class PermissionPolicy:
             text = f"May I call {call.name}?{_why(ctx, ruling.way_out)}"
             asked = asks.send(tx, ctx.lease, call, ruling.way_out, text=text, parks=parks)
             if not parks:
-                return Done(_ASKED.format(id=asked.id), failed=True)
+                instead = "" if ruling.way_out is None else f" {ruling.way_out.instead}"
+                return Done((_ASKED.format(id=asked.id) + instead).rstrip(), failed=True)
         if asked.decision == "approve":
             return APPROVED
         if asked.decision == "deny":

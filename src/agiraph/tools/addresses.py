@@ -60,13 +60,19 @@ def origin(tx: Tx, ctx: RunContext, address: str) -> Origin:
     wanted = links.requested(address)
     if wanted is None:
         return "made_up"
+    found = _origin(tx, ctx, wanted, before=len(ctx.transcript.turns))
+    if found == "found" and _was_opened(ctx, wanted):
+        return "link"  # opening the same few hits again and again could spell a secret, too
+    return found
+
+
+def _origin(tx: Tx, ctx: RunContext, wanted: str, *, before: int) -> Origin:
+    """Return where the thread had this address from before this turn."""
     if links.holds(ctx.team.goal, wanted) or _was_given(tx, ctx, wanted):
         return "given"
     if _named_by_person(tx, ctx, wanted):
         return "given"
-    found = _in_answers(ctx, wanted)
-    if found == "found" and _was_opened(ctx, wanted):
-        return "link"  # opening the same few hits again and again could spell a secret, too
+    found = _in_answers(tx, ctx, wanted, before=before)
     return "link" if found == "made_up" and _in_public_results(tx, ctx, wanted) else found
 
 
@@ -95,19 +101,37 @@ def _named_by_person(tx: Tx, ctx: RunContext, wanted: str) -> bool:
     return any(links.holds(m.text, wanted) for m in said if not m.label)
 
 
-def _in_answers(ctx: RunContext, wanted: str) -> Origin:
-    """Return "found" or "link" for an address in the answers of the web tools."""
-    called = {call.id: call.name for turn in ctx.transcript.turns for call in turn.calls}
-    was_clean, best = True, "made_up"
-    for turn in ctx.transcript.turns:
-        tool = ctx.known_tools.get(called.get(turn.ref or "", ""))
-        if turn.role == "tool" and turn.label and tool is not None and tool.gives_addresses:
-            is_search = not tool.opens_address
-            if was_clean and is_search and wanted in _requests(_HIT.findall(turn.text)):
+def _in_answers(tx: Tx, ctx: RunContext, wanted: str, *, before: int) -> Origin:
+    """Return "found" or "link" for an address in the answers of the web tools.
+
+    The answer to a call that holds the address does not count, nor does a page at an address that
+    was made up itself: a site may repeat what it is asked for, as the result of a search there.
+    """
+    called = {call.id: call for turn in ctx.transcript.turns for call in turn.calls}
+    was_clean, is_link = True, False
+    for place, turn in enumerate(ctx.transcript.turns[:before]):
+        call = called.get(turn.ref or "") if turn.role == "tool" and turn.label else None
+        tool = None if call is None else ctx.known_tools.get(call.name)
+        if call is not None and tool is not None and tool.gives_addresses:
+            if (
+                not tool.opens_address
+                and was_clean
+                and wanted in _requests(_HIT.findall(turn.text))
+            ):
                 return "found"
-            best = "link" if links.holds(turn.text, wanted) else best
+            is_link = is_link or (
+                links.holds(turn.text, wanted)
+                and not links.holds(str(call.arguments), wanted)
+                and not (tool.opens_address and _was_made_up(tx, ctx, call, before=place))
+            )
         was_clean = was_clean and not turn.label
-    return "link" if best == "link" else "made_up"
+    return "link" if is_link else "made_up"
+
+
+def _was_made_up(tx: Tx, ctx: RunContext, call: ToolCall, *, before: int) -> bool:
+    """Whether the call opened an address that the thread had made up."""
+    opened = links.requested(of_call(call))
+    return opened is None or _origin(tx, ctx, opened, before=before) == "made_up"
 
 
 def _requests(addresses: Iterable[str]) -> set[str | None]:

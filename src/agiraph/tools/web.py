@@ -8,6 +8,7 @@ from pydantic import Field
 
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import Refused
+from agiraph.domain.events.team import GrantUsed
 from agiraph.domain.fence import enclose_foreign, one_line
 from agiraph.domain.labels import SEARCH, of_page
 from agiraph.domain.outcomes import Answer, Done
@@ -93,21 +94,25 @@ async def _fetch_way_out(ctx: RunContext, call: ToolCall) -> WayOut | None:
     origin = await ctx.store.read(addresses.origin, ctx, address)
     if origin in ("given", "found"):
         return None
-    if await ctx.store.write(_use_grant, ctx, host):
+    if await ctx.store.write(_use_grant, ctx, call, host):
         return None
     if ctx.web.reading_hosts.has(address):
         why = "nobody gave it this address"
-        return WayOut(sink=Sink.READING_HOST, target=host, why=why, instead=READER)
+        return WayOut(sink=Sink.READING_HOST, target=host, why=why)
     if origin == "made_up":
         why = "the address stands in nothing that it was given or found"
-        return WayOut(sink=Sink.MADE_UP_ADDRESS, target=host, why=why, instead=READER)
+        return WayOut(sink=Sink.MADE_UP_ADDRESS, target=host, why=why)
     return await _link(ctx, call, host)
 
 
-def _use_grant(tx: Tx, ctx: RunContext, host: str) -> bool:
+def _use_grant(tx: Tx, ctx: RunContext, call: ToolCall, host: str) -> bool:
     """Whether a person lets the team read this host; the use is counted."""
     grant = grants.find(tx, ctx.team.id, "read", host)
-    return grant is not None and grants.use(tx, grant)
+    if grant is None or not grants.use(tx, grant):
+        return False
+    used = GrantUsed(grant_id=grant.id, node_id=ctx.node.id, call_id=call.id, tool=call.name)
+    tx.emit(ctx.team.id, used)
+    return True
 
 
 async def _link(ctx: RunContext, call: ToolCall, host: str) -> WayOut:
@@ -161,8 +166,8 @@ async def web_fetch(
     url: Annotated[str, Field(min_length=1)],
     save_as: Annotated[str | None, Field(min_length=1)] = None,
 ) -> Answer:
-    """Read a web page as Markdown. Use a whole address that a search, page or person gave. Of a long
-    page you get the beginning; a file has the rest.
+    """Read a web page as Markdown. Use a whole address that a search, page or person gave. Of a
+    long page you get the beginning; a file has the rest.
     """
     may_redirect = await _may_redirect(ctx, url)
     if save_as is not None:
