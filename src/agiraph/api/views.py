@@ -46,6 +46,16 @@ class TeamView(View):
     effort: Effort | None = Field(
         description="How much its agents' models think; null: as the settings say."
     )
+    quiet_hours: str = Field(
+        description="When no briefing is sent to channels, such as 22:00-07:00; empty: never."
+    )
+    quiet_zone: str
+    channel: str = Field(
+        description="The channel for its questions; empty: each that sends questions."
+    )
+    answer_within: float = Field(
+        description="Seconds that its agents wait for a person's answer; 0: for ever."
+    )
     interval: float = Field(
         description="Seconds without work after which the coordinator wakes by itself; 0: never."
     )
@@ -55,6 +65,13 @@ class TeamView(View):
     unread: int
     usd: float
     head: int = Field(description="The number of the team's newest event.")
+
+
+class PersonView(View):
+    id: str
+    name: str
+    away_until: datetime | None = Field(description="Until when they are away; null: they are not.")
+    channels: list[str] = Field(description="The names of the channels that reach them.")
 
 
 class AgentView(View):

@@ -34,6 +34,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "resume": "teams",
         "stop": "teams",
         "extend": "extend",
+        "away": "away",
     },
     "Maintain": {
         "models": "models",

@@ -5,9 +5,10 @@ from typing import Any
 
 import click
 
+from agiraph.api.views import TeamView
 from agiraph.cli.session import as_json, clean, command, connected
 from agiraph.cli.teams import json_option
-from agiraph.domain.agents import Mode, Review, Trust
+from agiraph.domain.agents import Review, Trust
 from agiraph.domain.effort import EFFORTS
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -46,6 +47,14 @@ TRUST_HELP = (
     "What the team may do by itself after it has read strangers' words; open is for throw-away "
     "homes and containers."
 )
+QUIET_HELP = "When no briefing is sent to your channels, such as 22:00-07:00; or none."
+CHANNEL_HELP = "Your channel for the team's questions; or all."
+ANSWER_HELP = (
+    "How long its agents wait for your answer before they go on without: 4h, 2d; or never, to wait "
+    "for ever."
+)
+NONE_WORDS = {"quiet_hours": "none", "channel": "all"}
+"""What a person writes to take such a setting away."""
 MODE_HELP = "finite: work until the goal is reached. infinite: work in cycles without an end."
 
 
@@ -81,41 +90,29 @@ def confirm_open(trust: Trust | None, name: str) -> None:
 )
 @click.option("--tokens", type=click.IntRange(1), help="The most tokens for its goal, in total.")
 @click.option("--turns", type=click.IntRange(1), help="The most turns for its goal, in total.")
+@click.option("--quiet", "quiet_hours", metavar="HOURS", help=QUIET_HELP)
+@click.option("--zone", "quiet_zone", help="The time zone of the quiet hours: Europe/Berlin.")
+@click.option("--channel", metavar="NAME", help=CHANNEL_HELP)
+@click.option("--answer-within", type=Interval(), help=ANSWER_HELP)
 @json_option
 @command
 async def set(
-    team: str,
-    name: str | None,
-    mode: Mode | None,
-    every: float | None,
-    review: Review | None,
-    trust: Trust | None,
-    model: str | None,
-    effort: str | None,
-    soul: str | None,
-    workers: int | None,
-    usd: float | None,
-    tokens: int | None,
-    turns: int | None,
-    json_: bool,
+    team: str, trust: Trust | None, workers: int | None, json_: bool, **given: Any
 ) -> None:
     """Change settings of a TEAM (its id or name). What you leave out stays as it is."""
-    limits = {"usd": usd, "tokens": tokens, "turns": turns}
-    given = {
-        "name": name,
-        "mode": mode,
-        "interval": every,
-        "review": review,
+    limits = {name: given.pop(name) for name in ("usd", "tokens", "turns")}
+    given |= {
+        "interval": given.pop("every"),
         "trust": trust,
-        "model": model,
-        "effort": effort,
-        "soul": soul,
         "limits": None if workers is None else {"agents": workers},
         "budget": {name: most for name, most in limits.items() if most is not None} or None,
     }
     settings: Any = {key: value for key, value in given.items() if value is not None}
     if not settings:
         raise click.UsageError("Say what to change, for example --mode infinite --every 1h.")
+    for name, word in NONE_WORDS.items():
+        if settings.get(name) == word:
+            settings[name] = ""
     async with connected() as client:
         found = await client.team(team)
         confirm_open(trust, found.name)
@@ -125,8 +122,16 @@ async def set(
     acts = f"every {interval_text(changed.interval)}" if changed.interval else "only when asked"
     click.echo(
         f"Changed {clean(changed.name)!r}: {changed.mode}, {changed.status}, the coordinator acts "
-        f"{acts}, review {changed.review}, trust {changed.trust}."
+        f"{acts}, review {changed.review}, trust {changed.trust}{_asking(changed)}."
     )
+
+
+def _asking(team: TeamView) -> str:
+    """Return when and how the team reaches the person, as far as it is not the default."""
+    quiet = f", quiet {team.quiet_hours} {team.quiet_zone}" if team.quiet_hours else ""
+    channel = f", questions to {clean(team.channel)}" if team.channel else ""
+    within = team.answer_within
+    return quiet + channel + (f", answers within {interval_text(within)}" if within else "")
 
 
 def interval_text(seconds: float) -> str:

@@ -1,11 +1,29 @@
-"""Access: tokens, sign-in links, audit log, health checks and the emergency stop."""
+"""Access: the person, tokens, sign-in links, audit log, health checks and the emergency stop."""
 
-from agiraph.api.views import EmergencyStopView, HealthView, IssuedToken, LinkView, TokenView
+from datetime import datetime
+
+from agiraph.api.views import (
+    EmergencyStopView,
+    HealthView,
+    IssuedToken,
+    LinkView,
+    PersonView,
+    TokenView,
+)
 from agiraph.client.connection import Connection, path_of
 from agiraph.domain.access import AuditEntry, Scope
 
 
 class AccessCalls(Connection):
+    async def me(self) -> PersonView:
+        """Return the person whose token this client has."""
+        return await self.get(PersonView, "/persons/me")
+
+    async def set_away(self, until: datetime | None) -> PersonView:
+        """Say that the person is away until this moment, which has an offset; None: back."""
+        body = {"away_until": None if until is None else until.isoformat()}
+        return self.read(PersonView, await self.ask("PATCH", "/persons/me", body=body))
+
     async def tokens(self) -> list[TokenView]:
         """List the tokens and sessions that are valid now."""
         return await self.get(list[TokenView], "/tokens")

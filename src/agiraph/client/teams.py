@@ -24,6 +24,13 @@ class TeamSettings(TypedDict, total=False):
     review: Review
     trust: Trust
     effort: Effort | Literal["default"]
+    quiet_hours: str
+    """When no briefing is sent to channels, such as `22:00-07:00`; empty: never."""
+    quiet_zone: str
+    channel: str
+    """The channel for its questions; empty: each that sends questions."""
+    answer_within: float
+    """Seconds that its agents wait for a person's answer; 0: for ever."""
     limits: Mapping[str, int]
     budget: Mapping[str, float]
     """New limits of its goal (turns, tokens, usd, seconds), in total; each above the old one."""

@@ -59,6 +59,11 @@ class Team:
     quiet_hours: str = ""
     """When no briefing is sent to channels, such as `22:00-07:00`."""
     quiet_zone: str = "UTC"
+    channel: str = ""
+    """The person's channel that its questions and approvals are sent to; empty: each that sends
+    such messages."""
+    answer_within_s: float | None = None
+    """How long its agents wait for a person's answer before they go on without; None: for ever."""
     review: Review = "auto"
     """Whether a reviewer judges a result before it counts, if others build on it or a person gets
     it: always, never, or (auto) only if an acceptance line cannot be checked by a program."""

@@ -23,6 +23,8 @@ class Person:
     name: str
     role: PersonRole
     created_at: datetime
+    away_until: datetime | None = None
+    """Until when they are away, if they said so. See `services/mail/absence.py`."""
 
 
 def is_person(address: str) -> TypeGuard[PersonId]:

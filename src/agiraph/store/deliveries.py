@@ -87,6 +87,15 @@ def of_message(tx: Tx, message_id: MessageId) -> list[Delivery]:
     return DELIVERIES.select(tx, "message_id = :id order by channel", id=message_id)
 
 
+def untried(tx: Tx, person_id: PersonId) -> list[Delivery]:
+    """Return the queued deliveries to a person that no channel has tried to send yet."""
+    where = (
+        "status = 'queued' and tries = 0 and channel in (select name from channels"
+        " where person_id = :person) order by id"
+    )
+    return DELIVERIES.select(tx, where, person=person_id)
+
+
 def failed(tx: Tx, *, after: str = "", limit: int = 100) -> list[Delivery]:
     """Return the deliveries that were given up, oldest first."""
     where = "status = 'failed' and id > :after order by id limit :limit"

@@ -1,9 +1,11 @@
 """Communication tools: messages to teammates, and messages and questions to the person."""
 
+from datetime import datetime, timedelta
 from typing import Annotated
 
 from pydantic import Field
 
+from agiraph.domain.agents import Team
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.mail import MessageSeen
 from agiraph.domain.labels import join
@@ -15,7 +17,7 @@ from agiraph.domain.waits import WaitingOn
 from agiraph.run_context import RunContext
 from agiraph.services.board import planning
 from agiraph.services.lifecycle import spoken_questions
-from agiraph.services.mail import bus
+from agiraph.services.mail import absence, bus
 from agiraph.services.members import roster
 from agiraph.store import messages, teams
 from agiraph.store.tx import Tx
@@ -30,6 +32,14 @@ TOO_MANY = (
 ASKED = (
     " Your question is open until they answer. Go on with what does not depend on it; if nothing "
     "else is left to do, say so in words, and you wait for the answer at no cost."
+)
+
+DEFAULT_WAIT = timedelta(days=1)
+MAX_MINUTES = 366 * 24 * 60
+IF_NOBODY = "If nobody answers in time, I do this: {}"
+NO_DEFAULT = (
+    "Go on without an answer: take the choice that is easiest to undo, and say in your result what "
+    "you assumed."
 )
 
 MessageText = Annotated[
@@ -164,15 +174,57 @@ def ask_human(
     options: Annotated[
         list[str] | None, Field(description="Answers to choose from; they may give another")
     ] = None,
+    default: Annotated[
+        str | None,
+        Field(max_length=SUMMARY_CHARACTERS, description="What you do if nobody answers in time"),
+    ] = None,
+    timeout_minutes: Annotated[
+        float | None, Field(ge=1, le=MAX_MINUTES, description="How long to wait for the answer")
+    ] = None,
 ) -> Answer:
     """Ask the human a question and wait for the answer, which may take days. Ask only what they
     alone can decide, all at once, with options where you can.
     """
+    text = question if default is None else f"{question}\n\n{IF_NOBODY.format(default)}"
     since = tx.now - bus.ANSWER_HOLDS
-    if (before := messages.answered_question(tx, ctx.node.id, question, since=since)) is not None:
+    if (before := messages.answered_question(tx, ctx.node.id, text, since=since)) is not None:
         return Done(
             f"You asked this before, and they answered: {before.text}\nGo on with that answer. If "
             "something has changed since, ask with what is new in the question."
         )
-    asked = bus.ask(tx, ctx.lease, text=question, options=options or ())
-    return Pending(WaitingOn("answer", asked.id), f"asked the human: {question}")
+    wait = time_limit(ctx.team, default, timeout_minutes)
+    asked = bus.ask(tx, ctx.lease, text=text, options=options or ())
+    away = _away(absence.until(tx, planning.person_for(tx, ctx.node)))
+    on, reason = WaitingOn("answer", asked.id), f"asked the human{away}: {question}"
+    if wait is None:
+        return Pending(on, reason)
+    late = unanswered(wait, default, away)
+    # A model that ignores the advice asks the same once more: it waited its time already.
+    left = wait - (tx.now - asked.created_at)
+    if left <= timedelta():
+        return Done(late)
+    return Pending(on, reason, left.total_seconds(), late)
+
+
+def time_limit(team: Team, default: str | None, minutes: float | None) -> timedelta | None:
+    """Return how long a question waits: the shorter of the asker's and the team's limits; None:
+    for ever. A question with a default and no limit waits for a day."""
+    own = None if minutes is None else timedelta(minutes=minutes)
+    of_team = None if team.answer_within_s is None else timedelta(seconds=team.answer_within_s)
+    limits = [limit for limit in (own, of_team) if limit is not None]
+    return min(limits) if limits else DEFAULT_WAIT if default is not None else None
+
+
+def _away(until: datetime | None) -> str:
+    return "" if until is None else f" (away until {until:%Y-%m-%d %H:%M} UTC)"
+
+
+def unanswered(waited: timedelta, default: str | None, away: str = "") -> str:
+    """Return what the asker is told when the time limit is over."""
+    then = f"Do now what you said you would: {default}" if default is not None else NO_DEFAULT
+    minutes = round(waited.total_seconds() / 60)
+    return (
+        f"The human{away} has not answered within {minutes:,} minutes. {then}\n"
+        "The question stays open in their inbox, and a later answer reaches you as a message. Do "
+        "not ask it again."
+    )

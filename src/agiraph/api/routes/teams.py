@@ -68,6 +68,15 @@ REVIEW = (
     "When a reviewer judges a result before it counts: `auto` if acceptance lines cannot be "
     "checked by machine."
 )
+QUIET_HOURS = "When no briefing is sent to channels, such as 22:00-07:00; empty: never."
+QUIET_ZONE = "The time zone of the quiet hours, such as Europe/Berlin."
+CHANNEL = (
+    "The channel for the team's questions and approvals; empty: each that sends such messages."
+)
+ANSWER_WITHIN = (
+    "Seconds that agents wait for a person's answer before they go on without it; at least 60, or "
+    "0 for ever."
+)
 EFFORT = "How much the models of the team think, unless an agent or a node says otherwise."
 Acceptance = Annotated[
     list[Annotated[str, Field(max_length=LINE_CHARACTERS)]], Field(max_length=MAX_LINES)
@@ -155,6 +164,12 @@ class TeamChanges(BaseModel):
     review: Review | None = Field(default=None, description=REVIEW)
     trust: Trust | None = Field(default=None, description=TRUST)
     effort: EffortChange | None = Field(default=None, description=EFFORT + NO_EFFORT)
+    quiet_hours: str | None = Field(default=None, max_length=20, description=QUIET_HOURS)
+    quiet_zone: str | None = Field(default=None, max_length=100, description=QUIET_ZONE)
+    channel: str | None = Field(default=None, max_length=200, description=CHANNEL)
+    answer_within: float | None = Field(
+        default=None, ge=0, le=MAX_INTERVAL_S, allow_inf_nan=False, description=ANSWER_WITHIN
+    )
     limits: LimitsRequest | None = None
     budget: RaisedBudget | None = Field(
         default=None,
@@ -165,8 +180,9 @@ class TeamChanges(BaseModel):
     def settings(self) -> Settings:
         """Return the fields that are set, as the verb takes them."""
         given = self.model_dump(exclude_none=True)
-        if "interval" in given:
-            given["interval_s"] = given.pop("interval")
+        for name in ("interval", "answer_within"):
+            if name in given:
+                given[f"{name}_s"] = given.pop(name)
         if self.effort is not None:
             given["effort"] = chosen_effort(self.effort)
         return cast(Settings, given)

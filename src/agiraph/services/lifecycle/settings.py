@@ -13,6 +13,7 @@ from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.lifecycle import extensions
 from agiraph.services.lifecycle import teams as lifecycle
+from agiraph.services.mail import deliveries, quiet_hours
 from agiraph.services.triggers import definitions, team_heartbeat
 from agiraph.services.triggers.definitions import MIN_GAP_S
 from agiraph.store import nodes, teams
@@ -32,6 +33,13 @@ class Settings(TypedDict, total=False):
     """What its agents may do by themselves after they have read strangers' words."""
     effort: Effort | None
     """How much its agents' models think; None: as the settings of the installation say."""
+    quiet_hours: str
+    """When no briefing is sent to channels, such as `22:00-07:00`; empty: never."""
+    quiet_zone: str
+    channel: str
+    """The owner's channel for its questions; empty: each that sends questions."""
+    answer_within_s: float
+    """Seconds that its agents wait for an answer of a person; 0: for ever."""
     model: str
     """The coordinator's model."""
     interval_s: float
@@ -53,23 +61,11 @@ def change(tx: Tx, team_id: TeamId, *, by: str = OWNER, **settings: Unpack[Setti
     team = TEAMS.get(tx, team_id, lock=True)
     if team.status == "archived":
         raise Refused(f"Team {team.name!r} is archived; create a new team.")
-    columns: dict[str, object] = {}
-    if "mode" in settings:
-        columns["mode"] = settings["mode"]
-    if "review" in settings:
-        columns["review"] = settings["review"]
-    if "trust" in settings:
-        columns["trust"] = settings["trust"]
-    if "effort" in settings:
-        columns["effort"] = settings["effort"]
-    if "name" in settings:
-        columns["name"] = settings["name"].strip() or lifecycle.title_of(team.goal)
-    if "soul" in settings:
-        columns["soul"] = settings["soul"].strip()
-    if "limits" in settings:
-        columns["limits"] = Limits(**(asdict(team.limits) | settings["limits"]))
+    columns = _columns(team, settings) | _asking_columns(tx, team, settings)
     if columns:
         TEAMS.update(tx, team_id, **columns)
+    if "quiet_hours" in columns:
+        deliveries.reschedule(tx, team.owner_id)
     if "model" in settings:
         AGENTS.update(tx, teams.coordinator(tx, team_id).id, model=settings["model"])
     changed = TEAMS.get(tx, team_id)
@@ -78,6 +74,42 @@ def change(tx: Tx, team_id: TeamId, *, by: str = OWNER, **settings: Unpack[Setti
         _follow_mode(tx, changed)
     tx.emit(team_id, TeamChanged(changed=sorted(settings), name=changed.name, mode=changed.mode))
     return TEAMS.get(tx, team_id)
+
+
+def _columns(team: Team, settings: Settings) -> dict[str, object]:
+    """Return the columns of the team that the settings change, as they are stored."""
+    plain = ("mode", "review", "trust", "effort")
+    columns: dict[str, object] = {k: value for k, value in settings.items() if k in plain}
+    if "name" in settings:
+        columns["name"] = settings["name"].strip() or lifecycle.title_of(team.goal)
+    if "soul" in settings:
+        columns["soul"] = settings["soul"].strip()
+    if "limits" in settings:
+        columns["limits"] = Limits(**(asdict(team.limits) | settings["limits"]))
+    return columns
+
+
+def _asking_columns(tx: Tx, team: Team, settings: Settings) -> dict[str, object]:
+    """Return the columns about when and how the team reaches its owner."""
+    columns: dict[str, object] = {}
+    if "quiet_hours" in settings or "quiet_zone" in settings:
+        hours = settings.get("quiet_hours", team.quiet_hours).strip()
+        zone = settings.get("quiet_zone", team.quiet_zone)
+        quiet_hours.check(hours, zone)
+        columns |= {"quiet_hours": hours, "quiet_zone": zone}
+    if "channel" in settings:
+        if settings["channel"]:
+            deliveries.check_channel(tx, team.owner_id, settings["channel"])
+        columns["channel"] = settings["channel"]
+    if "answer_within_s" in settings:
+        seconds = settings["answer_within_s"]
+        if 0 < seconds < MIN_GAP_S:
+            raise Refused(
+                f"People need at least {MIN_GAP_S:.0f} seconds to answer; 0 lets agents wait "
+                "for ever."
+            )
+        columns["answer_within_s"] = seconds or None
+    return columns
 
 
 def _raise_budget(tx: Tx, team_id: TeamId, totals: Mapping[str, float], *, by: str) -> None:

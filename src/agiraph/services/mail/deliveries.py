@@ -10,13 +10,14 @@ from agiraph.domain.deliveries import Delivery, OutgoingMessage
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.mail import DeliveryFailed, DeliverySent
 from agiraph.domain.ids import PersonId, new_id
-from agiraph.domain.messages import INBOX, Message, MessageKind
+from agiraph.domain.messages import INBOX, NEEDS_ANSWER, Message, MessageKind
 from agiraph.domain.persons import is_person
 from agiraph.services.board import planning
 from agiraph.services.mail import quiet_hours
 from agiraph.store import deliveries
 from agiraph.store.deliveries import DELIVERIES
 from agiraph.store.messages import MESSAGES
+from agiraph.store.persons import PERSONS
 from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Tx
 
@@ -56,29 +57,71 @@ def queue(tx: Tx, message: Message) -> None:
     """Queue a message to a person's inbox for each of their channels that sends its kind."""
     if not is_person(message.recipient) or message.kind not in INBOX:
         return
-    for channel, kinds in deliveries.channels_to(tx, message.recipient).items():
-        if message.kind in kinds:
-            delivery = Delivery(
-                id=new_id("delivery"),
-                team_id=message.team_id,
-                message_id=message.id,
-                channel=channel,
-                created_at=tx.now,
-                due_at=_first_due(tx, message),
-            )
-            # In the transaction of the message: no crash leaves a message that no channel sends.
-            DELIVERIES.insert(tx, delivery)
-            tx.alarm()
+    for channel in _channels_for(tx, message, message.recipient):
+        delivery = Delivery(
+            id=new_id("delivery"),
+            team_id=message.team_id,
+            message_id=message.id,
+            channel=channel,
+            created_at=tx.now,
+            due_at=_first_due(tx, message),
+        )
+        # In the transaction of the message: no crash leaves a message that no channel sends.
+        DELIVERIES.insert(tx, delivery)
+        tx.alarm()
+
+
+def _channels_for(tx: Tx, message: Message, person_id: PersonId) -> list[str]:
+    """Return the channels of a message: those that send its kind, or the one for questions that the
+    team's owner has chosen."""
+    sending = [
+        channel
+        for channel, kinds in deliveries.channels_to(tx, person_id).items()
+        if message.kind in kinds
+    ]
+    if len(sending) < 2 or message.kind not in NEEDS_ANSWER:
+        return sending
+    team = TEAMS.get(tx, message.team_id)
+    # A channel that was removed from the settings chooses nothing: a question must not be lost.
+    is_chosen = person_id == team.owner_id and team.channel in sending
+    return [team.channel] if is_chosen else sending
+
+
+def check_channel(tx: Tx, person_id: PersonId, channel: str) -> None:
+    """Raise `Refused` unless the person has this channel and it sends questions and approvals."""
+    known = deliveries.channels_to(tx, person_id)
+    if channel not in known:
+        has = f"There are {', '.join(known)}" if known else "None is set up"
+        raise Refused(
+            f"There is no channel {channel!r}. {has}; add a [channels.NAME] table to agiraph.toml "
+            "and start agiraph again."
+        )
+    if not known[channel] >= NEEDS_ANSWER:
+        raise Refused(
+            f"Channel {channel!r} does not send questions and approvals. Add both to `kinds` in "
+            "its table in agiraph.toml, or choose another channel."
+        )
 
 
 def _first_due(tx: Tx, message: Message) -> datetime:
-    """Return when the message may be sent: a briefing after the quiet hours, all others now."""
+    """Return when the message may be sent: when the person is back, if they are away, and a
+    briefing not before the quiet hours are over."""
+    back = PERSONS.get(tx, PersonId(message.recipient)).away_until
+    due = tx.now if back is None else max(back, tx.now)
     if message.kind != "briefing":
-        return tx.now
+        return due
     team = TEAMS.get(tx, message.team_id)
     if message.recipient != team.owner_id:
-        return tx.now  # a team's quiet hours are its owner's
-    return quiet_hours.end_of_quiet(team, tx.now) or tx.now
+        return due  # a team's quiet hours are its owner's
+    return quiet_hours.end_of_quiet(team, due) or due
+
+
+def reschedule(tx: Tx, person_id: PersonId) -> None:
+    """Set again when the person's messages are sent that no channel has tried yet."""
+    for delivery in deliveries.untried(tx, person_id):
+        message = MESSAGES.get(tx, delivery.message_id)
+        DELIVERIES.update(tx, delivery.id, due_at=_first_due(tx, message))
+    tx.alarm()
 
 
 def claim(tx: Tx, channel: str, *, owner: str, limit: int) -> list[OutgoingMessage]:

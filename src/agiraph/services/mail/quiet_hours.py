@@ -17,13 +17,18 @@ def set_hours(tx: Tx, team_id: TeamId, hours: str, *, zone: str = "UTC") -> Team
     Quiet hours delay channels only: the inbox shows a briefing at once.
     """
     TEAMS.get(tx, team_id, lock=True)
+    check(hours, zone)
+    TEAMS.update(tx, team_id, quiet_hours=hours, quiet_zone=zone)
+    return TEAMS.get(tx, team_id)
+
+
+def check(hours: str, zone: str) -> None:
+    """Raise `Refused` for hours or a time zone that cannot be read."""
     if hours and daily.parse(hours).is_whole_day:
         raise Refused(
             f"Quiet hours {hours!r} leave no time to send anything; leave out at least a minute."
         )
     parse_zone(zone)
-    TEAMS.update(tx, team_id, quiet_hours=hours, quiet_zone=zone)
-    return TEAMS.get(tx, team_id)
 
 
 def end_of_quiet(team: Team, now: datetime) -> datetime | None:

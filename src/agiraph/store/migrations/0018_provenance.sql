@@ -83,3 +83,11 @@ update notes set status = 'rejected' where status = 'removed';
 update notes set status = case when path = 'MEMORY.md' or substr(path, 1, 12) = 'preferences/' then 'pending' else 'unverified' end where status = 'held';
 create index notes_of_agent on notes (agent_id, status);
 create index notes_open on notes (team_id, status);
+
+-- How a team reaches its person: the one channel for its questions (empty: all of them), and how
+-- long it waits for an answer.
+alter table teams add column channel text not null default '';
+alter table teams add column answer_within_s double precision;
+
+-- Until when a person is away: their channels are silent so long, and agents are told.
+alter table persons add column away_until bigint;

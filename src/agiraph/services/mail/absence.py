@@ -1,0 +1,45 @@
+"""Absence: a person says that they are away until a date, and the runtime acts on it.
+
+While they are away nothing is sent to their channels; the inbox shows everything at once. Questions
+wait for them, and those with a time limit end their wait as ever; the agent is told the date then.
+"""
+
+from datetime import datetime
+
+from agiraph.domain.errors import Refused
+from agiraph.domain.ids import PersonId
+from agiraph.domain.moments import MAX_AHEAD
+from agiraph.domain.persons import Person
+from agiraph.services.mail import deliveries
+from agiraph.store.persons import PERSONS
+from agiraph.store.tx import Tx
+
+
+def leave(tx: Tx, person_id: PersonId, until: datetime) -> Person:
+    """Record that a person is away until this moment; what was to be sent meanwhile waits."""
+    if until <= tx.now:
+        raise Refused(
+            f"{until:%Y-%m-%d %H:%M} UTC is past; say a time to come, or that you are back."
+        )
+    if until > tx.now + MAX_AHEAD:
+        raise Refused(f"{until:%Y-%m-%d} is too far away; ten years is the most.")
+    return _set(tx, person_id, until)
+
+
+def come_back(tx: Tx, person_id: PersonId) -> Person:
+    """Record that a person is back; what waited for them is sent now."""
+    return _set(tx, person_id, None)
+
+
+def _set(tx: Tx, person_id: PersonId, until: datetime | None) -> Person:
+    PERSONS.get(tx, person_id, lock=True)
+    PERSONS.update(tx, person_id, away_until=until)
+    deliveries.reschedule(tx, person_id)
+    return PERSONS.get(tx, person_id)
+
+
+def until(tx: Tx, person_id: PersonId) -> datetime | None:
+    """Return until when a person is away; None if they are here."""
+    person = PERSONS.get(tx, person_id)
+    away = person.away_until
+    return away if away is not None and away > tx.now else None

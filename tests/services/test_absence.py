@@ -1,0 +1,297 @@
+"""Absence, channel and time limit: what reaches a person, when, and what becomes of a question."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from agiraph.domain.errors import Refused
+from agiraph.domain.messages import Message, MessageKind
+from agiraph.domain.persons import OWNER
+from agiraph.domain.work import Budget, NodeStatus
+from agiraph.runtime.channels import Channel
+from agiraph.runtime.channels.terminal import Terminal
+from agiraph.services.lifecycle import settings
+from agiraph.services.lifecycle.teams import NewTeam
+from agiraph.services.lifecycle.timers import fire_due
+from agiraph.services.mail import absence, bus
+from agiraph.store import deliveries
+from agiraph.testing import World, call, says
+
+ASK = call("ask_human", question="Blue or green?", options=["blue", "green"])
+
+
+def asks(**limits: object):
+    return call("ask_human", question="Blue or green?", **limits)
+
+
+DONE = says(call("finish", summary="Painted."))
+
+
+@asynccontextmanager
+async def with_channels(path: Path, url: str, **channels: Channel) -> AsyncIterator[World]:
+    async with World(
+        path / "home", database_url=url, channels=channels, easy_endings=True
+    ) as world:
+        world.script("ada")
+        yield world
+
+
+async def tell(world: World, founded: NewTeam, text: str, kind: MessageKind) -> Message:
+    return await world.store.write(
+        bus.send,
+        team_id=founded.team.id,
+        sender=founded.coordinator.id,
+        recipient=OWNER,
+        text=text,
+        kind=kind,
+    )
+
+
+def terminal(lines: list[str], *kinds: MessageKind) -> Terminal:
+    write: Callable[[str], object] = lines.append
+    return Terminal(write=write, kinds=frozenset(kinds)) if kinds else Terminal(write=write)
+
+
+async def test_nothing_is_sent_to_a_person_who_is_away_and_all_of_it_when_they_are_back_early(
+    tmp_path: Path, database_url: str
+) -> None:
+    lines: list[str] = []
+    async with with_channels(tmp_path, database_url, here=terminal(lines)) as world:
+        founded = await world.found("Wait", start=False)
+        until = world.clock.now() + timedelta(days=7)
+        await world.store.write(absence.leave, OWNER, until)
+        for kind in ("question", "briefing"):
+            sent = await tell(world, founded, f"A {kind}", kind)
+            [waiting] = await world.store.read(deliveries.of_message, sent.id)
+            assert (waiting.status, waiting.due_at) == ("queued", until)
+        await world.settle()
+        assert (lines, len(await world.inbox())) == ([], 2)
+
+        world.clock.advance(days=1)
+        back = await world.store.write(absence.come_back, OWNER)
+        await world.settle()
+        assert back.away_until is None
+    assert [line.partition("]")[0] for line in lines] == ["[question", "[briefing"]
+
+
+async def test_an_absence_ends_by_itself(world: World) -> None:
+    until = world.clock.now() + timedelta(days=2)
+    await world.store.write(absence.leave, OWNER, until)
+    assert await world.store.read(absence.until, OWNER) == until
+    world.clock.advance(days=2)
+    assert await world.store.read(absence.until, OWNER) is None
+
+
+@pytest.mark.parametrize(("days", "why"), [(-1, "is past"), (5000, "too far away")])
+async def test_an_absence_ends_at_a_time_to_come(world: World, days: int, why: str) -> None:
+    with pytest.raises(Refused, match=why):
+        await world.store.write(absence.leave, OWNER, world.clock.now() + timedelta(days=days))
+
+
+async def test_questions_of_a_team_go_to_its_channel_and_other_messages_to_all(
+    tmp_path: Path, database_url: str
+) -> None:
+    phone: list[str] = []
+    mail: list[str] = []
+    channels = {"phone": terminal(phone), "mail": terminal(mail)}
+    async with with_channels(tmp_path, database_url, **channels) as world:
+        founded = await world.found("Wait", start=False)
+        other = await world.found("Wait, too", start=False)
+        await world.store.write(settings.change, founded.team.id, channel="phone")
+        await tell(world, founded, "A", "question")
+        await tell(world, founded, "B", "approval")
+        await tell(world, founded, "C", "briefing")
+        await tell(world, other, "D", "question")
+        await world.settle()
+    assert [line.partition("]")[0][1:] for line in phone] == [
+        *("question", "approval", "briefing", "question")
+    ]
+    assert [line.partition("]")[0][1:] for line in mail] == ["briefing", "question"]
+
+
+async def test_a_team_whose_channel_is_gone_asks_through_all_others(tmp_path: Path) -> None:
+    # Only a process that is alone on its database knows that a channel is gone.
+    database_url = f"sqlite:///{tmp_path / 'agiraph.db'}"
+    lines: list[str] = []
+    async with with_channels(tmp_path, database_url, phone=terminal([]), a=terminal([])) as world:
+        founded = await world.found("Wait", start=False)
+        await world.store.write(settings.change, founded.team.id, channel="phone")
+    later = {"mail": terminal(lines), "b": terminal(lines)}
+    async with World(
+        tmp_path / "home", database_url=database_url, channels=later, easy_endings=True
+    ) as world:
+        await tell(world, founded, "A", "question")
+        await world.settle()
+    assert len(lines) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"channel": "fax"}, "There is no channel 'fax'. There are news, phone; add"),
+        ({"channel": "news"}, "Channel 'news' does not send questions"),
+        ({"quiet_hours": "late"}, "'late' is not a span of hours"),
+        ({"quiet_hours": "00:00-24:00"}, "leave no time"),
+        ({"quiet_zone": "Mars/Base"}, "'Mars/Base' is not a time zone"),
+        ({"answer_within_s": 5.0}, "at least 60 seconds"),
+    ],
+)
+async def test_a_setting_that_cannot_be_followed_is_refused(
+    tmp_path: Path, change: dict[str, object], why: str
+) -> None:
+    url = f"sqlite:///{tmp_path / 'agiraph.db'}"
+    channels = {"phone": terminal([]), "news": terminal([], "briefing")}
+    async with with_channels(tmp_path, url, **channels) as world:
+        founded = await world.found("Wait", start=False)
+        with pytest.raises(Refused) as refused:
+            await world.store.write(settings.change, founded.team.id, **change)
+    assert why in str(refused.value)
+
+
+async def test_new_quiet_hours_count_for_briefings_that_wait_already(
+    tmp_path: Path, database_url: str
+) -> None:
+    lines: list[str] = []
+    async with with_channels(tmp_path, database_url, here=terminal(lines)) as world:
+        founded = await world.found("Wait", start=False)
+        await world.store.write(settings.change, founded.team.id, quiet_hours="08:00-20:00")
+        await tell(world, founded, "Rates rose", "briefing")
+        await world.settle()
+        assert lines == []
+        await world.store.write(settings.change, founded.team.id, quiet_hours="")
+        await world.settle()
+    assert len(lines) == 1
+
+
+async def test_a_question_that_nobody_answers_in_time_goes_on_with_its_default(
+    world: World,
+) -> None:
+    ada = world.script("ada", says(asks(default="green", timeout_minutes=30)), DONE)
+    founded = await world.found("Paint the fence", budget=Budget(seconds=60))
+    await world.settle()
+    [question] = await world.questions(founded.team.id)
+    assert question.text == "Blue or green?\n\nIf nobody answers in time, I do this: green"
+    [node] = await world.board(founded.team.id)
+    assert (node.status, node.waiting_reason) == (
+        NodeStatus.WAITING,
+        "asked the human: Blue or green?",
+    )
+    world.clock.advance(minutes=29)
+    await world.store.write(fire_due)
+    await world.settle()
+    assert (await world.node(node.id)).status is NodeStatus.WAITING
+    world.clock.advance(minutes=1)
+    await world.store.write(fire_due)
+    await world.settle()
+    assert ada.heard == (
+        "The human has not answered within 30 minutes. Do now what you said you would: green\n"
+        "The question stays open in their inbox, and a later answer reaches you as a message. Do "
+        "not ask it again."
+    )
+    # The wait took none of the node's time limit, and the question is still there.
+    assert (await world.node(node.id)).status is NodeStatus.COMPLETED
+    assert [m.id for m in await world.questions(founded.team.id)] == [question.id]
+
+
+async def test_an_answer_in_time_ends_the_wait_and_the_time_limit_does_nothing_more(
+    world: World,
+) -> None:
+    ada = world.script("ada", says(asks(timeout_minutes=30)), says("Blue it is."), DONE)
+    founded = await world.found("Paint the fence")
+    await world.settle()
+    [question] = await world.questions(founded.team.id)
+    await world.answer(question, "blue")
+    await world.settle()
+    assert ada.requests[1].turns[-1].text == "blue"
+    world.clock.advance(hours=1)
+    await world.store.write(fire_due)
+    await world.settle()
+    [node] = await world.board(founded.team.id)
+    said = [turn.text for turn in await world.turns(node.id)]
+    assert not any("has not answered" in text for text in said)
+
+
+async def test_a_late_answer_reaches_the_agent_as_a_message(world: World) -> None:
+    ada = world.script("ada", says(asks(timeout_minutes=1)), DONE, DONE)
+    founded = await world.found("Paint the fence", mode="infinite")
+    await world.settle()
+    [question] = await world.questions(founded.team.id)
+    world.clock.advance(minutes=1)
+    await world.store.write(fire_due)
+    await world.settle()
+    await world.answer(question, "blue")
+    await world.settle()
+    assert "(answering 'Blue or green?') blue" in ada.requests[-1].turns[-1].text
+
+
+async def test_a_model_that_asks_again_after_the_time_limit_is_told_at_once(world: World) -> None:
+    again = asks(timeout_minutes=5)
+    world.script("ada", says(again), says(again), says(again), DONE)
+    founded = await world.found("Paint the fence")
+    await world.settle()
+    world.clock.advance(minutes=5)
+    await world.store.write(fire_due)
+    await world.settle()
+    [node] = await world.board(founded.team.id)
+    assert node.status is NodeStatus.COMPLETED
+    assert len(await world.questions(founded.team.id)) == 1
+
+
+@pytest.mark.parametrize(
+    ("within_s", "limits", "minutes"),
+    [
+        (3600.0, {}, 60),  # the team's limit
+        (3600.0, {"timeout_minutes": 600}, 60),  # a person's setting is the longest wait
+        (3600.0, {"timeout_minutes": 5}, 5),
+        (None, {"default": "green"}, 24 * 60),
+    ],
+)
+async def test_the_shorter_limit_of_asker_and_team_counts(
+    world: World, within_s: float | None, limits: dict[str, object], minutes: int
+) -> None:
+    ada = world.script("ada", says(asks(**limits)), DONE)
+    founded = await world.found("Paint the fence", start=False)
+    if within_s is not None:
+        await world.store.write(settings.change, founded.team.id, answer_within_s=within_s)
+    await world.say(founded.coordinator.id, "Paint it", team_id=founded.team.id)
+    await world.settle()
+    world.clock.advance(minutes=minutes)
+    await world.store.write(fire_due)
+    await world.settle()
+    told = [turn.text for turn in ada.requests[-1].turns]
+    assert any(f"within {minutes:,} minutes" in text for text in told)
+
+
+async def test_an_agent_that_asks_somebody_away_is_told_until_when(world: World) -> None:
+    await world.store.write(absence.leave, OWNER, world.clock.now() + timedelta(days=3))
+    ada = world.script("ada", says(asks(timeout_minutes=5)), DONE)
+    founded = await world.found("Paint the fence")
+    await world.settle()
+    [node] = await world.board(founded.team.id)
+    reason = "asked the human (away until 2026-01-08 09:00 UTC): Blue or green?"
+    assert node.waiting_reason == reason
+    world.clock.advance(minutes=5)
+    await world.store.write(fire_due)
+    await world.settle()
+    assert ada.heard.startswith(
+        "The human (away until 2026-01-08 09:00 UTC) has not answered within 5 minutes. Go on"
+    )
+
+
+async def test_a_question_without_a_limit_waits_for_as_long_as_it_takes(world: World) -> None:
+    await world.store.write(absence.leave, OWNER, world.clock.now() + timedelta(days=3))
+    world.script("ada", says(ASK), DONE)
+    founded = await world.found("Paint the fence")
+    await world.settle()
+    world.clock.advance(days=60)
+    await world.store.write(fire_due)
+    await world.settle()
+    [node] = await world.board(founded.team.id)
+    assert node.status is NodeStatus.WAITING
+    [question] = await world.questions(founded.team.id)
+    await world.answer(question, "blue")
+    await world.settle()
+    assert (await world.node(node.id)).status is NodeStatus.COMPLETED
