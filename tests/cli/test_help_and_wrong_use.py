@@ -18,6 +18,7 @@ WORDS = [(name,) for name in NAMES] + [
     (group, name) for group, names in GROUPS.items() for name in names
 ]
 WRONG = {
+    ("away", "--until", "3 days", "--back"): "Say --until or --back, not both.",
     ("extend", "node_1"): (
         "Say how much more it gets: --turns, --tokens, --budget (dollars) or --seconds."
     ),

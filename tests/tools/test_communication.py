@@ -151,7 +151,9 @@ async def test_an_empty_question_is_refused(world: World) -> None:
         call("ask_human"),
     )
 
-    usage = "It takes: question, options (optional)."
+    usage = (
+        "It takes: question, options (optional), default (optional), timeout_minutes (optional)."
+    )
     assert told == [
         refused(
             f"ask_human: 'question' is wrong (String should have at least 1 character). {usage}"

@@ -171,19 +171,15 @@ def ask_human(
     tx: Tx,
     ctx: RunContext,
     question: Annotated[str, Field(min_length=1)],
-    options: Annotated[
-        list[str] | None, Field(description="Answers to choose from; they may give another")
-    ] = None,
+    options: Annotated[list[str] | None, Field(description="Answers to choose from")] = None,
     default: Annotated[
         str | None,
-        Field(max_length=SUMMARY_CHARACTERS, description="What you do if nobody answers in time"),
+        Field(max_length=SUMMARY_CHARACTERS, description="What you do if nobody answers"),
     ] = None,
-    timeout_minutes: Annotated[
-        float | None, Field(ge=1, le=MAX_MINUTES, description="How long to wait for the answer")
-    ] = None,
+    timeout_minutes: Annotated[float | None, Field(ge=1, le=MAX_MINUTES)] = None,
 ) -> Answer:
-    """Ask the human a question and wait for the answer, which may take days. Ask only what they
-    alone can decide, all at once, with options where you can.
+    """Ask the human and wait for the answer, which may take days. Ask only what they alone can
+    decide, all at once.
     """
     text = question if default is None else f"{question}\n\n{IF_NOBODY.format(default)}"
     since = tx.now - bus.ANSWER_HOLDS
