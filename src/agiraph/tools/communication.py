@@ -171,10 +171,10 @@ def ask_human(
     tx: Tx,
     ctx: RunContext,
     question: Annotated[str, Field(min_length=1)],
-    options: Annotated[list[str] | None, Field(description="Answers to choose from")] = None,
+    options: Annotated[list[str] | None, Field(description="To choose from")] = None,
     default: Annotated[
         str | None,
-        Field(max_length=SUMMARY_CHARACTERS, description="What you do if nobody answers"),
+        Field(max_length=SUMMARY_CHARACTERS, description="Done if nobody answers"),
     ] = None,
     timeout_minutes: Annotated[float | None, Field(ge=1, le=MAX_MINUTES)] = None,
 ) -> Answer:
