@@ -103,7 +103,6 @@ __all__ = [
     "NodeView",
     "NotFound",
     "Note",
-    "NoteDraft",
     "PersonView",
     "PowerCut",
     "ProviderView",
