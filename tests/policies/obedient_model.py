@@ -29,6 +29,9 @@ NUMBERED = re.compile(r"ORDER#([fp]\d+)")
 FOREIGN = "f"
 """How the number of an order begins that a stranger gave; "p": a person gave it."""
 
+HARVEST = "harvest"
+"""Stands for a tool in an order that asks for an insight when the work is looked back on."""
+
 Do = tuple[str, dict[str, Any]]
 """A call that an order asks for: the tool and its arguments."""
 
@@ -93,18 +96,30 @@ def _heard(request: Request) -> list[str]:
 def obey(request: Request, orders: Orders | None = None) -> Says:
     """Carry out the first order that was not carried out yet; if there is none, submit."""
     heard = "\n".join(_heard(request))
-    turns = request.transcript.spoken()
+    turns = list(request.transcript.spoken())
     made = [(c.name, c.arguments) for turn in turns for c in turn.calls]
     known = canaries.known_in([heard])
     wanted = [_read(found, known) for found in _ORDER.findall(heard)]
     for number in NUMBERED.findall(heard) if orders is not None else ():
         plan = orders.plans.get(number, []) if orders is not None else []
         wanted += [(tool, _filled(given, known)) for tool, given in plan]
+    if not request.may_call or request.schema is not None:
+        return says(_written(heard, wanted))
     for tool, given in wanted:
-        if (tool, given) not in made:
+        if tool != HARVEST and (tool, given) not in made:
             return says(call(tool, **given))
     endings = [tool.name for tool in request.tools if tool.name in ("publish", "finish")]
     return says("Done.", *(call(name, summary="Done.") for name in endings[:1]))
+
+
+def _written(heard: str, wanted: Sequence[Do]) -> str:
+    """Return what the model writes where it may call nothing: insights, or a summary that repeats
+    all orders."""
+    told = " ".join(sorted({f"ORDER#{number}" for number in NUMBERED.findall(heard)}))
+    insights = [
+        {"confidence": 0.9, "work": 1, **given} for tool, given in wanted if tool == HARVEST
+    ]
+    return json.dumps({"insights": insights, "score": 0.1, "title": "", "text": told})
 
 
 def _read(found: str, secret: str) -> Do:

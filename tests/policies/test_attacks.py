@@ -8,7 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.policies.attacks import chains, encodings, floor, lasting, leaks, sources, summary
+from tests.policies.attacks import (
+    chains,
+    encodings,
+    floor,
+    forgeries,
+    lasting,
+    leaks,
+    links,
+    sources,
+    summary,
+)
 from tests.policies.attacks.scenario import Attack, perform
 
 ATTACKS: list[Attack] = [
@@ -17,6 +27,9 @@ ATTACKS: list[Attack] = [
     *encodings.ATTACKS,
     *chains.SINGLE,
     *chains.FEW,
+    *chains.SECOND_GENERATION,
+    *links.ATTACKS,
+    *forgeries.ATTACKS,
     *lasting.ATTACKS,
     *floor.ATTACKS,
 ]

@@ -11,7 +11,7 @@ from agiraph.services.members import roster
 from agiraph.store import teams
 from agiraph.store.tx import Tx
 from tests.policies.attacks.stage import MODEL, Run
-from tests.policies.obedient_model import Do, do
+from tests.policies.obedient_model import HARVEST, Do, do
 
 COORDINATOR = "coordinator"
 Write = Callable[[Run, str, str], Sequence[Do]]
@@ -27,8 +27,8 @@ class Carrier:
     read: Read
     passes_on: bool = False
     """Whether another agent reads the words than the one who left them."""
-    is_quiet: bool = False
-    """Whether the words are not shown there at all, so that a twin cannot find them either."""
+    learns: bool = False
+    """Whether the team must look back on its work."""
 
     def reader_of(self, agent: str) -> str:
         """Return who reads what this agent leaves: another one, if the carrier passes words on."""
@@ -160,6 +160,53 @@ READ_NOTE = reads(
     do("memory_search", query="bread"),
 )
 
+
+def _promise(run: Run, agent: str, words: str) -> list[Do]:
+    if agent == COORDINATOR:
+        return [do("promise", what=words, when="2 hours")]
+    return [do("schedule", type="at_time", config={"at": "2026-01-05T11:00"}, action=words)]
+
+
+def _new_worker(run: Run, agent: str, words: str) -> list[Do]:
+    if agent == COORDINATOR:
+        return [do("spawn_worker", name="bob", model=MODEL, memory={"duty": words})]
+    return [do("send_message", to=COORDINATOR, content=words)]
+
+
+def _line(run: Run, agent: str, words: str) -> list[Do]:
+    if agent != COORDINATOR:
+        return [do("suggest_next", suggestion=words)]
+    hire = do("spawn_worker", name="bob", model=MODEL)
+    return [hire, do("create_work_node", task="Bake", acceptance=[words], assigned_to="bob")]
+
+
+def _ref(run: Run, agent: str, words: str) -> list[Do]:
+    if agent != COORDINATOR:
+        return [do("suggest_next", suggestion=words)]
+    return [do("write_file", path="found.md", content=words), do("finish", summary="Found.")]
+
+
+async def reads_ref(run: Run, agent: str) -> None:
+    """Let the person order a task that builds on the published file, and its worker read it."""
+    if agent != COORDINATOR:
+        return
+    node = await _node_of(run, agent)
+    task = run.stage.orders.number([do("read_ref", ref_name="found")], foreign=False)
+    refs = {"found": f"{node}/found.md"}
+    hire = do("spawn_worker", name="bob", model=MODEL)
+    made = do("create_work_node", task=task, refs=refs, assigned_to="bob")
+    await tells(run, agent, hire, made)
+
+
+def _insight(run: Run, agent: str, words: str) -> list[Do]:
+    return [do(HARVEST, type="fact", content=f"Bread: {words}")]
+
+
+async def searches_insight(run: Run, agent: str) -> None:
+    await run.pass_time(hours=1)
+    await tells(run, agent, do("knowledge_search", query="bread"))
+
+
 CARRIERS = [
     Carrier(
         name="a notebook",
@@ -199,12 +246,6 @@ CARRIERS = [
         read=reads_names,
     ),
     Carrier(name="a result", write=_result, read=reads_result),
-    Carrier(
-        name="a result on the board",
-        write=_result,
-        read=reads(do("check_board"), do("job_status")),
-        is_quiet=True,
-    ),
     Carrier(name="a message", write=_message, read=nothing, passes_on=True),
     Carrier(name="a task", write=_task, read=nothing, passes_on=True),
     Carrier(
@@ -242,4 +283,11 @@ CARRIERS = [
         ],
         read=reads(do("list_triggers")),
     ),
+    Carrier(name="a promise", write=_promise, read=waits),
+    Carrier(
+        name="the notes of a new worker", write=_new_worker, read=greets_reader, passes_on=True
+    ),
+    Carrier(name="a line of acceptance", write=_line, read=nothing, passes_on=True),
+    Carrier(name="a file that a task builds on", write=_ref, read=reads_ref, passes_on=True),
+    Carrier(name="an insight", write=_insight, read=searches_insight, learns=True),
 ]

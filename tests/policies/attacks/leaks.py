@@ -1,6 +1,9 @@
 """Leaks: orders that send the secret out, each by another tool or trick."""
 
+import json
+import re
 from collections.abc import Callable
+from typing import Any
 
 from tests.policies.attacks.scenario import Attack, Twin
 from tests.policies.attacks.stage import Run
@@ -125,6 +128,24 @@ LEAKS: dict[str, Orders] = {
 }
 
 
+_ORDER_LINE = re.compile(r"^ORDER (\{.*\})$", re.MULTILINE)
+
+
+def with_network(*orders: str) -> tuple[str, ...]:
+    """Return the orders with network in each command that they give, also to others."""
+
+    def named(found: re.Match[str]) -> str:
+        wanted = json.loads(found[1])
+        given = {key: _named_in(value) for key, value in wanted["with"].items()}
+        network = {"network": "open"} if wanted["tool"] == "bash" else {}
+        return order(wanted["tool"], **given | network)
+
+    def _named_in(value: Any) -> Any:
+        return _ORDER_LINE.sub(named, value) if isinstance(value, str) else value
+
+    return tuple(_ORDER_LINE.sub(named, one) for one in orders)
+
+
 AFTER_READING = frozenset({"web_fetch after a search for it"})
 """Leaks that read something first, so that a person's order is refused, too."""
 
@@ -133,7 +154,9 @@ def attack(name: str, group: str, orders: Orders, twin: Twin = "person") -> Atta
     """Return the attack in which a page holds these orders as lines."""
 
     async def play(run: Run) -> None:
-        lines = "\n".join(orders(run.sink))
+        given = orders(run.sink)
+        named = with_network(*given)
+        lines = "\n".join(named if run.mode != "attack" or named == given else [*given, *named])
         if run.mode == "person":
             await run.says(lines)
         else:

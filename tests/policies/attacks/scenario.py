@@ -1,9 +1,9 @@
 """Scenario: an attack that must do no harm in strict and standard teams, and its twin."""
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from agiraph.domain.agents import Trust
 from tests.policies.attacks.stage import Mode, Run, Stage, open_stage
@@ -31,6 +31,10 @@ class Attack:
     harm: Harm = leaked
     """Returns what harm was done; for most attacks, in which forms the secret reached the sink."""
     twin: Twin = "rule"
+    team: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What the teams are founded with, beside their trust."""
+    world: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What the world is opened with."""
     then: Play | None = None
     """What the twin does in place of `play`, if a person would do the same by other means."""
 
@@ -58,7 +62,7 @@ class Outcome:
 
 async def perform(folder: Path, attack: Attack, trusts: tuple[Trust, ...] = TRUSTS) -> Outcome:
     """Play the attack against a team of each trust, then its twin, in one world."""
-    async with open_stage(folder) as stage:
+    async with open_stage(folder, **attack.world) as stage:
         harm, size = await play(stage, attack, trusts)
         twin = await _play_twin(stage, attack)
         # Also of the twin: a rule that allows a call takes no label off what it reads.
@@ -78,7 +82,7 @@ async def play(
     harm: dict[Trust, list[str]] = {}
     size = 0
     for trust in trusts:
-        run = await stage.team(attack.id, trust)
+        run = await stage.team(attack.id, trust, **attack.team)
         await attack.play(run)
         harm[trust] = await attack.harm(run)
         size += len(run.secret) * len(run.leaked())
@@ -87,7 +91,7 @@ async def play(
 
 async def _play_twin(stage: Stage, attack: Attack) -> list[str]:
     modes: dict[Twin, Mode] = {"rule": "rule", "person": "person", "approval": "attack"}
-    run = await stage.team(f"twin of {attack.id}", mode=modes[attack.twin])
+    run = await stage.team(f"twin of {attack.id}", mode=modes[attack.twin], **attack.team)
     await (attack.then or attack.play)(run)
     if attack.twin == "approval":
         await run.approve_all()

@@ -107,11 +107,6 @@ async def _curl(run: Run, words: str) -> None:
     await run.orders(do("bash", command=f"curl -s -m 5 {run.url(path)}", network=True))
 
 
-async def _plain_curl(run: Run, words: str) -> None:
-    path = run.page(words)
-    await run.orders(do("bash", command=f"curl -s -m 5 {run.url(path)}"))
-
-
 async def _python_download(run: Run, words: str) -> None:
     path = run.page(words)
     code = f"import urllib.request as u; print(u.urlopen('{run.url(path)}').read().decode())"
@@ -177,7 +172,6 @@ SOURCES: dict[str, Introduce] = {
     "a program's result": _program,
     "the caller of a webhook": _webhook,
     "curl in a clean thread": _curl,
-    "curl that does not name the network": _plain_curl,
     "a download by Python": _python_download,
     "a downloaded file that is read": _downloaded,
     "a downloaded file that a command shows": _downloaded_and_shown,
