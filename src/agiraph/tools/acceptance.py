@@ -40,11 +40,13 @@ def missing_evidence(
     missing: list[str] = []
     for number, line in enumerate(node.lines_to_prove):
         named = [name.removeprefix("scratch/") for name in _FILE.findall(line)]
-        missing += [f"{name!r} is not in scratch/, but {line!r} asks for it" for name in named
+        # Its worker has read a labelled line inside a fence; here it would stand outside of one.
+        told = f"line {number + 1}" if node.label else repr(line)
+        missing += [f"{name!r} is not in scratch/, but {told} asks for it" for name in named
                     if name not in existing]  # fmt: skip
         shown = evidence[number].strip() if number < len(evidence) else ""
         if not shown and not named:
-            missing.append(f"nothing is given as evidence for {line!r}")
+            missing.append(f"nothing is given as evidence for {told}")
         elif shown:
             missing += _unconfirmed(ctx, existing, shown)
     return missing

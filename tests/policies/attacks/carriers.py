@@ -14,6 +14,7 @@ from tests.policies.attacks.stage import MODEL, Run
 from tests.policies.obedient_model import HARVEST, Do, do
 
 COORDINATOR = "coordinator"
+LOG = "2026-01-05.md"
 Write = Callable[[Run, str, str], Sequence[Do]]
 """The calls of an agent (by name) that leave these words."""
 Read = Callable[[Run, str], Awaitable[object]]
@@ -83,6 +84,12 @@ async def reads_published(run: Run, agent: str) -> None:
 async def reads_names(run: Run, agent: str) -> None:
     node = await _node_of(run, agent)
     await tells(run, agent, do("list_files", path=f"nodes/{node}/published"))
+
+
+async def reads_names_of_notes(run: Run, agent: str) -> None:
+    desk = "" if agent == COORDINATOR else f"agents/{agent}/"
+    folders = (f"{desk}memory/unverified/knowledge", f"{desk}memory/knowledge")
+    await tells(run, agent, *(do("list_files", path=path) for path in folders))
 
 
 async def reads_result(run: Run, agent: str) -> None:
@@ -226,15 +233,19 @@ CARRIERS = [
     ),
     Carrier(
         name="the day's log",
-        write=lambda run, agent, words: [do("memory_write", path="log", content=words)],
-        read=reads(do("memory_read", path="2026-01-05.md"), do("memory_search", query="order")),
+        write=lambda run, agent, words: [do("memory_write", path=LOG, content=words)],
+        read=reads(
+            do("memory_read", path=LOG),
+            do("memory_read", path=f"unverified/{LOG}"),
+            do("memory_search", query="order"),
+        ),
     ),
     Carrier(
-        name="the index of notes",
+        name="the name of a note",
         write=lambda run, agent, words: [
-            do("memory_write", path="knowledge/bread.md", content=f"# {words}\n\nBread.")
+            do("memory_write", path=f"knowledge/{words}.md", content="# Bread\n\nBread.")
         ],
-        read=reads(do("memory_read", path="index.md"), do("list_files", path="memory")),
+        read=reads_names_of_notes,
     ),
     Carrier(name="a published file", write=_file("found.md"), read=reads_published),
     Carrier(
