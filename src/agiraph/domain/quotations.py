@@ -71,6 +71,11 @@ def _marked_lines(text: str) -> Iterator[tuple[str, bool]]:
         yield line, was_open or bool(fence) or _MARKED.match(line) is not None
 
 
+def own_words(text: str) -> str:
+    """Return a message without the long quotations in it."""
+    return "\n".join(part.text for part in parts(text) if not part.is_quoted)
+
+
 def label_of(text: str) -> Label:
     """Return the label of a message's words: clean unless the person quotes a long passage."""
     return PASTED if any(part.is_quoted for part in parts(text)) else CLEAN

@@ -4,6 +4,7 @@ A page may contain instructions that the model then follows. So in such a thread
 a way out is decided by the team's trust (`domain.sinks`): it is made, or a person decides.
 """
 
+from agiraph.domain import quotations
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.sinks import WayOut, verdict
 from agiraph.run_context import RunContext
@@ -31,4 +32,6 @@ def was_named_by_person(tx: Tx, ctx: RunContext, tool: Tool | None, call: ToolCa
         return False
     said = messages.from_people(tx, ctx.team.id, limit=MAX_MESSAGES)
     wanted = links.requested(addresses.of_call(call))
-    return wanted is not None and any(links.holds(m.text, wanted) for m in said if not m.label)
+    return wanted is not None and any(
+        links.holds(quotations.own_words(m.text), wanted) for m in said
+    )

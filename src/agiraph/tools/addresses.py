@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 from typing import Literal
 
+from agiraph.domain import quotations
 from agiraph.domain.chat import AGAIN, ToolCall, Turn
 from agiraph.domain.ids import SYSTEM
 from agiraph.run_context import RunContext
@@ -96,9 +97,9 @@ def _was_given(tx: Tx, ctx: RunContext, wanted: str) -> bool:
 
 
 def _named_by_person(tx: Tx, ctx: RunContext, wanted: str) -> bool:
-    """Whether a person of the team has written it, to whomever."""
+    """Whether a person of the team has written it in their own words, to whomever."""
     said = messages.from_people(tx, ctx.team.id, limit=MAX_MESSAGES)
-    return any(links.holds(m.text, wanted) for m in said if not m.label)
+    return any(links.holds(quotations.own_words(m.text), wanted) for m in said)
 
 
 def _in_answers(tx: Tx, ctx: RunContext, wanted: str, *, before: int) -> Origin:

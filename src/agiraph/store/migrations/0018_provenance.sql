@@ -60,6 +60,9 @@ update memories set status = 'unverified', valid_until = coalesce(valid_until, (
 update insights set status = 'unverified', valid_until = coalesce(valid_until, (cast(extract(epoch from now()) as bigint) + 7776000) * 1000000) where status = 'held';
 update memories set status = 'unverified', valid_until = coalesce(valid_until, (cast(extract(epoch from now()) as bigint) + 7776000) * 1000000) where status = 'held';
 -- both
+drop index memories_held;
+drop index insights_held;
+create index memories_open on memories (team_id, status);
 update knowledge_changes set touched = replace(touched, '"status":"held"', '"status":"pending"');
 update events set type = 'knowledge.pending' where type = 'knowledge.held';
 update events set data = replace(replace(data, '"held":true', '"status":"pending"'), '"held":false', '"status":"active"') where type in ('memory.written', 'insight.learned');
