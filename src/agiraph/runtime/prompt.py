@@ -207,20 +207,18 @@ def review_prompt(agent: Agent, files: ShownFiles, now: datetime) -> str:
 
 async def refresh_knowledge(ctx: RunContext, loaded: "PriorKnowledge") -> Known:
     """Return the knowledge for this node. Once a day the team's knowledge is maintained first."""
+    insights, unverified = loaded.insights, loaded.unverified
+    if loaded.is_due:
+        await ctx.store.write(maintenance.maintain, ctx.team.id)
+        insights = await ctx.store.read(recall.for_work, ctx.agent.id, ctx.node.task)
     if loaded.notes or loaded.is_due:
         await knowledge_tools.refresh_notes(ctx)
-    if loaded.unverified.fitting:
-        names = {note.name for note in loaded.unverified.fitting}
+        unverified = await ctx.store.read(note_service.for_work, ctx.team, ctx.agent, ctx.node.task)
+    if unverified.fitting:
+        names = {note.name for note in unverified.fitting}
         await ctx.store.write(note_service.record_use, ctx.agent.id, names)
-    if not loaded.is_due:
-        return Known(loaded.insights, unverified=loaded.unverified)
-    await ctx.store.write(maintenance.maintain, ctx.team.id)
-    insights = await ctx.store.read(recall.for_work, ctx.agent.id, ctx.node.task)
-    return Known(
-        insights,
-        is_maintenance_due=ctx.node.source == "trigger",
-        unverified=loaded.unverified,
-    )
+    is_maintenance_due = loaded.is_due and ctx.node.source == "trigger"
+    return Known(insights, is_maintenance_due, unverified)
 
 
 class PriorKnowledge(NamedTuple):

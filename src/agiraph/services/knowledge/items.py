@@ -23,7 +23,7 @@ from agiraph.domain.notes import UNVERIFIED_FOR, Note
 from agiraph.domain.owners import of_learned, visible_to
 from agiraph.domain.passages import Owner, search_words
 from agiraph.redaction import looks_secret
-from agiraph.services.knowledge import changes, merging, notes
+from agiraph.services.knowledge import changes, files, merging, notes
 from agiraph.store import knowledge as rows
 from agiraph.store import teams
 from agiraph.store.knowledge import CHANGES, INSIGHTS, MEMORIES, Item
@@ -261,7 +261,9 @@ def undo(tx: Tx, change_id: str) -> Change:
                 f"{later.id} ({later.verb}) came after and alters the same: undo it first."
             )
     for touched in change.touched:
-        if notes.is_note(touched.id):
+        if touched.id.startswith(files.PREFIX):
+            files.undo(tx, touched)
+        elif notes.is_note(touched.id):
             notes.undo(tx, touched.id, (touched.before or {})["status"])
         else:
             item = rows.table_of(touched.id).get(tx, touched.id)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, cast
 from agiraph.domain.ids import SYSTEM, TeamId
 from agiraph.domain.passages import Owner
 from agiraph.domain.similarity import normalised
-from agiraph.services.knowledge import changes
+from agiraph.services.knowledge import changes, notes
 from agiraph.store import knowledge as rows
 from agiraph.store import passages, teams
 from agiraph.store.knowledge import INSIGHTS, MEMORIES, Item
@@ -36,9 +36,9 @@ def is_due(tx: Tx, team_id: TeamId) -> bool:
 
 
 def maintain(tx: Tx, team_id: TeamId) -> Maintained:
-    """Remove expired items, merge items with the same meaning, and drop orphaned passages."""
+    """Remove expired items and notes, merge items with the same meaning, drop orphaned passages."""
     agents = teams.everyone(tx, team_id)
-    expired = merged = dropped = 0
+    expired, merged, dropped = notes.expire(tx, team_id), 0, 0
     for agent in agents:
         # The lock that `items.remember` and `learn` take: an item must not be
         # merged and changed at once.

@@ -1,0 +1,56 @@
+"""Files: a person confirms a file that holds strangers' words, or writes it anew."""
+
+from dataclasses import replace
+
+from agiraph.domain.errors import Conflict
+from agiraph.domain.ids import TeamId
+from agiraph.domain.knowledge import ChangedItem
+from agiraph.domain.labels import CLEAN, Label
+from agiraph.home.kept_files import is_unverified
+from agiraph.services.knowledge import changes
+from agiraph.store import file_labels, teams
+from agiraph.store.file_labels import FILE_LABELS, FileLabel
+from agiraph.store.tx import Tx
+
+PREFIX = "file_"
+"""How the ids of labelled files begin."""
+
+
+def labelled(tx: Tx, team_id: TeamId) -> list[FileLabel]:
+    """Return the team's files with strangers' words that later threads read, by path: plan,
+    notebooks, logs and, in a team whose trust is open, notes. Unverified notes are not among them,
+    nor what belongs to one node or one thread."""
+    return [
+        file
+        for file in file_labels.under(tx, team_id)
+        if not is_unverified(file.path) and not _belongs_to_work(file.path)
+    ]
+
+
+def _belongs_to_work(path: str) -> bool:
+    names = path.split("/")
+    return names[0] == "nodes" or (names[0] == "agents" and names[2:3] in (["pages"], ["results"]))
+
+
+def confirm(tx: Tx, file_id: str, *, author: str, sha256: str | None = None) -> FileLabel:
+    """Take the label off a file: a person confirms its words. With `sha256` only if the file is
+    still the one that the person has read. The change can be undone."""
+    file = FILE_LABELS.get(tx, file_id, lock=True)
+    if not file.label:
+        raise Conflict(f"The file {file.path!r} holds no unverified words: nothing to confirm.")
+    if sha256 not in (None, file.sha256):
+        raise Conflict(f"The file {file.path!r} has changed since; read it again first.")
+    before = {"label": file.label.to_list(), "confirmed_text": file.confirmed_text}
+    FILE_LABELS.update(tx, file_id, label=CLEAN, confirmed_text=None, confirmed_at=tx.now)
+    touched = (ChangedItem(id=file_id, before=before),)
+    lead = teams.members(tx, file.team_id)[0]
+    changes.write(tx, lead, "confirmed", author, touched)
+    return replace(file, label=CLEAN, confirmed_text=None, confirmed_at=tx.now)
+
+
+def undo(tx: Tx, touched: ChangedItem) -> None:
+    """Put the label back on a file that a person had confirmed; a label that came since stays."""
+    file, before = FILE_LABELS.get(tx, touched.id, lock=True), touched.before or {}
+    label = Label.from_list(before.get("label", ())) | file.label
+    text = before.get("confirmed_text") if not file.label else file.confirmed_text
+    FILE_LABELS.update(tx, file.id, label=label, confirmed_text=text, confirmed_at=None)
