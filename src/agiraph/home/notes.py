@@ -134,7 +134,7 @@ class Notes:
         self._measure(kept, after)
         return kept, self._text(kept), after
 
-    def remove_unverified(self, name: str, sha256: str) -> None:
+    def remove_unverified(self, name: str, digest: str) -> None:
         """Remove an unverified note, unless somebody has changed the file since it had this
         hash."""
         kept = f"{UNVERIFIED}/{name}"
@@ -143,7 +143,7 @@ class Notes:
                 data = folder.read(rest, limit=LONGEST)
             except NotFound:
                 return
-            if hashlib.sha256(data).hexdigest() == sha256:
+            if hashlib.sha256(data).hexdigest() == digest:
                 folder.remove(rest)
         self.update_index()
 

@@ -26,8 +26,8 @@ class FileLabel:
     team_id: TeamId
     path: str
     """In the team's folder."""
-    sha256: str
-    """Of the bytes that were written with this label."""
+    hash: str
+    """The SHA-256 of the bytes that were written with this label."""
     created_at: datetime
     label: Label = CLEAN
     thread_id: ThreadId | None = None
@@ -41,9 +41,9 @@ FILE_LABELS = Table("file_labels", FileLabel)
 # The text of the last clean version is kept until the file is clean again.
 _PUT = (
     "insert into file_labels"
-    " (id, team_id, path, sha256, label, thread_id, created_at, confirmed_text) values"
+    " (id, team_id, path, hash, label, thread_id, created_at, confirmed_text) values"
     " (:id, :team_id, :path, :sha, :label, :thread_id, :now, :clean_text)"
-    " on conflict (team_id, path) do update set sha256 = excluded.sha256, label = excluded.label,"
+    " on conflict (team_id, path) do update set hash = excluded.hash, label = excluded.label,"
     " thread_id = excluded.thread_id, created_at = excluded.created_at, confirmed_at = null,"
     " confirmed_text = case when file_labels.label is null then excluded.confirmed_text"
     " else file_labels.confirmed_text end"
@@ -107,7 +107,7 @@ def put(
 def amend(tx: Tx, file: FileLabel, data: bytes, *, clean_text: str | None) -> None:
     """Record that a clean thread is about to change a part of a labelled file. The label stays;
     the last clean version has the change, too."""
-    FILE_LABELS.update(tx, file.id, sha256=digest(data), confirmed_text=clean_text)
+    FILE_LABELS.update(tx, file.id, hash=digest(data), confirmed_text=clean_text)
 
 
 def clear(tx: Tx, file: FileLabel, data: bytes, thread_id: ThreadId | None = None) -> None:
@@ -116,13 +116,13 @@ def clear(tx: Tx, file: FileLabel, data: bytes, thread_id: ThreadId | None = Non
     If another thread has labelled the file since `file` was read, its label stays.
     """
     tx.run(
-        "update file_labels set label = null, confirmed_text = null, sha256 = :sha,"
-        " thread_id = :thread_id, created_at = :now where id = :id and sha256 = :before",
+        "update file_labels set label = null, confirmed_text = null, hash = :sha,"
+        " thread_id = :thread_id, created_at = :now where id = :id and hash = :before",
         id=file.id,
         sha=digest(data),
         thread_id=thread_id,
         now=to_micros(tx.now),
-        before=file.sha256,
+        before=file.hash,
     )
 
 

@@ -81,8 +81,8 @@ async def _file_note(ctx: RunContext, kept: Notes, note: Note) -> None:
     if note.filed_at is not None:
         path = kept.full(f"{UNVERIFIED}/{note.path}")
         known = await ctx.store.read(file_labels.find, ctx.team.id, path)
-        sha256 = "" if known is None else known.sha256
-        await asyncio.to_thread(kept.remove_unverified, note.path, sha256)
+        digest = "" if known is None else known.hash
+        await asyncio.to_thread(kept.remove_unverified, note.path, digest)
 
 
 def _files(kept: Notes) -> dict[str, str]:

@@ -32,13 +32,13 @@ def _belongs_to_work(path: str) -> bool:
     return names[0] == "nodes" or (names[0] == "agents" and names[2:3] in (["pages"], ["results"]))
 
 
-def confirm(tx: Tx, file_id: str, *, author: str, sha256: str | None = None) -> FileLabel:
-    """Take the label off a file: a person confirms its words. With `sha256` only if the file is
+def confirm(tx: Tx, file_id: str, *, author: str, digest: str | None = None) -> FileLabel:
+    """Take the label off a file: a person confirms its words. With `digest` only if the file is
     still the one that the person has read. The change can be undone."""
     file = FILE_LABELS.get(tx, file_id, lock=True)
     if not file.label:
         raise Conflict(f"The file {file.path!r} holds no unverified words: nothing to confirm.")
-    if sha256 not in (None, file.sha256):
+    if digest not in (None, file.hash):
         raise Conflict(f"The file {file.path!r} has changed since; read it again first.")
     before = {"label": file.label.to_list(), "confirmed_text": file.confirmed_text}
     FILE_LABELS.update(tx, file_id, label=CLEAN, confirmed_text=None, confirmed_at=tx.now)

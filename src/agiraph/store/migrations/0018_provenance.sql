@@ -29,7 +29,7 @@ create table file_labels (
     id text primary key,
     team_id text not null,
     path text not null,
-    sha256 text not null,
+    hash text not null,
     label text,
     thread_id text,
     created_at bigint not null,
