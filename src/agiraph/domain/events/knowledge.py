@@ -65,5 +65,5 @@ class ThreadHarvested(TeamEvent):
     thread_id: str
     agent_id: str
     insights: int
-    passed_over: bool = False
+    passed_over: bool | None = None
     """Nobody looked back on it; only in events of older versions."""
