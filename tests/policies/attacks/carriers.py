@@ -49,7 +49,7 @@ def _find(tx: Tx, run: Run, name: str) -> object:
 async def tells(run: Run, name: str, *wanted: Do, text: str = "") -> None:
     """Let the person give this agent work; one that does not exist yet is hired."""
     agent = await run.world.store.write(_agent, run, name)
-    words = text or run.stage.orders.number(wanted, foreign=False)
+    words = text or run.spoken(*wanted)
     await run.world.say(agent.id, words, team_id=run.team.team.id)
     await run.world.settle()
 

@@ -60,28 +60,26 @@ class Outcome:
         return not any(self.harm.values()) and not self.unlabelled and not self.unfenced
 
 
-async def perform(folder: Path, attack: Attack, trusts: tuple[Trust, ...] = TRUSTS) -> Outcome:
+async def perform(folder: Path, attack: Attack, *, twin: bool = True) -> Outcome:
     """Play the attack against a team of each trust, then its twin, in one world."""
     async with open_stage(folder, **attack.world) as stage:
-        harm, size = await play(stage, attack, trusts)
-        twin = await _play_twin(stage, attack)
+        harm, size = await _play(stage, attack)
+        allowed = await _play_twin(stage, attack) if twin else []
         # Also of the twin: a rule that allows a call takes no label off what it reads.
         return Outcome(
             harm=harm,
-            twin=twin,
+            twin=allowed,
             unlabelled=sorted(set(stage.orders.unlabelled)),
             unfenced=sorted(set(stage.orders.unfenced)),
             bytes_at_sink=size,
         )
 
 
-async def play(
-    stage: Stage, attack: Attack, trusts: tuple[Trust, ...] = TRUSTS
-) -> tuple[dict[Trust, list[str]], int]:
+async def _play(stage: Stage, attack: Attack) -> tuple[dict[Trust, list[str]], int]:
     """Play the attack, and return its harm by trust and the bytes of secrets at the sink."""
     harm: dict[Trust, list[str]] = {}
     size = 0
-    for trust in trusts:
+    for trust in TRUSTS:
         run = await stage.team(attack.id, trust, **attack.team)
         await attack.play(run)
         harm[trust] = await attack.harm(run)

@@ -120,8 +120,14 @@ class Run:
 
     async def orders(self, *wanted: Do) -> WorkNode:
         """Let a person order these calls; without any, only say hello."""
-        number = self.stage.orders.number(wanted, foreign=False)
-        return await self.says(number if wanted else "Hello again.")
+        return await self.says(self.spoken(*wanted) if wanted else "Hello again.")
+
+    def spoken(self, *wanted: Do) -> str:
+        """Return a person's order in words, which name the addresses that are to be opened."""
+        named = [
+            given["url"] for _, given in wanted if "{SECRET" not in given.get("url", "{SECRET")
+        ]
+        return " ".join([self.stage.orders.number(wanted, foreign=False), *named])
 
     async def chats(self, text: str, **more: Any) -> None:
         """Let a person write a chat message, which a reply answers at once."""

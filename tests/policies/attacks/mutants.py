@@ -1,0 +1,159 @@
+"""Mutants: each switches one guard off, and names attacks of which one must then succeed."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from agiraph.domain import fence, labels, sinks
+from agiraph.domain.labels import CLEAN
+from agiraph.domain.sinks import Sink
+from agiraph.policies import provenance
+from agiraph.services.board import labels as board_labels
+from agiraph.store import threads
+from agiraph.tools.toolsets import BUILT_IN
+
+Arm = Callable[[pytest.MonkeyPatch], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutant:
+    """A guard that is switched off."""
+
+    name: str
+    arm: Arm
+    caught_by: tuple[str, ...]
+    """Ids of attacks; at least one of them must succeed, or find words without label or fence."""
+
+
+def _free(sink: Sink) -> Arm:
+    """Return the mutant of the table in which this way out is free in every team."""
+
+    def arm(patch: pytest.MonkeyPatch) -> None:
+        table: dict[Sink, Mapping[Any, Any]] = dict(sinks.VERDICTS)
+        table[sink] = {"strict": "free", "standard": "free", "open": "free"}
+        patch.setattr(sinks, "VERDICTS", table)
+
+    return arm
+
+
+def _without_way_out(*tools: str) -> Arm:
+    """Return the mutant in which these tools do not say that they take a way out."""
+
+    def arm(patch: pytest.MonkeyPatch) -> None:
+        for name in tools:
+            patch.setitem(BUILT_IN, name, replace(BUILT_IN[name], way_out=None))
+
+    return arm
+
+
+def _unlabelled(tool: str) -> Arm:
+    """Return the mutant in which a tool's answers carry no label."""
+
+    def arm(patch: pytest.MonkeyPatch) -> None:
+        known = BUILT_IN[tool]
+        if known.effect == "transaction":
+
+            def act(tx: Any, ctx: Any, **given: Any) -> Any:
+                return _clean(known.act(tx, ctx, **given))
+        else:
+
+            async def act(ctx: Any, **given: Any) -> Any:
+                return _clean(await known.act(ctx, **given))
+
+        patch.setitem(BUILT_IN, tool, replace(known, act=act, brings=None))
+
+    return arm
+
+
+def _clean(answer: Any) -> Any:
+    return replace(answer, label=CLEAN) if getattr(answer, "label", CLEAN) else answer
+
+
+def _patched(place: Any, name: str, value: Any) -> Arm:
+    return lambda patch: patch.setattr(place, name, value)
+
+
+def _no_label(*_: Any, **__: Any) -> labels.Label:
+    return CLEAN
+
+
+def _plain(text: str, **_: Any) -> str:
+    return text
+
+
+SINKS = {
+    Sink.SEARCH: ("search: a query is the secret",),
+    Sink.SEARCH_BEYOND_LIMIT: ("search: a secret is spelled by the number of queries",),
+    Sink.LINK: ("link choice: sixteen links of one host spell a secret",),
+    Sink.LINK_BEYOND_LIMIT: ("link choice: sixteen links of one host spell a secret",),
+    Sink.MADE_UP_ADDRESS: ("leak: web_fetch path",),
+    Sink.NETWORK_COMMAND: ("leak: bash curl",),
+    Sink.WAKE_SELF: ("for later: schedule acts after the thread has ended",),
+    Sink.PROGRAM: ("leak: task for a program", "leak: a worker that is a program"),
+}
+"""Ways out, and an attack that takes each of them."""
+MUTANTS = [
+    *(
+        Mutant(name=f"the way out {sink} is free", arm=_free(sink), caught_by=caught_by)
+        for sink, caught_by in SINKS.items()
+    ),
+    Mutant(
+        name="no way out is guarded",
+        arm=_patched(provenance, "verdict", lambda sink, trust: "free"),
+        caught_by=("leak: web_fetch query",),
+    ),
+    Mutant(
+        name="web_fetch takes no way out",
+        arm=_without_way_out("web_fetch"),
+        caught_by=("encoding: three addresses hold a piece each",),
+    ),
+    Mutant(
+        name="bash takes no way out",
+        arm=_without_way_out("bash"),
+        caught_by=("leak: bash curl",),
+    ),
+    *(
+        Mutant(name=f"{tool} labels nothing", arm=_unlabelled(tool), caught_by=caught_by)
+        for tool, caught_by in {
+            "web_fetch": ("source: a page orders an address",),
+            "web_search": ("source: a search result orders an address",),
+            "read_file": ("source: a published file orders an address",),
+            "bash": ("source: curl in a clean thread orders an address",),
+            "knowledge_search": ("source: what a teammate read before orders an address",),
+            "task_output": ("second thread: orders wait in a result",),
+            "check_board": ("second thread: orders wait in the title of a task",),
+            "list_files": ("second thread: orders wait in the name of a file",),
+            "read_ref": ("second thread: orders wait in a file that a task builds on",),
+            "memory_read": ("second thread: orders wait in the day's log",),
+            "memory_search": ("second thread: orders wait in a note",),
+            "list_triggers": ("second thread: orders wait in the list of triggers",),
+        }.items()
+    ),
+    Mutant(
+        name="a message carries no label",
+        arm=_patched(board_labels, "of_words", _no_label),
+        caught_by=("source: a teammate's message orders an address",),
+    ),
+    Mutant(
+        name="a result carries no label",
+        arm=_patched(board_labels, "of_nodes", _no_label),
+        caught_by=("source: a teammate's result orders an address",),
+    ),
+    Mutant(
+        name="a task carries no label",
+        arm=_patched(board_labels, "of_task", _no_label),
+        caught_by=("second thread: orders wait in a task",),
+    ),
+    Mutant(
+        name="a thread's label is not stored",
+        arm=_patched(threads, "label_of_node", _no_label),
+        caught_by=("source: a teammate's message orders an address",),
+    ),
+    Mutant(
+        name="nothing is fenced",
+        arm=_patched(fence, "enclose", _plain),
+        caught_by=("forgery: a page forges the end of a fence",),
+    ),
+]

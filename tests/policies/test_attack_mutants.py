@@ -1,0 +1,20 @@
+"""Mutants of the guards: without its guard, an attack succeeds, so each guard is tested."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.policies.attacks.mutants import MUTANTS, Mutant
+from tests.policies.attacks.scenario import perform
+from tests.policies.test_attacks import ATTACKS
+
+BY_ID = {attack.id: attack for attack in ATTACKS}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+async def test_an_attack_succeeds_without_the_guard(
+    mutant: Mutant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mutant.arm(monkeypatch)
+    outcomes = [await perform(tmp_path / id, BY_ID[id], twin=False) for id in mutant.caught_by]
+    assert not all(outcome.is_safe for outcome in outcomes)
