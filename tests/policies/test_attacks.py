@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.policies.attacks import (
+    allowances,
     chains,
     encodings,
     floor,
@@ -30,6 +31,7 @@ ATTACKS: list[Attack] = [
     *chains.SECOND_GENERATION,
     *links.ATTACKS,
     *forgeries.ATTACKS,
+    *allowances.ATTACKS,
     *lasting.ATTACKS,
     *floor.ATTACKS,
 ]
