@@ -87,6 +87,7 @@ _COMMANDS = "commands"
 _LIMITS = "command_limits"
 _CHANNELS = "channels"
 _SEARCH = "search"
+_WEB = "web"
 # User and password in an address: `show` masks the password in the list that people look at.
 _PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*@")
 
@@ -151,7 +152,11 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     limits = _limits(path, written.get(_LIMITS, {}))
     channels = channels_of(path, written.get(_CHANNELS, {}), environ)
     _show_tables(pick, keys, commands, limits, channels)
-    web = web_of(path, written.get(_SEARCH), environ, own_port=place.address.port)
+    reading = written.get(_WEB)
+    own_port = place.address.port
+    web = web_of(path, written.get(_SEARCH), environ, own_port=own_port, reading=reading)
+    if reading is not None:
+        pick.show(f"{_WEB}.reading_hosts", ", ".join(web.reading_hosts.entries) or "none", FILE)
     if engine := shown_engine(web):
         pick.show(_SEARCH, engine, FILE if _SEARCH in written else "environment")
     daily_usd, origin = usd_per_day(path, written.get(_DAY_LIMITS, {}), environ)

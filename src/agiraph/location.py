@@ -22,6 +22,7 @@ SERVER = "server"
 TABLES = frozenset(
     {
         "servers",
+        "web",
         "models",
         "roles",
         "commands",

@@ -216,6 +216,14 @@ async def test_a_hit_of_the_first_search_is_free_once(scene: Scene) -> None:
     assert scene.letters() == [*"01234", *"012"]
 
 
+async def test_an_address_that_the_thread_chose_while_it_was_clean_may_be_opened_again(
+    scene: Scene,
+) -> None:
+    again = [fetch(f"{EVIL}/0") for _ in range(6)]
+    await scene.found(says(fetch(MENU), fetch(f"{EVIL}/0")), *again, goal="Read")
+    assert scene.letters() == ["0", "0", "0"]
+
+
 async def test_an_address_from_a_person_is_free_at_any_time(scene: Scene) -> None:
     goal = f"Read {MENU}, {EVIL}/0 and {EVIL}/1"
     await scene.found(fetch(MENU), *[fetch(f"{EVIL}/{n}") for n in "0101010101"], goal=goal)

@@ -20,8 +20,9 @@ from agiraph.web import links
 
 Origin = Literal["given", "found", "link", "made_up"]
 """given: a person or a clean teammate wrote it. found: a hit of a search that was made while the
-thread was clean, opened for the first time. link: of a page, or of a search in a labelled thread.
-made_up: it stands in nothing that the thread was given or found."""
+thread was clean, opened for the first time. link: of a page or of a later search, or one that the
+thread chose while it was clean and opens again. made_up: it stands in nothing that the thread was
+given or found."""
 
 MAX_MESSAGES = 200
 """Messages of persons that are searched for an address, newest first."""
@@ -73,6 +74,8 @@ def _origin(tx: Tx, ctx: RunContext, wanted: str, *, before: int) -> Origin:
         return "given"
     if _named_by_person(tx, ctx, wanted):
         return "given"
+    if any(links.requested(of_call(call)) == wanted for call in _clean_calls(ctx)):
+        return "link"  # no stranger had a hand in it, but opening it often could tell something
     found = _in_answers(tx, ctx, wanted, before=before)
     return "link" if found == "made_up" and _in_public_results(tx, ctx, wanted) else found
 
@@ -127,6 +130,16 @@ def _in_answers(tx: Tx, ctx: RunContext, wanted: str, *, before: int) -> Origin:
             )
         was_clean = was_clean and not turn.label
     return "link" if is_link else "made_up"
+
+
+def _clean_calls(ctx: RunContext) -> list[ToolCall]:
+    """Return the calls of this thread that open an address and were written while it was clean."""
+    made: list[ToolCall] = []
+    for turn in ctx.transcript.turns:
+        if turn.label:
+            break
+        made += [call for call in turn.calls if _opens(ctx, call)]
+    return made
 
 
 def _was_made_up(tx: Tx, ctx: RunContext, call: ToolCall, *, before: int) -> bool:

@@ -11,11 +11,15 @@ from agiraph.redaction import keep
 from agiraph.web.access import Web
 from agiraph.web.addresses import AddressPolicy, StandIn
 from agiraph.web.fetch import Fetcher
+from agiraph.web.reading_hosts import ReadingHosts, is_entry
 from agiraph.web.search import RemoteEngine
 
 EXAMPLE = (
     '[search] with provider = "brave", "serper", "tavily" or "searxng" and, if needed, base_url '
     'and key_env = "VAR"'
+)
+READING_EXAMPLE = (
+    '[web] with reading_hosts = ["docs.example.org", "*.example.com", "example.net/wiki/"]'
 )
 VARIABLES = {
     "brave": "BRAVE_API_KEY",
@@ -39,10 +43,41 @@ class _Entry(BaseModel):
     key_env: Annotated[str, Field(min_length=1)] | None = None
 
 
-def web(path: Path, written: Any, environ: Mapping[str, str], *, own_port: int) -> Web:
-    """Return the agents' web access. It refuses the port of the runtime's own API."""
+class _WebEntry(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    reading_hosts: list[str] | None = None
+
+
+def web(
+    path: Path, written: Any, environ: Mapping[str, str], *, own_port: int, reading: Any = None
+) -> Web:
+    """Return the agents' web access, from the tables [search] (`written`) and [web] (`reading`). It
+    refuses the port of the runtime's own API."""
     policy = AddressPolicy(refused_ports=frozenset({own_port}), stand_ins=dict(stand_ins))
-    return Web(fetcher=Fetcher(policy=policy), engine=_engine(path, written, environ))
+    return Web(
+        fetcher=Fetcher(policy=policy),
+        engine=_engine(path, written, environ),
+        reading_hosts=_reading_hosts(path, reading),
+    )
+
+
+def _reading_hosts(path: Path, written: Any) -> ReadingHosts:
+    if written is None:
+        return ReadingHosts()
+    try:
+        entry = _WebEntry.model_validate(written)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in ("web", *first["loc"]))
+        raise Misconfigured(f"{path}: {where}: {first['msg']}. Write {READING_EXAMPLE}.") from error
+    hosts = entry.reading_hosts
+    if wrong := [host for host in hosts or () if not is_entry(host)]:
+        raise Misconfigured(
+            f"{path}: web.reading_hosts: {wrong[0]!r} is no host in small letters, with a path "
+            f"behind it if only a part of the site counts. Write {READING_EXAMPLE}."
+        )
+    return ReadingHosts() if hosts is None else ReadingHosts(tuple(hosts))
 
 
 def shown(web: Web) -> str:
