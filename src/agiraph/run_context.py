@@ -69,6 +69,8 @@ class RunContext:
     """All tools of this installation by name, whether or not this agent may call them."""
     current_call_id: str = ""
     """The id of the tool call under way; a run makes one call at a time."""
+    trusted: frozenset[str] = frozenset()
+    """Sources of words that a person has said to be no strangers."""
     label_before_call: Label = CLEAN
     """The thread's label when the call under way began. Its intent may have added to it since."""
     is_vouched_for: bool = False
@@ -96,8 +98,9 @@ class RunContext:
 
     @property
     def label(self) -> Label:
-        """Return the label of this thread: the sources of all that stands in it."""
-        return self.transcript.label
+        """Return the label of this thread: the sources of all that stands in it, but for those
+        that a person trusts. Of a program also the sources of its command."""
+        return (self.transcript.label | self.agent.label).without(self.trusted)
 
     def describe(self, label: Label) -> str:
         """Name the sources of a label for this thread's prompt.

@@ -38,13 +38,25 @@ def test_sources_beyond_the_most_are_counted_and_strangers_are_named_first() -> 
     many = join([MAKE, *SITES])
     assert (len(many.sources), many.others) == (MOST_NAMED, 5)
     assert all(source.startswith("page:") for source in many.sources)
-    assert many.is_foreign
+    assert many
     assert many | many == many
 
 
-def test_only_strangers_make_a_label_foreign() -> None:
-    foreign = [label.is_foreign for label in (CLEAN, MAKE, DOCS, SEARCH, UNKNOWN, MAKE | DOCS)]
-    assert foreign == [False, False, True, True, True, True]
+def test_a_program_is_a_stranger_until_a_person_trusts_it() -> None:
+    trusted = {"program:make", "page:docs.python.org"}
+    assert bool(MAKE)
+    assert [label.without(trusted) for label in (CLEAN, MAKE, MAKE | DOCS, MAKE | SEARCH)] == [
+        CLEAN,
+        CLEAN,
+        CLEAN,
+        SEARCH,
+    ]
+    assert DOCS.without({"program:make"}) is DOCS
+
+
+def test_counted_sources_are_never_trusted() -> None:
+    many = join(SITES)
+    assert many.without(many.sources) == Label(("unknown",), many.others)
 
 
 @pytest.mark.parametrize(

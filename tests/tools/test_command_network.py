@@ -152,8 +152,8 @@ async def test_a_labelled_command_without_network_is_free_and_writes_only_to_scr
     founded = await found_with_calls(strange, READ, call("bash", command=command), curl(server))
     _, written, tried, _ = await answers(strange, founded)
     assert "\nkept\n" in written
-    assert written.endswith("(It could write only here, since this thread holds words from a page "
-                            "of example.com.)")  # fmt: skip
+    assert written.endswith("(It could write only here, since this thread holds words from 1 "
+                            "site.)")  # fmt: skip
     assert 'network="open"; the human is asked, because this thread holds words' in tried
     assert not there.exists()
     assert not server.received

@@ -222,7 +222,8 @@ async def test_a_message_to_the_person_on_a_trigger_is_free_and_labelled(strange
 
 
 async def test_an_approved_trigger_has_no_bounds(strange: World) -> None:
-    founded = await found_with_calls(strange, READ, BEYOND["every minute"][0])
+    every_minute = {"type": "scheduled", "config": {"cron": "* * * * *"}, "action": TASK}
+    founded = await found_with_calls(strange, READ, call("schedule", **every_minute, wait=True))
     [question] = await strange.questions(founded.team.id)
     await strange.answer(question, decision="approve")
     await strange.settle()

@@ -6,6 +6,7 @@ from typing import Literal
 
 from agiraph.domain.effort import Effort
 from agiraph.domain.ids import AgentId, NodeId, PersonId, TeamId, ThreadId
+from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.persons import OWNER
 from agiraph.domain.value import value
 
@@ -109,6 +110,8 @@ class Agent:
     created_for: NodeId | None = None
     parent_thread_id: ThreadId | None = None
     retired_at: datetime | None = None
+    label: Label = CLEAN
+    """Of a program: where the words of its command come from, if not from the team."""
 
 
 @value

@@ -56,10 +56,15 @@ class Label:
         others = max(self.others, other.others) + max(0, len(union) - MOST_NAMED)
         return Label(tuple(sorted(union[:MOST_NAMED])), others)
 
-    @property
-    def is_foreign(self) -> bool:
-        """Whether strangers wrote some of it; a program that works for the team is no stranger."""
-        return any(not source.startswith("program:") for source in self.sources)
+    def without(self, trusted: Collection[str]) -> "Label":
+        """Return the label without sources that count as no strangers.
+
+        Sources that are only counted may be others, so they keep a label foreign.
+        """
+        kept = tuple(source for source in self.sources if source not in trusted)
+        if kept == self.sources:
+            return self
+        return Label(kept or (("unknown",) if self.others else ()), self.others)
 
     def describe(self, known: Collection[str] | None = None) -> str:
         """Name the sources in words.
@@ -71,7 +76,8 @@ class Label:
         sites = self.others
         for source in sorted(self.sources, key=_rank):
             kind, _, name = source.partition(":")
-            if kind in ("page", "network") and known is not None and name not in known:
+            is_site = kind in ("page", "network") and name != "unknown"
+            if is_site and known is not None and name not in known:
                 sites += 1
             else:
                 named.append(_NOUNS[kind].format(name) if name else _PLAIN[kind])

@@ -8,7 +8,7 @@ after a cancel, and with the runtime. A pause does not stop it, because it has n
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from string import Template
 from typing import Any
 
@@ -17,8 +17,10 @@ import orjson
 from agiraph.domain.chat import Lease, ToolCall
 from agiraph.domain.errors import NotFound, Refused, StoreUnavailable
 from agiraph.domain.events.work import NodeOutput
+from agiraph.domain.ids import TeamId
 from agiraph.domain.labels import of_program
 from agiraph.domain.outcomes import Answer, Done, Failed, Finished, Outcome, Parked, Pending
+from agiraph.domain.sinks import Sink, WayOut
 from agiraph.domain.work import RESULT_FILE, StopReason
 from agiraph.home import commands
 from agiraph.home.commands import CommandResult
@@ -30,7 +32,7 @@ from agiraph.runtime import program_reviews, program_runs
 from agiraph.runtime.program_mailbox import INBOX, OUTBOX, OUTBOX_BYTES, ProgramMailbox, own_turns
 from agiraph.runtime.program_runs import Run
 from agiraph.services.lifecycle import journal, stalled
-from agiraph.store import threads
+from agiraph.store import teams, threads
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 from agiraph.tools import acceptance, shell
@@ -61,6 +63,17 @@ class Command:
     environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     resumes: bool = False
     """Whether the program continues its work when started again, so that nobody need be asked."""
+
+
+async def _way_out(ctx: RunContext, call: ToolCall) -> WayOut | None:
+    if not ctx.label.without(of_program(ctx.agent.name).sources):
+        return None
+    command = str(call.arguments["command"])
+    return WayOut(sink=Sink.PROGRAM, target=command, why="a program would be run on this task")
+
+
+_AS_COMMAND = replace(shell.bash, way_out=_way_out)
+"""What a program's start is checked as: the team's rules for commands apply to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,20 +129,22 @@ class ProgramRunner:
     async def _check_permission(self, ctx: RunContext) -> Outcome | None:
         """Return the outcome if the command waits for approval or is refused; None if it may run.
 
-        A person has put the programs of the settings there. A model wrote any other command, so it
-        is checked as a call of `bash` would be.
+        A person has put the programs of the settings there: they run on tasks that hold no words
+        but the team's and those of other programs of the settings. A model wrote any other
+        command, so it is checked as a call of `bash` would be.
         """
         command = ctx.agent.command or ""
-        is_foreign = ctx.label.is_foreign
-        if command in self.commands and not is_foreign:
+        own = of_program(ctx.agent.name).sources
+        named = await ctx.store.read(self._named_programs, ctx.team.id)
+        if command in self.commands and not ctx.label.without({*own, *named}):
             return None
-        # A program is not run offline: with strangers' words in its task it is a command with
-        # network.
-        arguments = {"command": command} | ({"network": True} if is_foreign else {})
+        is_labelled = bool(ctx.label.without(own))
+        # A program has network: it is not run offline.
+        arguments = {"command": command} | ({"network": "open"} if is_labelled else {})
         call = ToolCall(id="command", name=shell.bash.name, arguments=arguments)
         if (waiting_on := ctx.parked_calls.get(call.id)) is not None:
             return Parked((waiting_on,))  # asked before a crash; a second wait would be refused
-        policy = PermissionPolicy({shell.bash.name: shell.bash})
+        policy = PermissionPolicy({shell.bash.name: _AS_COMMAND})
         ruling = await policy.rule_on(ctx, call)
         if ruling.refusal is not None:
             return Failed(StopReason.NO_RESULT, ruling.refusal)
@@ -148,6 +163,11 @@ class ProgramRunner:
                 return Failed(StopReason.NO_RESULT, text)
             case _:
                 return None
+
+    def _named_programs(self, tx: Tx, team_id: TeamId) -> set[str]:
+        """Return the sources of words of those programs on the team that the settings name."""
+        programs = (a for a in teams.everyone(tx, team_id) if a.command in self.commands)
+        return {source for agent in programs for source in of_program(agent.name).sources}
 
     async def _attempt(self, ctx: RunContext, folder: Folder) -> Run:
         call = program_runs.next_call(ctx)

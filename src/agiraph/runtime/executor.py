@@ -38,7 +38,7 @@ from agiraph.runtime.loop import Loop
 from agiraph.runtime.prompt import Opening, PriorKnowledge
 from agiraph.runtime.steps import Steps
 from agiraph.runtime.tracing import TracedCaller, TracedModel, Tracing
-from agiraph.services.board import planning
+from agiraph.services.board import labels, planning
 from agiraph.services.board.budgets import Envelope, envelopes, seconds_left
 from agiraph.services.lifecycle import journal
 from agiraph.store import messages, threads, waits
@@ -75,6 +75,8 @@ class _Loaded(NamedTuple):
     parked_calls: dict[str, WaitingOn]
     envelopes: tuple[Envelope, ...]
     deadline: datetime | None
+    trusted: frozenset[str]
+    """Sources of words that a person has said to be no strangers."""
     prior_knowledge: PriorKnowledge | None
     """What the agent knows that may help; loaded for a node without turns only."""
 
@@ -97,6 +99,7 @@ def _load(tx: Tx, lease: Lease) -> _Loaded:
         parked_calls={w.call_id: w.waiting_on for w in waits.of_node(tx, lease.node_id)},
         envelopes=envelopes(tx, node),
         deadline=None if left is None else tx.now + timedelta(seconds=left),
+        trusted=labels.trusted(tx, lease.team_id),
         prior_knowledge=prompt.load_knowledge(tx, team, agent, node) if is_fresh else None,
     )
 
@@ -329,6 +332,7 @@ class Executor:
             deadline=loaded.deadline,
             specialists=self.specialists,
             check_model=self.models.check,
+            trusted=loaded.trusted,
             known_tools=self._known_tools,
             window=self.models.window(agent.model),
             web=self.web,

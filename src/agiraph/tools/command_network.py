@@ -77,11 +77,14 @@ def needs_network(command: str, output: str) -> bool:
     return bool(_PROGRAMS.search(command) or _FAILURES.search(output))
 
 
-def advice(command: str, *, label: Label) -> str:
-    """Return how to make the call again with network."""
+def advice(command: str, *, sources: str) -> str:
+    """Return how to make the call again with network. `sources` names those of a labelled
+    thread's words."""
     installs = re.search(r"\b(?:pip3?|pipx|uv|npm|yarn|pnpm|cargo|gem)\b", command)
-    asked = f"; the human is asked, because this thread holds words from {label}" if label else ""
-    return HOW_TO_ASK.format(network="packages" if installs else "open", asked=asked)
+    asked = f"; the human is asked, because this thread holds words from {sources}"
+    return HOW_TO_ASK.format(
+        network="packages" if installs else "open", asked=asked if sources else ""
+    )
 
 
 _LOCAL = frozenset(

@@ -1,16 +1,19 @@
 """Delegation tools: assign a task, wait for its result, and resume it."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Annotated
 
 from pydantic import Field
 
 from agiraph.domain.agents import Agent, Specialist
+from agiraph.domain.chat import ToolCall
 from agiraph.domain.effort import Effort
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.fence import one_line
+from agiraph.domain.labels import CLEAN
 from agiraph.domain.outcomes import Answer, Done, Pending
+from agiraph.domain.sinks import Sink, WayOut
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.run_context import RunContext
@@ -37,12 +40,44 @@ EffortArgument = Annotated[Effort | None, Field(description="How much its model 
 
 def hirer(ctx: RunContext) -> Hirer:
     """Return this run's agent as a hirer, with the specialists and models that it may hire."""
-    return Hirer(ctx.agent, ctx.lease.thread_id, ctx.specialists, ctx.check_model)
+    label = CLEAN if ctx.is_vouched_for else ctx.label
+    return Hirer(ctx.agent, ctx.lease.thread_id, ctx.specialists, ctx.check_model, label)
+
+
+async def hire_way_out(ctx: RunContext, call: ToolCall) -> WayOut | None:
+    """Return the way out of a call that may hire somebody by an address: more tools than the
+    agent has itself. A program asks when it is run."""
+    given = call.arguments
+    address = str(given.get("agent") or given.get("assigned_to") or given.get("worker_id") or "")
+    wanted = _tools_at(ctx, address.strip().lower())
+    return None if wanted is None else more_tools(ctx, address, wanted)
+
+
+def more_tools(ctx: RunContext, target: str, wanted: Collection[str]) -> WayOut | None:
+    """Return the way out if a newcomer with these tools (none: all) has more than the agent."""
+    granted = {name for name, tool in ctx.known_tools.items() if tool.always_granted}
+    own = set(ctx.agent.tools)
+    if not own or (wanted and not set(wanted) - own - granted):
+        return None
+    why = "the newcomer would have more tools than I have"
+    return WayOut(sink=Sink.MORE_TOOLS, target=target, why=why)
+
+
+def _tools_at(ctx: RunContext, address: str) -> Collection[str] | None:
+    """Return the tools of whom an address may hire (empty: all); None if it hires no model."""
+    kind, colon, rest = address.partition(":")
+    if colon and kind == "cli":
+        return None
+    name = rest.partition(":")[0].strip() if colon and kind == "new" else address
+    if (specialist := ctx.specialists.get(name)) is not None:
+        return specialist.tools
+    return () if colon and kind == "new" else None
 
 
 @tool(
     effect="transaction",
     delegates=True,
+    way_out=hire_way_out,
     in_sight=frozenset({"coordinator"}),
     basic_for=frozenset({"coordinator"}),
 )

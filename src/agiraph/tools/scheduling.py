@@ -114,7 +114,7 @@ def schedule(
         label=ctx.label,
         is_bounded=(is_bounded := _is_bounded(ctx)),
     )
-    bounds = labelled.describe_bounds(made.trigger, ctx.label) if is_bounded else ""
+    bounds = labelled.describe_bounds(made.trigger, ctx.describe(ctx.label)) if is_bounded else ""
     return Done(f"Set: {_line(tx, made.trigger)}{bounds and '.'}{bounds}")
 
 

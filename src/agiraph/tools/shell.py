@@ -80,7 +80,9 @@ def as_answer(result: CommandResult) -> Done:
 def _as_labelled(ctx: RunContext, result: CommandResult, label: Label) -> Done:
     """Return a command's result with its output in a fence: it may hold strangers' words."""
     if result.output.strip():
-        fenced = enclose_foreign(result.output, thread=ctx.lease.thread_id, source=str(label))
+        fenced = enclose_foreign(
+            result.output, thread=ctx.lease.thread_id, source=ctx.describe(label)
+        )
         result = replace(result, output=fenced)
     return replace(as_answer(result), label=label, is_fenced=True)
 
@@ -119,7 +121,7 @@ async def _brings(ctx: RunContext, command: str, timeout: int, network: Network)
     reach = await ctx.store.read(_reach, ctx, command, network)
     has_network = network != "none" or not sandbox.is_possible()
     if reach.label and has_network and not ctx.label:
-        raise Refused(READS_AND_SENDS.format(label=reach.label))
+        raise Refused(READS_AND_SENDS.format(label=ctx.describe(reach.label)))
     is_local = network == "none" and not may_use_network(command)
     if not has_network or is_local or reach.is_trusted:
         return reach.label
@@ -223,9 +225,9 @@ def _remark(
         return ""
     is_read_only = bool(ctx.label) and not ctx.is_vouched_for
     if needs_network(command, result.output):
-        return advice(command, label=ctx.label)
+        return advice(command, sources=ctx.describe(ctx.label))
     if is_read_only:
-        return READ_ONLY.format(label=ctx.label)
+        return READ_ONLY.format(label=ctx.describe(ctx.label))
     return HIDDEN if has_hidden and "No such file" in result.output else ""
 
 

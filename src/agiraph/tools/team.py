@@ -1,4 +1,4 @@
-"""Team tools: the board, its stages, and the members of the team."""
+"""Team tools: the board and its stages."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -6,12 +6,10 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import Refused
 from agiraph.domain.fence import one_line
 from agiraph.domain.ids import NodeId
 from agiraph.domain.outcomes import Answer, Done, Pending
-from agiraph.domain.sinks import Sink, WayOut
 from agiraph.domain.stages import Judgement, Stage, StageContract, StageDecision, Verdict
 from agiraph.domain.tools import ON_DEMAND
 from agiraph.domain.waits import WaitingOn
@@ -20,11 +18,17 @@ from agiraph.run_context import RunContext
 from agiraph.services.board import budgets, labels, planning, stages, texts
 from agiraph.services.lifecycle import endings, reconvening
 from agiraph.services.members import hiring, roster
-from agiraph.store import dependencies, nodes, teams
+from agiraph.store import dependencies, nodes
 from agiraph.store import stages as stage_rows
 from agiraph.store.tx import Tx
 from agiraph.tools.base import tool
-from agiraph.tools.delegation import EffortArgument, hirer, refuse_repeats
+from agiraph.tools.delegation import (
+    EffortArgument,
+    hire_way_out,
+    hirer,
+    refuse_repeats,
+)
+from agiraph.tools.staffing import check_tools
 
 MAX_NODES = 100
 """Nodes that the board shows a model."""
@@ -43,7 +47,7 @@ UnmetPolicy = Annotated[
 UNASSIGNED = "Nobody is chosen yet: somebody takes it in half a minute, or when you wait."
 
 
-@tool(effect="transaction", in_sight=ON_DEMAND)
+@tool(effect="transaction", way_out=hire_way_out, in_sight=ON_DEMAND)
 def create_work_node(
     tx: Tx,
     ctx: RunContext,
@@ -66,7 +70,7 @@ def create_work_node(
     and b.md into report.md", "refs": {"a": "node_1", "b": "node_2"}, "acceptance": ["`report.md`
     covers both"]}
     """
-    _check_tools(ctx, tools)
+    check_tools(ctx, tools)
     needs = [nodes.find(tx, ctx.team.id, name).id for name in depends_on or ()]
     paths, sources = _paths(tx, ctx, refs or {})
     open_sources = [n.id for n in sources if n.status is not NodeStatus.COMPLETED]
@@ -106,12 +110,6 @@ def _budget_warning(node: WorkNode, max_turns: int | None) -> str:
         f" Your own budget leaves it {calls} model calls, so it cannot use all of the {max_turns} "
         "turns you gave it."
     )
-
-
-def _check_tools(ctx: RunContext, names: list[str] | None) -> None:
-    if unknown := sorted(set(names or ()) - ctx.known_tools.keys()):
-        known = ", ".join(sorted(ctx.known_tools))
-        raise Refused(f"There are no tools called {', '.join(unknown)}. There are: {known}.")
 
 
 def _paths(
@@ -177,98 +175,6 @@ def _row(tx: Tx, node: WorkNode, needs: list[NodeId], *, is_own: bool) -> str:
     return "; ".join(parts)
 
 
-async def _hire_way_out(ctx: RunContext, call: ToolCall) -> WayOut | None:
-    given = call.arguments
-    name = str(given.get("name", ""))
-    if given.get("type") == "autonomous" or given.get("agent_command"):
-        command = str(given.get("agent_command") or "")
-        return WayOut(sink=Sink.PROGRAM, target=command, why="a program would be run")
-    if given.get("memory"):
-        why = "the newcomer would keep these notes for good"
-        return WayOut(sink=Sink.KEPT_FILE, target=name, why=why)
-    wanted = set(given.get("tools") or ())
-    own = set(ctx.agent.tools)
-    if own and (not wanted or wanted - own):
-        why = "the newcomer would have more tools"
-        return WayOut(sink=Sink.MORE_TOOLS, target=name, why=why)
-    return None
-
-
-async def _promote_way_out(ctx: RunContext, call: ToolCall) -> WayOut:
-    target = str(call.arguments.get("worker", ""))
-    return WayOut(sink=Sink.KEEP_WORKER, target=target, why="it has effect after this work is done")
-
-
-@tool(
-    effect="transaction",
-    roles=frozenset({"coordinator"}),
-    leads=True,
-    way_out=_hire_way_out,
-    in_sight=ON_DEMAND,
-)
-def spawn_worker(
-    tx: Tx,
-    ctx: RunContext,
-    name: str,
-    type: Literal["harnessed", "autonomous"] = "harnessed",
-    model: Annotated[
-        str | None, Field(description="provider/model; the same as yours if left out")
-    ] = None,
-    agent_command: Annotated[
-        str | None, Field(description="For an autonomous worker: what to run")
-    ] = None,
-    tools: Annotated[list[str] | None, Field(description="Only these tools, by name")] = None,
-    memory: Annotated[
-        dict[str, str] | None, Field(description="What they should know from the start")
-    ] = None,
-    effort: EffortArgument = None,
-) -> Answer:
-    """Hire a worker for good. A strong model can be trusted with a large task; a small cheap one
-    does narrow tasks well. type="autonomous" runs a command-line agent instead of a model: it
-    finds its task in _task.md and writes _result.md.
-    """
-    given = hirer(ctx)
-    if type == "autonomous" and not agent_command:
-        raise Refused("An autonomous worker needs agent_command: the command to run.")
-    if type == "harnessed" and agent_command:
-        raise Refused('agent_command is for type="autonomous"; leave it out for a model.')
-    if model is not None:
-        hiring.check_model(given, model)
-    _check_tools(ctx, tools)
-    notes = "\n\n".join(f"## {key}\n\n{value}" for key, value in (memory or {}).items())
-    agent = roster.hire(
-        tx,
-        ctx.team.id,
-        name=name,
-        role="worker",
-        model="cli" if type == "autonomous" else model or ctx.agent.model,
-        kind="cli" if type == "autonomous" else "llm",
-        command=agent_command,
-        tools=tuple(tools or ()),
-        notes=notes,
-        effort=effort,
-        parent_thread_id=ctx.lease.thread_id,
-    )
-    return Done(f"Hired {agent.name} ({agent.id}, {agent.model}).")
-
-
-@tool(effect="transaction", roles=frozenset({"coordinator"}), leads=True, in_sight=ON_DEMAND)
-def assign_worker(
-    tx: Tx,
-    ctx: RunContext,
-    node_id: str,
-    worker_id: Annotated[str, Field(description="A worker's name or id, or: " + hiring.FORMS)],
-) -> Answer:
-    """Give a piece of work to a worker."""
-    node = nodes.find(tx, ctx.team.id, node_id)
-    worker = hiring.resolve(tx, hirer(ctx), worker_id)
-    hiring.set_purpose(tx, worker, node.id)
-    node = planning.reassign(tx, node, worker)
-    if node.status is NodeStatus.PENDING:
-        return Done(f"{worker.name} gets {node.id} as soon as what it needs is done.")
-    return Done(f"{worker.name} has {node.id} in the queue.")
-
-
 @tool(effect="transaction", in_sight=ON_DEMAND)
 def cancel_work_node(
     tx: Tx,
@@ -291,18 +197,6 @@ def cancel_work_node(
         raise Refused("Your own work is part of it: submit what you have instead.")
     endings.cancel(tx, node.id)
     return Done(f"Cancelled {node.id} and all below it.")
-
-
-@tool(
-    effect="transaction",
-    roles=frozenset({"coordinator"}),
-    way_out=_promote_way_out,
-    in_sight=ON_DEMAND,
-)
-def promote(tx: Tx, ctx: RunContext, worker: str) -> Answer:
-    """Keep a worker on the team who was hired for one task only."""
-    agent = teams.by_name(tx, ctx.team.id, worker, with_retired=True)
-    return Done(f"{roster.promote(tx, agent).name} stays on the team.")
 
 
 class Terms(BaseModel):

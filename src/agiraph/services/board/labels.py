@@ -4,12 +4,13 @@ from collections.abc import Iterable, Sequence
 
 from agiraph.domain import quotations
 from agiraph.domain.chat import Attachment
+from agiraph.domain.grants import Grant
 from agiraph.domain.ids import SYSTEM, NodeId, StageId, TeamId
-from agiraph.domain.labels import CLEAN, Label, join, of_file
+from agiraph.domain.labels import CLEAN, Label, join, of_file, of_program
 from agiraph.domain.persons import is_person
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import WorkNode
-from agiraph.store import dependencies, messages, stages, threads
+from agiraph.store import dependencies, grants, messages, stages, teams, threads
 from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Tx
 
@@ -17,6 +18,31 @@ from agiraph.store.tx import Tx
 def of_nodes(tx: Tx, node_ids: Iterable[str]) -> Label:
     """Return the label of the results and files of these nodes."""
     return join(threads.label_of_node(tx, node_id) for node_id in node_ids)
+
+
+def trusted(tx: Tx, team_id: TeamId) -> frozenset[str]:
+    """Return the sources of words that count as no strangers: a person trusts the host or the
+    program. A program is known by its exact command, or by the name it had at that time."""
+    patterns = {
+        grant.pattern: grant for grant in grants.of_team(tx, team_id) if _is_trust(tx, grant)
+    }
+    if not patterns:
+        return frozenset()
+    sources = {f"{kind}:{pattern}" for pattern in patterns for kind in ("page", "network")}
+    for agent in teams.everyone(tx, team_id):
+        named = patterns.get(agent.name)
+        # A model chooses names. So a name counts only in its team, and for an agent that the
+        # person can have meant.
+        is_named = (
+            named is not None and named.team_id == team_id and agent.created_at <= named.created_at
+        )
+        if agent.command is not None and (agent.command in patterns or is_named):
+            sources |= {*of_program(agent.name).sources}
+    return frozenset(sources)
+
+
+def _is_trust(tx: Tx, grant: Grant) -> bool:
+    return grant.allows("trust", grant.pattern, now=tx.now)
 
 
 def of_task(tx: Tx, node: WorkNode) -> Label:

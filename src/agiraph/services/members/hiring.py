@@ -12,6 +12,7 @@ from agiraph.domain.agents import Agent, Specialist
 from agiraph.domain.effort import Effort
 from agiraph.domain.errors import Misconfigured, NotFound, Refused
 from agiraph.domain.ids import NodeId, ThreadId
+from agiraph.domain.labels import CLEAN, Label
 from agiraph.services.members import roster
 from agiraph.store import nodes, teams
 from agiraph.store.tx import Tx
@@ -29,6 +30,8 @@ class Hirer(NamedTuple):
     thread_id: ThreadId
     specialists: Mapping[str, Specialist]
     check_model: Callable[[str], object]
+    label: Label = CLEAN
+    """Of the thread that hires, unless a person has allowed the call."""
 
 
 def resolve(tx: Tx, hirer: Hirer, address: str) -> Agent:
@@ -172,6 +175,7 @@ def _hire(
         effort=effort,
         persistent=False,
         parent_thread_id=hirer.thread_id,
+        label=CLEAN if command is None else hirer.label,
     )
 
 

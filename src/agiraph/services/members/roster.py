@@ -10,6 +10,7 @@ from agiraph.domain.effort import Effort
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.events.team import AgentHired, AgentLeft, AgentPromoted
 from agiraph.domain.ids import SYSTEM, AgentId, NodeId, TeamId, ThreadId, new_id
+from agiraph.domain.labels import Label
 from agiraph.domain.persons import HUMAN_ADDRESS
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.store import nodes, teams, threads, waits
@@ -35,6 +36,7 @@ class AgentDetails(TypedDict, total=False):
     persistent: bool
     created_for: NodeId | None
     parent_thread_id: ThreadId | None
+    label: Label
 
 
 def hire(

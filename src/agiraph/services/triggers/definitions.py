@@ -72,9 +72,7 @@ def create(
     read = kind.read(config)
     payload = _checked_payload(tx, agent, action, payload or {})
     columns = _columns(tx, team.id, kind, read, config)
-    if is_bounded:
-        given = {"max_fires": columns["max_fires"], "until": columns["until"]}
-        columns |= labelled.bounds(tx, **given)
+    columns |= labelled.bounds(tx, columns) if is_bounded else {}
     generation = 0
     if made_by == agent_id:
         generation = _check_limits(tx, agent, kind, read, made_in)

@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from agiraph.domain.ids import AgentId
-from agiraph.domain.labels import Label
 from agiraph.domain.triggers import Trigger
 from agiraph.services.triggers.kinds import registry
 from agiraph.services.triggers.kinds.base import Kind
@@ -53,9 +52,9 @@ def slowed(kind: Kind[Any], config: dict[str, Any]) -> dict[str, Any]:
     return kind.slowed(config, LEAST_APART.total_seconds())
 
 
-def bounds(tx: Tx, *, max_fires: int | None, until: datetime | None) -> dict[str, Any]:
-    """Return the columns that bound a labelled trigger, from what its configuration says."""
-    end = tx.now + LONGEST
+def bounds(tx: Tx, columns: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns that bound a labelled trigger, from those of its configuration."""
+    max_fires, until, end = columns["max_fires"], columns["until"], tx.now + LONGEST
     return {
         "max_fires": MAX_FIRES if max_fires is None else min(max_fires, MAX_FIRES),
         "until": end if until is None else min(until, end),
@@ -65,15 +64,15 @@ def bounds(tx: Tx, *, max_fires: int | None, until: datetime | None) -> dict[str
     }
 
 
-def describe_bounds(trigger: Trigger, label: Label) -> str:
+def describe_bounds(trigger: Trigger, sources: str) -> str:
     """Return a sentence that tells the agent how far its trigger goes without a person's word."""
     if registry.kind_of(trigger).fires_once:
         return ""
     until = "" if trigger.until is None else f" and ends on {trigger.until:%Y-%m-%d %H:%M} UTC"
     times = "once" if trigger.max_fires == 1 else f"{trigger.max_fires} times"
     return (
-        f" Because this thread holds words from {label}, it fires at most {times}, with an hour or "
-        f"more in between,{until}; set it up again then if it is still needed."
+        f" Because this thread holds words from {sources}, it fires at most {times}, with an hour "
+        f"or more in between,{until}; set it up again then if it is still needed."
     )
 
 

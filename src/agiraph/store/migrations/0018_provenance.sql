@@ -4,6 +4,9 @@ alter table teams add column trust text not null default 'standard';
 -- A public node has nothing of the team's in its prompt or in reach.
 alter table nodes add column is_public integer not null default 0;
 
+-- Where the words of a program's command come from, if a thread with strangers' words hired it.
+alter table agents add column label text;
+
 -- What a person has allowed for longer than one call. Without a team it holds for the whole home.
 create table grants (
     id text primary key,

@@ -1,0 +1,133 @@
+"""Staffing tools: hire workers, give them work, and keep them on the team."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from agiraph.domain.chat import ToolCall
+from agiraph.domain.errors import Refused
+from agiraph.domain.labels import CLEAN
+from agiraph.domain.outcomes import Answer, Done
+from agiraph.domain.sinks import Sink, WayOut
+from agiraph.domain.tools import ON_DEMAND
+from agiraph.domain.work import NodeStatus
+from agiraph.run_context import RunContext
+from agiraph.services.board import planning
+from agiraph.services.members import hiring, roster
+from agiraph.store import nodes, teams
+from agiraph.store.tx import Tx
+from agiraph.tools.base import tool
+from agiraph.tools.delegation import EffortArgument, hire_way_out, hirer, more_tools
+
+
+def check_tools(ctx: RunContext, names: list[str] | None) -> None:
+    """Raise `Refused` if a name is no tool of this installation."""
+    if unknown := sorted(set(names or ()) - ctx.known_tools.keys()):
+        known = ", ".join(sorted(ctx.known_tools))
+        raise Refused(f"There are no tools called {', '.join(unknown)}. There are: {known}.")
+
+
+async def _hire_way_out(ctx: RunContext, call: ToolCall) -> WayOut | None:
+    given = call.arguments
+    name = str(given.get("name", ""))
+    if given.get("type") == "autonomous" or given.get("agent_command"):
+        command = str(given.get("agent_command") or "")
+        return WayOut(sink=Sink.PROGRAM, target=command, why="a program would be run")
+    if given.get("memory"):
+        why = "the newcomer would keep these notes for good"
+        return WayOut(sink=Sink.KEPT_FILE, target=name, why=why)
+    return more_tools(ctx, name, given.get("tools") or ())
+
+
+async def _promote_way_out(ctx: RunContext, call: ToolCall) -> WayOut:
+    target = str(call.arguments.get("worker", ""))
+    return WayOut(sink=Sink.KEEP_WORKER, target=target, why="it has effect after this work is done")
+
+
+@tool(
+    effect="transaction",
+    roles=frozenset({"coordinator"}),
+    leads=True,
+    way_out=_hire_way_out,
+    in_sight=ON_DEMAND,
+)
+def spawn_worker(
+    tx: Tx,
+    ctx: RunContext,
+    name: str,
+    type: Literal["harnessed", "autonomous"] = "harnessed",
+    model: Annotated[
+        str | None, Field(description="provider/model; the same as yours if left out")
+    ] = None,
+    agent_command: Annotated[
+        str | None, Field(description="For an autonomous worker: what to run")
+    ] = None,
+    tools: Annotated[list[str] | None, Field(description="Only these tools, by name")] = None,
+    memory: Annotated[
+        dict[str, str] | None, Field(description="What they should know from the start")
+    ] = None,
+    effort: EffortArgument = None,
+) -> Answer:
+    """Hire a worker for good. A strong model can be trusted with a large task; a small cheap one
+    does narrow tasks well. type="autonomous" runs a command-line agent instead of a model: it
+    finds its task in _task.md and writes _result.md.
+    """
+    given = hirer(ctx)
+    if type == "autonomous" and not agent_command:
+        raise Refused("An autonomous worker needs agent_command: the command to run.")
+    if type == "harnessed" and agent_command:
+        raise Refused('agent_command is for type="autonomous"; leave it out for a model.')
+    if model is not None:
+        hiring.check_model(given, model)
+    check_tools(ctx, tools)
+    notes = "\n\n".join(f"## {key}\n\n{value}" for key, value in (memory or {}).items())
+    agent = roster.hire(
+        tx,
+        ctx.team.id,
+        name=name,
+        role="worker",
+        model="cli" if type == "autonomous" else model or ctx.agent.model,
+        kind="cli" if type == "autonomous" else "llm",
+        command=agent_command,
+        tools=tuple(tools or ()),
+        notes=notes,
+        effort=effort,
+        parent_thread_id=ctx.lease.thread_id,
+        label=given.label if agent_command else CLEAN,
+    )
+    return Done(f"Hired {agent.name} ({agent.id}, {agent.model}).")
+
+
+@tool(
+    effect="transaction",
+    roles=frozenset({"coordinator"}),
+    leads=True,
+    way_out=hire_way_out,
+    in_sight=ON_DEMAND,
+)
+def assign_worker(
+    tx: Tx,
+    ctx: RunContext,
+    node_id: str,
+    worker_id: Annotated[str, Field(description="A worker's name or id, or: " + hiring.FORMS)],
+) -> Answer:
+    """Give a piece of work to a worker."""
+    node = nodes.find(tx, ctx.team.id, node_id)
+    worker = hiring.resolve(tx, hirer(ctx), worker_id)
+    hiring.set_purpose(tx, worker, node.id)
+    node = planning.reassign(tx, node, worker)
+    if node.status is NodeStatus.PENDING:
+        return Done(f"{worker.name} gets {node.id} as soon as what it needs is done.")
+    return Done(f"{worker.name} has {node.id} in the queue.")
+
+
+@tool(
+    effect="transaction",
+    roles=frozenset({"coordinator"}),
+    way_out=_promote_way_out,
+    in_sight=ON_DEMAND,
+)
+def promote(tx: Tx, ctx: RunContext, worker: str) -> Answer:
+    """Keep a worker on the team who was hired for one task only."""
+    agent = teams.by_name(tx, ctx.team.id, worker, with_retired=True)
+    return Done(f"{roster.promote(tx, agent).name} stays on the team.")
