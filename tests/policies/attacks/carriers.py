@@ -164,7 +164,6 @@ def _note(run: Run, agent: str, words: str) -> list[Do]:
 READ_NOTE = reads(
     do("memory_read", path="knowledge/bread.md"),
     do("memory_read", path="unverified/knowledge/bread.md"),
-    do("memory_search", query="bread"),
 )
 
 
@@ -227,6 +226,11 @@ CARRIERS = [
     ),
     Carrier(name="a note", write=_note, read=READ_NOTE),
     Carrier(
+        name="a note that memory_search finds",
+        write=_note,
+        read=reads(do("memory_search", query="bread")),
+    ),
+    Carrier(
         name="a note that a search finds",
         write=_note,
         read=reads(do("knowledge_search", query="bread")),
@@ -237,7 +241,6 @@ CARRIERS = [
         read=reads(
             do("memory_read", path=LOG),
             do("memory_read", path=f"unverified/{LOG}"),
-            do("memory_search", query="order"),
         ),
     ),
     Carrier(

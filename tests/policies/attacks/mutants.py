@@ -7,11 +7,14 @@ from typing import Any
 import pytest
 
 from agiraph.domain import fence, labels, sinks
+from agiraph.domain.grants import Grant
 from agiraph.domain.labels import CLEAN
 from agiraph.domain.sinks import Sink
 from agiraph.policies import provenance
 from agiraph.services.board import labels as board_labels
 from agiraph.store import threads
+from agiraph.tools import delegation
+from agiraph.tools import file_labels as tool_file_labels
 from agiraph.tools.toolsets import BUILT_IN
 
 Arm = Callable[[pytest.MonkeyPatch], None]
@@ -53,16 +56,15 @@ def _unlabelled(tool: str) -> Arm:
 
     def arm(patch: pytest.MonkeyPatch) -> None:
         known = BUILT_IN[tool]
-        if known.effect == "transaction":
 
-            def act(tx: Any, ctx: Any, **given: Any) -> Any:
-                return _clean(known.act(tx, ctx, **given))
-        else:
+        def act(tx: Any, ctx: Any, **given: Any) -> Any:
+            return _clean(known.act(tx, ctx, **given))
 
-            async def act(ctx: Any, **given: Any) -> Any:
-                return _clean(await known.act(ctx, **given))
+        async def act_later(ctx: Any, **given: Any) -> Any:
+            return _clean(await known.act(ctx, **given))
 
-        patch.setitem(BUILT_IN, tool, replace(known, act=act, brings=None))
+        is_now = known.effect == "transaction"
+        patch.setitem(BUILT_IN, tool, replace(known, act=act if is_now else act_later, brings=None))
 
     return arm
 
@@ -91,7 +93,6 @@ SINKS = {
     Sink.MADE_UP_ADDRESS: ("leak: web_fetch path",),
     Sink.NETWORK_COMMAND: ("leak: bash curl",),
     Sink.WAKE_SELF: ("for later: schedule acts after the thread has ended",),
-    Sink.PROGRAM: ("leak: task for a program", "leak: a worker that is a program"),
 }
 """Ways out, and an attack that takes each of them."""
 MUTANTS = [
@@ -125,9 +126,8 @@ MUTANTS = [
             "task_output": ("second thread: orders wait in a result",),
             "check_board": ("second thread: orders wait in the title of a task",),
             "list_files": ("second thread: orders wait in the name of a file",),
-            "read_ref": ("second thread: orders wait in a file that a task builds on",),
             "memory_read": ("second thread: orders wait in the day's log",),
-            "memory_search": ("second thread: orders wait in a note",),
+            "memory_search": ("second thread: orders wait in a note that memory_search finds",),
             "list_triggers": ("second thread: orders wait in the list of triggers",),
         }.items()
     ),
@@ -145,6 +145,26 @@ MUTANTS = [
         name="a task carries no label",
         arm=_patched(board_labels, "of_task", _no_label),
         caught_by=("second thread: orders wait in a task",),
+    ),
+    Mutant(
+        name="an attachment carries no label",
+        arm=_patched(board_labels, "of_person", _no_label),
+        caught_by=("source: an attachment to work orders an address",),
+    ),
+    Mutant(
+        name="a kept file carries no label",
+        arm=_patched(tool_file_labels, "_label", _no_label),
+        caught_by=("second thread: orders wait in a file on the desk",),
+    ),
+    Mutant(
+        name="a grant allows what it does not name",
+        arm=_patched(Grant, "allows", lambda *_, **__: True),
+        caught_by=("grant: a subdomain of a host",),
+    ),
+    Mutant(
+        name="a labelled thread opens a public reader",
+        arm=_patched(delegation, "refuse_private", lambda *_: None),
+        caught_by=("public reader: a labelled thread tells a public reader",),
     ),
     Mutant(
         name="a thread's label is not stored",
