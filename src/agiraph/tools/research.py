@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from agiraph.domain.labels import CLEAN
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.tools import ON_DEMAND
 from agiraph.run_context import RunContext
@@ -38,6 +39,8 @@ def research_start(
     # In a reply the person asked for it. Elsewhere it is a part of the work, and paid from its
     # budget.
     is_reply = ctx.node.lane == "reply"
+    # The person's own question stays clean, whatever stands around it in the conversation.
+    label = CLEAN if is_reply and _is_asked(tx, ctx, goal) else ctx.label
     node = research.start(
         tx,
         hirer(ctx),
@@ -45,8 +48,8 @@ def research_start(
         searches=max_searches,
         pages=max_pages,
         parent_id=None if is_reply else ctx.node.id,
-        label=ctx.label,
-        is_public=not ctx.label or (is_reply and _is_asked(tx, ctx, goal)),
+        label=label,
+        is_public=not label,
     )
     return Done(
         f"Research has started as {node.id}, with {max_searches} searches and {max_pages} pages. "
