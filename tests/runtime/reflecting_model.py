@@ -7,6 +7,7 @@ from typing import Any
 
 from agiraph.domain.chat import Turn
 from agiraph.domain.ids import SYSTEM, AgentId, TeamId
+from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.work import Source, WorkNode
 from agiraph.providers.base import OnDelta, Reply, Request
 from agiraph.services.board import planning
@@ -66,6 +67,7 @@ async def create_node(
     *,
     source: Source = "trigger",
     creator_id: str = SYSTEM,
+    label: Label = CLEAN,
 ) -> WorkNode:
     """Create a node for an agent, by default one that no person or agent asked for."""
     return await world.store.write(
@@ -76,4 +78,5 @@ async def create_node(
         source=source,
         creator_id=creator_id,
         assignee_id=agent_id,
+        label=label,
     )

@@ -6,13 +6,16 @@ import pytest
 
 from agiraph.domain.agents import Team
 from agiraph.domain.errors import Refused
+from agiraph.domain.fence import without_fences
 from agiraph.domain.ids import TeamId
+from agiraph.domain.labels import of_page
 from agiraph.domain.messages import Message
 from agiraph.domain.persons import OWNER
 from agiraph.services.lifecycle import briefings
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import quiet_hours
 from agiraph.store import messages
+from agiraph.store.messages import MESSAGES
 from agiraph.store.teams import TEAMS
 from agiraph.testing import World
 from tests.runtime.reflecting_model import ReflectingModel, briefing, create_node
@@ -216,3 +219,24 @@ async def test_invalid_quiet_hours_are_refused(
     with pytest.raises(Refused, match=problem):
         await world.store.write(quiet_hours.set_hours, founded.team.id, hours, zone=zone)
     assert (await world.store.read(TEAMS.get, founded.team.id)).quiet_hours == ""
+
+
+async def test_a_clean_reflection_is_not_shown_what_strangers_words_were_told(
+    world: World,
+) -> None:
+    founded, model = await found_team(world, RATES, RATES, RATES)
+    await do_task(world, founded)
+    [told] = await world.inbox()
+    await world.store.write(MESSAGES.update, told.id, label=of_page("https://example.org"))
+    await do_task(world, founded)
+    last = next(turns[-1].text for name, turns, _ in reversed(model.asked) if name == "briefing")
+    assert "something about work with words of strangers" in last
+    assert "Rates rose" not in last
+
+    await create_node(
+        world, founded.team.id, founded.coordinator.id, label=of_page("https://example.org")
+    )
+    await world.settle()
+    last = next(turns[-1].text for name, turns, _ in reversed(model.asked) if name == "briefing")
+    assert "Rates rose" in last
+    assert "Rates rose" not in without_fences(last)

@@ -279,9 +279,12 @@ async def _brief(steps: Steps, ctx: RunContext) -> Outcome:
     if news is None:
         await ctx.store.write(briefings.skip, ctx.lease, reason="already delivered")
         return done
+    # Set by the harvest: the sources of the work that this reflection has read.
+    label = await ctx.store.read(threads.label_of, ctx.lease.thread_id)
+    thread = ctx.lease.thread_id if label else None
     question = Question(
         name="briefing",
-        text=prompt("briefing").format(told=_earlier_briefings(news)),
+        text=prompt("briefing").format(told=_earlier_briefings(news, thread)),
         schema=VERDICT,
         parse=read_verdict,
     )
@@ -293,17 +296,24 @@ async def _brief(steps: Steps, ctx: RunContext) -> Outcome:
     return done
 
 
-def _earlier_briefings(news: News) -> str:
+def _earlier_briefings(news: News, thread: str | None) -> str:
+    """Return the last briefings. Those with strangers' words are shown in a fence to a labelled
+    `thread`, and not at all to a clean one."""
     if not news.earlier:
         return "So far you have told them nothing unasked."
-    return "Already told:\n" + "\n".join(_line(message) for message in news.earlier[:MAX_BRIEFINGS])
+    told = (_line(message, thread) for message in news.earlier[:MAX_BRIEFINGS])
+    return "Already told:\n" + "\n".join(told)
 
 
-def _line(message: Message) -> str:
+def _line(message: Message, thread: str | None) -> str:
     ratings = {"up": " (they liked it)", "down": " (they did not want it)"}
     rating = ratings.get(message.rating or "", "")
-    text = _cut(message.text, BRIEFING_CHARACTERS)
-    return f"- {message.created_at:%d %b} {message.title}{rating}: {text}"
+    text = f"{message.title}{rating}: {_cut(message.text, BRIEFING_CHARACTERS)}"
+    if message.label and thread is None:
+        text = f"something about work with words of strangers{rating}"
+    elif message.label and thread is not None:
+        text = "\n" + enclose_foreign(text, thread=thread, source=str(message.label))
+    return f"- {message.created_at:%d %b} {text}"
 
 
 def read_verdict(value: Any) -> Verdict | None:
