@@ -22,7 +22,6 @@ def main(weights: str, port: int, window: int, *, has_tools: bool) -> None:
     params.hostnames = ["127.0.0.1"]
     params.port = port
     params.n_ctx = window
-    # SmolLM2 was trained on 8,192 tokens. What it says beyond them means nothing, as in general.
     params.n_parallel = 1
     params.n_predict = MAX_REPLY_TOKENS
     params.use_jinja = has_tools

@@ -15,7 +15,7 @@ from agiraph.providers.servers import Server
 
 FOLDER = Path(os.environ.get("AGIRAPH_TEST_MODELS") or Path.home() / ".cache/agiraph-test-models")
 PYTHON = FOLDER / "venv/bin/python"
-WEIGHTS = FOLDER / "smollm2.gguf"
+WEIGHTS = FOLDER / "smollm2-wide.gguf"
 MODEL = "smollm2"
 PROXY_KEY = "sk-local-test"
 STARTED_WITHIN_S = 300.0

@@ -6,6 +6,10 @@ Runs in the environment that `tests/install-models` makes, not in the tests' own
 
 Where llama.cpp is built without instructions for small integers, a prompt is read faster this way.
 The numbers stay the same, so the model says the same. The format is GGUF, version 3.
+
+The file also claims a longer training than the model had: llama.cpp's server offers no wider window
+than a model was trained on, and an agent must be tried in wider ones. What the model says there
+means nothing, but that is so in narrow windows, too.
 """
 
 import struct
@@ -19,6 +23,8 @@ F32, Q4_1, Q8_0 = 0, 3, 8
 BLOCK = 32
 """Numbers of a block, which share a scale and a minimum."""
 ALIGNMENT = 32
+CONTEXT_LENGTH = b"llama.context_length"
+LONGEST_WINDOW = 32_768
 TEXT, LIST = 8, 9
 SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
 """Bytes of a value of each kind that has a fixed size."""
@@ -75,10 +81,13 @@ def main(source: Path, target: Path) -> None:
     assert file.content[:4] == b"GGUF"
     file.at = 8
     tensors, values = file.number("Q"), file.number("Q")
+    head = bytearray()
     for _ in range(values):
-        file.text()
-        file.skip(file.number("I"))
-    head = file.content[: file.at]
+        key, kind = file.text(), file.number("I")
+        if key == CONTEXT_LENGTH:
+            head += file.content[len(head) : file.at] + struct.pack("<I", LONGEST_WINDOW)
+        file.skip(kind)
+    head += file.content[len(head) : file.at]
     found = [file.tensor() for _ in range(tensors)]
     data = _aligned(file.at)
     infos, start = b"", 0
@@ -88,7 +97,7 @@ def main(source: Path, target: Path) -> None:
         infos += struct.pack("<IQ", F32, start)
         start = _aligned(start + tensor.count * 4)
     with target.with_suffix(".part").open("wb") as written:
-        written.write((head + infos).ljust(_aligned(len(head + infos)), b"\0"))
+        written.write(bytes(head + infos).ljust(_aligned(len(head + infos)), b"\0"))
         for tensor in found:
             floats = _floats(file.content, data + tensor.start, tensor).tobytes()
             written.write(floats.ljust(_aligned(len(floats)), b"\0"))
