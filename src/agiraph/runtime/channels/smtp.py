@@ -92,6 +92,8 @@ def _content(outgoing: OutgoingMessage) -> str:
     if message.call is not None:
         parts.append("\n".join(call_lines(message.call.name, message.call.arguments)))
     parts += [f"- {visible(option)}" for option in message.options]
+    if message.label:
+        parts.append(f"(Holds words from {visible(str(message.label))}. Take care with its links.)")
     if message.kind in NEEDS_ANSWER:
         parts.append(f'Answer with: agiraph answer {message.id} "TEXT"')
     return "\n\n".join(parts)

@@ -94,6 +94,8 @@ def as_json(outgoing: OutgoingMessage) -> bytes:
         "node_id": message.node_id,
         "created_at": message.created_at.isoformat(),
     }
+    if message.label:
+        fields["sources"] = list(message.label.sources)
     if message.call is not None:
         fields["call"] = {"name": message.call.name, "arguments": message.call.arguments}
     return orjson.dumps(fields)
