@@ -465,7 +465,7 @@ FOR_LATER: dict[str, str] = {
 }
 
 
-@pytest.mark.parametrize("way", FOR_LATER)
+@pytest.mark.parametrize("way", ["schedule", "promise"])
 async def test_an_injected_order_for_later_needs_approval_in_a_strict_team(
     scene: Scene, way: str
 ) -> None:
@@ -484,6 +484,29 @@ async def test_an_injected_order_for_later_stays_labelled_and_bounded(
     [made] = await scene.world.store.read(triggers.labelled, team.team.id)
     assert (made.label, made.max_fires) == (PAGE, 10)
     assert INSTRUCTION not in await scene.fresh_prompt(team)
+
+
+@pytest.mark.parametrize("trust", ["strict", "standard", "open"])
+async def test_an_injected_order_for_a_newcomer_is_not_in_their_clean_prompt(
+    scene: Scene, trust: str
+) -> None:
+    team = await scene.from_page(FOR_LATER["spawn_worker with notes"], trust=trust)
+    assert await scene.world.questions(team.team.id) == []
+    assert INSTRUCTION not in await _prompt_of_bob(scene, team)
+
+
+async def test_the_same_notes_from_a_person_are_in_the_newcomers_prompt(scene: Scene) -> None:
+    team = await scene.from_person(FOR_LATER["spawn_worker with notes"])
+    assert INSTRUCTION in await _prompt_of_bob(scene, team)
+
+
+async def _prompt_of_bob(scene: Scene, team: NewTeam) -> str:
+    """Return the prompt of a new worker whom a clean thread gives a task."""
+    task = order("assign_task", agent="bob", task="Say hello", description="Hello")
+    await _next_task(scene, team, task)
+    [given] = [n for n in await scene.world.board(team.team.id) if n.task == "Say hello"]
+    assert not given.label
+    return "\n".join(turn.text for turn in (await scene.world.turns(given.id))[:2])
 
 
 @pytest.mark.parametrize("way", FOR_LATER)

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from agiraph.domain.agents import Agent
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import Refused
 from agiraph.domain.labels import CLEAN
@@ -13,11 +14,16 @@ from agiraph.domain.tools import ON_DEMAND
 from agiraph.domain.work import NodeStatus
 from agiraph.run_context import RunContext
 from agiraph.services.board import planning
+from agiraph.services.knowledge import notes as briefing
 from agiraph.services.members import hiring, roster
+from agiraph.services.members.hiring import Hirer
 from agiraph.store import nodes, teams
 from agiraph.store.tx import Tx
 from agiraph.tools.base import tool
 from agiraph.tools.delegation import EffortArgument, hire_way_out, hirer, more_tools
+
+BRIEFING = "knowledge/briefing.md"
+"""Where a newcomer finds what it was told when a thread with strangers' words hired it."""
 
 
 def check_tools(ctx: RunContext, names: list[str] | None) -> None:
@@ -33,9 +39,6 @@ async def _hire_way_out(ctx: RunContext, call: ToolCall) -> WayOut | None:
     if given.get("type") == "autonomous" or given.get("agent_command"):
         command = str(given.get("agent_command") or "")
         return WayOut(sink=Sink.PROGRAM, target=command, why="a program would be run")
-    if given.get("memory"):
-        why = "the newcomer would keep these notes for good"
-        return WayOut(sink=Sink.KEPT_FILE, target=name, why=why)
     return more_tools(ctx, name, given.get("tools") or ())
 
 
@@ -90,12 +93,26 @@ def spawn_worker(
         kind="cli" if type == "autonomous" else "llm",
         command=agent_command,
         tools=tuple(tools or ()),
-        notes=notes,
+        notes="" if given.label else notes,
         effort=effort,
         parent_thread_id=ctx.lease.thread_id,
         label=given.label if agent_command else CLEAN,
     )
-    return Done(f"Hired {agent.name} ({agent.id}, {agent.model}).")
+    said = _keep_notes(tx, agent, notes, given) if notes and given.label else ""
+    return Done(f"Hired {agent.name} ({agent.id}, {agent.model}).{said}")
+
+
+def _keep_notes(tx: Tx, agent: Agent, notes: str, given: Hirer) -> str:
+    """Keep a newcomer's notes as unverified ones, and return what the hirer is told of it."""
+    briefing.keep_unverified(
+        tx,
+        agent,
+        path=BRIEFING,
+        content=notes,
+        thread_id=given.thread_id,
+        label=given.label,
+    )
+    return " Their notes count as unverified; put what a task needs into the task."
 
 
 @tool(

@@ -77,9 +77,8 @@ def create(
     if made_by == agent_id:
         generation = _check_limits(tx, agent, kind, read, made_in)
         _refuse_copy(tx, agent, kind, columns, (action, payload))
-    secret = None
-    if kind.needs_secret:
-        secret = kind.given_secret(read) or secrets.token_urlsafe(24)
+    needs = kind.needs_secret
+    secret = kind.given_secret(read) or secrets.token_urlsafe(24) if needs else None
     trigger = Trigger(
         id=TriggerId(new_id("trig")),
         team_id=team.id,
