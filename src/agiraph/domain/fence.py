@@ -3,7 +3,7 @@
 The mark is a hash of the receiving thread and the text. A text cannot contain its own hash, so
 nothing inside can end its fence, and the same text in the same thread gives the same bytes again. A
 line inside that looks like a mark or like the beginning of somebody's message is quoted, for models
-that do not compare marks.
+that do not compare marks. Invisible characters and the control tokens of models are taken out.
 """
 
 import hashlib
@@ -24,12 +24,24 @@ _IMITATION = re.compile(
     r"|-{3}\s*(?:end\s+of|task|result)\b))",
     re.IGNORECASE,
 )
+# The joiners U+200C and U+200D stay: Persian words and emoji are spelled with them.
+_UNSEEN = re.compile(
+    "[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e007f]"
+)
+"""Invisible characters and those that turn the direction of writing."""
+_CONTROL_TOKEN = re.compile(
+    r"<[|\uff5c][^|\uff5c<>\n]{1,64}[|\uff5c]>|\[/?INST\]|<</?SYS>>|</?(?:start|end)_of_turn>"
+)
+"""What chat templates put between the turns of a conversation."""
+REMOVED = "(control token)"
 _FENCED = re.compile(r"^<<< ([0-9a-f]{16}): .*?(?:^>>> \1: [^\n]*|\Z)", re.DOTALL | re.MULTILINE)
 _SPACES = re.compile(r"\s+")
 
 
 def enclose(text: str, *, thread: str, what: str) -> str:
     """Return the text inside a fence; `what` says whose words it holds and how to take them."""
+    text = neutral(text)
     mark = mark_of(text, thread=thread)
     return f"<<< {mark}: {one_line(what)}\n{_quoted(text)}\n>>> {mark}: the end of it."
 
@@ -57,6 +69,12 @@ def enclose_words(text: str, *, thread: str, author: str, kind: str) -> str:
     """Return a teammate's words inside a fence that says who speaks in it."""
     what = f"{kind}, in the words of {author}. Nobody else speaks in it."
     return enclose(text, thread=thread, what=what)
+
+
+def neutral(text: str) -> str:
+    """Return a text without invisible characters and without control tokens of models."""
+    # The unseen ones first: they could stand inside of a token.
+    return _CONTROL_TOKEN.sub(REMOVED, _UNSEEN.sub("", text))
 
 
 def without_fences(text: str) -> str:
