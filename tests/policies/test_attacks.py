@@ -35,15 +35,15 @@ ATTACKS: list[Attack] = [
     *lasting.ATTACKS,
     *floor.ATTACKS,
 ]
-UNDER_WAY = frozenset({"source", "second thread", "laundering"})
-"""Groups with attacks that succeed until the guard against them is built."""
+UNDER_WAY = "the notes of a new worker"
+"""What has no label yet."""
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.id)
 async def test_an_attack_does_no_harm_and_its_twin_works(
     attack: Attack, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    if attack.group in UNDER_WAY:
+    if UNDER_WAY in attack.name:
         request.applymarker(pytest.mark.xfail(strict=False))
     outcome = await perform(tmp_path, attack)
     summary.record(request.node.user_properties, attack, outcome)

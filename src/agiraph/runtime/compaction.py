@@ -228,12 +228,17 @@ def _state_of_rows(tx: Tx, node: WorkNode) -> list[str]:
     if asked:
         lines.append("What you asked the human:\n" + "\n".join(asked))
     assert node.assignee_id is not None
-    promised = [
-        promises.as_line(tx, given) for given in promises.open_of_agent(tx, node.assignee_id)
-    ]
+    promised = [_promise_line(tx, given) for given in promises.open_of_agent(tx, node.assignee_id)]
     if promised:
         lines.append("What you have promised:\n" + "\n".join(promised))
     return lines
+
+
+def _promise_line(tx: Tx, given: promises.Promise) -> str:
+    """Return a promise as a list item, without strangers' words: the thread may be clean."""
+    if given.trigger.label:
+        given = given._replace(what="something that list_triggers shows")
+    return promises.as_line(tx, given)
 
 
 def _files_used(ctx: RunContext) -> dict[str, list[str]]:

@@ -8,6 +8,7 @@ from pydantic import Field
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import Refused
 from agiraph.domain.json_text import object_in
+from agiraph.domain.labels import join
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.persons import is_person, means_a_person
 from agiraph.domain.sinks import Sink, WayOut
@@ -158,7 +159,8 @@ def _written_action(text: str) -> dict[str, Any] | None:
 def list_triggers(tx: Tx, ctx: RunContext) -> Answer:
     """List your active triggers, with ids, next times and costs."""
     found = rows.active_of_agent(tx, ctx.agent.id)
-    return Done("\n".join(_line(tx, trigger) for trigger in found) or "You have no triggers.")
+    listed = "\n".join(_line(tx, trigger) for trigger in found) or "You have no triggers."
+    return Done(listed, label=join(trigger.label for trigger in found))
 
 
 def _line(tx: Tx, trigger: Trigger) -> str:
