@@ -5,6 +5,7 @@ import { ApiError, api, type Message, unwrap } from "@/api/client";
 /** The second part of a key is the id of its owner (team, agent, node or thread): events name the owners whose data changed. */
 export const queryKeys = {
   teams: ["teams"] as const,
+  me: ["me"] as const,
   agents: (team: string) => ["agents", team] as const,
   conversation: (agent: string) => ["conversation", agent] as const,
   inbox: ["inbox"] as const,

@@ -1114,6 +1114,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/persons/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Me
+         * @description Return the person whose token this is.
+         */
+        get: operations["read_me"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Change Me
+         * @description Say that you are away, or back.
+         */
+        patch: operations["change_me"];
+        trace?: never;
+    };
     "/api/healthz": {
         parameters: {
             query?: never;
@@ -2104,6 +2128,11 @@ export interface components {
              * @description The person's rating of a briefing.
              */
             rating: ("up" | "down") | null;
+            /**
+             * Sources
+             * @description Who wrote some of its words, if not the team: search, page:HOST, file:NAME, … Show the links in such a message as plain text.
+             */
+            sources: string[];
             /** @description For an approval: the tool call to decide on, complete. Show it as plain text. */
             call: components["schemas"]["ToolCallView"] | null;
         };
@@ -2514,6 +2543,11 @@ export interface components {
             /** Depth */
             depth: number;
             /**
+             * Is Public
+             * @description Whether its agent sees its task and nothing of the team.
+             */
+            is_public: boolean;
+            /**
              * Effort
              * @description How much its model thinks; null: as for the agent.
              */
@@ -2529,6 +2563,11 @@ export interface components {
             result: string | null;
             /** Doubts */
             doubts: string | null;
+            /**
+             * Sources
+             * @description Whose words the node has read, if not the team's: search, page:HOST, … Its result may hold them: show links in it as plain text.
+             */
+            sources: string[];
             /**
              * Created At
              * Format: date-time
@@ -2618,6 +2657,11 @@ export interface components {
             /** Depth */
             depth: number;
             /**
+             * Is Public
+             * @description Whether its agent sees its task and nothing of the team.
+             */
+            is_public: boolean;
+            /**
              * Effort
              * @description How much its model thinks; null: as for the agent.
              */
@@ -2634,6 +2678,11 @@ export interface components {
             /** Doubts */
             doubts: string | null;
             /**
+             * Sources
+             * @description Whose words the node has read, if not the team's: search, page:HOST, … Its result may hold them: show links in it as plain text.
+             */
+            sources: string[];
+            /**
              * Created At
              * Format: date-time
              */
@@ -2648,10 +2697,10 @@ export interface components {
             cost: components["schemas"]["CostView"];
         };
         /**
-         * NoteDraft
-         * @description A note for a file that waits for a person, because strangers wrote some of its words.
+         * Note
+         * @description A note with strangers' words in it, which no person has confirmed yet.
          */
-        NoteDraft: {
+        Note: {
             /** Id */
             id: string;
             /** Team Id */
@@ -2683,7 +2732,11 @@ export interface components {
              * @default pending
              * @enum {string}
              */
-            status: "pending" | "accepted" | "written" | "removed";
+            status: "pending" | "unverified" | "confirmed" | "written" | "rejected" | "expired" | "superseded";
+            /** Used At */
+            used_at?: string | null;
+            /** Filed At */
+            filed_at?: string | null;
         };
         /** NumberFact */
         NumberFact: {
@@ -2716,6 +2769,37 @@ export interface components {
              * @default *
              */
             pattern: string;
+        };
+        /**
+         * PersonChanges
+         * @description What a person says about themselves.
+         * @example {
+         *       "away_until": "2030-05-20T09:00:00+02:00"
+         *     }
+         */
+        PersonChanges: {
+            /**
+             * Away Until
+             * @description Until when you are away, with an offset; null: you are back. Nothing is sent to your channels meanwhile. Questions wait in the inbox, and those with a time limit are given up after it.
+             */
+            away_until: string | null;
+        };
+        /** PersonView */
+        PersonView: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /**
+             * Away Until
+             * @description Until when they are away; null: they are not.
+             */
+            away_until: string | null;
+            /**
+             * Channels
+             * @description The names of the channels that reach them.
+             */
+            channels: string[];
         };
         /** ProviderView */
         ProviderView: {
@@ -2917,6 +3001,26 @@ export interface components {
              * @description How much the models of the team think, unless an agent or a node says otherwise. `default` takes the setting away, so that the next wider one counts.
              */
             effort?: ("none" | "low" | "medium" | "high" | "max" | "default") | null;
+            /**
+             * Quiet Hours
+             * @description When no briefing is sent to channels, such as 22:00-07:00; empty: never.
+             */
+            quiet_hours?: string | null;
+            /**
+             * Quiet Zone
+             * @description The time zone of the quiet hours, such as Europe/Berlin.
+             */
+            quiet_zone?: string | null;
+            /**
+             * Channel
+             * @description The channel for the team's questions and approvals; empty: each that sends such messages.
+             */
+            channel?: string | null;
+            /**
+             * Answer Within
+             * @description Seconds that agents wait for a person's answer before they go on without it; at least 60, or 0 for ever.
+             */
+            answer_within?: number | null;
             limits?: components["schemas"]["LimitsRequest"] | null;
             /** @description Limits of the team's goal in total. They can be raised, not lowered; a goal that such a limit has ended goes on. */
             budget?: components["schemas"]["RaisedBudget"] | null;
@@ -2983,6 +3087,23 @@ export interface components {
              * @description How much its agents' models think; null: as the settings say.
              */
             effort: ("none" | "low" | "medium" | "high" | "max") | null;
+            /**
+             * Quiet Hours
+             * @description When no briefing is sent to channels, such as 22:00-07:00; empty: never.
+             */
+            quiet_hours: string;
+            /** Quiet Zone */
+            quiet_zone: string;
+            /**
+             * Channel
+             * @description The channel for its questions; empty: each that sends questions.
+             */
+            channel: string;
+            /**
+             * Answer Within
+             * @description Seconds that its agents wait for a person's answer; 0: for ever.
+             */
+            answer_within: number;
             /**
              * Interval
              * @description Seconds without work after which the coordinator wakes by itself; 0: never.
@@ -3679,7 +3800,122 @@ export interface components {
              */
             op: "event";
             /** Event */
-            event: components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamChangedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodePartialEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeExtendedEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeAcceptanceEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerChangedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgePendingEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"];
+            event: components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamChangedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["GrantMadeEvent"] | components["schemas"]["GrantUsedEvent"] | components["schemas"]["GrantRevokedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodePartialEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeExtendedEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeAcceptanceEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerChangedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgePendingEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"];
+        };
+        /**
+         * GrantMade
+         * @description A person allowed something for longer than one call.
+         */
+        GrantMade: {
+            /** Grant Id */
+            grant_id: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "read" | "reach" | "packages" | "tool" | "command" | "trust" | "call";
+            /** Pattern */
+            pattern: string;
+            /**
+             * From Ask
+             * @description The request that the person answered with it.
+             * @default null
+             */
+            from_ask: string | null;
+        };
+        /**
+         * GrantMadeEvent
+         * @description `grant.made`: A person allowed something for longer than one call.
+         */
+        GrantMadeEvent: {
+            /** Team Id */
+            team_id: string;
+            /**
+             * Seq
+             * @description The event's number in its team: without gaps, in commit order.
+             */
+            seq: number;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "grant.made";
+            data: components["schemas"]["GrantMade"];
+        };
+        /**
+         * GrantRevoked
+         * @description A person took a grant back: the next such call asks again.
+         */
+        GrantRevoked: {
+            /** Grant Id */
+            grant_id: string;
+        };
+        /**
+         * GrantRevokedEvent
+         * @description `grant.revoked`: A person took a grant back: the next such call asks again.
+         */
+        GrantRevokedEvent: {
+            /** Team Id */
+            team_id: string;
+            /**
+             * Seq
+             * @description The event's number in its team: without gaps, in commit order.
+             */
+            seq: number;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "grant.revoked";
+            data: components["schemas"]["GrantRevoked"];
+        };
+        /**
+         * GrantUsed
+         * @description A grant allowed a call about which a person would have been asked.
+         */
+        GrantUsed: {
+            /** Grant Id */
+            grant_id: string;
+            /** Node Id */
+            node_id: string;
+            /** Call Id */
+            call_id: string;
+            /** Tool */
+            tool: string;
+        };
+        /**
+         * GrantUsedEvent
+         * @description `grant.used`: A grant allowed a call about which a person would have been asked.
+         */
+        GrantUsedEvent: {
+            /** Team Id */
+            team_id: string;
+            /**
+             * Seq
+             * @description The event's number in its team: without gaps, in commit order.
+             */
+            seq: number;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "grant.used";
+            data: components["schemas"]["GrantUsed"];
         };
         /**
          * HelloFrame
@@ -5027,9 +5263,10 @@ export interface components {
             insights: number;
             /**
              * Passed Over
-             * @description The thread was closed without reflection.
+             * @description Nobody looked back on it; only in events of older versions.
+             * @default null
              */
-            passed_over: boolean;
+            passed_over: boolean | null;
         };
         /**
          * ThreadHarvestedEvent
@@ -5409,7 +5646,7 @@ export interface components {
             data: components["schemas"]["TurnAdded"];
         };
         Frame: components["schemas"]["HelloFrame"] | components["schemas"]["EventFrame"] | components["schemas"]["DeltaFrame"] | components["schemas"]["DraftFrame"] | components["schemas"]["ResyncFrame"] | components["schemas"]["PingFrame"];
-        Event: components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamChangedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodePartialEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeExtendedEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeAcceptanceEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerChangedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgePendingEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"];
+        Event: components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamChangedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["GrantMadeEvent"] | components["schemas"]["GrantUsedEvent"] | components["schemas"]["GrantRevokedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodePartialEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeExtendedEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeAcceptanceEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerChangedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgePendingEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"];
         /**
          * SubscribeFrame
          * @description The first frame that a client sends on `/api/events`.
@@ -9460,7 +9697,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Insight"] | components["schemas"]["Memory"] | components["schemas"]["NoteDraft"];
+                    "application/json": components["schemas"]["Insight"] | components["schemas"]["Memory"] | components["schemas"]["Note"];
                 };
             };
             /** @description The request is malformed */
@@ -9572,7 +9809,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Insight"] | components["schemas"]["Memory"] | components["schemas"]["NoteDraft"];
+                    "application/json": components["schemas"]["Insight"] | components["schemas"]["Memory"] | components["schemas"]["Note"];
                 };
             };
             /** @description The request is malformed */
@@ -11685,6 +11922,176 @@ export interface operations {
             };
             /** @description The token's scope is too small, or the request comes from another site */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    read_me: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PersonView"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    change_me: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PersonChanges"];
+            };
+        };
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PersonView"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -1,10 +1,12 @@
 /** TeamSettings: the dialog that changes a team's settings, and gives it a new goal. */
+import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, useRef, useState } from "react";
 import { type Agent, api, errorMessage, type Team, unwrap } from "@/api/client";
 import { queryClient, queryKeys } from "@/api/queries";
 import { randomId } from "@/lib/randomId";
 import { ModelField } from "@/models/ModelField";
-import { AcceptanceField, acceptanceLines, type Effort, EffortField, IntervalField, type Mode, ModePills, type Review, ReviewField, type Trust, TrustField } from "@/shell/teamFields";
+import { meQuery } from "@/shell/AwaySetting";
+import { AcceptanceField, acceptanceLines, type Effort, EffortField, IntervalField, type Mode, ModePills, ReachFields, type Review, ReviewField, type Trust, TrustField } from "@/shell/teamFields";
 import { Button, Dialog, DialogActions, Input, Textarea } from "@/ui";
 
 const MODE_NOTES: Record<Mode, string> = {
@@ -20,6 +22,10 @@ export default function TeamSettings({ team, coordinator, onClose }: { team: Tea
   const [effort, setEffort] = useState<Effort | null>(team.effort);
   const [review, setReview] = useState<Review>(team.review);
   const [trust, setTrust] = useState<Trust>(team.trust);
+  const [hours, setHours] = useState(team.quiet_hours);
+  const [zone, setZone] = useState(team.quiet_zone);
+  const [channel, setChannel] = useState(team.channel);
+  const me = useQuery(meQuery);
   const [typedName, setTypedName] = useState("");
   const [goal, setGoal] = useState("");
   const [acceptance, setAcceptance] = useState("");
@@ -34,6 +40,9 @@ export default function TeamSettings({ team, coordinator, onClose }: { team: Tea
     ...(mode !== team.mode ? { mode } : {}),
     ...(interval !== team.interval ? { interval } : {}),
     ...(review !== team.review ? { review } : {}),
+    ...(hours.trim() !== team.quiet_hours ? { quiet_hours: hours.trim() } : {}),
+    ...(zone.trim() !== team.quiet_zone ? { quiet_zone: zone.trim() } : {}),
+    ...(channel !== team.channel ? { channel } : {}),
     ...(trust !== team.trust ? { trust } : {}),
     ...(effort !== team.effort ? { effort: effort ?? ("default" as const) } : {}),
   };
@@ -72,6 +81,7 @@ export default function TeamSettings({ team, coordinator, onClose }: { team: Tea
             <Input value={name} onChange={(event) => setName(event.target.value)} placeholder="Made from the goal" className="font-normal" maxLength={200} />
           </label>
           <EffortField value={effort} onChange={setEffort} />
+          <ReachFields {...{ hours, zone, channel }} channels={me.data?.channels ?? []} onHours={setHours} onZone={setZone} onChannel={setChannel} />
         </div>
         <TrustField value={trust} onChange={setTrust} name={team.name} typed={typedName} onType={setTypedName} />
         <ModelField label="Model of the coordinator" value={model} onChange={setModel} />

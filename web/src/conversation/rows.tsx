@@ -20,6 +20,7 @@ import { Literal } from "@/conversation/Literal";
 import { Markdown } from "@/conversation/Markdown";
 import { QuestionCard } from "@/conversation/QuestionCard";
 import { screenHref } from "@/views";
+import { Sources } from "@/views/shared/Sources";
 
 interface Member {
   name: string;
@@ -129,6 +130,7 @@ function MessageItem({ row, message, isContinued, isHighlighted, agentId }: { ro
           <Markdown text={isPeer ? fencedWords(row.text) : row.text} breaks={row.messageKind !== "report" && row.messageKind !== "briefing"} />
         </div>
         {message && message.attachments.length > 0 && <Attachments message={message} />}
+        {message && <Sources of={message.sources} />}
       </div>
       {isHovered && <Actions row={row} agentId={agentId} />}
     </article>

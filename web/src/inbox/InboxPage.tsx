@@ -18,6 +18,7 @@ import { Markdown } from "@/conversation/Markdown";
 import { QuestionCard } from "@/conversation/QuestionCard";
 import { screenHref } from "@/views";
 import { canExtend, ExtendButton } from "@/views/shared/Extend";
+import { Sources } from "@/views/shared/Sources";
 import { isFinished } from "@/views/shared/taskStatus";
 
 const FILTERS = [
@@ -222,6 +223,7 @@ function Reader({ item, team }: { item: InboxItem; team: Team | undefined }) {
                 </div>
               )}
               <Markdown text={bodyOf(item)} />
+              <Sources of={message.sources} />
             </>
           )}
           {item.deliveries.some((one) => one.status === "failed") && <p className="mt-6 text-xs text-fail">This message could not be sent to every channel. Run `agiraph doctor` to see why.</p>}

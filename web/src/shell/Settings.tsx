@@ -1,8 +1,9 @@
-/** Settings: the preferences of this browser. The server's settings are in agiraph.toml. */
+/** Settings: the preferences of this browser, and what the person says about themselves. The server's settings are in agiraph.toml. */
 import { type ReactNode, useState } from "react";
 import { Link } from "@tanstack/react-router";
 import { useLive } from "@/live";
 import { Button, Header, Pills } from "@/ui";
+import { AwaySetting } from "@/shell/AwaySetting";
 import { SidebarButton } from "@/shell/SidebarButton";
 import { type Theme, useShell } from "@/shell/state";
 
@@ -31,7 +32,7 @@ export function Settings() {
   };
   return (
     <>
-      <Header lead={<SidebarButton />} title="Settings" subtitle="For this browser" />
+      <Header lead={<SidebarButton />} title="Settings" subtitle="This browser and you" />
       <div className="scroll min-h-0 flex-1 px-6 max-md:px-4">
         <div className="mx-auto max-w-[680px] py-4">
           <Setting name="Theme" description="Light, dark, or the same as the system.">
@@ -56,6 +57,9 @@ export function Settings() {
                 ["on", "On"],
               ]}
             />
+          </Setting>
+          <Setting name="Away" description="Nothing is sent to your channels while you are away. Questions wait in the inbox; those with a time limit are given up after it.">
+            <AwaySetting />
           </Setting>
           <Setting name="Single-key shortcuts" description="Keys such as g i or c, outside text fields.">
             <Button size="sm" onClick={() => setOpen("shortcutsDialog", true)}>

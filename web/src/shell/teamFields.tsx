@@ -114,6 +114,35 @@ export function TrustField({ value, onChange, name, typed, onType }: { value: Tr
   );
 }
 
+/** When the team sends no briefings, and through which channel it asks. */
+export function ReachFields({ hours, zone, channel, channels, onHours, onZone, onChannel }: { hours: string; zone: string; channel: string; channels: readonly string[]; onHours: (text: string) => void; onZone: (text: string) => void; onChannel: (name: string) => void }) {
+  return (
+    <>
+      <label className="flex flex-col gap-1">
+        Quiet hours
+        <Input value={hours} onChange={(event) => onHours(event.target.value)} placeholder="22:00-07:00; empty for none" className="font-normal" maxLength={20} />
+      </label>
+      <label className="flex flex-col gap-1">
+        Their time zone
+        <Input value={zone} onChange={(event) => onZone(event.target.value)} placeholder="Europe/Berlin" className="font-normal" maxLength={100} />
+      </label>
+      {(channels.length > 0 || channel) && (
+        <label className="flex flex-col gap-1">
+          Questions go to
+          <select className={cx(selectStyle)} value={channel} onChange={(event) => onChannel(event.target.value)}>
+            <option value="">Every channel that takes questions</option>
+            {[...new Set([...channels, ...(channel ? [channel] : [])])].map((name) => (
+              <option key={name} value={name}>
+                {name}
+              </option>
+            ))}
+          </select>
+        </label>
+      )}
+    </>
+  );
+}
+
 /** What must be true when the goal is reached, one statement a line. */
 export function AcceptanceField({ value, onChange }: { value: string; onChange: (text: string) => void }) {
   return (
