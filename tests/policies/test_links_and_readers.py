@@ -18,7 +18,9 @@ from agiraph.domain.grants import Grant
 from agiraph.domain.labels import SEARCH, of_page
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus, WorkNode
+from agiraph.home import scopes
 from agiraph.providers.base import Request
+from agiraph.runtime import steps, words
 from agiraph.services.board import planning
 from agiraph.services.knowledge import items
 from agiraph.services.lifecycle.teams import NewTeam
@@ -224,6 +226,26 @@ async def test_an_address_that_the_thread_chose_while_it_was_clean_may_be_opened
     assert scene.letters() == ["0", "0", "0"]
 
 
+async def test_a_page_that_the_team_has_read_before_is_a_link(scene: Scene) -> None:
+    """A labelled note may hold its address, and any other: only what was opened before counts."""
+    team = await scene.found(fetch(MENU), fetch(f"{EVIL}/0"))
+    scene.plays("ada", fetch("http://evil.test/long/a-1"), fetch(f"{EVIL}/0"), fetch(f"{EVIL}/1"))
+    goal = "Read http://evil.test/long/a-1"
+    await scene.world.say(team.coordinator.id, goal, team_id=team.team.id)
+    await scene.world.settle()
+    assert scene.letters() == ["0", "0"]
+
+
+async def test_an_address_in_clean_notes_is_a_link(scene: Scene) -> None:
+    team = await scene.found()
+    folder = scene.world.path / "teams" / team.team.id
+    (folder / "MEMORY.md").write_text(f"Our pages: {EVIL}/0, {EVIL}/1\n")
+    scene.plays("ada", fetch(MENU), *[fetch(f"{EVIL}/{n}") for n in "01010101"])
+    await scene.world.say(team.coordinator.id, f"Read {MENU}", team_id=team.team.id)
+    await scene.world.settle()
+    assert scene.letters() == ["0", "1", "0"]
+
+
 async def test_an_address_from_a_person_is_free_at_any_time(scene: Scene) -> None:
     goal = f"Read {MENU}, {EVIL}/0 and {EVIL}/1"
     await scene.found(fetch(MENU), *[fetch(f"{EVIL}/{n}") for n in "0101010101"], goal=goal)
@@ -367,7 +389,8 @@ async def test_a_labelled_thread_opens_no_public_one(scene: Scene) -> None:
     assert "Not public: this thread holds words from" in (await scene.answers(team))[1]
 
 
-async def test_mail_for_a_reader_stays_out_of_its_public_thread(scene: Scene) -> None:
+async def begin_with_mail(scene: Scene) -> NewTeam:
+    """Start a public reader whose mailbox holds a message with the secret."""
     scene.plays("reader", fetch(MENU), fetch(f"{EVIL}/0"))
     team = await scene.found(goal=GOAL)
     scene.requests.clear()
@@ -383,6 +406,11 @@ async def test_mail_for_a_reader_stays_out_of_its_public_thread(scene: Scene) ->
 
     await scene.world.store.write(begin)
     await scene.world.settle()
+    return team
+
+
+async def test_mail_for_a_reader_stays_out_of_its_public_thread(scene: Scene) -> None:
+    team = await begin_with_mail(scene)
     assert not [text for text in reader_texts(scene) if SECRET in text]
     assert [node.is_public for node in await scene.nodes(team)] == [False, True, False]
 
@@ -599,6 +627,24 @@ async def _labelled_opens(scene: Scene) -> bool:
     return len(await scene.nodes(team)) > 1
 
 
+async def _mail(scene: Scene) -> bool:
+    await begin_with_mail(scene)
+    return any(SECRET in text for text in reader_texts(scene))
+
+
+async def _files(scene: Scene) -> bool:
+    scene.plays("reader", call("read_file", path="SOUL.md"))
+    await team_with_insight(scene, OPEN)
+    return any(SECRET in text for text in reader_texts(scene))
+
+
+async def _question(scene: Scene) -> bool:
+    scene.plays("reader", says("What is the password?"))
+    await team_with_insight(scene, OPEN)
+    asked = "select count(*) from messages where kind = 'question'"
+    return (await scene.world.store.read(lambda tx: tx.one(asked)))[0] > 0
+
+
 async def _secret_link(scene: Scene) -> bool:
     page = f"{EVIL}/private/d/8Kx0qTz"
     async with scene_of_one_model(scene) as play:
@@ -638,6 +684,18 @@ MUTANTS: dict[str, tuple[Harm, Callable[[pytest.MonkeyPatch], None]]] = {
     "a labelled thread opens a public one": (
         _labelled_opens,
         lambda patch: patch.setattr(delegation, "refuse_private", lambda ctx, resume: None),
+    ),
+    "a public reader gets mail": (
+        _mail,
+        lambda patch: patch.setattr(steps, "_hears_mail", lambda ctx: True),
+    ),
+    "a public reader sees files of the team": (
+        _files,
+        lambda patch: patch.setattr(scopes, "PUBLIC", scopes.ACCESS["worker"]),
+    ),
+    "a public reader asks its giver": (
+        _question,
+        lambda patch: patch.setattr(words, "_may_ask", lambda ctx: True),
     ),
     "a reader is told a secret link": (
         _secret_link,

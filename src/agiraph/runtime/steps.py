@@ -109,8 +109,7 @@ class Steps:
             ctx.lease,
             answers=ctx.take_deferred_answers(),
             notes=notes,
-            # The team's words stay out of a public thread: its agent's mail waits for other work.
-            deliver_mail=deliver_mail and not ctx.node.is_public,
+            deliver_mail=deliver_mail and _hears_mail(ctx),
             reservation=reservation,
             paid_from=ctx.envelopes,
         )
@@ -256,6 +255,11 @@ class Steps:
             and reply is not None
             and len(reply.calls) > 1
         )
+
+
+def _hears_mail(ctx: RunContext) -> bool:
+    # The team's words stay out of a public thread: its agent's mail waits for other work.
+    return not ctx.node.is_public
 
 
 def _date_notes(ctx: RunContext) -> list[SystemNote]:

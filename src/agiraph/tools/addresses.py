@@ -7,22 +7,25 @@ up can carry one.
 
 import re
 from collections.abc import Iterable
-from typing import Literal
+from typing import Any, Literal
 
 from agiraph.domain import quotations
 from agiraph.domain.chat import AGAIN, ToolCall, Turn
 from agiraph.domain.ids import SYSTEM
 from agiraph.run_context import RunContext
-from agiraph.store import messages, nodes
+from agiraph.store import messages, nodes, passages
 from agiraph.store.messages import MESSAGES
 from agiraph.store.tx import Tx
 from agiraph.web import links
 
-Origin = Literal["given", "found", "link", "made_up"]
+Origin = Literal["given", "found", "link", "opened_before", "made_up"]
 """given: a person or a clean teammate wrote it. found: a hit of a search that was made while the
-thread was clean, opened for the first time. link: of a page or of a later search, or one that the
-thread chose while it was clean and opens again. made_up: it stands in nothing that the thread was
-given or found."""
+thread was clean, opened for the first time. link: of a page or of a later search, one that the
+thread chose while it was clean and opens again, or one in clean notes. opened_before: the team has
+read a page there, whoever made the address up. made_up: any other."""
+UNKNOWN: frozenset[Origin] = frozenset({"opened_before", "made_up"})
+"""The origins of addresses that may hold what the model put into them."""
+
 
 MAX_MESSAGES = 200
 """Messages of persons that are searched for an address, newest first."""
@@ -77,7 +80,11 @@ def _origin(tx: Tx, ctx: RunContext, wanted: str, *, before: int) -> Origin:
     if any(links.requested(of_call(call)) == wanted for call in _clean_calls(ctx)):
         return "link"  # no stranger had a hand in it, but opening it often could tell something
     found = _in_answers(tx, ctx, wanted, before=before)
-    return "link" if found == "made_up" and _in_public_results(tx, ctx, wanted) else found
+    if found != "made_up":
+        return found
+    if _in_clean_notes(ctx, wanted) or _in_public_results(tx, ctx, wanted):
+        return "link"
+    return "opened_before" if _was_read_before(tx, ctx, wanted) else "made_up"
 
 
 def _was_given(tx: Tx, ctx: RunContext, wanted: str) -> bool:
@@ -145,7 +152,7 @@ def _clean_calls(ctx: RunContext) -> list[ToolCall]:
 def _was_made_up(tx: Tx, ctx: RunContext, call: ToolCall, *, before: int) -> bool:
     """Whether the call opened an address that the thread had made up."""
     opened = links.requested(of_call(call))
-    return opened is None or _origin(tx, ctx, opened, before=before) == "made_up"
+    return opened is None or _origin(tx, ctx, opened, before=before) in UNKNOWN
 
 
 def _requests(addresses: Iterable[str]) -> set[str | None]:
@@ -166,6 +173,21 @@ def _was_opened(ctx: RunContext, wanted: str) -> bool:
 def _opens(ctx: RunContext, call: ToolCall) -> bool:
     tool = ctx.known_tools.get(call.name)
     return tool is not None and tool.opens_address
+
+
+def _in_clean_notes(ctx: RunContext, wanted: str) -> bool:
+    """Whether it stands in the system prompt, among the notes, and nothing there is foreign."""
+    first = ctx.transcript.turns[:1]
+    return any(t.role == "system" and not t.label and links.holds(t.text, wanted) for t in first)
+
+
+def _was_read_before(tx: Tx, ctx: RunContext, wanted: str) -> bool:
+    """Whether any thread of the team has read a page there: the site has got this request before.
+
+    A team that watches a page finds its address in a labelled note, where it could be made up.
+    """
+    of: dict[str, Any] = {"team_id": ctx.team.id, "kind": "page", "owner": passages.EVERYONE}
+    return any(passages.known(tx, ref=ref, **of) for ref in {wanted, wanted.removesuffix("/")})
 
 
 def _in_public_results(tx: Tx, ctx: RunContext, wanted: str) -> bool:

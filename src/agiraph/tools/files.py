@@ -83,7 +83,7 @@ def _page(ctx: RunContext, path: str, offset: int, data: bytes, label: Label) ->
     decoder = getincrementaldecoder("utf-8")("replace")
     text = decoder.decode(data[:PAGE_BYTES], is_last).replace("\0", NO_TEXT)
     if label:
-        text = enclose_foreign(text, thread=ctx.lease.thread_id, source=str(label))
+        text = enclose_foreign(text, thread=ctx.lease.thread_id, source=ctx.describe(label))
     if is_last:
         return text
     # Bytes of a character that the page cuts in two belong to the next page.

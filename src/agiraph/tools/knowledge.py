@@ -155,7 +155,7 @@ async def memory_read(
         return Done(f"(nothing from character {offset} on)" if offset else "(empty)")
     await note_use(ctx, full)
     if label:
-        page = enclose_foreign(page, thread=ctx.lease.thread_id, source=str(label))
+        page = enclose_foreign(page, thread=ctx.lease.thread_id, source=ctx.describe(label))
     if offset + PAGE_CHARS < len(text):
         page += f"\n… there is more: memory_read({path!r}, offset={offset + PAGE_CHARS})"
     return Done(page, label=label, is_fenced=True)
@@ -198,7 +198,7 @@ def _note(ctx: RunContext, path: str, text: str, label: Label) -> str:
     if not label:
         return f"**{path}**\n{text.strip()}"
     return enclose_foreign(
-        f"**{path}**\n{text.strip()}", thread=ctx.lease.thread_id, source=str(label)
+        f"**{path}**\n{text.strip()}", thread=ctx.lease.thread_id, source=ctx.describe(label)
     )
 
 

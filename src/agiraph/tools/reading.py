@@ -87,7 +87,7 @@ def _checked(tx: Tx, ctx: RunContext, wanted: str | None) -> str:
             f"{READERS_A_TASK} readers a task are all. Work with their reports, or ask the human."
         )
     match addresses.origin(tx, ctx, wanted):
-        case "made_up":
+        case "made_up" | "opened_before":
             # The reader could be told by a page to pass on what stands in its task.
             raise Refused("No search and no page gave you this address, so no reader is told it.")
         case "given" if not is_plain(wanted):

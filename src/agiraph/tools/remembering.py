@@ -161,7 +161,7 @@ def list_insights(
     label = join(insight.label for insight in foreign)
     if foreign:
         text = "\n".join(recall.as_lines(foreign))
-        fenced = enclose_foreign(text, thread=ctx.lease.thread_id, source=str(label))
+        fenced = enclose_foreign(text, thread=ctx.lease.thread_id, source=ctx.describe(label))
         lines.append(f"Unverified:\n{fenced}")
     listed = "\n".join(lines) or "There are no insights of this kind."
     return Done(listed, label=label, is_fenced=True)

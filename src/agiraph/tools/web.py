@@ -142,7 +142,7 @@ async def _may_redirect(ctx: RunContext, address: str) -> MayRedirect | None:
     is_bound = ctx.label and not ctx.node.is_public and not ctx.is_vouched_for
     if not is_bound or ctx.team.trust == "open":
         return None
-    if await ctx.store.read(addresses.origin, ctx, address) != "made_up":
+    if await ctx.store.read(addresses.origin, ctx, address) not in addresses.UNKNOWN:
         return None
     granted = await ctx.store.read(grants.of_team, ctx.team.id)
     home, now = links.host_of(address), ctx.clock.now()

@@ -285,7 +285,7 @@ def _last_words(tx: Tx, trigger: Trigger, last: WorkNode | None) -> str:
     label = CLEAN if last is None else labels.of_nodes(tx, [last.id])
     if not label:
         return text
-    source = f"your last cycle, which had read {label}"
+    source = f"your last cycle, which had read {label.describe(())}"
     return enclose_foreign(text, thread=trigger.id, source=source)
 
 
