@@ -10,7 +10,7 @@ from agiraph.domain.knowledge import Relation
 from agiraph.home.notes import LONGEST, LONGEST_SUMMARY
 from agiraph.runtime.shown_files import NOTES_BYTES
 from agiraph.services.board import planning
-from agiraph.services.knowledge import items, recall
+from agiraph.services.knowledge import items, notes, recall
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.testing import Call, World, call, says
 from agiraph.web.access import Web
@@ -68,7 +68,7 @@ def test_m1_ordinary_words_are_left_alone(text: str) -> None:
 async def test_m1_a_key_is_refused_by_every_way_to_keep_something(world: World) -> None:
     note = call("memory_write", path="knowledge/keys.md", content=f"The key: {SECRETS[0]}")
     founded, [answer] = await told(world, note)
-    assert answer == items.NO_SECRETS
+    assert answer == notes.NO_SECRETS
     agent = founded.coordinator
     with pytest.raises(Refused, match="looks like a key"):
         await world.store.write(items.remember, agent, SECRETS[0], author=agent.id)

@@ -31,7 +31,6 @@ class Sink(StrEnum):
     UNCONFINED_COMMAND = "unconfined_command"  # where the machine cannot take the network away
     WAKE_SELF = "wake_self"  # a trigger for the agent itself
     WAKE_BEYOND_LIMIT = "wake_beyond_limit"
-    KEPT_FILE = "kept_file"  # a file of the team that later threads read
     KEEP_WORKER = "keep_worker"  # a worker stays for later work
     MORE_TOOLS = "more_tools"  # hire a worker with tools that the agent has not itself
     CALLBACK = "callback"  # a webhook, or a trigger that sends a message to others
@@ -70,7 +69,6 @@ VERDICTS: Mapping[Sink, Mapping[Trust, Verdict]] = {
     Sink.UNCONFINED_COMMAND: _OPEN_ONLY,
     Sink.WAKE_SELF: _UNLESS_STRICT,
     Sink.WAKE_BEYOND_LIMIT: _OPEN_ONLY,
-    Sink.KEPT_FILE: _OPEN_ONLY,
     Sink.KEEP_WORKER: _UNLESS_STRICT,
     Sink.MORE_TOOLS: _OPEN_ONLY,
     Sink.CALLBACK: _ALWAYS_ASK,

@@ -22,9 +22,8 @@ from agiraph.home.kept_files import (
     kind_of_note,
 )
 from agiraph.home.notes import Composed, Notes, Written, earlier_of
-from agiraph.redaction import looks_secret
 from agiraph.run_context import RunContext
-from agiraph.services.knowledge import items, notes
+from agiraph.services.knowledge import notes
 from agiraph.store import file_labels as rows
 from agiraph.store.tx import Tx
 from agiraph.tools import file_labels
@@ -117,8 +116,6 @@ async def _set_aside(ctx: RunContext, change: Change, kind: Kind) -> Done:
 
 async def keep_pending(ctx: RunContext, name: str, content: str) -> Done:
     """Keep a lasting note until a person confirms it."""
-    if looks_secret(content):
-        raise Refused(items.NO_SECRETS)
     note = await ctx.store.write(
         notes.keep_pending,
         ctx.agent,
@@ -132,8 +129,6 @@ async def keep_pending(ctx: RunContext, name: str, content: str) -> Done:
 
 async def keep_unverified(ctx: RunContext, name: str, content: str) -> Done:
     """Write a note of a labelled thread to memory/unverified/."""
-    if looks_secret(content):
-        raise Refused(items.NO_SECRETS)
     kept = Notes(ctx.scope, await labelled_names(ctx))
     name = name.removeprefix(f"{UNVERIFIED}/")
     front = front_line(ctx.label, ctx.clock.now())

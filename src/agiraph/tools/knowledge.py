@@ -20,7 +20,7 @@ from agiraph.home.notes import Notes, Written
 from agiraph.providers.embeddings import embeddings
 from agiraph.redaction import looks_secret
 from agiraph.run_context import RunContext
-from agiraph.services.knowledge import items, notes
+from agiraph.services.knowledge import notes
 from agiraph.store import file_labels, passages
 from agiraph.store import notes as note_rows
 from agiraph.tools import kept_writes
@@ -105,7 +105,7 @@ async def memory_write(
     first; only today's log is added to. Write statements, not orders, and nothing secret.
     """
     if looks_secret(content):
-        raise Refused(items.NO_SECRETS)
+        raise Refused(notes.NO_SECRETS)
     kept = Notes(ctx.scope, await kept_writes.labelled_names(ctx))
     name = kept.name(path).removeprefix(f"{UNVERIFIED}/")
     # Checked now, while the model can correct it: nobody should confirm a note that cannot be

@@ -33,10 +33,6 @@ from agiraph.store.tx import Tx
 
 MAX_CHARS = 2000
 """Characters of a memory or an insight: one statement, not a report."""
-NO_SECRETS = (
-    "That holds what looks like a key or a password, which is never kept: it would stand in later "
-    "prompts. Say where it is kept or what it is for, without the secret itself."
-)
 MAX_UNVERIFIED_CHARS = 300
 """Characters of an unverified fact."""
 _REMOVABLE: frozenset[KnowledgeStatus] = frozenset({"active", "unverified", "pending"})
@@ -294,7 +290,7 @@ def _checked_content(content: str) -> str:
     if not content:
         raise Refused("There is nothing to keep: say in one sentence what is worth knowing.")
     if looks_secret(content):
-        raise Refused(NO_SECRETS)
+        raise Refused(notes.NO_SECRETS)
     if len(content) > MAX_CHARS:
         raise Refused(
             f"That is {len(content):,} characters; keep one statement of at most {MAX_CHARS:,}, "

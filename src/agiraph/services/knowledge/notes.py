@@ -15,6 +15,7 @@ from agiraph.domain.labels import CLEAN, UNKNOWN, Label
 from agiraph.domain.notes import FRONT, UNVERIFIED_FOR, Note, NoteStatus
 from agiraph.domain.passages import Passage, search_words, words
 from agiraph.home.kept_files import UNVERIFIED, is_unverified
+from agiraph.redaction import looks_secret
 from agiraph.services.knowledge import changes
 from agiraph.store import file_labels, passages
 from agiraph.store import notes as rows
@@ -24,6 +25,10 @@ from agiraph.store.tx import Tx
 
 PREFIXES = ("note_", "draft_")
 """How the ids of notes begin; those of an earlier version with `draft_`."""
+NO_SECRETS = (
+    "That holds what looks like a key or a password, which is never kept: it would stand in later "
+    "prompts. Say where it is kept or what it is for, without the secret itself."
+)
 MAX_TITLES = 30
 """Unverified notes whose titles a prompt lists."""
 MAX_SHOWN_CHARS = 4000
@@ -76,6 +81,8 @@ def _keep(
     label: Label,
     status: NoteStatus,
 ) -> Note:
+    if looks_secret(content):
+        raise Refused(NO_SECRETS)
     if rows.was_rejected(tx, agent.id, path, content):
         raise Refused(f"Not kept: a person has rejected this note for {path!r}. Leave it out.")
     identity = _identity(agent.id, thread_id, path, content)
