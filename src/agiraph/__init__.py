@@ -11,6 +11,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from agiraph.api.decision_views import (
+        DecidedView,
+        DigestEntry,
+        DigestGroup,
+        DigestView,
+        GrantView,
+    )
     from agiraph.api.model_views import (
         ModelCheck,
         ModelsView,
@@ -26,6 +33,7 @@ if TYPE_CHECKING:
         EmergencyStopView,
         FileView,
         FolderView,
+        GrantOffer,
         HealthView,
         InboxItem,
         InboxPage,
@@ -78,13 +86,19 @@ __all__ = [
     "CostView",
     "CreatedTriggerView",
     "DayCosts",
+    "DecidedView",
     "Declined",
+    "DigestEntry",
+    "DigestGroup",
+    "DigestView",
     "EmergencyStopView",
     "Event",
     "FileView",
     "Firing",
     "FolderView",
     "Frame",
+    "GrantOffer",
+    "GrantView",
     "HealthView",
     "InboxItem",
     "InboxPage",
@@ -130,6 +144,9 @@ __all__ = [
 
 _VIEWS = "agiraph.api.views"
 _MODULES = {
+    "agiraph.api.decision_views": (
+        "DecidedView", "DigestEntry", "DigestGroup", "DigestView", "GrantView",
+    ),
     "agiraph.api.model_views": (
         "ModelCheck", "ModelTestView", "ModelView", "ModelsView", "ProviderView",
     ),

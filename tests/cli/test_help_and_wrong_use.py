@@ -60,6 +60,11 @@ WRONG = {
     ("thread",): "Missing argument 'THREAD'.",
     ("tail", "csv", "--after", "-1"): "Invalid value for '--after': -1 is not in the range x>=0.",
     ("triggers",): "Missing argument 'TEAM'.",
+    ("grants",): "Missing argument 'TEAM'.",
+    ("grant", "csv", "write", "x"): "Invalid value for 'KIND': 'write' is not one of 'read', "
+    "'reach', 'packages', 'tool', 'command', 'trust'.",
+    ("revoke",): "Missing argument 'GRANT'.",
+    ("confirm", "csv"): "Name what to confirm, or give --all.",
     ("cost", "a", "b"): "Got unexpected extra argument (b)",
     ("teams", "--jsn"): "No such option '--jsn'. Did you mean '--json'?",
     ("stop",): "Name one team, or give --all.",

@@ -38,6 +38,8 @@ _TALK = re.compile(
     r"|inbox/[^/]+/(read|answer|rate))"
 )
 _ADMIN = ("/api/tokens", "/api/audit", "/api/backup")
+_GRANTS = re.compile(r"(?!GET |HEAD )\w+ /api/teams/[^/]+/grants(/.*)?")
+"""Requests that change what persons have allowed for good: only the owner's token may."""
 _SINGLE = frozenset(
     {
         *("host", "authorization", "cookie", "origin", "sec-fetch-site", "sec-fetch-mode"),
@@ -274,7 +276,7 @@ class AccessMiddleware:
 
 def wanted_scope(method: str, path: str) -> rights.Scope:
     """Return the scope that a request needs."""
-    if path.startswith(_ADMIN):
+    if path.startswith(_ADMIN) or _GRANTS.fullmatch(f"{method} {path}"):
         return "admin"
     if method in _SAFE:
         return "read"

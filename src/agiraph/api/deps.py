@@ -12,6 +12,8 @@ from starlette.requests import HTTPConnection
 
 from agiraph.api.access_control import AccessControl, Caller
 from agiraph.api.live import Hub
+from agiraph.domain.access import covers
+from agiraph.domain.errors import OutOfScope
 from agiraph.domain.ids import PersonId
 from agiraph.domain.time import Clock, SystemClock
 from agiraph.home.layout import Home
@@ -83,6 +85,15 @@ PersonDep = Annotated[PersonId, Depends(_person)]
 """The person in whose name the caller acts."""
 After = Annotated[str, Query(description="The last id of the previous page.", max_length=200)]
 Limit = Annotated[int, Query(ge=1, le=500, description="The most entries to return.")]
+
+
+def check_owner(caller: Caller) -> None:
+    """Raise `OutOfScope` unless the caller's token may allow something for good."""
+    if not covers(caller.scope, "admin"):
+        raise OutOfScope(
+            f"To allow calls for good needs the scope 'admin'; the token has {caller.scope!r}. "
+            "Decide on this call alone."
+        )
 
 
 class _Idempotent:

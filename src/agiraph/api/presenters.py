@@ -6,6 +6,7 @@ from agiraph.api.views import (
     AgentView,
     AttachmentView,
     CostView,
+    GrantOffer,
     InboxItem,
     MessageView,
     NodeView,
@@ -24,6 +25,7 @@ from agiraph.domain.stages import Stage
 from agiraph.domain.triggers import LATE_AFTER, Trigger
 from agiraph.domain.work import WorkNode
 from agiraph.services.board import planning, texts
+from agiraph.services.lifecycle import grants
 from agiraph.services.mail import inbox
 from agiraph.services.members.roster import Member
 from agiraph.services.triggers import team_heartbeat
@@ -230,7 +232,14 @@ def inbox_item_view(tx: Tx, item: inbox.Item) -> InboxItem:
         node_status=None if node is None else node.status,
         stop_reason=None if node is None else node.stop_reason,
         doubts=None if node is None else node.doubts,
+        always=_offer(item.message),
     )
+
+
+def _offer(message: Message) -> GrantOffer | None:
+    is_open = message.kind == "approval" and message.answered_at is None
+    offered = grants.offer(message) if is_open else None
+    return None if offered is None else GrantOffer(kind=offered[0], pattern=offered[1])
 
 
 def trigger_fields(tx: Tx, trigger: Trigger) -> dict[str, Any]:

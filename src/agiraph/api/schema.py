@@ -39,6 +39,7 @@ _TAGS = {
     "agents": "Members of a team, messages to them, their threads.",
     "board": "Nodes and stages.",
     "inbox": "Questions, approvals and reports for the person.",
+    "grants": "What persons have allowed for longer than one call.",
     "knowledge": "What agents know about the person and their subject.",
     "triggers": "Schedules, events and webhooks that wake agents.",
     "costs": "What the work has cost.",

@@ -9,6 +9,7 @@ from agiraph.domain.access import Scope, TokenKind
 from agiraph.domain.agents import AgentKind, Doing, Mode, Review, TeamStatus, Trust
 from agiraph.domain.deliveries import Delivery
 from agiraph.domain.effort import Effort
+from agiraph.domain.grants import GrantKind
 from agiraph.domain.knowledge import KnowledgeStatus
 from agiraph.domain.messages import Decision, MessageKind, Rating, State
 from agiraph.domain.passages import PassageKind
@@ -254,6 +255,13 @@ class TurnView(View):
     )
 
 
+class GrantOffer(View):
+    """What `always` allows when a request is approved with it."""
+
+    kind: GrantKind
+    pattern: str
+
+
 class InboxItem(View):
     model_config = DOMAIN_FIELDS
 
@@ -266,6 +274,9 @@ class InboxItem(View):
     )
     stop_reason: StopReason | None = Field(description="Why that node ended, if it has ended.")
     doubts: str | None = Field(description="What could not be confirmed of that node's result.")
+    always: GrantOffer | None = Field(
+        description="For an open request: what `always` would allow; null if nothing."
+    )
 
 
 class InboxPage(View):

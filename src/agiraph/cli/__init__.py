@@ -17,6 +17,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "chat": "chat",
         "inbox": "inbox",
         "answer": "inbox",
+        "confirm": "decisions",
     },
     "Watch": {
         "teams": "teams",
@@ -35,6 +36,9 @@ SECTIONS: dict[str, dict[str, str]] = {
         "stop": "teams",
         "extend": "extend",
         "away": "away",
+        "grants": "decisions",
+        "grant": "decisions",
+        "revoke": "decisions",
     },
     "Maintain": {
         "models": "models",

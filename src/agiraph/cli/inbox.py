@@ -8,6 +8,7 @@ from rich.text import Text
 
 from agiraph.api.views import InboxItem
 from agiraph.cli import tables
+from agiraph.cli.decisions import checked_always, show_digest
 from agiraph.cli.questions import call_text, decide
 from agiraph.cli.session import as_json, command, is_missing, source
 from agiraph.cli.teams import json_option
@@ -34,11 +35,17 @@ async def everything(found: "Client | Local") -> list[InboxItem]:
 @click.option(
     "--open", "only_open", is_flag=True, help="List only items that still need your answer."
 )
+@click.option(
+    "--digest", is_flag=True, help="List what you may decide on: requests, knowledge, triggers."
+)
+@click.option("--words", is_flag=True, help="With --digest: show the exact words.")
 @json_option
 @command
-async def inbox(only_open: bool, json_: bool) -> None:
+async def inbox(only_open: bool, digest: bool, words: bool, json_: bool) -> None:
     """List questions, approvals, results and failures that agents sent you."""
     async with source() as found:
+        if digest:
+            return await show_digest(found, words=words, json_=json_)
         items = await everything(found)
     if only_open:
         items = [item for item in items if item.needs_answer]
@@ -66,8 +73,9 @@ def show(console: Console, items: list[InboxItem]) -> None:
 @click.command()
 @click.argument("question")
 @click.argument("text")
+@click.option("--always", is_flag=True, help="With approve: allow all such calls from now on.")
 @command
-async def answer(question: str, text: str) -> None:
+async def answer(question: str, text: str, always: bool) -> None:
     """Answer a QUESTION by its id with TEXT. For an approval: approve or deny, then a note.
 
     If a server runs, the agent continues at once.
@@ -81,7 +89,8 @@ async def answer(question: str, text: str) -> None:
             known = "`agiraph inbox --open` lists the open ones."
             raise NotFound("question", question, known=known) from error
         words, decision = decide(asked, text)
-        await found.answer(question, words, decision=decision)
+        always = checked_always(always, decision)
+        await found.answer(question, words, decision=decision, always=always)
         is_running = isinstance(found, Client)
     if is_running:
         click.echo(f"Answered. Watch the team with: agiraph tail {asked.team_id}")

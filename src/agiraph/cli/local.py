@@ -1,6 +1,12 @@
 """Local: the client's read methods on the database itself, for when no server runs."""
 
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Literal
+
 from agiraph import config
+from agiraph.api.decision_presenters import digest_view, grant_view
+from agiraph.api.decision_views import DecidedView, DigestView, GrantView
 from agiraph.api.presenters import (
     agent_view,
     inbox_item_view,
@@ -19,15 +25,18 @@ from agiraph.api.views import (
     TurnView,
 )
 from agiraph.domain.costs import DayCosts, TeamCosts
-from agiraph.domain.ids import MessageId, NodeId, ThreadId
+from agiraph.domain.digest import Decisions
+from agiraph.domain.grants import GrantKind
+from agiraph.domain.ids import MessageId, NodeId, TeamId, ThreadId
 from agiraph.domain.messages import Decision
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import Extension
 from agiraph.redaction import environment
 from agiraph.services.board import costs
-from agiraph.services.lifecycle import answers, daily_limit, extensions
+from agiraph.services.lifecycle import answers, daily_limit, digest, extensions, grants
 from agiraph.services.mail import inbox
 from agiraph.services.members import roster
+from agiraph.store import grants as grant_rows
 from agiraph.store import nodes, threads, triggers
 from agiraph.store import teams as rows
 from agiraph.store.database import Store
@@ -37,7 +46,8 @@ ALL = 1_000_000
 
 
 class Local:
-    """The read methods of `Client`, and `answer`: the next server continues the answered work."""
+    """The read methods of `Client`, and the decisions of a person: the next server continues the
+    work that they decided on."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -90,13 +100,86 @@ class Local:
         )
 
     async def answer(
-        self, item: str, text: str = "", *, decision: Decision | None = None, note: str = ""
+        self,
+        item: str,
+        text: str = "",
+        *,
+        decision: Decision | None = None,
+        note: str = "",
+        always: bool = False,
     ) -> InboxItem:
         def write(tx: Tx) -> InboxItem:
             answers.answer_question(
-                tx, MessageId(item), text or note, person_id=OWNER, decision=decision
+                tx,
+                MessageId(item),
+                text or note,
+                person_id=OWNER,
+                decision=decision,
+                always=always,
             )
             return inbox_item_view(tx, inbox.item(tx, OWNER, MessageId(item)))
+
+        return await self._store.write(write)
+
+    async def grants(self, team: str) -> list[GrantView]:
+        def read(tx: Tx) -> list[GrantView]:
+            found = grant_rows.listed(tx, rows.find(tx, team).id)
+            return [grant_view(grant, tx.now) for grant in found]
+
+        return await self._store.read(read)
+
+    async def grant(
+        self,
+        team: str,
+        kind: GrantKind,
+        pattern: str,
+        *,
+        until: datetime | None = None,
+        home: bool = False,
+    ) -> GrantView:
+        def write(tx: Tx) -> GrantView:
+            team_id = None if home else rows.find(tx, team).id
+            made = answers.allow(
+                tx, kind=kind, pattern=pattern, person_id=OWNER, team_id=team_id, until=until
+            )
+            return grant_view(made, tx.now)
+
+        return await self._store.write(write)
+
+    async def revoke_grant(self, team: str, grant: str) -> GrantView:
+        def write(tx: Tx) -> GrantView:
+            return grant_view(grants.revoke(tx, grant, team_id=rows.find(tx, team).id), tx.now)
+
+        return await self._store.write(write)
+
+    async def digest(self, team: str = "", *, words: bool = False) -> list[DigestView]:
+        def read(tx: Tx) -> list[DigestView]:
+            found = [digest.of_team(tx, each, person_id=OWNER) for each in _team_ids(tx, team)]
+            return [digest_view(tx, one, words=words) for one in found if one.entries]
+
+        return await self._store.read(read)
+
+    async def decide(
+        self,
+        *,
+        team: str | None = None,
+        confirm: Literal["all"] | Sequence[str] = (),
+        reject: Sequence[str] = (),
+        always: Sequence[str] = (),
+        stop: Sequence[str] = (),
+        as_of: datetime | None = None,
+    ) -> DecidedView:
+        decisions = Decisions(
+            confirm="all" if confirm == "all" else tuple(confirm),
+            reject=tuple(reject),
+            always=tuple(always),
+            stop=tuple(stop),
+        )
+
+        def write(tx: Tx) -> DecidedView:
+            team_ids = _team_ids(tx, team or "")
+            ids = digest.decide(tx, decisions, person_id=OWNER, team_ids=team_ids, as_of=as_of)
+            return DecidedView(ids=ids)
 
         return await self._store.write(write)
 
@@ -119,3 +202,10 @@ class Local:
 
     async def cost(self, team: str) -> TeamCosts:
         return await self._store.read(lambda tx: costs.of_team(tx, rows.find(tx, team).id))
+
+
+def _team_ids(tx: Tx, name: str) -> list[TeamId]:
+    """Return the team of this name, or all teams."""
+    if name:
+        return [rows.find(tx, name).id]
+    return [team.id for team in rows.page(tx, limit=ALL)]

@@ -7,6 +7,7 @@ async with Client("http://127.0.0.1:8717", token) as client:
 """
 
 from agiraph.client.access import AccessCalls
+from agiraph.client.decisions import DecisionCalls
 from agiraph.client.files import FileCalls
 from agiraph.client.knowledge import KnowledgeCalls
 from agiraph.client.live import ConnectionLost, Frame, Live, ReplyDelta, Resync
@@ -19,6 +20,14 @@ __all__ = ["Client", "ConnectionLost", "Frame", "ReplyDelta", "Resync"]
 
 
 class Client(
-    TeamCalls, TalkCalls, KnowledgeCalls, TriggerCalls, ModelCalls, FileCalls, AccessCalls, Live
+    TeamCalls,
+    TalkCalls,
+    DecisionCalls,
+    KnowledgeCalls,
+    TriggerCalls,
+    ModelCalls,
+    FileCalls,
+    AccessCalls,
+    Live,
 ):
     """A client of one server. A refusal of the server is raised as `Declined` with its message."""

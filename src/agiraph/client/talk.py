@@ -68,10 +68,17 @@ class TalkCalls(Connection):
         return await self.post(InboxItem, path_of("inbox", item, "read"))
 
     async def answer(
-        self, item: str, text: str = "", *, decision: Decision | None = None, note: str = ""
+        self,
+        item: str,
+        text: str = "",
+        *,
+        decision: Decision | None = None,
+        note: str = "",
+        always: bool = False,
     ) -> InboxItem:
-        """Answer a question, or decide on an approval. The first answer counts."""
-        body = {"text": text, "decision": decision, "note": note}
+        """Answer a question, or decide on an approval. The first answer counts. `always` approves
+        all later calls of the same kind as well."""
+        body = {"text": text, "decision": decision, "note": note, "always": always}
         return await self.make(InboxItem, path_of("inbox", item, "answer"), body)
 
     async def rate(self, item: str, thumb: Rating) -> InboxItem:

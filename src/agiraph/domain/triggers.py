@@ -83,6 +83,8 @@ class Trigger:
     """The person or agent to whom the task was promised for this time."""
     label: Label = CLEAN
     """Where the words of its task come from, if nobody on the team vouches for them."""
+    confirmed_at: datetime | None = None
+    """When a person confirmed a labelled trigger. Its words stay labelled; its bounds are gone."""
     ended_at: datetime | None = None
     ended: str | None = None
     """Why it has ended."""

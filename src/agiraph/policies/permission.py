@@ -14,7 +14,7 @@ from agiraph.home.scopes import Area
 from agiraph.policies import provenance
 from agiraph.run_context import RunContext
 from agiraph.services.board import approvals
-from agiraph.services.lifecycle import asks, grants
+from agiraph.services.lifecycle import asks, digest, grants
 from agiraph.store.tx import Tx
 from agiraph.tools.base import Tool
 
@@ -105,6 +105,7 @@ class PermissionPolicy:
             text = f"May I call {call.name}?{_why(ctx, ruling.way_out)}"
             asked = asks.send(tx, ctx.lease, call, ruling.way_out, text=text, parks=parks)
             if not parks:
+                digest.schedule(tx, ctx.team.id)
                 instead = "" if ruling.way_out is None else f" {ruling.way_out.instead}"
                 return Done((_ASKED.format(id=asked.id) + instead).rstrip(), failed=True)
         if asked.decision == "approve":

@@ -20,6 +20,7 @@ from agiraph.services.board import labels, texts
 from agiraph.services.knowledge import maintenance, recall
 from agiraph.services.knowledge import notes as note_service
 from agiraph.services.knowledge.notes import Unverified
+from agiraph.services.lifecycle import digest
 from agiraph.store import file_labels, notes
 from agiraph.store.file_labels import FileLabel
 from agiraph.store.tx import Tx
@@ -210,6 +211,7 @@ async def refresh_knowledge(ctx: RunContext, loaded: "PriorKnowledge") -> Known:
     insights, unverified = loaded.insights, loaded.unverified
     if loaded.is_due:
         await ctx.store.write(maintenance.maintain, ctx.team.id)
+        await ctx.store.write(digest.schedule, ctx.team.id)
         insights = await ctx.store.read(recall.for_work, ctx.agent.id, ctx.node.task)
     if loaded.notes or loaded.is_due:
         await knowledge_tools.refresh_notes(ctx)

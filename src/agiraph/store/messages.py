@@ -86,6 +86,17 @@ def open_asks(tx: Tx, team_id: TeamId | None = None) -> list[Message]:
     return [m for m in open_questions(tx, team_id) if m.kind == "approval" and m.call is not None]
 
 
+DIGEST = "digest:"
+"""Prefix of the `ref` of the message that tells a team's owner of its digest."""
+
+
+def digest_notice(tx: Tx, team_id: TeamId) -> Message | None:
+    """Return the message that tells a team's owner of its digest."""
+    where = "ref = :ref and kind = 'report' order by id desc limit 1"
+    found = MESSAGES.select(tx, where, ref=DIGEST + team_id)
+    return found[0] if found else None
+
+
 def open_question(tx: Tx, node_id: NodeId, text: str) -> Message | None:
     """Return the newest unanswered question of this node with these words, whatever the spacing."""
     where = "node_id = :id and kind = 'question' and answered_at is null order by id desc"

@@ -80,6 +80,11 @@ def set_timer(tx: Tx, timer_id: str, due_at: datetime) -> None:
     tx.alarm()
 
 
+def is_set(tx: Tx, timer_id: str) -> bool:
+    """Whether a timer is set and has not fired."""
+    return tx.one("select 1 from timers where id = :id", id=timer_id) is not None
+
+
 def next_due(tx: Tx) -> datetime | None:
     row = tx.one("select min(due_at) from timers")
     return None if row is None or row[0] is None else from_micros(row[0])

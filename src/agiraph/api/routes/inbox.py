@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from agiraph.api.deps import ApiDep, Idempotent, Limit, PersonDep
+from agiraph.api.deps import ApiDep, CallerDep, Idempotent, Limit, PersonDep, check_owner
 from agiraph.api.presenters import inbox_item_view
 from agiraph.api.problems import documented
 from agiraph.api.views import InboxItem, InboxPage
@@ -28,6 +28,11 @@ class AnswerRequest(BaseModel):
     text: str = Field(default="", max_length=bus.TEXT_LIMIT)
     decision: Decision | None = None
     note: str = Field(default="", max_length=bus.TEXT_LIMIT)
+    always: bool = Field(
+        default=False,
+        description="With `approve`: allow all such calls of the team from now on, by a grant. "
+        "Needs the scope `admin`.",
+    )
 
     @model_validator(mode="after")
     def _has_content(self) -> "AnswerRequest":
@@ -81,16 +86,23 @@ async def mark_read(item: str, api: ApiDep, person: PersonDep) -> InboxItem:
 
 @router.post("/inbox/{item}/answer", responses=documented(404, 409))
 async def answer_item(
-    item: str, body: AnswerRequest, person: PersonDep, idempotently: Idempotent
+    item: str, body: AnswerRequest, caller: CallerDep, person: PersonDep, idempotently: Idempotent
 ) -> InboxItem:
     """Answer a question or decide on an approval. The first answer counts: a second gets 409."""
+    if body.always:
+        check_owner(caller)
 
     def answer(tx: Tx) -> InboxItem:
         # Raises NotFound for a message to somebody else: nobody answers in another person's name.
         inbox.item(tx, person, MessageId(item))
         words = body.text or body.note
         answers.answer_question(
-            tx, MessageId(item), words, person_id=person, decision=body.decision
+            tx,
+            MessageId(item),
+            words,
+            person_id=person,
+            decision=body.decision,
+            always=body.always,
         )
         return inbox_item_view(tx, inbox.item(tx, person, MessageId(item)))
 

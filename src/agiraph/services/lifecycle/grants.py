@@ -63,24 +63,34 @@ def make(
     return _insert(tx, kind, pattern, person_id, team_id, until=until, from_ask=from_ask)
 
 
-def always(tx: Tx, request: Message, *, person_id: PersonId) -> Grant:
-    """Make the grant that allows what a request asks for, in its team, from now on.
+def offer(request: Message) -> tuple[GrantKind, str] | None:
+    """Return what `always` would allow for a request: the kind of grant, and what it names.
 
-    It names no more than the request does: the host, the exact command or the tool. For a request
-    that a rule of the team made it is the call with exactly these arguments.
+    It names no more than the request does: the host, the exact command or the tool; for a request
+    that a rule of the team made, the call with exactly these arguments. None if each such call is
+    decided by itself.
     """
-    if request.call is None:
-        raise Refused(f"{request.id} asks for no call, so nothing can be allowed for good.")
+    if request.call is None or request.ref is None:
+        return None
     if request.way_out is None:
-        print_ = approvals.fingerprint_of(request)
-        return _insert(tx, "call", print_, person_id, request.team_id, from_ask=request.id)
+        return "call", approvals.fingerprint_of(request)
     kind = KIND_OF_SINK.get(request.way_out.sink)
-    if kind is None:
+    return None if kind is None else (kind, _target(kind, request.call, request.way_out))
+
+
+def always(tx: Tx, request: Message, *, person_id: PersonId) -> Grant:
+    """Make the grant that allows what a request asks for, in its team, from now on (`offer`)."""
+    if request.call is None or request.ref is None:
+        raise Refused(f"{request.id} asks for no call, so nothing can be allowed for good.")
+    if (offered := offer(request)) is None:
         raise Refused(NO_ALWAYS.format(team=request.team_id))
+    kind, pattern = offered
+    if kind == "call":
+        return _insert(tx, kind, pattern, person_id, request.team_id, from_ask=request.id)
     return make(
         tx,
         kind=kind,
-        pattern=_target(kind, request.call, request.way_out),
+        pattern=pattern,
         person_id=person_id,
         team_id=request.team_id,
         from_ask=request.id,

@@ -1,9 +1,9 @@
 """Timers: fires due timers: of waits, stages, triggers, requests and nodes without an assignee."""
 
-from agiraph.domain.ids import MessageId, NodeId, StageId, TriggerId
+from agiraph.domain.ids import MessageId, NodeId, StageId, TeamId, TriggerId
 from agiraph.domain.waits import DAY
 from agiraph.services.board import planning, stage_clocks, stages, waiting
-from agiraph.services.lifecycle import asks, daily_limit
+from agiraph.services.lifecycle import asks, daily_limit, digest
 from agiraph.services.triggers import due, firing
 from agiraph.store import waits
 from agiraph.store.nodes import NODES
@@ -28,6 +28,8 @@ def fire_due(tx: Tx, *timer_ids: str) -> int:
             daily_limit.end_day(tx, timer.removeprefix(DAY))
         elif timer.startswith(asks.TIMER):
             asks.expire(tx, MessageId(timer.removeprefix(asks.TIMER)))
+        elif timer.startswith(digest.TIMER):
+            digest.notify(tx, TeamId(timer.removeprefix(digest.TIMER)))
         elif timer.startswith(planning.UNOWNED_TIMER):
             node = NODES.get(tx, NodeId(timer.removeprefix(planning.UNOWNED_TIMER)))
             planning.assign_unowned(tx, node.team_id)

@@ -24,6 +24,9 @@ create table grants (
 );
 create index grants_by_team on grants (team_id);
 
+-- When a person confirmed a trigger that an agent made after it had read strangers' words.
+alter table triggers add column confirmed_at bigint;
+
 -- Why a person is asked to approve a call: the way out that it takes. Null for other messages.
 alter table messages add column way_out text;
 

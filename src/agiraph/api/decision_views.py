@@ -1,0 +1,64 @@
+"""Decision views: grants and digests as the API returns them."""
+
+from datetime import datetime
+
+from pydantic import Field
+
+from agiraph.api.views import DOMAIN_FIELDS, GrantOffer, View
+from agiraph.domain.digest import EntryKind
+from agiraph.domain.grants import GrantKind
+
+
+class GrantView(View):
+    """What a person has allowed for longer than one call."""
+
+    model_config = DOMAIN_FIELDS
+
+    id: str
+    kind: GrantKind
+    pattern: str
+    team_id: str | None = Field(description="Null: it holds for all teams of this home.")
+    person_id: str = Field(description="Who allowed it.")
+    created_at: datetime
+    until: datetime | None
+    uses_left: int | None = Field(description="Null: any number.")
+    used: int
+    used_at: datetime | None
+    from_ask: str | None = Field(description="The request that was answered with it.")
+    revoked_at: datetime | None
+    is_in_force: bool = Field(description="Whether it is neither revoked, nor over, nor used up.")
+
+
+class DigestEntry(View):
+    id: str
+    kind: EntryKind
+    title: str
+    text: str = Field(description="The exact words; without `words`, their beginning.")
+    is_cut: bool = Field(description="Whether `text` is only the beginning.")
+    source: str = Field(description="Who wrote some of its words, if not the team.")
+    agent_id: str | None
+    created_at: datetime
+    is_waited_for: bool = Field(description="Whether work is parked until the person decides.")
+    always: GrantOffer | None = Field(
+        description="For a request: what `always` would allow; null if each call is decided alone."
+    )
+
+
+class DigestGroup(View):
+    kind: EntryKind
+    source: str
+    ids: list[str]
+
+
+class DigestView(View):
+    """What a person may decide on in one team."""
+
+    team_id: str
+    team_name: str
+    as_of: datetime = Field(description="Send it with `confirm: all`, so that it means this list.")
+    groups: list[DigestGroup]
+    entries: list[DigestEntry]
+
+
+class DecidedView(View):
+    ids: list[str] = Field(description="The entries that were decided on.")

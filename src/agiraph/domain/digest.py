@@ -1,0 +1,65 @@
+"""Digest: what a person may decide on in a team, and what they decide."""
+
+from datetime import datetime
+from typing import Literal
+
+from agiraph.domain.grants import GrantKind
+from agiraph.domain.ids import TeamId
+from agiraph.domain.value import value
+
+EntryKind = Literal["ask", "pending", "unverified", "trigger", "use"]
+"""ask: an open request for a call. pending: knowledge that nobody uses before it is confirmed.
+unverified: knowledge that comes from strangers' words. trigger: an agent made it after it had read
+such words. use: a grant allowed a call."""
+
+
+@value
+class Entry:
+    """One thing that a person may decide on, or should know of."""
+
+    id: str
+    kind: EntryKind
+    title: str
+    text: str
+    """The exact words: of the knowledge, of the trigger's task, or of the call."""
+    source: str
+    """Who wrote some of its words, if not the team; empty if nobody else did."""
+    created_at: datetime
+    agent_id: str | None = None
+    is_waited_for: bool = False
+    """Whether work is parked until the person decides."""
+    always: GrantKind | None = None
+    """For a request: the kind of grant that allows all such calls; None if none does."""
+    pattern: str | None = None
+    """What that grant would name."""
+
+
+@value
+class Digest:
+    """What a person may decide on in one team."""
+
+    team_id: TeamId
+    as_of: datetime
+    entries: tuple[Entry, ...]
+
+    @property
+    def groups(self) -> dict[tuple[EntryKind, str], list[str]]:
+        """Return the ids of the entries by kind and source."""
+        found: dict[tuple[EntryKind, str], list[str]] = {}
+        for entry in self.entries:
+            found.setdefault((entry.kind, entry.source), []).append(entry.id)
+        return found
+
+
+@value
+class Decisions:
+    """What a person decides on entries of digests."""
+
+    confirm: tuple[str, ...] | Literal["all"] = ()
+    """Knowledge, notes and triggers to confirm; `all`: those that the digest shows."""
+    reject: tuple[str, ...] = ()
+    """Knowledge to remove, and requests to deny."""
+    always: tuple[str, ...] = ()
+    """Requests to approve, with all later calls of their kind."""
+    stop: tuple[str, ...] = ()
+    """Triggers to cancel."""

@@ -1,0 +1,248 @@
+"""Digest: what a person may decide on in a team, as one list, and their decisions on many at once.
+
+It is a query over open requests, pending and unverified knowledge, triggers with words of strangers
+and the uses of grants. "Confirm all" covers knowledge, notes and triggers. A way out is decided by
+itself, because each is a place that somebody's data could reach.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from agiraph.domain.digest import Decisions, Digest, Entry, EntryKind
+from agiraph.domain.errors import Refused
+from agiraph.domain.grants import Grant
+from agiraph.domain.ids import SYSTEM, MessageId, PersonId, TeamId, TriggerId
+from agiraph.domain.labels import Label
+from agiraph.domain.messages import Message
+from agiraph.domain.waits import WaitingOn
+from agiraph.services.knowledge import items
+from agiraph.services.lifecycle import answers, grants
+from agiraph.services.mail import bus, deliveries, inbox, quiet_hours
+from agiraph.services.triggers import confirmation, definitions
+from agiraph.store import grants as grant_rows
+from agiraph.store import messages, triggers, waits
+from agiraph.store.messages import MESSAGES
+from agiraph.store.rows import to_json
+from agiraph.store.teams import TEAMS
+from agiraph.store.triggers import TRIGGERS
+from agiraph.store.tx import Tx
+
+TIMER = "digest:"
+"""Prefix of the ids of timers that notify a team's owner of its digest."""
+BATCH = timedelta(hours=1)
+"""How long a first entry waits for others before the owner is notified."""
+EVERY = timedelta(days=1)
+"""The least time between two notifications about the digest of a team."""
+USES_FOR = timedelta(days=7)
+"""How long the digest shows that a grant was used."""
+MOST_IDS = 1000
+A_WAY_OUT = (
+    "{id} asks for a way out, which is never confirmed with others: read the call and answer it "
+    "by itself (agiraph answer {id} approve)."
+)
+NOTICE = (
+    "{counts} in team {team!r}. Nothing waits for you meanwhile. Read and decide: agiraph inbox "
+    "--digest"
+)
+_WORDS = {
+    "ask": ("request", "requests"),
+    "pending": ("pending note", "pending notes"),
+    "unverified": ("unverified fact or note", "unverified facts and notes"),
+    "trigger": ("trigger with words of strangers", "triggers with words of strangers"),
+    "use": ("grant in use", "grants in use"),
+}
+
+
+def of_team(tx: Tx, team_id: TeamId, *, person_id: PersonId) -> Digest:
+    """Return the digest of a team: requests first, then knowledge, triggers and uses of grants."""
+    entries = [
+        *(_of_ask(tx, m) for m in messages.open_asks(tx, team_id) if m.recipient == person_id),
+        *(_of_item("pending", item) for item in items.pending(tx, team_id)),
+        *(_of_item("unverified", item) for item in items.unverified(tx, team_id)),
+        *(
+            Entry(
+                id=trigger.id,
+                kind="trigger",
+                title=f"{trigger.type} trigger, next {_moment(trigger.due_at)}",
+                text=to_json(trigger.payload),
+                source=str(trigger.label),
+                created_at=trigger.created_at,
+                agent_id=trigger.agent_id,
+            )
+            for trigger in triggers.labelled(tx, team_id)
+            if trigger.confirmed_at is None
+        ),
+        *(_of_use(g) for g in grant_rows.listed(tx, team_id) if _is_recent(g, tx.now)),
+    ]
+    return Digest(team_id=team_id, as_of=tx.now, entries=tuple(entries))
+
+
+def _of_ask(tx: Tx, request: Message) -> Entry:
+    assert request.call is not None
+    offered = grants.offer(request)
+    why = "a rule of the team asks" if request.way_out is None else request.way_out.why
+    return Entry(
+        id=request.id,
+        kind="ask",
+        title=f"{request.call.name}: {why}",
+        text=f"{request.call.name} {to_json(request.call.arguments)}",
+        source=str(request.label) if request.label else "",
+        created_at=request.created_at,
+        agent_id=request.sender,
+        is_waited_for=bool(waits.on(tx, WaitingOn("approval", request.id))),
+        always=None if offered is None else offered[0],
+        pattern=None if offered is None else offered[1],
+    )
+
+
+def _of_item(kind: EntryKind, item: items.Unconfirmed) -> Entry:
+    label: Label = item.label
+    return Entry(
+        id=item.id,
+        kind=kind,
+        title=item.kind,
+        text=item.text,
+        source=str(label) if label else "",
+        created_at=item.created_at,
+        agent_id=item.agent_id,
+    )
+
+
+def _of_use(grant: Grant) -> Entry:
+    return Entry(
+        id=grant.id,
+        kind="use",
+        title=f"{grant.kind} used {grant.used} times, last {_moment(grant.used_at)}",
+        text=grant.pattern,
+        source="",
+        created_at=grant.used_at or grant.created_at,
+    )
+
+
+def _is_recent(grant: Grant, now: datetime) -> bool:
+    return grant.used_at is not None and grant.used_at > now - USES_FOR and not grant.revoked_at
+
+
+def _moment(moment: datetime | None) -> str:
+    return "when its event comes" if moment is None else f"{moment:%Y-%m-%d %H:%M} UTC"
+
+
+def decide(
+    tx: Tx,
+    decisions: Decisions,
+    *,
+    person_id: PersonId,
+    team_ids: Sequence[TeamId],
+    as_of: datetime | None = None,
+) -> list[str]:
+    """Apply a person's decisions, all or none, and return the ids that they decided on.
+
+    With `as_of`, "all" means what the person was shown at that time and nothing that came later.
+    """
+    confirm = decisions.confirm
+    if confirm == "all":
+        confirm = _everything(tx, team_ids, person_id=person_id, as_of=as_of)
+    given = (*confirm, *decisions.reject, *decisions.always, *decisions.stop)
+    if len(given) > MOST_IDS and decisions.confirm != "all":
+        raise Refused(f"Decide on at most {MOST_IDS:,} entries at once, not on {len(given):,}.")
+    if len(set(given)) != len(given):
+        raise Refused("An entry is named twice; decide once on each.")
+    for identity in confirm:
+        _confirm(tx, identity, person_id)
+    for identity in decisions.reject:
+        _reject(tx, identity, person_id)
+    for identity in decisions.always:
+        inbox.item(tx, person_id, MessageId(identity))
+        # The grant for one request may have approved another of them.
+        if MESSAGES.get(tx, identity).answered_at is None:
+            answers.answer_question(
+                tx,
+                MessageId(identity),
+                "",
+                person_id=person_id,
+                decision="approve",
+                always=True,
+            )
+    for identity in decisions.stop:
+        definitions.cancel(tx, TriggerId(identity))
+    return list(given)
+
+
+def _everything(
+    tx: Tx, team_ids: Sequence[TeamId], *, person_id: PersonId, as_of: datetime | None
+) -> tuple[str, ...]:
+    """Return the ids of all knowledge, notes and triggers in the digests; never of a way out."""
+    return tuple(
+        entry.id
+        for team_id in team_ids
+        for entry in of_team(tx, team_id, person_id=person_id).entries
+        if entry.kind in ("pending", "unverified", "trigger")
+        and (as_of is None or entry.created_at <= as_of)
+    )
+
+
+def _confirm(tx: Tx, identity: str, person_id: PersonId) -> None:
+    if identity.startswith("msg_"):
+        raise Refused(A_WAY_OUT.format(id=identity))
+    if TRIGGERS.find(tx, identity) is not None:
+        confirmation.confirm(tx, TriggerId(identity))
+    else:
+        items.confirm(tx, identity, author=person_id)
+
+
+def _reject(tx: Tx, identity: str, person_id: PersonId) -> None:
+    if not identity.startswith("msg_"):
+        items.reject(tx, identity, author=person_id)
+        return
+    inbox.item(tx, person_id, MessageId(identity))
+    answers.answer_question(tx, MessageId(identity), "", person_id=person_id, decision="deny")
+
+
+def schedule(tx: Tx, team_id: TeamId) -> None:
+    """See to it that the owner hears of the digest, at most once a day, if it has anything."""
+    if waits.is_set(tx, TIMER + team_id):
+        return
+    last = messages.digest_notice(tx, team_id)
+    due = tx.now + BATCH if last is None else max(tx.now + BATCH, last.created_at + EVERY)
+    waits.set_timer(tx, TIMER + team_id, due)
+
+
+def notify(tx: Tx, team_id: TeamId) -> None:
+    """Tell the owner how much the digest has, outside of quiet hours.
+
+    There is one such item in the inbox for each team: the next notice takes its place.
+    """
+    team = TEAMS.get(tx, team_id, lock=True)
+    if (end := quiet_hours.end_of_quiet(team, tx.now)) is not None:
+        waits.set_timer(tx, TIMER + team_id, end)
+        return
+    found = of_team(tx, team_id, person_id=team.owner_id)
+    waiting = [e for e in found.entries if e.kind != "use" and not e.is_waited_for]
+    if not waiting:
+        return
+    text = NOTICE.format(counts=_counts(waiting), team=team.name)
+    last = messages.digest_notice(tx, team_id)
+    if last is None:
+        bus.send(
+            tx,
+            team_id=team_id,
+            sender=SYSTEM,
+            recipient=team.owner_id,
+            kind="report",
+            title="Digest",
+            text=text,
+            ref=messages.DIGEST + team_id,
+            refusable=False,
+        )
+        return
+    seq = messages.next_seq(tx, team_id, team.owner_id)
+    MESSAGES.update(tx, last.id, text=text, seq=seq, created_at=tx.now, seen_at=None)
+    deliveries.queue(tx, MESSAGES.get(tx, last.id))
+
+
+def _counts(entries: Sequence[Entry]) -> str:
+    parts: list[str] = []
+    for kind, (one, many) in _WORDS.items():
+        if count := sum(entry.kind == kind for entry in entries):
+            parts.append(f"{count} {one if count == 1 else many}")
+    return ", ".join(parts)
