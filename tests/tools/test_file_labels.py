@@ -114,7 +114,7 @@ async def test_a_plan_of_a_labelled_thread_is_written_and_read_with_its_label(
     *_, node = await reading.board(team.team.id)
     thread = (await reading.thread(node.id)).id
     text = ORDER.replace("send", "mail")
-    assert read.answers == [enclose_foreign(text, thread=thread, source=str(STRANGER))]
+    assert read.answers == [enclose_foreign(text, thread=thread, source="1 site")]
     assert read.label == STRANGER
 
 

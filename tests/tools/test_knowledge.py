@@ -12,7 +12,14 @@ from agiraph.domain.labels import CLEAN, of_page
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.persons import OWNER
 from agiraph.run_context import RunContext
-from agiraph.runtime.prompt import Reader, load_knowledge, refresh_knowledge, system_prompt
+from agiraph.runtime.prompt import (
+    Reader,
+    load_knowledge,
+    refresh_knowledge,
+    system_prompt,
+    with_files,
+)
+from agiraph.runtime.shown_files import ShownFiles
 from agiraph.services.knowledge import items
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.members import roster
@@ -39,8 +46,11 @@ async def begin_again(ctx: RunContext) -> Answer:
     folder, now = ctx.home.team(ctx.team.id), ctx.clock.now()
     loaded = await ctx.store.read(load_knowledge, ctx.team, ctx.agent, ctx.node)
     learned = await refresh_knowledge(ctx, loaded)
-    reader = Reader(ctx.agent, folder, shown=loaded.shown(ctx, learned))
-    return Done(system_prompt(ctx.team, reader, now, learned))
+
+    def build(shown: ShownFiles) -> str:
+        return system_prompt(ctx.team, Reader(ctx.agent, folder, shown=shown), now, learned)
+
+    return Done((await with_files(ctx, loaded.label | learned.label, build))[0])
 
 
 @pytest.fixture

@@ -36,6 +36,7 @@ from agiraph.runtime.compaction import Compaction
 from agiraph.runtime.daily_spend import DailySpend
 from agiraph.runtime.loop import Loop
 from agiraph.runtime.prompt import Opening, PriorKnowledge
+from agiraph.runtime.shown_files import ShownFiles
 from agiraph.runtime.steps import Steps
 from agiraph.runtime.tracing import TracedCaller, TracedModel, Tracing
 from agiraph.services.board import labels, planning
@@ -185,20 +186,16 @@ class Executor:
             return prompt.public_opening(loaded.node, now)
         assert loaded.prior_knowledge is not None
         known = await prompt.refresh_knowledge(ctx, loaded.prior_knowledge)
-        shown = loaded.prior_knowledge.shown(ctx, known)
-        if loaded.node.reviews_call is None:
-            reader = prompt.Reader(
-                loaded.agent,
-                folder,
-                tools,
-                self.specialists,
-                loaded.giver,
-                is_lean=is_lean,
-                shown=shown,
-            )
-            system = prompt.system_prompt(loaded.team, reader, now, known)
-        else:
-            system = prompt.review_prompt(loaded.agent, shown, now)
+
+        def build(shown: ShownFiles) -> str:
+            if loaded.node.reviews_call is not None:
+                return prompt.review_prompt(loaded.agent, shown, now)
+            about = (loaded.agent, folder, tools, self.specialists, loaded.giver)
+            reader = prompt.Reader(*about, is_lean=is_lean, shown=shown)
+            return prompt.system_prompt(loaded.team, reader, now, known)
+
+        label = loaded.prior_knowledge.label | known.label
+        system, shown = await prompt.with_files(ctx, label, build)
         assignment = prompt.assignment(
             loaded.node,
             giver=loaded.giver,

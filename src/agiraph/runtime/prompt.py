@@ -1,6 +1,6 @@
 """Prompt: builds the system prompt and the assignment that a new thread begins with."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -22,7 +22,6 @@ from agiraph.services.knowledge import notes as note_service
 from agiraph.services.knowledge.notes import Unverified
 from agiraph.services.lifecycle import digest
 from agiraph.store import file_labels, notes
-from agiraph.store.file_labels import FileLabel
 from agiraph.store.tx import Tx
 from agiraph.tools import knowledge as knowledge_tools
 from agiraph.tools.delegation import assign_task, specialist_lines
@@ -232,20 +231,27 @@ class PriorKnowledge(NamedTuple):
     is_due: bool
     """Whether the daily maintenance of the team's knowledge is due."""
     unverified: Unverified = Unverified()
-    files: Mapping[str, FileLabel] = {}
-    """What is known of the labelled files that the prompt shows, by path."""
     label: Label = CLEAN
     """The label of the task, its messages and the work that it builds on."""
 
-    def shown(self, ctx: RunContext, known: Known) -> ShownFiles:
-        """Return the team's files as the new thread is shown them."""
-        return ShownFiles(
-            ctx.scope.team,
-            ctx.lease.thread_id,
-            self.files,
-            ctx.team.trust,
-            is_labelled=bool(self.label or known.label),
+
+async def with_files(
+    ctx: RunContext, label: Label, build: Callable[[ShownFiles], str]
+) -> tuple[str, ShownFiles]:
+    """Build a system prompt from the team's files as a new thread is shown them; `label` is what
+    the thread carries anyway."""
+    paths = shown_paths(ctx.agent, ctx.clock.now())
+    labelled = await ctx.store.read(file_labels.of, ctx.team.id, paths)
+    while True:
+        shown = ShownFiles(
+            ctx.scope.team, ctx.lease.thread_id, labelled, ctx.team.trust, bool(label)
         )
+        system = build(shown)
+        # A thread stores the label before it writes the file: if the labels are still the same,
+        # none of the files that were read has got strangers' words meanwhile.
+        before, labelled = labelled, await ctx.store.read(file_labels.of, ctx.team.id, paths)
+        if labelled == before:
+            return system, shown
 
 
 def load_knowledge(tx: Tx, team: Team, agent: Agent, node: WorkNode) -> PriorKnowledge:
@@ -254,7 +260,6 @@ def load_knowledge(tx: Tx, team: Team, agent: Agent, node: WorkNode) -> PriorKno
         notes.to_file(tx, agent.id),
         agent.role == "coordinator" and maintenance.is_due(tx, agent.team_id),
         note_service.for_work(tx, team, agent, node.task),
-        file_labels.of(tx, team.id, shown_paths(agent, tx.now)),
         labels.of_task(tx, node),
     )
 

@@ -76,9 +76,8 @@ async def write(ctx: RunContext, change: Change, done: str) -> Done:
 
 
 def sources(ctx: RunContext) -> str:
-    """Return where strangers' words in this thread come from; a stranger has chosen the names of
-    hosts, so they are counted."""
-    return ctx.label.describe(())
+    """Return where strangers' words in this thread come from."""
+    return ctx.describe(ctx.label)
 
 
 async def _write_clean(ctx: RunContext, path: str, change: Change) -> None:
