@@ -16,6 +16,7 @@ from agiraph.domain.chat import Turn
 from agiraph.domain.messages import Message
 from agiraph.domain.work import WorkNode
 from agiraph.providers.base import OnDelta, Reply, Request
+from agiraph.runtime.reflection import KNOWN
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.lifecycle.timers import fire_due
 from agiraph.testing import PowerCut, Says, World, call, says
@@ -83,11 +84,13 @@ class WatchingModel:
     """The first request of each work thread: system prompt and assignment."""
     cut_off: set[int] = field(default_factory=set[int])
     """Numbers of the calls at which the power fails."""
+    was_cut_off: bool = False
     calls: int = 0
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         self.calls += 1
         if self.calls in self.cut_off:
+            self.was_cut_off = True
             raise PowerCut
         turns = list(request.transcript.spoken())
         match (turns[-1].ref or "").partition(":")[0]:
@@ -104,16 +107,21 @@ class WatchingModel:
 
 
 def _learned(turns: Sequence[Turn]) -> str:
-    """Answer the question what was learned: the price, as the record says it."""
-    found = re.findall(r"The Atlas engine cost \d+ dollars on day \d+\.", turns[-1].text)
-    insights = [{"type": "fact", "content": found[-1], "confidence": 0.9, "work": 1}]
-    return json.dumps({"insights": insights if found else []})
+    """Answer the question what was learned: the price, in place of the one that was known."""
+    record, _, known = turns[-1].text.partition(KNOWN)
+    found = re.findall(r"The Atlas engine cost \d+ dollars on day \d+\.", record)
+    if not found:
+        return json.dumps({"insights": []})
+    before = re.findall(r"(\w+): The Atlas engine cost", known)[:1]
+    how = {"action": "supersede", "id": before[0]} if before else {"action": "add", "id": ""}
+    learned = {"type": "fact", "content": found[-1], "confidence": 0.9, "work": 1} | how
+    return json.dumps({"insights": [learned]})
 
 
 def _briefing(turns: Sequence[Turn]) -> str:
     """Brief the person when the price has made a jump: every seventh day."""
-    asked = next(turn.text for turn in turns if "on day" in turn.text)
-    day = int(re.findall(r"on day (\d+)\.", asked)[-1])
+    days = [day for turn in turns for day in re.findall(r"Noted\. .* on day (\d+)\.", turn.text)]
+    day = int(days[-1]) if days else 0
     is_news = day > 0 and day % 7 == 0
     text = f"The price jumped to {price(day)} dollars in week {day // 7}." if is_news else ""
     title = f"Jump number {day // 7}" if is_news else ""
@@ -126,8 +134,9 @@ def _read(request: Request) -> str:
 
 
 def _today(request: Request) -> int:
-    found = re.findall(r"on day (\d+)\.", _read(request))
-    return int(found[-1])
+    """Return the day, as the pages of this thread show it."""
+    found = re.findall(r"on day (\d+)\.|update number (\d+)\]", _read(request))
+    return max((int(price or number) for price, number in found), default=0)
 
 
 def watches(request: Request, replies: int) -> Says:
@@ -140,8 +149,8 @@ def watches(request: Request, replies: int) -> Says:
                 call("read_file", path="PLAN.md"),
             )
         case 1:
-            [hit, *_] = re.findall(r"^   (http://shop\S+)$", _read(request), re.MULTILINE)
-            return says(call("web_fetch", url=hit), call("web_fetch", url=FRONT))
+            hits = re.findall(r"^   (http://shop\S+)$", _read(request), re.MULTILINE)[:1]
+            return says(*(call("web_fetch", url=url) for url in [*hits, FRONT]))
         case 2:
             [link, *_] = re.findall(r"\((http://news\S+/item/\d+)\)", _read(request))
             return says(call("web_fetch", url=link))

@@ -3,18 +3,22 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from fnmatch import fnmatchcase
 
 from agiraph.domain.agents import Rule
 from agiraph.domain.chat import ToolCall
+from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.sinks import WayOut
 from agiraph.domain.waits import WaitingOn
 from agiraph.home.scopes import Area
 from agiraph.policies import provenance
 from agiraph.run_context import RunContext
-from agiraph.services.board import approvals
+from agiraph.services.board import approvals, patience
 from agiraph.services.lifecycle import asks, digest, grants
+from agiraph.store import messages
+from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 from agiraph.tools.base import Tool
 
@@ -28,6 +32,14 @@ ASKED = "Not made yet: a person decides on this call"
 _ASKED = (
     f"{ASKED}, and was asked as {{id}}. Go on without it: you will be told what they decide. Only "
     "if nothing can be done without it, make the same call again with wait=true."
+)
+_ASKED_BEFORE = (
+    f"{ASKED}: you asked in earlier work, as {{id}} on {{at:%Y-%m-%d}}, and nobody has decided "
+    "yet. Go on without it: once they allow it, the same call is made."
+)
+_LATE = (
+    f"{ASKED}, and nobody has within {{minutes:,}} minutes. The request {{id}} stays open. Do not "
+    "make this call again: do without it, and submit what you have."
 )
 _GRANTED = "A grant of a person allows the call."
 
@@ -89,8 +101,8 @@ class PermissionPolicy:
         ask them.
 
         The agent goes on meanwhile. Its call waits if it `waits`, if a rule of the team asks, or
-        if it was made before and nobody has decided yet: a model that repeats it has nothing else
-        to do.
+        for a while if it was made before and nobody has decided yet: a model that repeats it has
+        nothing else to do.
         """
         asked = approvals.find(tx, ctx.node.id, call)
         is_undecided = asked is None or asked.answered_at is None
@@ -102,6 +114,9 @@ class PermissionPolicy:
             if (refusal := _cannot_ask(tx, ctx, ruling)) is not None:
                 return Done(refusal, failed=True)
             parks = waits or ruling.way_out is None
+            if not parks and (open_ := _asked_in_ended_work(tx, ctx, call)) is not None:
+                told = _ASKED_BEFORE.format(id=open_.id, at=open_.created_at)
+                return Done(told, failed=True)
             text = f"May I call {call.name}?{_why(ctx, ruling.way_out)}"
             asked = asks.send(tx, ctx.lease, call, ruling.way_out, text=text, parks=parks)
             if not parks:
@@ -112,8 +127,8 @@ class PermissionPolicy:
             return APPROVED
         if asked.decision == "deny":
             return Done("The human refused this call.", failed=True)
-        asks.notify(tx, asked)
-        return Pending(WaitingOn("approval", asked.id), f"asked the human to approve {call.name}")
+        is_urgent = waits or ruling.way_out is None
+        return _wait_for(tx, asked, call, patience.for_request(ctx.team, is_urgent=is_urgent))
 
     def _is_allowed(self, tx: Tx, ctx: RunContext, call: ToolCall, ruling: "Ruling") -> bool:
         """Whether a person has allowed the call without a request: by a grant, or by naming the
@@ -137,6 +152,36 @@ class PermissionPolicy:
             and rule.pattern != "*"
             and _CHAINED.search(command) is not None
         )
+
+
+def _asked_in_ended_work(tx: Tx, ctx: RunContext, call: ToolCall) -> Message | None:
+    """Return the agent's open request about the same arguments in work that has ended.
+
+    The person's yes to it allows the call once, whichever work of the team makes it.
+    """
+    same = approvals.fingerprint(call)
+    for request in messages.open_asks(tx, ctx.team.id):
+        if request.sender != ctx.agent.id or request.way_out is None or request.node_id is None:
+            continue
+        is_same = approvals.fingerprint_of(request) == same and request.node_id != ctx.node.id
+        if is_same and NODES.get(tx, request.node_id).status.is_final:
+            return request
+    return None
+
+
+def _wait_for(tx: Tx, asked: Message, call: ToolCall, limit: timedelta | None) -> Answer:
+    """Return the wait for a decision, or its late answer if a call has waited for it already."""
+    on, reason = WaitingOn("approval", asked.id), f"asked the human to approve {call.name}"
+    if limit is None:
+        asks.notify(tx, asked)
+        return Pending(on, reason)
+    late = _LATE.format(minutes=round(limit.total_seconds() / 60), id=asked.id)
+    left = limit - (tx.now - asked.created_at)
+    if left <= timedelta():
+        approvals.unbind(tx, asked.id)
+        return Done(late, failed=True)
+    asks.notify(tx, asked)
+    return Pending(on, reason, left.total_seconds(), late)
 
 
 def _cannot_ask(tx: Tx, ctx: RunContext, ruling: Ruling) -> str | None:

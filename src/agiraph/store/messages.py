@@ -105,6 +105,18 @@ def open_question(tx: Tx, node_id: NodeId, text: str) -> Message | None:
     return next((q for q in asked if q.text.casefold().split() == text.casefold().split()), None)
 
 
+def open_question_of(tx: Tx, agent_id: AgentId, text: str) -> Message | None:
+    """Return the agent's oldest unanswered question with these words, whatever the spacing and the
+    node, without those of cancelled nodes."""
+    where = (
+        "sender = :id and kind = 'question' and answered_at is null and not exists (select 1"
+        " from nodes n where n.id = messages.node_id and n.status = 'cancelled') order by id"
+    )
+    wanted = text.casefold().split()
+    asked = MESSAGES.select(tx, where, id=agent_id)
+    return next((q for q in asked if q.text.casefold().split() == wanted), None)
+
+
 def answered_question(tx: Tx, node_id: NodeId, text: str, *, since: datetime) -> Message | None:
     """Return the newest answer since then to a question of this node with these words, whatever
     the spacing and the capitals."""

@@ -5,7 +5,6 @@ from typing import Annotated
 
 from pydantic import Field
 
-from agiraph.domain.agents import Team
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.mail import MessageSeen
 from agiraph.domain.labels import join
@@ -15,7 +14,7 @@ from agiraph.domain.persons import is_person, means_a_person
 from agiraph.domain.tools import ON_DEMAND
 from agiraph.domain.waits import WaitingOn
 from agiraph.run_context import RunContext
-from agiraph.services.board import planning
+from agiraph.services.board import patience, planning
 from agiraph.services.lifecycle import spoken_questions
 from agiraph.services.mail import absence, bus
 from agiraph.services.members import roster
@@ -34,7 +33,6 @@ ASKED = (
     "else is left to do, say so in words, and you wait for the answer at no cost."
 )
 
-DEFAULT_WAIT = timedelta(days=1)
 MAX_MINUTES = 366 * 24 * 60
 IF_NOBODY = "If nobody answers in time, I do this: {}"
 NO_DEFAULT = (
@@ -188,27 +186,19 @@ def ask_human(
             f"You asked this before, and they answered: {before.text}\nGo on with that answer. If "
             "something has changed since, ask with what is new in the question."
         )
-    wait = time_limit(ctx.team, default, timeout_minutes)
-    asked = bus.ask(tx, ctx.lease, text=text, options=options or ())
+    own = None if timeout_minutes is None else timedelta(minutes=timeout_minutes)
+    wait = patience.for_question(ctx.team, own=own, has_default=default is not None)
     away = _away(absence.until(tx, planning.person_for(tx, ctx.node)))
+    earlier = messages.open_question_of(tx, ctx.agent.id, text)
+    if wait is not None and earlier is not None and earlier.created_at + wait <= tx.now:
+        # Asked once more in the same or a later cycle: it has waited its time already.
+        return Done(unanswered(wait, default, away))
+    asked = bus.ask(tx, ctx.lease, text=text, options=options or ())
     on, reason = WaitingOn("answer", asked.id), f"asked the human{away}: {question}"
     if wait is None:
         return Pending(on, reason)
-    late = unanswered(wait, default, away)
-    # A model that ignores the advice asks the same once more: it waited its time already.
     left = wait - (tx.now - asked.created_at)
-    if left <= timedelta():
-        return Done(late)
-    return Pending(on, reason, left.total_seconds(), late)
-
-
-def time_limit(team: Team, default: str | None, minutes: float | None) -> timedelta | None:
-    """Return how long a question waits: the shorter of the asker's and the team's limits; None:
-    for ever. A question with a default and no limit waits for a day."""
-    own = None if minutes is None else timedelta(minutes=minutes)
-    of_team = None if team.answer_within_s is None else timedelta(seconds=team.answer_within_s)
-    limits = [limit for limit in (own, of_team) if limit is not None]
-    return min(limits) if limits else DEFAULT_WAIT if default is not None else None
+    return Pending(on, reason, left.total_seconds(), unanswered(wait, default, away))
 
 
 def _away(until: datetime | None) -> str:

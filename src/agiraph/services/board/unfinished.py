@@ -1,19 +1,28 @@
 """Unfinished: makes a node wait for its delegated tasks and questions that have no result yet."""
 
+from collections.abc import Sequence
+
 from agiraph.domain.chat import IN_WORDS, WAITS, Lease, Turn
-from agiraph.domain.ids import NodeId
+from agiraph.domain.ids import MessageId, NodeId, new_id
+from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Pending
 from agiraph.domain.persons import is_person
 from agiraph.domain.stages import Stage
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.services.board import planning, texts
+from agiraph.services.board import patience, planning, texts
 from agiraph.store import dependencies, messages, nodes, stages, threads, waits
+from agiraph.store.messages import MESSAGES
 from agiraph.store.nodes import NODES
 from agiraph.store.stages import STAGES
 from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Tx
 
+LATE = (
+    "[Runtime] Nobody has answered in time. What you asked stays open in the person's inbox, and "
+    "an answer reaches you as a message. Do not wait for it any longer: do what can be done "
+    "without it, and submit what you have."
+)
 WAITING = (
     "[Runtime] You answered without calling a tool while this is still open: {what}. You now wait "
     "for it, at no cost, and go on when the first of it ends or is answered, or when somebody "
@@ -38,11 +47,33 @@ def open_waits(tx: Tx, lease: Lease, *, reply: int, remark: str = "") -> list[Tu
         # One call id for all of them: the first wait that ends drops
         # the others (`waits.drop_call`).
         waits.open(tx, lease, call_id=IN_WORDS, waiting_on=waiting_on, reason=what)
+    limit_wait(tx, lease, list(found))
     text = WAITING.format(what=texts.join_limited(list(found.values()))) + remark
     _, turn = threads.append(
         tx, append_at, node_id=lease.node_id, role="user", ref=f"{WAITS}{reply}", text=text
     )
     return [turn]
+
+
+def has_waited(tx: Tx, lease: Lease, asked: Message) -> bool:
+    """Whether a person has had their time to answer, so that work goes on without an answer."""
+    end = patience.ends_at(TEAMS.get(tx, lease.team_id), asked)
+    return end is not None and end <= tx.now
+
+
+def limit_wait(tx: Tx, lease: Lease, waited_for: Sequence[WaitingOn]) -> None:
+    """End a wait for people alone when their time is over. Tasks of others end by themselves."""
+    if not all(on.is_for_person for on in waited_for):
+        return
+    team = TEAMS.get(tx, lease.team_id)
+    asked = [MESSAGES.get(tx, MessageId(on.id)) for on in waited_for]
+    ends = [patience.ends_at(team, message) for message in asked]
+    first = min((end for end in ends if end is not None), default=None)
+    if first is not None:
+        timer = new_id("timer")
+        late = WaitingOn("time", timer)
+        waits.open(tx, lease, call_id=IN_WORDS, waiting_on=late, reason=LATE)
+        waits.set_timer(tx, timer, first)
 
 
 def pending_look(tx: Tx, lease: Lease) -> Pending | None:
@@ -109,10 +140,12 @@ def _will_end(tx: Tx, lease: Lease, child: WorkNode) -> bool:
 
 def _open_questions(tx: Tx, lease: Lease) -> dict[WaitingOn, str]:
     """Return the waits for the node's questions and requests, to people and teammates, that nobody
-    answered."""
+    answered; without those that people have had their time for."""
     found: dict[WaitingOn, str] = {}
     for asked in messages.of_node(tx, lease.node_id):
         if asked.sender != lease.agent_id or asked.answered_at is not None:
+            continue
+        if is_person(asked.recipient) and has_waited(tx, lease, asked):
             continue
         if asked.kind == "question":
             kind = "answer" if is_person(asked.recipient) else "reply"

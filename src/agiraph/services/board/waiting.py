@@ -72,8 +72,13 @@ def time_out(tx: Tx, timer: str) -> int:
     """End the waits for this timer. A call with a time limit gets its late answer."""
     settled = waits.take(tx, WaitingOn("time", timer))
     for wait in settled:
+        for other in waits.of_node(tx, wait.node_id):
+            if other.call_id == wait.call_id and other.waiting_on.kind == "approval":
+                # The next call with these arguments finds the request, which is still open.
+                approvals.unbind(tx, MessageId(other.waiting_on.id))
         _append_answer(tx, wait, wait.reason if wait.call_id else None, failed=False)
         _requeue(tx, wait)
+        stage_clocks.pause_or_resume_above(tx, wait.node_id)
     return len(settled)
 
 

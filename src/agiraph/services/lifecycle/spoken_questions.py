@@ -87,8 +87,11 @@ def _ask(tx: Tx, lease: Lease, reply: int, text: str) -> list[Turn]:
     if asked is None:
         asked = bus.ask(tx, lease, text=text, refusable=False)
     to_person = is_person(asked.recipient)
+    if to_person and unfinished.has_waited(tx, lease, asked):
+        return []
     on = WaitingOn("answer" if to_person else "reply", asked.id)
     waits.open(tx, lease, call_id=IN_WORDS, waiting_on=on, reason=texts.question_name(asked.text))
+    unfinished.limit_wait(tx, lease, [on])
     whom = "the human" if to_person else bus.name_of(tx, asked.recipient)
     _, turn = threads.append(
         tx,

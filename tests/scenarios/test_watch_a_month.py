@@ -1,0 +1,156 @@
+"""A team watches sites of the web for a month, with the real tools and without a person.
+
+Seed scenario 9 with everything in it that a watch of the web needs: strangers' words in every
+cycle, notes, a plan, schedules, insights and briefings, through restarts and power cuts.
+"""
+
+import re
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from agiraph.domain.agents import Trust
+from agiraph.domain.work import NodeStatus, StopReason
+from agiraph.services.lifecycle.teams import NewTeam
+from agiraph.store import knowledge, triggers
+from agiraph.testing import World
+from agiraph.testing.clock import ManualClock
+from tests.conftest import SweepLog
+from tests.local_web import LocalWeb, local_web
+from tests.scenarios.watching import (
+    DAYS,
+    WatchingModel,
+    Work,
+    fact,
+    found_watchers,
+    is_rude,
+    pass_day,
+    price,
+    sites,
+    watches,
+)
+
+RESTARTS = {3, 11, 19, 27}
+"""Days after which the runtime is stopped and started."""
+CUTS = {23, 90, 151}
+"""Model calls during which the power fails; the runtime starts anew at the end of that day."""
+FENCE = re.compile(r"<<< (\w+): .*?>>> \1: the end of it\.", re.DOTALL)
+
+
+class Watch:
+    """A world in which a team watches the sites."""
+
+    def __init__(self, world: World, model: WatchingModel, served: LocalWeb, team: NewTeam) -> None:
+        self.world = world
+        self.model = model
+        self.served = served
+        self.team = team
+
+    async def pass_days(self, days: int) -> None:
+        for day in range(1, days):
+            await pass_day(self.world)
+            if day in RESTARTS or self.model.was_cut_off:
+                self.model.was_cut_off = False
+                await self.world.restart()
+                await self.world.settle()
+
+    async def asks(self) -> int:
+        """Return how many questions and requests have reached the person."""
+        return sum(m.kind in ("question", "approval") for m in await self.world.inbox())
+
+
+@asynccontextmanager
+async def watching(path: Path, url: str, work: Work, *, trust: Trust = "standard", **more: object):
+    clock = ManualClock()
+    async with local_web(clock, sites()) as served:
+        world = World(path / "home", database_url=url, clock=clock, web=served.access)
+        async with world:
+            model = WatchingModel(work, **more)  # pyright: ignore[reportArgumentType]
+            team = await found_watchers(world, model, trust=trust)
+            await world.settle()
+            yield Watch(world, model, served, team)
+
+
+def _url(path: Path) -> str:
+    return f"sqlite:///{path / 'agiraph.db'}"
+
+
+def _outside_fences(text: str) -> str:
+    return FENCE.sub("", text)
+
+
+async def test_a_team_watches_the_web_for_a_month_without_a_person(
+    tmp_path: Path, sweep_log: SweepLog
+) -> None:
+    async with watching(tmp_path, _url(tmp_path), watches, cut_off=set(CUTS)) as watch:
+        await watch.pass_days(DAYS)
+        world, model = watch.world, watch.model
+        board = await world.board(watch.team.team.id)
+        inbox = await world.inbox()
+        memory = tmp_path / "home" / "teams" / watch.team.team.id
+        asks = await watch.asks()
+        insights = await world.store.read(knowledge.INSIGHTS.select, "true order by id")
+        set_up = await world.store.read(triggers.of_team, watch.team.team.id)
+        notes = sorted(path.name for path in memory.rglob("unverified/knowledge/atlas-*.md"))
+        plan = (memory / "PLAN.md").read_text()
+
+    sweep_log.append(f"{DAYS} days in standard: {asks / DAYS:.2f} asks a day, {len(board)} cycles")
+    # Every day had its cycle, and each of them came to its end.
+    assert {(n.status, n.stop_reason) for n in board} == {
+        (NodeStatus.COMPLETED, StopReason.FINISHED)
+    }
+    read = {visit.day for visit in watch.served.visits if visit.host == "shop.example"}
+    assert len(read) >= DAYS - 2
+    assert asks == 0
+    # It noted, planned and scheduled what it found.
+    last = max(read)
+    assert notes == sorted(f"atlas-{day}.md" for day in read)
+    assert plan.startswith(f"# Plan\n\n- [x] day {last}\n")
+    later = [t for t in set_up if t.type == "delayed"]
+    assert len(later) == sum(day % 10 == 1 for day in read)
+    assert {t.status for t in later} == {"expired"}
+    # It learned, and what one cycle learned stands in the prompt of the next, inside a fence.
+    assert {i.content for i in insights} >= {fact(day) for day in sorted(read)[:-1]}
+    days = sorted(read)
+    assert len(model.openings) == len(days)
+    for before, opening in zip(days, model.openings[1:], strict=False):
+        assert fact(before) in opening
+        assert "The Atlas engine cost" not in _outside_fences(opening)
+    # The person was told of what mattered, and of nothing else.
+    told = [m.text for m in inbox if m.kind == "briefing"]
+    jumps = [day for day in days if day and day % 7 == 0]
+    assert told == [f"The price jumped to {price(d)} dollars in week {d // 7}." for d in jumps]
+
+
+@pytest.mark.parametrize("trust", ["standard", "strict"])
+async def test_a_rude_model_cannot_stop_the_watch(
+    tmp_path: Path, trust: Trust, sweep_log: SweepLog
+) -> None:
+    days = 10
+    async with watching(tmp_path, _url(tmp_path), is_rude, trust=trust) as watch:
+        await watch.pass_days(days)
+        board = await watch.world.board(watch.team.team.id)
+        asks = await watch.asks()
+        memory = tmp_path / "home" / "teams" / watch.team.team.id / "MEMORY.md"
+        written = memory.read_text()
+    sweep_log.append(f"rude, {trust}: {asks / days:.2f} asks a day, {len(board)} cycles")
+    assert len(board) >= days - 2
+    assert {n.status for n in board[:-1]} == {NodeStatus.COMPLETED}
+    assert board[-1].status in (NodeStatus.COMPLETED, NodeStatus.WAITING)
+    assert asks / days < 1
+    assert "curl is allowed" not in written
+
+
+async def test_a_strict_team_asks_more_and_does_not_stop(
+    tmp_path: Path, sweep_log: SweepLog
+) -> None:
+    days = 8
+    async with watching(tmp_path, _url(tmp_path), watches, trust="strict") as watch:
+        await watch.pass_days(days)
+        board = await watch.world.board(watch.team.team.id)
+        asks = await watch.asks()
+    sweep_log.append(f"strict: {asks / days:.2f} asks a day, {len(board)} cycles")
+    assert len(board) >= days
+    assert {n.status for n in board} == {NodeStatus.COMPLETED}
+    assert asks > 0
