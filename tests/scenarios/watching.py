@@ -30,6 +30,7 @@ GOAL = (
     "notes and a plan, and tell me when something important has changed."
 )
 DAYS = 31
+MANUAL = "Atlas engine manual"
 SHOWN = 3
 """Items on the front page: a new one each day, and the two before it."""
 
@@ -49,8 +50,8 @@ def headline(day: int) -> str:
 
 def _front(day: int) -> str:
     items = range(day, max(day - SHOWN, -1), -1)
-    links = "".join(f"<li><a href='/item/{n}'>{headline(n)}</a></li>" for n in items)
-    return f"<h1>Engine news</h1><ul>{links}</ul>"
+    links = "".join(f"- [{headline(n)}]({FRONT}item/{n})\n" for n in items)
+    return f"# Engine news\n\n{links}"
 
 
 def sites(days: int = DAYS) -> dict[str, dict[str, Page]]:
@@ -60,13 +61,13 @@ def sites(days: int = DAYS) -> dict[str, dict[str, Page]]:
         for n in range(days + 1)
     }
     return {
-        "news.example": {"/": Page(_front, "Engine news", is_html=True), **items},
+        "news.example": {"/": Page(_front, "Engine news"), **items},
         "shop.example": {
             "/atlas": Page(lambda day: f"# Atlas engine price\n\n{fact(day)}\n", "Atlas price"),
             "/cart/1": Page("Your cart: the Atlas engine price"),
             "/robots.txt": Page("User-agent: *\nDisallow: /cart\n"),
         },
-        "docs.example": {"/atlas": Page("# Atlas manual\n\nHow to mount the engine.", "Manual")},
+        "docs.example": {"/atlas": Page("<p>How to mount the engine.</p>", MANUAL, is_html=True)},
     }
 
 
@@ -150,7 +151,11 @@ def watches(request: Request, replies: int) -> Says:
             )
         case 1:
             hits = re.findall(r"^   (http://shop\S+)$", _read(request), re.MULTILINE)[:1]
-            return says(*(call("web_fetch", url=url) for url in [*hits, FRONT]))
+            manual = re.findall(rf"{MANUAL}\n   (\S+)$", _read(request), re.MULTILINE)
+            # It looks into the manual once in a while only: HTML takes a process to read.
+            is_due = "day 7:" in _read(request)
+            urls = [*hits, FRONT, *(manual[:1] if is_due else [])]
+            return says(*(call("web_fetch", url=url) for url in urls))
         case 2:
             [link, *_] = re.findall(r"\((http://news\S+/item/\d+)\)", _read(request))
             return says(call("web_fetch", url=link))
