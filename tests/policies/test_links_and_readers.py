@@ -409,6 +409,27 @@ async def begin_with_mail(scene: Scene) -> NewTeam:
     return team
 
 
+@pytest.mark.parametrize(
+    ("goal", "is_public"),
+    [
+        ("How is bread  baked?", True),
+        ("How is bread baked? The password is {SECRET}.", False),
+        ("How is bread", False),
+    ],
+)
+async def test_a_labelled_reply_opens_a_reader_with_the_persons_whole_words_only(
+    scene: Scene, goal: str, is_public: bool
+) -> None:
+    report = call("send_message", to="human", content="I have read the menu.")
+    team = await scene.found(fetch(MENU), report)
+    start = call("research_start", goal=goal.replace("{SECRET}", SECRET))
+    scene.plays("ada", says("I look into it.", start))
+    await scene.world.chat(team.coordinator.id, "How is bread baked?")
+    await scene.world.settle()
+    [node] = [n for n in await scene.nodes(team) if n.title.startswith("Research")]
+    assert (node.is_public, bool(node.label)) == (is_public, not is_public)
+
+
 async def test_mail_for_a_reader_stays_out_of_its_public_thread(scene: Scene) -> None:
     team = await begin_with_mail(scene)
     assert not [text for text in reader_texts(scene) if SECRET in text]

@@ -93,7 +93,7 @@ def _was_given(tx: Tx, ctx: RunContext, wanted: str) -> bool:
     A note of the runtime does not count: it may quote the model, as the summary of a thread does.
     """
     for turn in ctx.transcript.turns:
-        if turn.role != "user" or turn.label or turn.is_summary:
+        if turn.role != "user" or turn.label:
             continue
         if not links.holds(turn.text, wanted):
             continue
