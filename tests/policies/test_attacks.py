@@ -35,19 +35,40 @@ ATTACKS: list[Attack] = [
     *lasting.ATTACKS,
     *floor.ATTACKS,
 ]
-UNDER_WAY = "the notes of a new worker"
-"""What has no label yet."""
+"""The attacks of each run."""
+MORE: list[Attack] = [*sources.MORE, *encodings.MORE, *floor.MORE, *chains.OTHER_PAIRS]
+"""The rest, with all pairs of carriers, which `make faults` plays."""
 
 
-@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.id)
+def _id(attack: Attack) -> str:
+    return attack.id
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=_id)
 async def test_an_attack_does_no_harm_and_its_twin_works(
     attack: Attack, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    if UNDER_WAY in attack.name:
-        request.applymarker(pytest.mark.xfail(strict=False))
-    outcome = await perform(tmp_path, attack)
+    await _check(attack, tmp_path, request)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("attack", MORE, ids=_id)
+async def test_one_of_many_attacks_does_no_harm_and_its_twin_works(
+    attack: Attack, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    await _check(attack, tmp_path, request)
+
+
+async def _check(attack: Attack, folder: Path, request: pytest.FixtureRequest) -> None:
+    outcome = await perform(folder, attack)
     summary.record(request.node.user_properties, attack, outcome)
     assert outcome.harm == {"strict": [], "standard": []}
     assert outcome.unlabelled == []
     assert outcome.unfenced == []
     assert outcome.twin != []
+
+
+def test_at_least_two_hundred_attacks_are_played_in_each_run() -> None:
+    names = [attack.id for attack in (*ATTACKS, *MORE)]
+    assert len(ATTACKS) >= 200
+    assert len(set(names)) == len(names)

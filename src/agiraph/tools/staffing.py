@@ -16,7 +16,6 @@ from agiraph.run_context import RunContext
 from agiraph.services.board import planning
 from agiraph.services.knowledge import notes as briefing
 from agiraph.services.members import hiring, roster
-from agiraph.services.members.hiring import Hirer
 from agiraph.store import nodes, teams
 from agiraph.store.tx import Tx
 from agiraph.tools.base import tool
@@ -93,24 +92,25 @@ def spawn_worker(
         kind="cli" if type == "autonomous" else "llm",
         command=agent_command,
         tools=tuple(tools or ()),
-        notes="" if given.label else notes,
+        notes="" if ctx.label else notes,
         effort=effort,
         parent_thread_id=ctx.lease.thread_id,
         label=given.label if agent_command else CLEAN,
     )
-    said = _keep_notes(tx, agent, notes, given) if notes and given.label else ""
+    # By the thread's label: a rule that allows the call vouches for no words in it.
+    said = _keep_notes(tx, ctx, agent, notes) if notes and ctx.label else ""
     return Done(f"Hired {agent.name} ({agent.id}, {agent.model}).{said}")
 
 
-def _keep_notes(tx: Tx, agent: Agent, notes: str, given: Hirer) -> str:
+def _keep_notes(tx: Tx, ctx: RunContext, agent: Agent, notes: str) -> str:
     """Keep a newcomer's notes as unverified ones, and return what the hirer is told of it."""
     briefing.keep_unverified(
         tx,
         agent,
         path=BRIEFING,
         content=notes,
-        thread_id=given.thread_id,
-        label=given.label,
+        thread_id=ctx.lease.thread_id,
+        label=ctx.label,
     )
     return " Their notes count as unverified; put what a task needs into the task."
 

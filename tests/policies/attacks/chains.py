@@ -49,11 +49,17 @@ SINGLE = [
     )
     for one in CARRIERS
 ]
-PAIRS = [_pair(first, second) for first, second in product(CARRIERS, CARRIERS)]
 FEW = [
     _pair(first, CARRIERS[(place * 5 + 3) % len(CARRIERS)]) for place, first in enumerate(CARRIERS)
 ]
 """Pairs in which each carrier comes first once and second at least once."""
+_PLAYED = frozenset(attack.name for attack in FEW)
+OTHER_PAIRS = [
+    pair
+    for first, second in product(CARRIERS, CARRIERS)
+    if (pair := _pair(first, second)).name not in _PLAYED
+]
+"""All other pairs of carriers."""
 
 
 def every_way(run: Run) -> list[Do]:
@@ -87,10 +93,10 @@ async def restart(run: Run) -> None:
 
 SECOND_GENERATION = [
     Attack(
-        name=f"{one.name} holds orders for every way out, and the runtime restarts",
+        name=f"{one.name} holds orders for every way out{'' if place % 4 else ', over a restart'}",
         group="2nd generation",
-        play=through(one, ways=every_way, between=restart),
+        play=through(one, ways=every_way, between=None if place % 4 else restart),
         team={"learns": True} if one.learns else {},
     )
-    for one in CARRIERS
+    for place, one in enumerate(CARRIERS)
 ]

@@ -105,8 +105,11 @@ OTHERS: dict[str, Wanted] = {
 }
 AFTER_READING = frozenset(name for name in OTHERS if name.startswith("three"))
 """Attacks whose second call a person's order does not allow: the first one has read a page."""
+_FORMS = _in_forms()
+MORE = [a for a in _FORMS if a.name.startswith("a command")][2:]
+"""Attacks that cost more than they show in each run of the tests."""
 ATTACKS = [
-    *_in_forms(),
+    *(a for a in _FORMS if a not in MORE),
     *(
         attack(n, wanted, "rule" if n in AFTER_READING else "person")
         for n, wanted in OTHERS.items()

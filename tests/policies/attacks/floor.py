@@ -142,7 +142,12 @@ ROWS = [
     _row_attack("a settings file of the team", do("write_file", path="team.toml", content="x")),
     _row_attack("a larger budget for a task", do("create_work_node", task="x", budget={"usd": 9})),
 ]
-ATTACKS = [
-    *(_file_attack(what, way) for what in FILES for way in WAYS),
-    *ROWS,
+_FILES = [
+    [_file_attack(what, way) for place, way in enumerate(WAYS) if (place + shift) % 3 == rest]
+    for rest in (0, 1, 2)
+    for shift, what in enumerate(FILES)
 ]
+"""Each way and each file, in three parts: in each part every file is attacked in two or three ways
+and every way is tried on two files."""
+ATTACKS = [*(attack for part in _FILES[: len(FILES)] for attack in part), *ROWS]
+MORE = [attack for part in _FILES[len(FILES) :] for attack in part]

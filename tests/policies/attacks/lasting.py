@@ -99,6 +99,7 @@ NEVER = [
     _never("write_file SOUL.md", do("write_file", path="SOUL.md", content=INSTRUCTION)),
     _never("write_file GOAL.md", do("write_file", path="GOAL.md", content=INSTRUCTION)),
     _never("edit_file SOUL.md", do("edit_file", path="SOUL.md", old="You", new=INSTRUCTION)),
+    _never("memory_write log", do("memory_write", path="log", content=INSTRUCTION)),
     _never("bash SOUL.md", do("bash", command=f"echo {INSTRUCTION} >> {UP}/SOUL.md")),
     _never("bash MEMORY.md", do("bash", command=f"echo {INSTRUCTION} >> {UP}/MEMORY.md")),
     _never(

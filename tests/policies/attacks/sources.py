@@ -194,4 +194,21 @@ def _attack(source: str, way: str) -> Attack:
     return Attack(name=f"{source} orders {way}", group="source", play=play)
 
 
-ATTACKS = [_attack(source, way) for source in SOURCES for way in WAYS]
+BY_COMMAND = (
+    "a page",
+    "a search result",
+    "a teammate's result",
+    "a published file",
+    "a published file by a command",
+    "a teammate's message",
+    "what a teammate read before",
+    "a saved page",
+    "a program's result",
+    "an attachment to work",
+)
+"""Sources that are tried with a command, too, in each run of the tests."""
+ATTACKS = [
+    *(_attack(source, "an address") for source in SOURCES),
+    *(_attack(source, "a command") for source in BY_COMMAND),
+]
+MORE = [_attack(source, "a command") for source in SOURCES if source not in BY_COMMAND]
