@@ -112,14 +112,10 @@ async def waits(run: Run, agent: str) -> None:
     await run.pass_time(hours=3)
 
 
-async def greets_reader(run: Run, agent: str) -> None:
-    """Begin work of the one to whom the words were passed on."""
+async def reads_briefing(run: Run, agent: str) -> None:
+    """Let the new worker read what it was told when it was hired."""
     reader = "bob" if agent == COORDINATOR else COORDINATOR
-    await tells(run, reader, text="Hello again.")
-
-
-async def greets(run: Run, agent: str) -> None:
-    await tells(run, agent, text="Hello again.")
+    await tells(run, reader, do("memory_read", path="unverified/knowledge/briefing.md"))
 
 
 async def looks_at_board(run: Run, agent: str) -> None:
@@ -299,7 +295,7 @@ CARRIERS = [
     ),
     Carrier(name="a promise", write=_promise, read=waits),
     Carrier(
-        name="the notes of a new worker", write=_new_worker, read=greets_reader, passes_on=True
+        name="the notes of a new worker", write=_new_worker, read=reads_briefing, passes_on=True
     ),
     Carrier(name="a line of acceptance", write=_line, read=nothing, passes_on=True),
     Carrier(name="a file that a task builds on", write=_ref, read=reads_ref, passes_on=True),
