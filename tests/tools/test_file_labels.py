@@ -1,12 +1,16 @@
 """Labels of files and notes: no way that words take through the disk drops their label."""
 
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
+from io import BytesIO
 from pathlib import Path
 from typing import get_args
 
 import pytest
 
 from agiraph import faultpoints
+from agiraph.cli.export import write_export
 from agiraph.domain.agents import Trust
 from agiraph.domain.fence import enclose_foreign, without_fences
 from agiraph.domain.ids import AgentId, ThreadId
@@ -19,11 +23,13 @@ from agiraph.services.board import planning
 from agiraph.services.knowledge import files, items, maintenance, notes
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.members import roster
-from agiraph.store import file_labels
+from agiraph.store import dump, file_labels
 from agiraph.store import knowledge as rows
 from agiraph.store import notes as note_rows
+from agiraph.store.connect import open_store
+from agiraph.store.migrate import migrations
 from agiraph.store.tx import Tx
-from agiraph.testing import Call, PowerCut, Says, ScriptedModel, World, call, says
+from agiraph.testing import Call, ManualClock, PowerCut, Says, ScriptedModel, World, call, says
 from agiraph.tools.base import tool
 
 STRANGER = of_page("https://example.com/page")
@@ -73,7 +79,7 @@ async def work(
         planning.create,
         team_id=founded.team.id,
         task=task,
-        source="trigger" if label else "human",
+        source="trigger" if label else "user",
         assignee_id=founded.coordinator.id,
         label=label,
     )
@@ -466,3 +472,70 @@ async def test_what_a_newcomer_is_told_by_a_labelled_thread_is_an_unverified_not
     desk = team_path(reading, team) / "agents/bob"
     assert ORDER in (desk / "memory/unverified/knowledge/told.md").read_text()
     assert await reading.store.read(note_rows.to_file, bob.id) == []
+
+
+async def test_labels_of_files_and_notes_survive_a_dump_and_an_export(
+    reading: World, tmp_path: Path
+) -> None:
+    team = await found(reading)
+    await work(
+        reading,
+        team,
+        call("read_page"),
+        call("write_file", path="PLAN.md", content=ORDER),
+        call("memory_write", path="knowledge/rye.md", content=ORDER),
+        call("memory_write", path="MEMORY.md", content=ORDER),
+    )
+    out = BytesIO()
+    await reading.store.read(dump.write, out)
+    copy = await open_store(f"sqlite:///{tmp_path / 'copy.db'}", reading.clock)
+    try:
+        await copy.write(dump.load, out.getvalue().splitlines())
+        for read in (file_labels.under, notes.unverified, notes.pending):
+            kept = await copy.read(read, team.team.id)
+            assert kept == await reading.store.read(read, team.team.id)
+            assert {item.label for item in kept} == {STRANGER}
+    finally:
+        await copy.close()
+    await write_export(reading.store, reading.path, team.team, tmp_path / "out")
+    for name, count in {"file_labels": 2, "notes": 2}.items():
+        lines = (tmp_path / "out" / f"{name}.jsonl").read_text().splitlines()
+        assert len([line for line in lines if "page:example.com" in line]) == count
+
+
+async def test_notes_that_waited_before_an_upgrade_become_unverified_or_stay_pending(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "old.db"
+    with closing(sqlite3.connect(path)) as old:
+        for migration in migrations():
+            if migration.version < 18:
+                words = {"dialect": "sqlite", "serial": "integer", "bigint": "integer"}
+                for statement in migration.statements(words):
+                    old.execute(statement)
+        sql = (
+            "insert into drafts (id, team_id, agent_id, path, content, created_at, author, label,"
+            " status) values (?, 'team_1', 'agent_1', ?, 'Said.', 0, 'agent_1', ?, ?)"
+        )
+        waited = [("MEMORY.md", "held"), ("preferences/tea.md", "held"), ("knowledge/x.md", "held")]
+        decided = [("2026-01-05.md", "held"), ("knowledge/y.md", "accepted"), ("z.md", "removed")]
+        for number, (note, status) in enumerate([*waited, *decided]):
+            old.execute(sql, (f"draft_{number}", note, '["unknown"]', status))
+        old.execute("pragma user_version = 17")
+        old.commit()
+    store = await open_store(f"sqlite:///{path}", ManualClock())
+    try:
+        kept = await store.read(note_rows.NOTES.select, "id is not null order by id")
+        to_file = await store.read(note_rows.to_file, AgentId("agent_1"))
+    finally:
+        await store.close()
+    assert [(note.path, note.status) for note in kept] == [
+        ("MEMORY.md", "pending"),
+        ("preferences/tea.md", "pending"),
+        ("knowledge/x.md", "unverified"),
+        ("2026-01-05.md", "unverified"),
+        ("knowledge/y.md", "confirmed"),
+        ("z.md", "rejected"),
+    ]
+    assert {note.label for note in kept} == {UNKNOWN}
+    assert [note.path for note in to_file] == ["knowledge/x.md", "2026-01-05.md", "knowledge/y.md"]

@@ -25,6 +25,7 @@ FILES = {
     "memories": "memories",
     "insights": "insights",
     "notes": "notes",
+    "file_labels": "file_labels",
     "knowledge_changes": "knowledge_changes",
 }
 """The file for each table. Messages have a file of their own, with names instead of ids."""

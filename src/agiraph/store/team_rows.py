@@ -3,6 +3,7 @@
 from typing import Any
 
 from agiraph.domain.ids import TeamId
+from agiraph.store.file_labels import FILE_LABELS
 from agiraph.store.knowledge import CHANGES, INSIGHTS, MEMORIES
 from agiraph.store.messages import MESSAGES
 from agiraph.store.nodes import NODES
@@ -24,6 +25,7 @@ PAGED: dict[str, Table[Any]] = {
     "memories": MEMORIES,
     "insights": INSIGHTS,
     "notes": NOTES,
+    "file_labels": FILE_LABELS,
     "knowledge_changes": CHANGES,
 }
 """Tables with one row for each id. Agents that have left are rows like any other."""
