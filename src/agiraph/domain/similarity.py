@@ -10,7 +10,6 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 
 from agiraph.domain.passages import words
 
@@ -46,7 +45,6 @@ def segments(text: str) -> list[str]:
     return [found[int(place * step)] for place in range(MOST_SEGMENTS)]
 
 
-@lru_cache(maxsize=16_384)
 def features(text: str) -> frozenset[str]:
     """Return what a statement is compared by: its words, and three letters in a row of each.
 

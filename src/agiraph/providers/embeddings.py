@@ -61,6 +61,24 @@ class Embeddings:
                     best[key] = max(best.get(key, 0.0), cosine)
         return sorted(best, key=lambda key: -best[key])[:limit]
 
+    def matrix(self, texts: Sequence[str], *, above: Any = None) -> Any:
+        """Return the vectors of texts as the rows of a matrix, below the rows of another one; zeros
+        for a text without words."""
+        zero = self._numpy.zeros(self._word_vectors.shape[1], dtype=self._word_vectors.dtype)
+        vectors = [self._compute(text[:MAX_TEXT_CHARS]) for text in texts]
+        rows = self._numpy.stack([zero if v is None else v for v in vectors] or [zero])
+        return rows if above is None else self._numpy.vstack([above, rows])
+
+    def similar(self, query: str, matrix: Any, *, limit: int) -> list[tuple[int, float]]:
+        """Return the rows of a matrix that are similar to the query, with their cosines."""
+        if (wanted := self._vector(query[:MAX_TEXT_CHARS])) is None:
+            return []
+        cosines = matrix @ wanted
+        best = self._numpy.argpartition(-cosines, min(limit, len(cosines) - 1))[:limit]
+        found = [(int(place), float(cosines[place])) for place in best]
+        near = [entry for entry in found if entry[1] >= MIN_SIMILARITY]
+        return sorted(near, key=lambda entry: -entry[1])
+
     def _vector(self, text: str) -> Any | None:
         """Return the text's vector of length 1, from the cache if possible; None without words."""
         if text not in self._cache:

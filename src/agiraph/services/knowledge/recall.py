@@ -1,45 +1,218 @@
 """Recall: choose insights for a prompt, and format what an agent knows as lines."""
 
-from collections.abc import Collection, Sequence
+import math
+import re
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+from functools import cache
+from typing import NamedTuple
 
+from agiraph.domain.agents import Agent, Team
 from agiraph.domain.ids import AgentId
 from agiraph.domain.knowledge import Insight
+from agiraph.domain.owners import visible_to
+from agiraph.domain.passages import STOP_WORDS
 from agiraph.domain.similarity import Statements, interleave, segments
+from agiraph.domain.work import WorkNode
+from agiraph.prompts import prompt
 from agiraph.providers.embeddings import embeddings
-from agiraph.services.knowledge import items, merging
-from agiraph.store.knowledge import INSIGHTS, Item
+from agiraph.services.knowledge import insight_index, items, merging
+from agiraph.services.knowledge.insight_index import Match
+from agiraph.store import knowledge as rows
+from agiraph.store import messages
+from agiraph.store.knowledge import Item
+from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.tx import Tx
 
 MAX_INSIGHTS = 40
 """Insights in a prompt; list_insights and knowledge_search find the others."""
 MAX_CHARS = 8000
+MAX_UNVERIFIED = 10
+"""Unverified facts in a prompt, besides the insights."""
 EACH = 6
 """Known insights that are looked up for each sentence of a text."""
 NEAR = 0.5
 """The cosine from which a person is asked whether two statements go together."""
+MAX_WORDS = {"task": 60, "news": 30, "goal": 20}
+"""Words of each part of a query; a long task says at its beginning what it is about."""
+WEIGHTS = {"task": 1.0, "news": 0.7, "goal": 0.4}
+LEAST_SHARED_WORDS = 2
+"""How many words an unverified fact and the query must share: being shown it labels the thread."""
+MEANING = 0.5
+"""The weight of a similar meaning, beside the words that are the same."""
+SPARE = 15
+"""Further matches that are weighed, because confidence, use and age may raise them."""
+OLD_DAYS = 180
+"""After so many days without use an insight has lost most of what its age can cost it."""
+
+_FRAMES = ("cycle", "heartbeat", "woken", "promise", "research", "maintenance")
+"""Prompt files that tasks are made from."""
+_LINES = re.compile(
+    r"^(?:<<<|>>>) [0-9a-f]{16}:[^\n]*$"
+    r"|^\[(?:Runtime|Task)\][^\n]*$"
+    r"|\[Message from [^\]\n]*\]"
+    r"|^(?:Id|From|Status|Files|To read with read_ref): [^\n]*$"
+    r"|^(?:Title|Not confirmed|Done means):",
+    re.MULTILINE,
+)
 
 
-def for_work(tx: Tx, agent_id: AgentId, task: str) -> list[Insight]:
-    """Return the insights for a prompt about this task: matching ones first, then the newest."""
-    fitting = items.insights(tx, agent_id, query=task, limit=MAX_INSIGHTS)
-    newest = items.insights(tx, agent_id, limit=2 * MAX_INSIGHTS)
+class Query(NamedTuple):
+    """What a prompt needs insights for."""
+
+    task: str
+    news: str = ""
+    goal: str = ""
+
+
+def query_for(tx: Tx, team: Team, node: WorkNode) -> Query:
+    """Return what a node is about: its task, the messages to it, and the team's goal.
+
+    The sentences that the runtime puts around them are left out, because every task has them.
+    """
+    said = [message.text for message in messages.of_node(tx, node.id)]
+    task = without_frames(f"{node.title}\n{node.task}").replace(team.goal, " ")
+    return Query(task, without_frames("\n".join(said)), team.goal)
+
+
+def without_frames(text: str) -> str:
+    """Return a text without the runtime's own sentences and marks."""
+    for sentence in _sentences():
+        text = text.replace(sentence, "\n")
+    return _LINES.sub("", text).strip()
+
+
+@cache
+def _sentences() -> tuple[str, ...]:
+    """Return the fixed parts of the prompt files that tasks are made from, longest first."""
+    parts = (
+        part.strip()
+        for name in _FRAMES
+        for part in re.split(r"\{\w*\}|\$\w+", prompt(name))
+        for part in [part]
+    )
+    return tuple(sorted({part for part in parts if len(part) >= 8}, key=len, reverse=True))
+
+
+def for_work(tx: Tx, agent_id: AgentId, query: Query | str) -> list[Insight]:
+    """Return the insights for a prompt: those that fit first, then the newest, and at the end
+    unverified facts that fit, unless the team's trust is strict."""
+    agent = AGENTS.get(tx, agent_id)
+    team = TEAMS.get(tx, agent.team_id)
+    query = Query(query) if isinstance(query, str) else query
+    asked = _asked(query)
+    fitting = _ranked(tx, agent, query, asked)
+    newest = items.insights(tx, agent_id, limit=MAX_INSIGHTS)
     known = {insight.id: insight for insight in (*fitting, *newest)}
+    if team.trust == "strict":
+        return _chosen(tx, [i for i in known.values() if not i.label])
+    return _chosen(tx, list(known.values())) + _unverified(tx, agent, asked)
+
+
+def _asked(query: Query) -> dict[str, float]:
+    """Return the words of a query with their weights."""
+    asked: dict[str, float] = {}
+    for part, text in query._asdict().items():
+        room = MAX_WORDS[part]
+        for feature, is_word in insight_index.features(text[:20_000]).items():
+            if feature in STOP_WORDS:
+                continue
+            asked[feature] = max(asked.get(feature, 0.0), WEIGHTS[part] * (1 if is_word else 0.5))
+            room -= is_word
+            if room <= 0:
+                break
+    return asked
+
+
+def _ranked(tx: Tx, agent: Agent, query: Query, asked: dict[str, float]) -> list[Insight]:
+    """Return the active insights that fit, best first."""
+    found = insight_index.search(
+        tx,
+        agent.team_id,
+        visible_to(agent),
+        "active",
+        asked,
+        text="\n".join(query),
+        model=embeddings(),
+        limit=2 * MAX_INSIGHTS,
+    )
+    return _best(tx, found.values(), limit=MAX_INSIGHTS)
+
+
+def _unverified(tx: Tx, agent: Agent, asked: dict[str, float]) -> list[Insight]:
+    """Return the unverified facts that fit, best first."""
+    found = insight_index.search(
+        tx, agent.team_id, visible_to(agent), "unverified", asked, limit=50
+    )
+    least = min(LEAST_SHARED_WORDS, sum(not feature.endswith("-") for feature in asked))
+    near = _best(tx, found.values(), limit=2 * MAX_UNVERIFIED)
+    return [i for i in near if _shared(i.content, asked) >= least][:MAX_UNVERIFIED]
+
+
+def _shared(text: str, asked: dict[str, float]) -> int:
+    """Return how many words of a query a text contains, whole or by their beginning."""
+    found = insight_index.features(text)
+    whole = {feature for feature, is_word in found.items() if is_word and feature in asked}
+    stems = {feature for feature in found if feature.endswith("-") and feature in asked}
+    return len(whole) + len(stems - {f"{word[: insight_index.STEM_CHARACTERS]}-" for word in whole})
+
+
+def _best(tx: Tx, found: Iterable[Match], *, limit: int) -> list[Insight]:
+    """Return the valid insights of the best matches, weighed by confidence, use and age."""
+    matches = {match.id: match for match in found}
+    most = max((match.words for match in matches.values()), default=0.0) or 1.0
+
+    def fits(match: Match) -> float:
+        return match.words / most + MEANING * match.meaning
+
+    best = sorted(matches.values(), key=lambda match: (-fits(match), match.id))[: limit + SPARE]
+    known = rows.by_ids(tx, [match.id for match in best])
+    valid = [i for i in known if i.valid_until is None or i.valid_until > tx.now]
+    weighed = {i.id: fits(matches[i.id]) * weight(i, tx.now) for i in valid}
+    return sorted(valid, key=lambda i: -weighed[i.id])[:limit]
+
+
+def weight(insight: Insight, now: datetime) -> float:
+    """Return how much an insight counts beside how well it fits, about 0.5 to 1.5: by confidence,
+    by how often it was used, and by how long ago it was learned or used."""
+    sure = 0.6 if insight.confidence is None else insight.confidence
+    days = max(0.0, (now - (insight.used_at or insight.created_at)).total_seconds() / 86_400)
+    used = min(math.log2(1 + insight.uses), 5) / 5
+    return (0.7 + 0.5 * sure) * (1 + 0.2 * used) * (0.8 + 0.2 * math.exp(-days / OLD_DAYS))
+
+
+def _chosen(tx: Tx, known: Sequence[Insight]) -> list[Insight]:
+    """Return the first insights that fit into a prompt.
+
+    Both insights that contradict each other are shown, or none: one alone would mislead.
+    """
     chosen: dict[str, Insight] = {}
     room = MAX_CHARS
-    for insight in known.values():
+    by_id = {insight.id: insight for insight in known}
+    lacking = [i.contradicts for i in known if i.contradicts and i.contradicts not in by_id]
+    by_id |= {i.id: i for i in rows.by_ids(tx, lacking) if i.status == "active"}
+    rivals: dict[str, list[Insight]] = {}
+    for insight in by_id.values():
+        if insight.contradicts in by_id:
+            rivals.setdefault(insight.contradicts, []).append(insight)
+    for insight in known:
         if insight.id in chosen:
             continue
-        # Both insights that contradict each other are shown, or none: one alone would mislead.
-        rivals = [i for i in known.values() if i.contradicts == insight.id]
-        other = insight.contradicts and INSIGHTS.find(tx, insight.contradicts)
-        rivals += [other] if other and other.status == "active" else []
-        group = [i for i in (insight, *rivals) if i.id not in chosen]
+        group = [insight, *rivals.get(insight.id, ())]
+        if insight.contradicts in by_id:
+            group.append(by_id[insight.contradicts])
+        group = [i for i in group if i.id not in chosen]
         room -= sum(len(i.content) for i in group)
         # The best ones come first, so the rest is left out and not squeezed in.
         if room < 0 or len(chosen) + len(group) > MAX_INSIGHTS:
             break
         chosen |= {i.id: i for i in group}
     return list(chosen.values())
+
+
+def record_use(tx: Tx, ids: Collection[str]) -> None:
+    """Record that these insights stand in a prompt; unverified ones last longer for it."""
+    rows.count_use(tx, ids)
 
 
 def candidates(text: str, known: Collection[Insight], *, limit: int) -> list[str]:

@@ -1,0 +1,105 @@
+"""Recall: the time to choose the insights for a prompt among 10,000, on both databases.
+
+`python bench/recall.py [DATABASE_URL]` prints it; without an address SQLite is measured.
+"""
+
+import asyncio
+import random
+import statistics
+import sys
+import tempfile
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+# `python bench/recall.py` puts only bench/ itself on the path.
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from agiraph.domain.agents import Agent
+from agiraph.domain.ids import new_id
+from agiraph.domain.knowledge import Insight
+from agiraph.domain.labels import CLEAN, of_page
+from agiraph.domain.owners import visible_to
+from agiraph.providers.embeddings import embeddings
+from agiraph.services.knowledge import changes, recall
+from agiraph.services.knowledge.recall import Query
+from agiraph.store.tx import Tx
+from agiraph.testing import World
+
+INSIGHTS = 10_000
+UNVERIFIED = 500
+RUNS = 200
+_random = random.Random(11)
+
+
+def _word() -> str:
+    return "".join(
+        _random.choice("bcdfghklmnprstvw") + _random.choice("aeiou")
+        for _ in range(_random.randint(2, 5))
+    )
+
+
+# Frequencies as in a language: the n-th word is n times rarer than the first.
+WORDS = [_word() for _ in range(6000)]
+_FREQUENCIES = [1 / (place + 3) for place in range(len(WORDS))]
+
+
+def text(length: int) -> str:
+    return " ".join(_random.choices(WORDS, _FREQUENCIES, k=length))
+
+
+def _fill(tx: Tx, agent: Agent, number: int, foreign: bool) -> None:
+    owners = visible_to(agent)
+    for place in range(number):
+        insight = Insight(
+            id=new_id("insight"),
+            team_id=agent.team_id,
+            agent_id=agent.id,
+            type="fact",
+            content=text(16),
+            created_at=tx.now - timedelta(hours=place),
+            author=agent.id,
+            confidence=_random.random(),
+            owner=owners[place % len(owners)],
+            status="unverified" if foreign else "active",
+            label=of_page("https://example.org") if foreign else CLEAN,
+        )
+        changes.store(tx, insight, is_new=True)
+
+
+def _timed(tx: Tx, agent: Agent, query: Query) -> tuple[float, int]:
+    began = time.thread_time()
+    found = recall.for_work(tx, agent.id, query)
+    return (time.thread_time() - began) * 1000, len(found)
+
+
+async def measure(database_url: str = "", *, insights: int = INSIGHTS) -> dict[str, Any]:
+    """Return how long a recall takes, in milliseconds: the first of a process, the median and the
+    99th percentile of the others, and the first one after another insight was stored."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder) / "home"
+        async with World(home, database_url=database_url, validates_events=False) as world:
+            agent = (await world.found("Know things", start=False)).coordinator
+            for _ in range(insights // 1000):
+                await world.store.write(_fill, agent, 1000, False)
+            await world.store.write(_fill, agent, UNVERIFIED, True)
+            embeddings()
+            queries = [Query(text(40), text(15), text(12)) for _ in range(RUNS)]
+            first, _ = await world.store.read(_timed, agent, queries[0])
+            times = sorted([(await world.store.read(_timed, agent, q))[0] for q in queries[1:]])
+            await world.store.write(_fill, agent, 1, False)
+            changed, found = await world.store.read(_timed, agent, queries[0])
+    return {
+        "first ms": first,
+        "p50 ms": statistics.median(times),
+        "p99 ms": times[int(len(times) * 0.99) - 1],
+        "after a change ms": changed,
+        "found": found,
+    }
+
+
+if __name__ == "__main__":
+    found = asyncio.run(measure(sys.argv[1] if len(sys.argv) > 1 else ""))
+    for name, value in found.items():
+        print(f"  {name:<20}{value:>10.1f}")
