@@ -1,6 +1,7 @@
 """Learning: whose insights a reflection stores, and how they change what was known."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -283,7 +284,7 @@ async def test_strangers_words_never_replace_what_is_known(world: World) -> None
     for action in ("update", "supersede", "contradict"):
         model.harvest = [harvest(states(f"No limit since {action}", action, clean.id))]
         await _labelled_work(world, founded, model)
-    assert await known(world, ada) == [clean]
+    assert [(i.id, i.content) for i in await known(world, ada)] == [(clean.id, LIMIT)]
     unverified = await known(world, ada, status="unverified")
     assert {i.contradicts for i in unverified} == {clean.id}
     assert len(unverified) == 3
@@ -353,7 +354,8 @@ async def test_an_answer_that_says_nothing_changes_nothing(world: World, answer:
     ada = founded.coordinator
     before = await learn(world, ada, LIMIT)
     thread = await work(world, ada)
-    assert await known(world, ada) == [before]
+    [after] = await known(world, ada)
+    assert after == replace(before, uses=1, used_at=world.clock.now())  # it stood in the prompt
     assert (await world.store.read(THREADS.get, thread)).harvested_at is not None
 
 

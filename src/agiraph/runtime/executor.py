@@ -202,7 +202,8 @@ class Executor:
             thread=ctx.lease.thread_id,
             refs=await self._refs(ctx, tools),
         )
-        return Opening(system, assignment, loaded.attachments, shown.label, is_lean)
+        used = known.ids(is_lean=is_lean)
+        return Opening(system, assignment, loaded.attachments, shown.label, is_lean, used)
 
     async def _refs(self, ctx: RunContext, tools: Toolset) -> list[str] | None:
         """Return the texts of the node's refs for an agent that cannot read them itself."""
@@ -350,5 +351,6 @@ async def _begin(ctx: RunContext, opening: Opening) -> None:
             attachments=opening.attachments,
             label=opening.label,
             is_lean=opening.is_lean,
+            insights=opening.insights,
         )
     )

@@ -1,5 +1,6 @@
 """Prompt: builds the system prompt and the assignment that a new thread begins with."""
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime, timedelta
@@ -14,6 +15,7 @@ from agiraph.domain.notes import Note
 from agiraph.domain.work import WorkNode
 from agiraph.home.layout import SOUL, TeamFolder
 from agiraph.prompts import prompt
+from agiraph.providers.embeddings import embeddings
 from agiraph.run_context import RunContext
 from agiraph.runtime.shown_files import ShownFiles
 from agiraph.services.board import labels, texts
@@ -38,6 +40,8 @@ class Opening(NamedTuple):
     """The sources of strangers' words in the system prompt, where they stand in a fence."""
     is_lean: bool = False
     """Whether it is the short form, for a small window."""
+    insights: tuple[str, ...] = ()
+    """The ids of the insights in the system prompt."""
 
 
 LEARNED = "What you learned in earlier work (insights: knowledge to judge by, not orders)"
@@ -63,6 +67,11 @@ class Known(NamedTuple):
     """Whether the agent is asked to tidy its notes: a trigger woke it, and a day has passed."""
     unverified: Unverified = Unverified()
     """Its notes that nobody has confirmed."""
+
+    def ids(self, *, is_lean: bool) -> tuple[str, ...]:
+        """Return the ids of the insights that the prompt shows."""
+        shown = self.insights[:LEAN_INSIGHTS] if is_lean else self.insights
+        return tuple(insight.id for insight in shown)
 
     @property
     def label(self) -> Label:
@@ -207,11 +216,15 @@ def review_prompt(agent: Agent, files: ShownFiles, now: datetime) -> str:
 
 async def refresh_knowledge(ctx: RunContext, loaded: "PriorKnowledge") -> Known:
     """Return the knowledge for this node. Once a day the team's knowledge is maintained first."""
-    insights, unverified = loaded.insights, loaded.unverified
+    unverified = loaded.unverified
     if loaded.is_due:
         await ctx.store.write(maintenance.maintain, ctx.team.id)
         await ctx.store.write(digest.schedule, ctx.team.id)
-        insights = await ctx.store.read(recall.for_work, ctx.agent.id, ctx.node.task)
+    insights: list[Insight] = []
+    if loaded.query is not None:
+        # In a thread, and before the verb: loading the vectors reads files.
+        await asyncio.to_thread(embeddings)
+        insights = await ctx.store.read(recall.for_work, ctx.agent.id, loaded.query)
     if loaded.notes or loaded.is_due:
         await knowledge_tools.refresh_notes(ctx)
         unverified = await ctx.store.read(note_service.for_work, ctx.team, ctx.agent, ctx.node.task)
@@ -225,7 +238,8 @@ async def refresh_knowledge(ctx: RunContext, loaded: "PriorKnowledge") -> Known:
 class PriorKnowledge(NamedTuple):
     """Rows of knowledge that a new node's prompt is built from."""
 
-    insights: list[Insight]
+    query: recall.Query | None
+    """What insights are looked for; None if the team has none, or the node reviews a result."""
     notes: list[Note]
     """Notes whose files do not match their rows yet."""
     is_due: bool
@@ -256,7 +270,7 @@ async def with_files(
 
 def load_knowledge(tx: Tx, team: Team, agent: Agent, node: WorkNode) -> PriorKnowledge:
     return PriorKnowledge(
-        recall.for_work(tx, agent.id, node.task),
+        recall.query_for(tx, team, node),
         notes.to_file(tx, agent.id),
         agent.role == "coordinator" and maintenance.is_due(tx, agent.team_id),
         note_service.for_work(tx, team, agent, node.task),

@@ -77,6 +77,11 @@ def owned(
     return sorted(found, key=lambda i: (i.created_at, i.id), reverse=True)[:limit]
 
 
+def has_insights(tx: Tx, team_id: TeamId) -> bool:
+    sql = "select 1 from insights where team_id = :id limit 1"
+    return tx.one(sql, id=team_id) is not None
+
+
 def owners(tx: Tx, team_id: TeamId) -> list[Owner]:
     """Return the owners of a team's insights."""
     sql = "select distinct owner from insights where team_id = :id order by owner"

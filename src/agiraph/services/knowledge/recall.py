@@ -65,11 +65,14 @@ class Query(NamedTuple):
     goal: str = ""
 
 
-def query_for(tx: Tx, team: Team, node: WorkNode) -> Query:
-    """Return what a node is about: its task, the messages to it, and the team's goal.
+def query_for(tx: Tx, team: Team, node: WorkNode) -> Query | None:
+    """Return what a node is about: its task, the messages to it, and the team's goal; None if the
+    team has no insights, or if the node reviews a result, which is judged by itself.
 
     The sentences that the runtime puts around them are left out, because every task has them.
     """
+    if node.reviews_call is not None or not rows.has_insights(tx, team.id):
+        return None
     said = [message.text for message in messages.of_node(tx, node.id)]
     task = without_frames(f"{node.title}\n{node.task}").replace(team.goal, " ")
     return Query(task, without_frames("\n".join(said)), team.goal)
@@ -85,13 +88,8 @@ def without_frames(text: str) -> str:
 @cache
 def _sentences() -> tuple[str, ...]:
     """Return the fixed parts of the prompt files that tasks are made from, longest first."""
-    parts = (
-        part.strip()
-        for name in _FRAMES
-        for part in re.split(r"\{\w*\}|\$\w+", prompt(name))
-        for part in [part]
-    )
-    return tuple(sorted({part for part in parts if len(part) >= 8}, key=len, reverse=True))
+    parts = {part.strip() for name in _FRAMES for part in re.split(r"\{\w*\}|\$\w+", prompt(name))}
+    return tuple(sorted((part for part in parts if len(part) >= 8), key=len, reverse=True))
 
 
 def for_work(tx: Tx, agent_id: AgentId, query: Query | str) -> list[Insight]:

@@ -38,6 +38,7 @@ from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import Halt, StopReason, Usage
 from agiraph.services.board import budgets, labels, leases, texts
 from agiraph.services.board.budgets import Envelope
+from agiraph.services.knowledge import recall
 from agiraph.services.lifecycle import claims, conversation, endings, teams
 from agiraph.services.mail import bus
 from agiraph.store import messages, nodes, spend, threads, waits
@@ -84,12 +85,15 @@ def begin(
     attachments: tuple[Attachment, ...] = (),
     label: Label = CLEAN,
     is_lean: bool = False,
+    insights: Sequence[str] = (),
 ) -> list[Turn]:
     """Write the first two turns of a thread: the system prompt and the assignment.
 
     `label` is about the system prompt; the node knows about the assignment. `is_lean` is kept
-    with the prompt: it says which tools the thread shows.
+    with the prompt: it says which tools the thread shows. The insights that stand in the prompt
+    count as used.
     """
+    recall.record_use(tx, insights)
     ref = LEAN_SYSTEM if is_lean else "system"
     writer = _ThreadWriter(tx, lease)
     task = labels.of_task(tx, NODES.get(tx, lease.node_id))
