@@ -4,26 +4,30 @@ import re
 from datetime import timedelta
 from pathlib import Path
 
-from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.work import NodeStatus, StopReason
 from agiraph.providers.base import Request
-from agiraph.run_context import RunContext
 from agiraph.services.lifecycle import teams
 from agiraph.services.lifecycle.timers import fire_due
 from agiraph.store import spend
 from agiraph.store import triggers as rows
 from agiraph.store.tx import Tx
 from agiraph.testing import Says, World, call, says
+from agiraph.testing.clock import ManualClock
 from agiraph.testing.scripted import ReactiveModel
-from agiraph.tools.base import tool
+from tests.fences import opened
+from tests.local_web import Page, local_web
 
+FRONT = "http://news.example/"
 GOAL = (
-    "Monitor Hacker News front page. Every cycle, check for AI-related posts and update a running "
-    "summary."
+    f"Monitor the front page of {FRONT}. Every cycle, check for AI-related posts and update a "
+    "running summary."
 )
 CYCLE = timedelta(hours=8)
-DAYS = {"sqlite": 31, "postgresql": 7}
-SUMMARY = "memory/knowledge/hn_summary.md"
+DAYS = {"sqlite": 7, "postgresql": 3}
+"""`test_watch_a_month` runs for longer."""
+SUMMARY = "memory/knowledge/news_summary.md"
+KEPT = "memory/unverified/knowledge/news_summary.md"
+"""Where the summary is kept: its words are strangers'."""
 POSTS = 3
 """The number of posts on the front page: a new one each cycle, and the two before it."""
 
@@ -32,11 +36,10 @@ def front_page(number: int) -> str:
     return "\n".join(f"{n}: AI news number {n}" for n in range(number, max(number - POSTS, 0), -1))
 
 
-@tool(effect="repeatable")
-async def fetch_hn(ctx: RunContext) -> Answer:
-    """Fetch the front page of Hacker News."""
-    passed = (ctx.clock.now() - ctx.team.created_at) // CYCLE
-    return Done(front_page(passed + 1))
+def news_of(clock: ManualClock) -> dict[str, dict[str, Page]]:
+    """Return a site whose front page has a new post each cycle."""
+    begun = clock.now()
+    return {"news.example": {"/": Page(lambda _: front_page((clock.now() - begun) // CYCLE + 1))}}
 
 
 def monitors(request: Request) -> Says:
@@ -45,17 +48,18 @@ def monitors(request: Request) -> Says:
     said = [turn.text for turn in turns if turn.role == "tool"]
     match len(said):
         case 0:
-            return says(call("fetch_hn"), call("read_file", path=SUMMARY))
+            return says(call("web_fetch", url=FRONT), call("read_file", path=KEPT))
         case 2:
-            page, before = said
-            known = "" if "There is no" in before else before.strip() + "\n"
-            fresh = [line for line in page.splitlines()[::-1] if line not in known.splitlines()]
+            page, before = (opened(text) for text in said)
+            known = "".join(f"{line}\n" for line in before.splitlines() if "AI news" in line)
+            posts = [line for line in page.splitlines()[::-1] if "AI news" in line]
+            fresh = [line for line in posts if line not in known.splitlines()]
             lines = "".join(f"{line}\n" for line in fresh)
             cycle = re.search(r"Cycle (\d+)", turns[0].text)
             note = f"memory/experiences/cycle-{cycle[1] if cycle else 1}.md"
             return says(
-                call("write_file", path=SUMMARY, content=known + lines),
-                call("write_file", path=note, content=f"reported:\n{lines}"),
+                call("memory_write", path=SUMMARY, content=known + lines),
+                call("memory_write", path=note, content=f"reported:\n{lines}"),
                 call("checkpoint", summary=f"reported {len(fresh)} new"),
             )
         case _:
@@ -76,18 +80,31 @@ def count_timers(tx: Tx) -> int:
 async def test_a_monitor_runs_in_cycles_for_a_month_and_stops(
     tmp_path: Path, database_url: str
 ) -> None:
-    world = World(tmp_path / "home", database_url=database_url, tools=(fetch_hn,))
-    world.model("ada", ReactiveModel("scripted/ada", monitors))
-    await world.start()
+    clock = ManualClock()
+    async with local_web(clock, news_of(clock)) as served:
+        world = World(tmp_path / "home", database_url=database_url, clock=clock, web=served.access)
+        world.model("ada", ReactiveModel("scripted/ada", monitors))
+        await world.start()
+        await _run(world, tmp_path / "home", DAYS[database_url.partition(":")[0]])
+        await world.stop()
+
+
+def _written(note: Path) -> str:
+    """Return what the agent wrote in an unverified note, without the lines above that say so."""
+    head, _, words = note.read_text().partition("\n\n")
+    assert head.startswith("> Unverified")
+    return words
+
+
+async def _run(world: World, path: Path, days: int) -> None:
     founded = await world.found(GOAL, mode="infinite", heartbeat=CYCLE.total_seconds())
     await world.settle()
-    home = tmp_path / "home" / "teams" / founded.team.id
-    summaries = [(home / SUMMARY).read_text()]
-    days = DAYS[database_url.partition(":")[0]]
+    home = path / "teams" / founded.team.id
+    summaries = [_written(home / KEPT)]
     cycles = days * int(timedelta(days=1) / CYCLE)
     for number in range(1, cycles):
         await pass_cycle(world)
-        summaries.append((home / SUMMARY).read_text())
+        summaries.append(_written(home / KEPT))
         if number % 10 == 0:
             await world.restart()
 
@@ -106,8 +123,10 @@ async def test_a_monitor_runs_in_cycles_for_a_month_and_stops(
     assert len(set(summaries)) == cycles
     lines = summaries[-1].splitlines()
     assert lines == [f"{n}: AI news number {n}" for n in range(1, cycles + 1)]
-    # memory/ has notes from each cycle.
-    notes = {path.name: path.read_text() for path in (home / "memory/experiences").iterdir()}
+    # memory/ has notes from each cycle, and nobody was asked for any of it.
+    folder = home / "memory/unverified/experiences"
+    notes = {path.name: _written(path) for path in folder.iterdir()}
+    assert await world.questions(founded.team.id) == []
     assert notes == {
         f"cycle-{n}.md": f"reported:\n{n}: AI news number {n}\n" for n in range(1, cycles + 1)
     }
@@ -127,14 +146,19 @@ async def test_a_monitor_runs_in_cycles_for_a_month_and_stops(
     assert await world.store.read(count_timers) == 0
     ends = [e.type for e in await world.events(founded.team.id)][-2:]
     assert ends == ["team.stopped", "trigger.ended"]
-    await world.stop()
 
 
 async def test_a_cycle_that_waits_for_a_person_is_cancelled_when_the_team_stops(
     tmp_path: Path, database_url: str
 ) -> None:
-    async with World(tmp_path / "home", database_url=database_url, tools=(fetch_hn,)) as world:
-        look = says(call("fetch_hn"))
+    clock = ManualClock()
+    async with (
+        local_web(clock, news_of(clock)) as served,
+        World(
+            tmp_path / "home", database_url=database_url, clock=clock, web=served.access
+        ) as world,
+    ):
+        look = says(call("web_fetch", url=FRONT))
         held = world.script("ada", look, says(call("finish", summary="first")), look)
         founded = await world.found(GOAL, mode="infinite", heartbeat=30)
         await world.settle()
