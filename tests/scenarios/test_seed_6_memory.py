@@ -1,19 +1,17 @@
 """Seed scenario 6: an agent finds and uses the notes of its previous run."""
 
+import re
 from pathlib import Path
-from typing import Annotated
 
 import pytest
-from pydantic import Field
 
-from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.work import NodeStatus, StopReason
 from agiraph.providers.registry import Account, Keys
-from agiraph.run_context import RunContext
 from agiraph.services.lifecycle import teams
 from agiraph.testing import ModelServer, World, call, says
+from agiraph.testing.clock import ManualClock
 from agiraph.testing.model_server import Seen, Step
-from agiraph.tools.base import tool
+from tests.local_web import Page, local_web
 from tests.scenarios.endings import ACCEPTS, defines, finishes
 from tests.scenarios.thread_queries import agent_name, new_text, reply_count
 
@@ -23,21 +21,15 @@ FOUND = "Bound concurrency with asyncio.Semaphore(7): more sockets make the site
 NOTE = f"# Python asyncio\n\n## Limits\n\n{FOUND}\n\n## Tasks\n\nPrefer TaskGroup to gather.\n"
 
 
-class Library:
-    """A lookup tool that counts its calls."""
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-
-    @property
-    def tool(self):
-        @tool(effect="repeatable")
-        async def look_up(ctx: RunContext, subject: Annotated[str, Field(min_length=1)]) -> Answer:
-            """Look something up."""
-            self.asked.append(subject)
-            return Done(FOUND)
-
-        return look_up
+QUERY = "python async patterns"
+SITES = {
+    "docs.example": {
+        "/asyncio": Page(f"# Python async patterns\n\n{FOUND}", "Python async patterns"),
+        "/": Page("# Docs\n\nEverything about snakes.", "Snakes"),
+    }
+}
+KEPT = "unverified/knowledge/python-asyncio.md"
+"""Where its note is kept: it holds strangers' words."""
 
 
 def play(seen: Seen) -> Step:
@@ -52,11 +44,15 @@ def play(seen: Seen) -> Step:
                 "What do I know?", defines(line), call("memory_search", query="python async")
             )
         case 1 if "Semaphore(7)" not in new_text(seen):
-            return says("Nothing yet.", call("look_up", subject="python async patterns"))
+            return says("Nothing yet.", call("web_search", query=QUERY))
         case 1:
             code = "limit = asyncio.Semaphore(7)  # from my notes\n"
             return says("I know this.", call("write_file", path="scraper.py", content=code))
         case 2 if is_research:
+            [hit, *_] = re.findall(r"^   (http\S+)$", new_text(seen), re.MULTILINE)
+            return says(call("web_fetch", url=hit))
+        case 3 if is_research:
+            assert FOUND in new_text(seen)
             return says(
                 call("memory_write", path="memory/knowledge/python-asyncio.md", content=NOTE),
                 call("memory_write", path="2026-01-05.md", content="Researched asyncio."),
@@ -72,11 +68,15 @@ def play(seen: Seen) -> Step:
 async def test_the_second_run_uses_the_notes_of_the_first(
     tmp_path: Path, database_url: str, others: int
 ) -> None:
-    library = Library()
-    async with ModelServer(play) as server:
+    clock = ManualClock()
+    async with local_web(clock, SITES) as served, ModelServer(play) as server:
         keys = Keys({"anthropic": Account(key="sk-test", base_url=server.anthropic_url)})
         world = World(
-            tmp_path / "home", database_url=database_url, keys=keys, tools=(library.tool,)
+            tmp_path / "home",
+            database_url=database_url,
+            clock=clock,
+            keys=keys,
+            web=served.access,
         )
         async with world:
             founded = await world.found(RESEARCH, model="anthropic/claude-lead")
@@ -84,12 +84,11 @@ async def test_the_second_run_uses_the_notes_of_the_first(
             memory = tmp_path / "home" / "teams" / founded.team.id / "memory"
 
             # After run 1 the notes are files that anybody can read.
-            assert (memory / "knowledge" / "python-asyncio.md").read_text() == NOTE
-            assert (
-                "- `knowledge/python-asyncio.md`: Python asyncio"
-                in (memory / "index.md").read_text()
-            )
-            assert library.asked == ["python async patterns"]
+            head, _, note = (memory / KEPT).read_text().partition("\n\n")
+            assert (head.startswith("> Unverified"), note) == (True, NOTE)
+            assert (served.queries, served.visited("docs.example")) == ([QUERY], ["/asyncio"])
+            # MEMORY.md is read as the team's own word: what strangers' words led to waits.
+            assert "We know asyncio." not in (memory.parent / "MEMORY.md").read_text()
             for number in range(others):  # notes written by hand
                 text = f"# Subject {number}\n\n" + f"Something about matter {number}. " * 30
                 (memory / "knowledge" / f"subject-{number}.md").write_text(text)
@@ -107,10 +106,11 @@ async def test_the_second_run_uses_the_notes_of_the_first(
     assert [n.doubts for n in (first, second)] == [None] * 2
     assert review.stop_reason is StopReason.ACCEPTED  # no program can check what notes say
 
-    # Run 2 started a new thread with MEMORY.md, the log and the index in its prompt.
+    # Run 2 started a new thread, whose prompt says where to look and holds no strangers' words.
     opening = fresh[0]
-    for part in ("We know asyncio.", "Researched asyncio.", "`knowledge/python-asyncio.md`"):
+    for part in ("- `unverified/`: 1 note", "read_file('memory/2026-01-05.md') shows it"):
         assert part in opening.system
+    assert "Semaphore" not in opening.system
     assert [m.role for m in opening.messages] == ["user"]
 
     # It searched, found its notes and used them.
@@ -121,5 +121,5 @@ async def test_the_second_run_uses_the_notes_of_the_first(
     assert "asyncio.Semaphore(7)  # from my notes" in written["scraper.py"]
 
     # Nothing was researched again.
-    assert library.asked == ["python async patterns"]
+    assert (served.queries, served.visited("docs.example")) == ([QUERY], ["/asyncio"])
     assert server.refused == []
