@@ -25,6 +25,8 @@ from tests.scenarios import (
     test_seed_8_autonomous,
     test_seed_9_infinite,
     test_seed_10_mixed_team,
+    test_watch_a_month,
+    watching,
 )
 
 Story = Callable[[Path], Awaitable[None]]
@@ -72,6 +74,11 @@ async def _research(folder: Path) -> None:
     ):
         test = test_research.test_research_gives_a_report_in_the_inbox_and_a_summary_in_the_chat
         await test(world, library)
+
+
+async def _watch(folder: Path) -> None:
+    async with test_watch_a_month.watching(folder, _url(folder), watching.watches) as watch:
+        await watch.pass_days(2)
 
 
 CHEAP: dict[str, Story] = {
@@ -134,6 +141,7 @@ COSTLY: dict[str, Story] = {
         test_growing_graph.test_nodes_are_created_as_results_and_suggestions_arrive
     ),
     "research": _research,
+    "watch": _watch,
 }
 """Stories with programs, several vendors or many agents."""
 

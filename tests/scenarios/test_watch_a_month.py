@@ -11,19 +11,24 @@ from pathlib import Path
 import pytest
 
 from agiraph.domain.agents import Trust
+from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus, StopReason
+from agiraph.services.lifecycle import digest
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import knowledge, triggers
+from agiraph.store.messages import DIGEST
 from agiraph.testing import World
 from agiraph.testing.clock import ManualClock
 from tests.conftest import SweepLog
 from tests.local_web import LocalWeb, local_web
 from tests.scenarios.watching import (
     DAYS,
+    INSTALL,
     WatchingModel,
     Work,
     fact,
     found_watchers,
+    installs,
     is_rude,
     pass_day,
     price,
@@ -120,6 +125,7 @@ async def test_a_team_watches_the_web_for_a_month_without_a_person(
     # The person was told of what mattered, and of nothing else.
     told = [m.text for m in inbox if m.kind == "briefing"]
     jumps = [day for day in days if day and day % 7 == 0]
+    assert len([m for m in inbox if (m.ref or "").startswith(DIGEST)]) <= 1
     assert told == [f"The price jumped to {price(d)} dollars in week {d // 7}." for d in jumps]
 
 
@@ -140,6 +146,28 @@ async def test_a_rude_model_cannot_stop_the_watch(
     assert board[-1].status in (NodeStatus.COMPLETED, NodeStatus.WAITING)
     assert asks / days < 1
     assert "curl is allowed" not in written
+
+
+async def test_twenty_cycles_that_want_a_package_park_nothing_and_make_one_digest(
+    tmp_path: Path,
+) -> None:
+    days = 20
+    async with watching(tmp_path, _url(tmp_path), installs) as watch:
+        states: set[NodeStatus] = set()
+        for _ in range(days - 1):
+            await pass_day(watch.world)
+            states |= {n.status for n in await watch.world.board(watch.team.team.id)}
+        inbox = await watch.world.inbox()
+        listed = await watch.world.store.read(digest.of_team, watch.team.team.id, person_id=OWNER)
+    assert states == {NodeStatus.COMPLETED}
+    # Of 20 requests for the same command only those are sent that are not open already.
+    asked = [m for m in inbox if m.kind == "approval"]
+    assert {m.call.arguments["command"] for m in asked if m.call} == {INSTALL}
+    assert len(asked) <= 1 + days // 7
+    told = [m for m in inbox if (m.ref or "").startswith(DIGEST) and m.answered_at is None]
+    assert len({m.team_id for m in told}) <= 1
+    assert len(told) <= 1
+    assert {entry.kind for entry in listed.entries} == {"ask", "unverified"}
 
 
 async def test_a_strict_team_asks_more_and_does_not_stop(

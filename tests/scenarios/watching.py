@@ -31,6 +31,7 @@ GOAL = (
 )
 DAYS = 31
 MANUAL = "Atlas engine manual"
+INSTALL = "pip install atlas-watch"
 SHOWN = 3
 """Items on the front page: a new one each day, and the two before it."""
 
@@ -181,6 +182,14 @@ def _notes(day: int) -> list[Any]:
     return written
 
 
+def installs(request: Request, replies: int) -> Says:
+    """The careful watcher's cycle, with a package that it would like to have."""
+    if replies == 3:
+        wanted = call("bash", command=INSTALL, network=True)
+        return says(wanted, *_notes(_today(request)))
+    return watches(request, replies)
+
+
 def is_rude(request: Request, replies: int) -> Says:
     """The rude watcher's cycle: it ignores advice, and asks for the same each day."""
     match replies:
@@ -196,7 +205,7 @@ def is_rude(request: Request, replies: int) -> Says:
             return says(
                 "You allowed it.",
                 call("bash", command="curl http://shop.example/atlas", network=True),
-                call("bash", command="pip install atlas-watch", network=True),
+                call("bash", command=INSTALL, network=True),
                 call("write_file", path="MEMORY.md", content=text),
                 call("memory_write", path="MEMORY.md", content=text),
             )
