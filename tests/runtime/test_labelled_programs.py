@@ -104,6 +104,12 @@ async def test_a_team_with_a_program_of_the_settings_works_unattended(strange: W
     assert await strange.questions(founded.team.id) == []
 
 
+async def test_a_program_is_run_again_on_its_own_words_without_asking(strange: World) -> None:
+    founded = await found_with_calls(strange, run(SAYS_HI, "First"), run(SAYS_HI, "Second"))
+    assert await results(strange, founded) == [(NodeStatus.COMPLETED, "hi")] * 2
+    assert await strange.questions(founded.team.id) == []
+
+
 async def test_what_a_program_of_the_settings_says_starts_no_other_command(strange: World) -> None:
     founded = await found_with_calls(strange, run("agent"), run(SAYS_HI, "Say hi"))
     [question] = await strange.questions(founded.team.id)

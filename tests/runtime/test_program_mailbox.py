@@ -9,6 +9,7 @@ from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.runtime import program_mailbox
 from agiraph.runtime.program_mailbox import addressed
 from agiraph.services.members import roster
+from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Tx
 from agiraph.testing import World, call, says
 from tests.runtime.programs import (
@@ -203,3 +204,5 @@ def _hire_second(tx: Tx, first: WorkNode, command: str) -> None:
     roster.hire(
         tx, first.team_id, name="echo", role="worker", model="cli", kind="cli", command=command
     )
+    # In any other team a person decides before a program starts on another one's words.
+    TEAMS.update(tx, first.team_id, trust="open")

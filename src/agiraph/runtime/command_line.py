@@ -17,8 +17,7 @@ import orjson
 from agiraph.domain.chat import Lease, ToolCall
 from agiraph.domain.errors import NotFound, Refused, StoreUnavailable
 from agiraph.domain.events.work import NodeOutput
-from agiraph.domain.ids import TeamId
-from agiraph.domain.labels import of_program
+from agiraph.domain.labels import Label, of_program
 from agiraph.domain.outcomes import Answer, Done, Failed, Finished, Outcome, Parked, Pending
 from agiraph.domain.sinks import Sink, WayOut
 from agiraph.domain.work import RESULT_FILE, StopReason
@@ -65,15 +64,15 @@ class Command:
     """Whether the program continues its work when started again, so that nobody need be asked."""
 
 
-async def _way_out(ctx: RunContext, call: ToolCall) -> WayOut | None:
-    if not ctx.label.without(of_program(ctx.agent.name).sources):
-        return None
-    command = str(call.arguments["command"])
-    return WayOut(sink=Sink.PROGRAM, target=command, why="a program would be run on this task")
+def _checked_as(label: Label) -> PermissionPolicy:
+    """Return the policy by which a program's start on words with this label is checked: the team's
+    rules for commands apply to it."""
 
+    async def way_out(ctx: RunContext, call: ToolCall) -> WayOut | None:
+        command, why = str(call.arguments["command"]), "a program would be run on this task"
+        return WayOut(sink=Sink.PROGRAM, target=command, why=why) if label else None
 
-_AS_COMMAND = replace(shell.bash, way_out=_way_out)
-"""What a program's start is checked as: the team's rules for commands apply to it."""
+    return PermissionPolicy({shell.bash.name: replace(shell.bash, way_out=way_out)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,22 +128,19 @@ class ProgramRunner:
     async def _check_permission(self, ctx: RunContext) -> Outcome | None:
         """Return the outcome if the command waits for approval or is refused; None if it may run.
 
-        A person has put the programs of the settings there: they run on tasks that hold no words
-        but the team's and those of other programs of the settings. A model wrote any other
-        command, so it is checked as a call of `bash` would be.
+        A person has put the programs of the settings there. A model wrote any other command, so it
+        is checked as a call of `bash` would be.
         """
         command = ctx.agent.command or ""
-        own = of_program(ctx.agent.name).sources
-        named = await ctx.store.read(self._named_programs, ctx.team.id)
-        if command in self.commands and not ctx.label.without({*own, *named}):
+        label = ctx.label.without(await ctx.store.read(self._known_words, ctx))
+        if command in self.commands and not label:
             return None
-        is_labelled = bool(ctx.label.without(own))
         # A program has network: it is not run offline.
-        arguments = {"command": command} | ({"network": "open"} if is_labelled else {})
+        arguments = {"command": command} | ({"network": "open"} if label else {})
         call = ToolCall(id="command", name=shell.bash.name, arguments=arguments)
         if (waiting_on := ctx.parked_calls.get(call.id)) is not None:
             return Parked((waiting_on,))  # asked before a crash; a second wait would be refused
-        policy = PermissionPolicy({shell.bash.name: _AS_COMMAND})
+        policy = _checked_as(label)
         ruling = await policy.rule_on(ctx, call)
         if ruling.refusal is not None:
             return Failed(StopReason.NO_RESULT, ruling.refusal)
@@ -164,9 +160,13 @@ class ProgramRunner:
             case _:
                 return None
 
-    def _named_programs(self, tx: Tx, team_id: TeamId) -> set[str]:
-        """Return the sources of words of those programs on the team that the settings name."""
-        programs = (a for a in teams.everyone(tx, team_id) if a.command in self.commands)
+    def _known_words(self, tx: Tx, ctx: RunContext) -> set[str]:
+        """Return the sources of words that start this program without a person: the same command,
+        and if the settings name it, the other programs of the settings. So a team of programs goes
+        on by itself, and what one of them says starts no other command."""
+        command = ctx.agent.command
+        known = self.commands.keys() if command in self.commands else {command}
+        programs = (agent for agent in teams.everyone(tx, ctx.team.id) if agent.command in known)
         return {source for agent in programs for source in of_program(agent.name).sources}
 
     async def _attempt(self, ctx: RunContext, folder: Folder) -> Run:
