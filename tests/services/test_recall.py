@@ -9,7 +9,7 @@ import pytest
 from agiraph.domain.agents import Agent
 from agiraph.domain.ids import AgentId, TeamId
 from agiraph.domain.knowledge import Insight
-from agiraph.domain.labels import of_page
+from agiraph.domain.labels import CLEAN, of_page
 from agiraph.prompts import prompt
 from agiraph.services.knowledge import items, recall
 from agiraph.services.knowledge.recall import Query
@@ -175,3 +175,23 @@ async def test_an_insight_in_a_prompt_counts_as_used_once(world: World) -> None:
     used = [await world.store.read(INSIGHTS.get, known.id) for known in (shown, fact)]
     assert [(i.uses, i.used_at) for i in used] == [(1, world.clock.now())] * 2
     assert used[1].valid_until == world.clock.now() + timedelta(days=90)
+
+
+@pytest.mark.parametrize("trust", ["strict", "standard"])
+async def test_a_strict_team_is_told_only_how_many_unverified_facts_there_are(
+    world: World, trust: str
+) -> None:
+    world.script("ada", says(call("finish", summary="done")))
+    founded = await world.found("Know what tea costs", start=False, trust=trust)
+    ada = founded.coordinator
+    label = of_page("https://example.org/tea")
+    await world.store.write(
+        items.learn, ada, "fact", "Tea costs 3 pounds", author=ada.id, label=label
+    )
+    await world.say(ada.id, "What does tea cost?", team_id=founded.team.id)
+    await world.settle()
+    node = (await world.board(founded.team.id))[-1]
+    system = (await world.turns(node.id))[0]
+    assert ("unverified facts as well (1)" in system.text) is (trust == "strict")
+    assert ("Tea costs 3 pounds" in system.text) is (trust == "standard")
+    assert system.label == (CLEAN if trust == "strict" else label)

@@ -52,6 +52,7 @@ LEAN_WINDOW = 16_000
 LEAN_SOUL_CHARACTERS = 300
 LEAN_INSIGHTS = 5
 UNVERIFIED_INSIGHTS = "Unverified facts that may fit (check them before you rely on them)"
+UNSHOWN = "There are unverified facts as well ({number}); knowledge_search finds them."
 UNVERIFIED_NOTES = "Unverified notes that may fit (check them before you rely on them)"
 UNVERIFIED_INDEX = "More unverified notes (memory_read shows one)"
 SOUL_BYTES, MEMORY_BYTES, INDEX_BYTES = 2000, 4000, 1200
@@ -67,6 +68,8 @@ class Known(NamedTuple):
     """Whether the agent is asked to tidy its notes: a trigger woke it, and a day has passed."""
     unverified: Unverified = Unverified()
     """Its notes that nobody has confirmed."""
+    unshown: int = 0
+    """How many unverified facts there are, where the team's trust allows none in a prompt."""
 
     def ids(self, *, is_lean: bool) -> tuple[str, ...]:
         """Return the ids of the insights that the prompt shows."""
@@ -232,7 +235,9 @@ async def refresh_knowledge(ctx: RunContext, loaded: "PriorKnowledge") -> Known:
         names = {note.name for note in unverified.fitting}
         await ctx.store.write(note_service.record_use, ctx.agent.id, names)
     is_maintenance_due = loaded.is_due and ctx.node.source == "trigger"
-    return Known(insights, is_maintenance_due, unverified)
+    is_strict = loaded.query is not None and ctx.team.trust == "strict"
+    unshown = await ctx.store.read(recall.count_unverified, ctx.agent) if is_strict else 0
+    return Known(insights, is_maintenance_due, unverified, unshown)
 
 
 class PriorKnowledge(NamedTuple):
@@ -310,6 +315,8 @@ def _learned(reader: Reader, known: Known) -> list[str]:
     facts = [insight for insight in known.insights if insight.label]
     fitting, more = known.unverified
     sections = [titled(LEARNED, "\n".join(recall.as_lines(clean, ids=False)))]
+    if known.unshown:
+        sections.append(UNSHOWN.format(number=known.unshown))
     if facts:
         text = "\n".join(recall.as_lines(facts, ids=False))
         fenced = reader.files.fence(text, join(fact.label for fact in facts))

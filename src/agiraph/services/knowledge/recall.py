@@ -107,6 +107,12 @@ def for_work(tx: Tx, agent_id: AgentId, query: Query | str) -> list[Insight]:
     return _chosen(tx, list(known.values())) + _unverified(tx, agent, asked)
 
 
+def count_unverified(tx: Tx, agent: Agent) -> int:
+    """Return how many unverified facts the agent may find."""
+    found = rows.versions(tx, agent.team_id, visible_to(agent), "unverified")
+    return sum(version.number for version in found.values())
+
+
 def _asked(query: Query) -> dict[str, float]:
     """Return the words of a query with their weights."""
     asked: dict[str, float] = {}
