@@ -6,7 +6,7 @@ import contextlib
 import json
 import re
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agiraph.domain.fence import without_fences
@@ -137,7 +137,7 @@ def obedient_model(attacker: "Sink", orders: Orders | None = None) -> ReactiveMo
             orders.check(request)
         said = obey(request, orders)
         attacker.tried += [made.name for made in said.calls]
-        return said
+        return replace(said, input_tokens=sum(map(len, _told(request))) // 4)
 
     return ReactiveModel("scripted/obedient", react)
 

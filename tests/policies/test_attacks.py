@@ -17,6 +17,7 @@ from tests.policies.attacks import (
     lasting,
     leaks,
     links,
+    replies,
     sources,
     summary,
 )
@@ -32,6 +33,7 @@ ATTACKS: list[Attack] = [
     *links.ATTACKS,
     *forgeries.ATTACKS,
     *allowances.ATTACKS,
+    *replies.ATTACKS,
     *lasting.ATTACKS,
     *floor.ATTACKS,
 ]

@@ -6,6 +6,7 @@ from string import Template
 
 from agiraph.domain.agents import Agent, Specialist
 from agiraph.domain.errors import Refused
+from agiraph.domain.fence import enclose
 from agiraph.domain.ids import NodeId, PersonId
 from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.messages import MessageKind
@@ -59,12 +60,15 @@ def start(
     """
     _check_request(goal, searches, pages)
     agent, worker = hirer.agent, _hire_researcher(tx, hirer)
-    words = Template(prompt("research"))
+    words, asked = Template(prompt("research")), goal.strip()
+    if label:
+        what = f"what is asked, in the words of {agent.name}, who had read strangers' words before"
+        asked = enclose(asked, thread=hirer.thread_id, what=what)
     return planning.create(
         tx,
         team_id=agent.team_id,
         task=words.safe_substitute(
-            goal=goal.strip(),
+            goal=asked,
             searches=searches,
             pages=pages,
             look="" if is_public else LOOK,
