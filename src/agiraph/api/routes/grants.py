@@ -50,7 +50,7 @@ async def list_grants(team: str, api: ApiDep) -> list[GrantView]:
     return await api.store.read(look)
 
 
-@router.post("/teams/{team}/grants", status_code=201, responses=documented(404))
+@router.post("/teams/{team}/grants", status_code=201, responses=documented(404, 409))
 async def create_grant(
     team: str, body: NewGrant, person: PersonDep, idempotently: Idempotent
 ) -> GrantView:

@@ -15,12 +15,13 @@ from agiraph.domain.ids import SYSTEM, MessageId, PersonId, TeamId, TriggerId
 from agiraph.domain.labels import Label
 from agiraph.domain.messages import Message
 from agiraph.domain.waits import WaitingOn
-from agiraph.services.knowledge import items
+from agiraph.services.knowledge import files, items
 from agiraph.services.lifecycle import answers, grants
 from agiraph.services.mail import bus, deliveries, inbox, quiet_hours
 from agiraph.services.triggers import confirmation, definitions
 from agiraph.store import grants as grant_rows
 from agiraph.store import messages, triggers, waits
+from agiraph.store.file_labels import FileLabel
 from agiraph.store.messages import MESSAGES
 from agiraph.store.rows import to_json
 from agiraph.store.teams import TEAMS
@@ -48,6 +49,7 @@ _WORDS = {
     "ask": ("request", "requests"),
     "pending": ("pending note", "pending notes"),
     "unverified": ("unverified fact or note", "unverified facts and notes"),
+    "file": ("file with words of strangers", "files with words of strangers"),
     "trigger": ("trigger with words of strangers", "triggers with words of strangers"),
     "use": ("grant in use", "grants in use"),
 }
@@ -59,6 +61,7 @@ def of_team(tx: Tx, team_id: TeamId, *, person_id: PersonId) -> Digest:
         *(_of_ask(tx, m) for m in messages.open_asks(tx, team_id) if m.recipient == person_id),
         *(_of_item("pending", item) for item in items.pending(tx, team_id)),
         *(_of_item("unverified", item) for item in items.unverified(tx, team_id)),
+        *(_of_file(file) for file in files.labelled(tx, team_id)),
         *(
             Entry(
                 id=trigger.id,
@@ -105,6 +108,17 @@ def _of_item(kind: EntryKind, item: items.Unconfirmed) -> Entry:
         source=str(label) if label else "",
         created_at=item.created_at,
         agent_id=item.agent_id,
+    )
+
+
+def _of_file(file: FileLabel) -> Entry:
+    return Entry(
+        id=file.id,
+        kind="file",
+        title=f"file {file.path}",
+        text=file.path,
+        source=str(file.label),
+        created_at=file.created_at,
     )
 
 
@@ -184,7 +198,9 @@ def _everything(
 def _confirm(tx: Tx, identity: str, person_id: PersonId) -> None:
     if identity.startswith("msg_"):
         raise Refused(A_WAY_OUT.format(id=identity))
-    if TRIGGERS.find(tx, identity) is not None:
+    if identity.startswith(files.PREFIX):
+        files.confirm(tx, identity, author=person_id)
+    elif TRIGGERS.find(tx, identity) is not None:
         confirmation.confirm(tx, TriggerId(identity))
     else:
         items.confirm(tx, identity, author=person_id)

@@ -1,0 +1,140 @@
+"""Grants and the digest over HTTP, and who may use them."""
+
+from typing import Any
+
+import pytest
+
+from agiraph.domain.access import Scope
+from agiraph.domain.chat import ToolCall
+from agiraph.domain.grants import REACH_LASTS
+from agiraph.domain.labels import of_page
+from agiraph.domain.messages import Message
+from agiraph.domain.persons import OWNER
+from agiraph.domain.sinks import Sink, WayOut
+from agiraph.services import access
+from agiraph.services.board import approvals
+from agiraph.services.knowledge import items
+from agiraph.services.lifecycle.teams import NewTeam
+from agiraph.services.mail import bus
+from tests.api.serving import Served
+
+COMMAND = "curl https://git.example.test"
+
+
+@pytest.fixture
+async def team(served: Served) -> NewTeam:
+    served.world.script("ada")
+    return await served.world.found("Watch", start=False)
+
+
+async def ask(served: Served, team: NewTeam) -> Message:
+    """Store a request for a command, as an agent that went on has sent it."""
+    call = ToolCall(id="c1", name="bash", arguments={"command": COMMAND, "network": "open"})
+    way_out = WayOut(sink=Sink.NETWORK_COMMAND, target=COMMAND, why="it would reach the network")
+    return await served.world.store.write(
+        bus.send,
+        team_id=team.team.id,
+        sender=team.coordinator.id,
+        recipient=OWNER,
+        kind="approval",
+        text="May I call bash?",
+        options=("approve", "deny"),
+        ref=approvals.open_ref("node_x", call),  # pyright: ignore[reportArgumentType]
+        call=call,
+        way_out=way_out,
+    )
+
+
+async def learn(served: Served, team: NewTeam) -> str:
+    kept = await served.world.store.write(
+        items.learn,
+        team.coordinator,
+        "fact",
+        "Bread is made of flour. " * 12,
+        author=team.coordinator.id,
+        label=of_page("https://bread.example.test"),
+    )
+    return kept.id
+
+
+async def token(served: Served, scope: Scope) -> dict[str, Any]:
+    issued = await served.world.store.write(
+        access.issue, OWNER, kind="token", name=scope, scope=scope, life=None
+    )
+    return {"Authorization": f"Bearer {issued.secret}"}
+
+
+async def test_a_grant_is_made_listed_and_revoked(served: Served, team: NewTeam) -> None:
+    path = f"/teams/{team.team.id}/grants"
+    status, made = await served.ask("POST", path, {"kind": "reach", "pattern": "git.example.test"})
+    until = (served.world.clock.now() + REACH_LASTS).isoformat().replace("+00:00", "Z")
+    assert (status, made["until"], made["is_in_force"]) == (201, until, True)
+    assert (made["person_id"], made["team_id"], made["used"]) == (OWNER, team.team.id, 0)
+    assert await served.ask("GET", path) == (200, [made])
+    status, ended = await served.ask("DELETE", f"{path}/{made['id']}")
+    assert (status, ended["is_in_force"], ended["revoked_at"] is None) == (200, False, False)
+    assert await served.ask("GET", path) == (200, [ended])
+    assert (await served.ask("DELETE", f"{path}/{made['id']}"))[0] == 409
+    assert (await served.ask("DELETE", f"{path}/grant_none"))[0] == 404
+    status, refused = await served.ask("POST", path, {"kind": "read", "pattern": "https://a.b/c"})
+    assert (status, "write it alone" in refused["detail"]) == (422, True)
+    assert (await served.ask("POST", path, {"kind": "call", "pattern": "0" * 32}))[0] == 422
+
+
+async def test_an_approval_with_always_makes_the_grant_that_it_offers(
+    served: Served, team: NewTeam
+) -> None:
+    request = await ask(served, team)
+    _, item = await served.ask("GET", f"/inbox/{request.id}")
+    assert item["always"] == {"kind": "command", "pattern": COMMAND}
+    body = {"decision": "approve", "always": True}
+    status, answered = await served.ask("POST", f"/inbox/{request.id}/answer", body)
+    assert (status, answered["message"]["decision"], answered["always"]) == (200, "approve", None)
+    _, [grant] = await served.ask("GET", f"/teams/{team.team.id}/grants")
+    assert (grant["kind"], grant["pattern"], grant["from_ask"]) == ("command", COMMAND, request.id)
+
+
+@pytest.mark.parametrize("scope", ["talk", "operate"])
+async def test_only_the_owners_token_allows_something_for_good(
+    served: Served, team: NewTeam, scope: Scope
+) -> None:
+    request = await ask(served, team)
+    bearer = await token(served, scope)
+    tries = [
+        ("POST", f"/teams/{team.team.id}/grants", {"kind": "tool", "pattern": "web_search"}),
+        ("POST", f"/inbox/{request.id}/answer", {"decision": "approve", "always": True}),
+        ("POST", "/inbox/digest", {"always": [request.id]}),
+        ("DELETE", f"/teams/{team.team.id}/grants/grant_x", None),
+    ]
+    for method, path, body in tries:
+        status, _ = await served.ask(method, path, body, **bearer)
+        assert (status, path) == (403, path)
+    assert await served.ask("GET", f"/teams/{team.team.id}/grants", **bearer) == (200, [])
+    status, _ = await served.ask("POST", f"/inbox/{request.id}/answer", tries[1][2], **bearer)
+    _, item = await served.ask("GET", f"/inbox/{request.id}")
+    assert (status, item["state"]) == (403, "unread")
+
+
+async def test_the_digest_shows_words_on_demand_and_confirms_all_but_ways_out(
+    served: Served, team: NewTeam
+) -> None:
+    assert await served.ask("GET", "/inbox/digest") == (200, [])
+    request, fact = await ask(served, team), await learn(served, team)
+    _, [found] = await served.ask("GET", f"/inbox/digest?team={team.team.id}")
+    assert [(e["kind"], e["id"], e["is_cut"]) for e in found["entries"]] == [
+        ("ask", request.id, False),
+        ("unverified", fact, True),
+    ]
+    assert [(g["kind"], g["source"]) for g in found["groups"]] == [
+        ("ask", ""),
+        ("unverified", "a page of bread.example.test"),
+    ]
+    _, [whole] = await served.ask("GET", "/inbox/digest?words=true")
+    assert whole["entries"][1]["text"] == ("Bread is made of flour. " * 12).strip()
+
+    body = {"team": team.team.id, "confirm": "all", "as_of": found["as_of"]}
+    assert await served.ask("POST", "/inbox/digest", body) == (200, {"ids": [fact]})
+    status, refused = await served.ask("POST", "/inbox/digest", {"confirm": [request.id]})
+    assert (status, "asks for a way out" in refused["detail"]) == (422, True)
+    assert (await served.ask("POST", "/inbox/digest", {"reject": [request.id]}))[0] == 200
+    assert await served.ask("GET", "/inbox/digest") == (200, [])
