@@ -155,6 +155,7 @@ SQLITE_SUFFICES: dict[str, frozenset[str]] = {
             "test_a_message_during_an_open_approval_is_delivered_and_approves_nothing",
         }
     ),
+    "services/test_pairs.py": frozenset(),
     "services/test_partial.py": frozenset(
         {
             "test_a_checkpoint_is_something_to_show",
