@@ -6,6 +6,8 @@ import { ApiError, api, type Message, unwrap } from "@/api/client";
 export const queryKeys = {
   teams: ["teams"] as const,
   me: ["me"] as const,
+  digest: ["digest"] as const,
+  grants: (team: string) => ["grants", team] as const,
   agents: (team: string) => ["agents", team] as const,
   conversation: (agent: string) => ["conversation", agent] as const,
   inbox: ["inbox"] as const,

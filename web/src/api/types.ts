@@ -430,6 +430,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/inbox/digest": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Digest
+         * @description List what the person may decide on, for each team that has something.
+         */
+        get: operations["get_digest"];
+        put?: never;
+        /**
+         * Decide Digest
+         * @description Decide on many entries at once: confirm, reject, allow for good, stop.
+         */
+        post: operations["decide_digest"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/inbox": {
         parameters: {
             query?: never;
@@ -525,6 +549,50 @@ export interface paths {
          */
         post: operations["rate_briefing"];
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/teams/{team}/grants": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Grants
+         * @description List the grants of a team and of the whole home, newest first, revoked ones too.
+         */
+        get: operations["list_grants"];
+        put?: never;
+        /**
+         * Create Grant
+         * @description Allow something from now on. Open requests that it covers are approved.
+         */
+        post: operations["create_grant"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/teams/{team}/grants/{grant}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Revoke Grant
+         * @description Revoke a grant: the next such call asks again. The grant stays in the list.
+         */
+        delete: operations["revoke_grant"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1302,6 +1370,12 @@ export interface components {
              * @default
              */
             note: string;
+            /**
+             * Always
+             * @description With `approve`: allow all such calls of the team from now on, by a grant. Needs the scope `admin`.
+             * @default false
+             */
+            always: boolean;
         };
         /** AttachmentRequest */
         AttachmentRequest: {
@@ -1641,6 +1715,14 @@ export interface components {
              */
             is_reached: boolean;
         };
+        /** DecidedView */
+        DecidedView: {
+            /**
+             * Ids
+             * @description The entries that were decided on.
+             */
+            ids: string[];
+        };
         /** Delivery */
         Delivery: {
             /**
@@ -1685,6 +1767,119 @@ export interface components {
             error?: string | null;
             /** Sent At */
             sent_at?: string | null;
+        };
+        /**
+         * DigestDecisions
+         * @description Decisions on entries of the digest; all of them are made, or none.
+         * @example {
+         *       "confirm": "all",
+         *       "team": "beans"
+         *     }
+         */
+        DigestDecisions: {
+            /**
+             * Team
+             * @description What `all` means; null: all teams.
+             */
+            team?: string | null;
+            /**
+             * Confirm
+             * @description Knowledge, notes and triggers. `all` never confirms a request: a way out is answered by itself.
+             */
+            confirm?: "all" | string[];
+            /**
+             * Reject
+             * @description Knowledge to remove, requests to deny.
+             */
+            reject?: string[];
+            /**
+             * Always
+             * @description Requests to approve, with all later calls of their kind. Needs the scope `admin`.
+             */
+            always?: string[];
+            /**
+             * Stop
+             * @description Triggers to cancel.
+             */
+            stop?: string[];
+            /**
+             * As Of
+             * @description Of the digest that was shown: `all` confirms nothing newer.
+             */
+            as_of?: string | null;
+        };
+        /** DigestEntry */
+        DigestEntry: {
+            /** Id */
+            id: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "ask" | "pending" | "unverified" | "trigger" | "use";
+            /** Title */
+            title: string;
+            /**
+             * Text
+             * @description The exact words; without `words`, their beginning.
+             */
+            text: string;
+            /**
+             * Is Cut
+             * @description Whether `text` is only the beginning.
+             */
+            is_cut: boolean;
+            /**
+             * Source
+             * @description Who wrote some of its words, if not the team.
+             */
+            source: string;
+            /** Agent Id */
+            agent_id: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Is Waited For
+             * @description Whether work is parked until the person decides.
+             */
+            is_waited_for: boolean;
+            /** @description For a request: what `always` would allow; null if each call is decided alone. */
+            always: components["schemas"]["GrantOffer"] | null;
+        };
+        /** DigestGroup */
+        DigestGroup: {
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "ask" | "pending" | "unverified" | "trigger" | "use";
+            /** Source */
+            source: string;
+            /** Ids */
+            ids: string[];
+        };
+        /**
+         * DigestView
+         * @description What a person may decide on in one team.
+         */
+        DigestView: {
+            /** Team Id */
+            team_id: string;
+            /** Team Name */
+            team_name: string;
+            /**
+             * As Of
+             * Format: date-time
+             * @description Send it with `confirm: all`, so that it means this list.
+             */
+            as_of: string;
+            /** Groups */
+            groups: components["schemas"]["DigestGroup"][];
+            /** Entries */
+            entries: components["schemas"]["DigestEntry"][];
         };
         /**
          * EffortRequest
@@ -1803,6 +1998,72 @@ export interface components {
             /** Entries */
             entries: components["schemas"]["FileView"][];
         };
+        /**
+         * GrantOffer
+         * @description What `always` allows when a request is approved with it.
+         */
+        GrantOffer: {
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "read" | "reach" | "packages" | "tool" | "command" | "trust" | "call";
+            /** Pattern */
+            pattern: string;
+        };
+        /**
+         * GrantView
+         * @description What a person has allowed for longer than one call.
+         */
+        GrantView: {
+            /** Id */
+            id: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "read" | "reach" | "packages" | "tool" | "command" | "trust" | "call";
+            /** Pattern */
+            pattern: string;
+            /**
+             * Team Id
+             * @description Null: it holds for all teams of this home.
+             */
+            team_id: string | null;
+            /**
+             * Person Id
+             * @description Who allowed it.
+             */
+            person_id: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Until */
+            until: string | null;
+            /**
+             * Uses Left
+             * @description Null: any number.
+             */
+            uses_left: number | null;
+            /** Used */
+            used: number;
+            /** Used At */
+            used_at: string | null;
+            /**
+             * From Ask
+             * @description The request that was answered with it.
+             */
+            from_ask: string | null;
+            /** Revoked At */
+            revoked_at: string | null;
+            /**
+             * Is In Force
+             * @description Whether it is neither revoked, nor over, nor used up.
+             */
+            is_in_force: boolean;
+        };
         /** HealthView */
         HealthView: {
             /** Status */
@@ -1835,6 +2096,8 @@ export interface components {
              * @description What could not be confirmed of that node's result.
              */
             doubts: string | null;
+            /** @description For an open request: what `always` would allow; null if nothing. */
+            always: components["schemas"]["GrantOffer"] | null;
         };
         /** InboxPage */
         InboxPage: {
@@ -2259,6 +2522,37 @@ export interface components {
              * @description What must be true when the goal is reached, one statement each. A file in backticks must be published; `answer` means that any answer is enough. Agents can add lines, not change these.
              */
             acceptance?: string[];
+        };
+        /**
+         * NewGrant
+         * @example {
+         *       "kind": "read",
+         *       "pattern": "docs.python.org"
+         *     }
+         */
+        NewGrant: {
+            /**
+             * Kind
+             * @description read: open any address of a host. reach: commands may talk to a host, for 30 days unless `until` says otherwise. packages: install a package. tool: call a tool. command: run these exact words. trust: what a program or a host says counts as the team's.
+             * @enum {string}
+             */
+            kind: "read" | "reach" | "packages" | "tool" | "command" | "trust";
+            /**
+             * Pattern
+             * @description The host (`*.` before it includes its subdomains), the exact command, or the name of the tool, package or program.
+             */
+            pattern: string;
+            /**
+             * Until
+             * @description When it ends; null: never.
+             */
+            until?: string | null;
+            /**
+             * Home
+             * @description Whether it holds for all teams of this home.
+             * @default false
+             */
+            home: boolean;
         };
         /**
          * NewInsight
@@ -8278,6 +8572,211 @@ export interface operations {
             };
         };
     };
+    get_digest: {
+        parameters: {
+            query?: {
+                /** @description Only this team. */
+                team?: string;
+                /** @description Return the exact words of every entry. */
+                words?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DigestView"][];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    decide_digest: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Send the same key again after a lost response: nothing is done twice. */
+                "idempotency-key"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DigestDecisions"];
+            };
+        };
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DecidedView"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Already decided, or not possible in the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_inbox: {
         parameters: {
             query?: {
@@ -8717,6 +9216,314 @@ export interface operations {
             };
             /** @description Not found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_grants: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                team: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GrantView"][];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    create_grant: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Send the same key again after a lost response: nothing is done twice. */
+                "idempotency-key"?: string | null;
+            };
+            path: {
+                team: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewGrant"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GrantView"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    revoke_grant: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                team: string;
+                grant: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GrantView"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Already decided, or not possible in the current state */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

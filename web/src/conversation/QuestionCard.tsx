@@ -1,12 +1,13 @@
 /** QuestionCard: a question or approval that waits for the person. Conversation and inbox show the same card; toasts show its body and form. */
 import { Check, MessageCircleQuestion, ShieldQuestion, X } from "lucide-react";
 import { type KeyboardEvent, useId, useState } from "react";
-import type { Message } from "@/api/client";
+import type { Message, Schemas } from "@/api/client";
 import type { GivenAnswer } from "@/live/log";
 import { cx } from "@/lib/cx";
 import { fullTime, clockTime } from "@/lib/format";
 import { Button, Input, Kbd } from "@/ui";
 import { useAnswer } from "@/conversation/useAnswer";
+import { GRANT_TEXT } from "@/conversation/Grants";
 import { ApprovalCall, Literal, QuestionText } from "@/conversation/Literal";
 
 interface Props {
@@ -18,10 +19,12 @@ interface Props {
   /** The message with its options, call and answer; null until it is loaded. */
   message: Message | null;
   answered: GivenAnswer | null;
+  /** What "always" would allow; absent if each call is decided alone. */
+  always?: Schemas["GrantOffer"] | null;
   onDone?: () => void;
 }
 
-export function QuestionCard({ id, text, at, kind, asker, message, answered, onDone }: Props) {
+export function QuestionCard({ id, text, at, kind, asker, message, answered, always, onDone }: Props) {
   const isAnswered = answered !== null || (message?.answered_at ?? null) !== null;
   const Icon = kind === "approval" ? ShieldQuestion : MessageCircleQuestion;
   if (isAnswered) return <AnsweredCard {...{ text, asker, kind, message, answered }} />;
@@ -45,7 +48,7 @@ export function QuestionCard({ id, text, at, kind, asker, message, answered, onD
       {kind === "approval" && message === null ? (
         <p className="mt-3 text-sm text-ink-2">Loading the call…</p>
       ) : (
-        <AnswerForm id={id} kind={kind} options={message?.options ?? []} onDone={onDone} />
+        <AnswerForm id={id} kind={kind} options={message?.options ?? []} always={always ?? null} onDone={onDone} />
       )}
     </div>
   );
@@ -61,13 +64,14 @@ export function QuestionBody({ text, kind, message }: Pick<Props, "text" | "kind
   );
 }
 
-export function AnswerForm({ id, kind, options, onDone }: { id: string; kind: "question" | "approval"; options: string[]; onDone?: () => void }) {
+export function AnswerForm({ id, kind, options, always = null, onDone }: { id: string; kind: "question" | "approval"; options: string[]; always?: Schemas["GrantOffer"] | null; onDone?: () => void }) {
   const [typed, setTyped] = useState("");
   const { isSending, problem, answer } = useAnswer(id);
   const labelId = useId();
   const reportDone = (isAccepted: boolean) => isAccepted && onDone?.();
   const sendAnswer = (text: string) => void answer({ text }).then(reportDone);
   const decide = (decision: "approve" | "deny") => void answer({ decision, note: typed.trim() }).then(reportDone);
+  const approveAlways = () => void answer({ decision: "approve", note: typed.trim(), always: true }).then(reportDone);
   const onKey = (event: KeyboardEvent) => {
     if (event.key === "Enter" && typed.trim() && kind === "question") {
       event.preventDefault();
@@ -116,6 +120,13 @@ export function AnswerForm({ id, kind, options, onDone }: { id: string; kind: "q
           </>
         )}
       </div>
+      {always && (
+        <Button size="sm" disabled={isSending} onClick={approveAlways} className="mt-2 h-auto min-h-7 max-w-full py-1 text-left whitespace-pre-wrap">
+          <span className="break-all">
+            Always: {GRANT_TEXT[always.kind]} <code>{always.pattern}</code>
+          </span>
+        </Button>
+      )}
       {problem && (
         <p role="alert" className="mt-2 text-xs text-fail">
           {problem}

@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, useRef, useState } from "react";
 import { type Agent, api, errorMessage, type Team, unwrap } from "@/api/client";
 import { queryClient, queryKeys } from "@/api/queries";
+import { Grants } from "@/conversation/Grants";
 import { randomId } from "@/lib/randomId";
 import { ModelField } from "@/models/ModelField";
 import { meQuery } from "@/shell/AwaySetting";
@@ -95,6 +96,7 @@ export default function TeamSettings({ team, coordinator, onClose }: { team: Tea
             {problem}
           </p>
         )}
+        <Grants team={team.id} />
         <DialogActions>
           <Button onClick={onClose}>Cancel</Button>
           <Button variant="primary" type="submit" disabled={isSending || isUnconfirmed || (Object.keys(changes).length === 0 && !goal.trim())}>

@@ -6,7 +6,7 @@ import { queryKeys, queryClient } from "@/api/queries";
 export interface AnswerState {
   isSending: boolean;
   problem: string;
-  answer: (given: { text: string } | { decision: "approve" | "deny"; note?: string }) => Promise<boolean>;
+  answer: (given: { text: string } | { decision: "approve" | "deny"; note?: string; always?: boolean }) => Promise<boolean>;
 }
 
 export function useAnswer(id: string): AnswerState {
@@ -15,7 +15,7 @@ export function useAnswer(id: string): AnswerState {
   const answer: AnswerState["answer"] = async (given) => {
     setIsSending(true);
     setProblem("");
-    const body = "text" in given ? { text: given.text, note: "" } : { text: "", decision: given.decision, note: given.note ?? "" };
+    const body = "text" in given ? { text: given.text, note: "", always: false } : { text: "", decision: given.decision, note: given.note ?? "", always: given.always ?? false };
     try {
       // A question is answered once, so a request whose response was lost can be sent again without an idempotency key.
       await unwrap(api.POST("/api/inbox/{item}/answer", { params: { path: { item: id } }, body }));
@@ -27,6 +27,7 @@ export function useAnswer(id: string): AnswerState {
     } finally {
       setIsSending(false);
       void queryClient.invalidateQueries({ queryKey: queryKeys.inbox });
+      void queryClient.invalidateQueries({ queryKey: queryKeys.digest });
       void queryClient.invalidateQueries({ queryKey: ["conversation"] });
     }
   };

@@ -1,7 +1,7 @@
 /** Inbox: items that need an answer first, then the newest ones; the selected item is shown on the right. */
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
-import { ArrowLeft, CircleAlert, CircleSlash2, FileText, Flag, Inbox, MailOpen, MessageCircleQuestion, MessageSquareReply, Newspaper, RotateCw, ShieldQuestion, ThumbsDown, ThumbsUp } from "lucide-react";
+import { ArrowLeft, CircleAlert, CircleSlash2, FileText, Flag, Inbox, ListChecks, MailOpen, MessageCircleQuestion, MessageSquareReply, Newspaper, RotateCw, ShieldQuestion, ThumbsDown, ThumbsUp } from "lucide-react";
 import { useEffect, useMemo, useState } from "react";
 import { toast } from "sonner";
 import { api, errorMessage, type InboxItem, type Team, unwrap } from "@/api/client";
@@ -9,6 +9,7 @@ import { inboxQuery, nodeQuery, queryKeys, queryClient, teamsQuery } from "@/api
 import { live } from "@/live";
 import { cx } from "@/lib/cx";
 import { capitalize, fullTime, shortTime } from "@/lib/format";
+import { Digest, digestQuery } from "@/inbox/Digest";
 import { bodyOf, labelOf, previewOf, splitNote, titleOf } from "@/inbox/entries";
 import { Button, Chip, EmptyState, Header, IconButton, Kbd, Loading, Pills, ErrorPanel, type Tone } from "@/ui";
 import { SidebarButton } from "@/shell/SidebarButton";
@@ -45,6 +46,7 @@ export function InboxPage() {
   const item = useParams({ strict: false }).item ?? null;
   const inbox = useQuery(inboxQuery);
   const teams = useQuery(teamsQuery);
+  const decisions = useQuery(digestQuery).data?.reduce((sum, team) => sum + team.entries.length, 0) ?? 0;
   const [filter, setFilter] = useState<Filter>("all");
   const navigate = useNavigate();
   const items = useMemo(() => {
@@ -91,6 +93,13 @@ export function InboxPage() {
               Questions, approvals, briefings, reports and failures arrive here. Agents write when they have something worth your time.
             </EmptyState>
           )}
+          {decisions > 0 && (
+            <Link to="/inbox/$item" params={{ item: "digest" }} aria-current={item === "digest" ? "true" : undefined} className={cx("flex items-center gap-3 px-4 py-2.5 hover:bg-hover", item === "digest" && "bg-press hover:bg-press")}>
+              <ListChecks className="size-4 shrink-0 text-ink-3" aria-hidden />
+              <span className="flex-1 text-base leading-5 font-medium">To decide</span>
+              <span className="tabular text-xs text-ink-3">{decisions}</span>
+            </Link>
+          )}
           {unanswered.length > 0 && <Group name="Needs you" items={unanswered} chosen={item} teamOf={teamOf} />}
           {rest.length > 0 && <Group name="Latest" items={rest} chosen={item} teamOf={teamOf} />}
         </div>
@@ -104,6 +113,8 @@ export function InboxPage() {
           <EmptyState icon={<Inbox />} title="Choose something to read">
             {unanswered.length > 0 ? "Items that wait for your answer come first." : "Nobody is waiting for your answer."}
           </EmptyState>
+        ) : item === "digest" ? (
+          <Digest />
         ) : chosen ? (
           <Reader key={item} item={chosen} team={teamOf(chosen)} />
         ) : inbox.isPending ? (
@@ -209,7 +220,7 @@ function Reader({ item, team }: { item: InboxItem; team: Team | undefined }) {
               <p className="mb-3 text-sm text-ink-3">
                 {capitalize(message.sender_name)} · {team?.name} · {fullTime(message.created_at)}
               </p>
-              <QuestionCard id={message.id} text={message.text} at={message.created_at} kind={message.kind} asker={capitalize(message.sender_name)} message={message} answered={answered} />
+              <QuestionCard id={message.id} text={message.text} at={message.created_at} kind={message.kind} asker={capitalize(message.sender_name)} message={message} answered={answered} always={item.always} />
             </>
           ) : (
             <>

@@ -29,17 +29,17 @@ export function keysToInvalidate(event: Event): Key[] {
       return [["thread"], ["files", team], queryKeys.node(String(data.node_id))];
     case "message":
     case "question":
-      return [...conversationKeys(data), queryKeys.inbox, queryKeys.agents(team), queryKeys.teams];
+      return [...conversationKeys(data), queryKeys.inbox, queryKeys.digest, queryKeys.agents(team), queryKeys.teams];
     case "briefing":
     case "delivery":
       return [queryKeys.inbox];
     case "trigger":
-      return [queryKeys.triggers(team)];
+      return [queryKeys.triggers(team), queryKeys.digest];
     case "memory":
       return [["memory", team], ["files", team]];
     case "insight":
     case "knowledge":
-      return [["insights"], ["memories"], ["changes"], queryKeys.unconfirmed(team)];
+      return [["insights"], ["memories"], ["changes"], queryKeys.unconfirmed(team), queryKeys.digest];
     default:
       return [];
   }
