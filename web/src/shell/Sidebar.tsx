@@ -11,6 +11,7 @@ import { ConnectionStatus } from "@/shell/Connection";
 import { unansweredItems } from "@/shell/unanswered";
 import { useShell } from "@/shell/state";
 import { SCREENS } from "@/views";
+import { TRUSTS } from "@/shell/teamFields";
 
 const MODIFIER_KEY = navigator.platform.startsWith("Mac") ? "⌘" : "Ctrl ";
 
@@ -113,6 +114,11 @@ function TeamGroup({ team }: { team: Team }) {
         >
           <ChevronRight className={cx("size-3.5 shrink-0 text-ink-3 transition-transform", !isCollapsed && "rotate-90")} aria-hidden />
           <span className="truncate">{team.name}</span>
+          {team.trust !== "standard" && (
+            <span className={cx("text-xs font-normal", team.trust === "open" ? "text-fail" : "text-ink-3")} title={TRUSTS.find(([trust]) => trust === team.trust)?.[2]}>
+              {team.trust}
+            </span>
+          )}
           {team.status === "paused" && <span className="text-xs font-normal text-ink-3">paused</span>}
         </button>
         {isCollapsed && <Badge n={team.open_questions || team.unread} isUrgent={team.open_questions > 0} label={`${team.open_questions || team.unread} for you`} />}
