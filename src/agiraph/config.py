@@ -152,13 +152,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     limits = _limits(path, written.get(_LIMITS, {}))
     channels = channels_of(path, written.get(_CHANNELS, {}), environ)
     _show_tables(pick, keys, commands, limits, channels)
-    reading = written.get(_WEB)
-    own_port = place.address.port
-    web = web_of(path, written.get(_SEARCH), environ, own_port=own_port, reading=reading)
-    if reading is not None:
-        pick.show(f"{_WEB}.reading_hosts", ", ".join(web.reading_hosts.entries) or "none", FILE)
-    if engine := shown_engine(web):
-        pick.show(_SEARCH, engine, FILE if _SEARCH in written else "environment")
+    web = _web(pick, path, own_port=place.address.port)
     daily_usd, origin = usd_per_day(path, written.get(_DAY_LIMITS, {}), environ)
     pick.show(f"{_DAY_LIMITS}.{USD_PER_DAY}", shown_limit(daily_usd), origin)
     _show_place(pick, place)
@@ -181,6 +175,17 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         traces=_one_of("AGIRAPH_TRACES", pick("AGIRAPH_TRACES", ""), ("otlp",)),
         shown=pick.shown,
     )
+
+
+def _web(pick: _Picker, path: Path, *, own_port: int) -> Web:
+    """Return the agents' web access, and record its engine and its reading hosts."""
+    search, reading = pick.written.get(_SEARCH), pick.written.get(_WEB)
+    web = web_of(path, search, pick.environ, own_port=own_port, reading=reading)
+    if reading is not None:
+        pick.show(f"{_WEB}.reading_hosts", ", ".join(web.reading_hosts.entries) or "none", FILE)
+    if engine := shown_engine(web):
+        pick.show(_SEARCH, engine, FILE if search is not None else "environment")
+    return web
 
 
 def _show_place(pick: _Picker, place: Location) -> None:

@@ -47,6 +47,12 @@ class NodeDetails(TypedDict, total=False):
     is_public: bool
 
 
+TAKES_NOTHING = (
+    "A public task takes nothing of the team's: leave out refs and depends_on, and write into the "
+    "task what its reader must know."
+)
+
+
 def create(
     tx: Tx,
     *,
@@ -68,10 +74,7 @@ def create(
     if parent is not None:
         _check_limits(tx, parent)
     if details.get("is_public") and (refs or depends_on):
-        raise Refused(
-            "A public task takes nothing of the team's: leave out refs and depends_on, and write "
-            "into the task what its reader must know."
-        )
+        raise Refused(TAKES_NOTHING)
     if "creator_id" not in details:
         details["creator_id"] = persons.owner_of(tx, team_id)
     paid_by = filter(None, (parent_id, details.get("payer_id")))

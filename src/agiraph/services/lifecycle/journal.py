@@ -374,11 +374,7 @@ class _ThreadWriter:
             ),
         )
         return self.write(
-            role="tool",
-            ref=call.id,
-            text=done.text,
-            failed=done.failed,
-            label=done.label,
+            role="tool", ref=call.id, text=done.text, failed=done.failed, label=done.label
         )
 
 
