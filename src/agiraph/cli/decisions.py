@@ -10,7 +10,7 @@ from rich.text import Text
 
 from agiraph.api.decision_views import DigestEntry, DigestView, GrantView
 from agiraph.cli.questions import literal
-from agiraph.cli.session import as_json, command, shown, source
+from agiraph.cli.session import as_json, command, source
 from agiraph.cli.teams import json_option
 from agiraph.client import Client
 from agiraph.domain.errors import NotFound, Refused
@@ -46,17 +46,17 @@ async def grants(team: str, json_: bool) -> None:
 
 
 def _table(listed: list[GrantView]) -> Table:
-    table = Table(
-        Column("id", no_wrap=True), "kind", "allows", "where", "until", "used", "by", box=None
-    )
+    # What is allowed is folded, never cut: a person decides by its end, too.
+    fixed = [Column(name, no_wrap=True) for name in ("id", "kind", "until", "used")]
+    table = Table(*fixed, Column("allows", overflow="fold"), box=None)
     for one in listed:
         until = "revoked" if one.revoked_at else "used up" if one.uses_left == 0 else ""
         until = until or (f"{one.until:%Y-%m-%d}" if one.until else "")
-        where = "this team" if one.team_id else "all teams"
-        by = f"{shown(one.person_id)} {one.created_at:%Y-%m-%d}"
+        where = "" if one.team_id else " in all teams"
+        by = f"by {one.person_id} on {one.created_at:%Y-%m-%d}{where}"
+        allows = literal(f"{one.pattern}\n({by})")
         style = "" if one.is_in_force else "dim"
-        row = (one.id, one.kind, shown(one.pattern), where, until, str(one.used), by)
-        table.add_row(*row, style=style)
+        table.add_row(one.id, one.kind, until, str(one.used), allows, style=style)
     return table
 
 

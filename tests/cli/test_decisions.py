@@ -1,0 +1,27 @@
+"""Grants and the digest at the command line, without a server."""
+
+from tests.cli.shell import Shell
+
+
+async def test_a_grant_is_made_listed_and_revoked(agiraph: Shell) -> None:
+    await agiraph("run", "Count", "--model", "demo")
+    listed = await agiraph("teams", "--json")
+    team = listed.out.partition('"id":')[2].split('"')[1]
+    none = await agiraph("grants", team)
+    made = await agiraph("grant", team, "reach", "git.example.test")
+    grant = made.out.split()[-1]
+    wrong = await agiraph("grant", team, "read", "https://a.test/b")
+    shown = await agiraph("grants", team)
+    ended = await agiraph("revoke", grant)
+    again = await agiraph("revoke", "grant_none")
+    empty = await agiraph("inbox", "--digest")
+    confirmed = await agiraph("confirm", team, "--all")
+
+    assert none.out == f"The team {team!r} has no grants.\n"
+    assert (made.code, made.out.startswith("Allowed until 20")) == (0, True)
+    assert (wrong.code, "write it alone" in wrong.err) == (1, True)
+    assert "git.example.test" in shown.out
+    assert ended.out == "Revoked. The next such call asks you again.\n"
+    assert (again.code, "grant_none" in again.err) == (1, True)
+    assert empty.out == "There is nothing to decide on.\n"
+    assert confirmed.out == "Decided on 0 entries.\n"
