@@ -1,4 +1,4 @@
-"""Recall: the time to choose the insights for a prompt among 10,000, on both databases.
+"""Recall: the CPU time to choose the insights for a prompt among 10,000, on both databases.
 
 `python bench/recall.py [DATABASE_URL]` prints it; without an address SQLite is measured.
 """
@@ -75,8 +75,8 @@ def _timed(tx: Tx, agent: Agent, query: Query) -> tuple[float, int]:
 
 
 async def measure(database_url: str = "", *, insights: int = INSIGHTS) -> dict[str, Any]:
-    """Return how long a recall takes, in milliseconds: the first of a process, the median and the
-    99th percentile of the others, and the first one after another insight was stored."""
+    """Return how long a recall takes, in milliseconds of CPU: the first of a process, the median
+    and the 99th percentile of the others, and the first one after another insight was stored."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "home"
         async with World(home, database_url=database_url, validates_events=False) as world:

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 import uvloop
 
 from agiraph.cli.session import tune
-from bench import chat, crowd, fanout, idle, kills, prefixes, turns, wake, wires
+from bench import chat, crowd, fanout, idle, kills, prefixes, recall, turns, wake, wires
 
 _missed: list[str] = []
 
@@ -155,6 +155,14 @@ def _idle() -> None:
     _goal("calls of a model", str(calls), "0", calls == 0)
 
 
+def _recall() -> None:
+    print(f"The choice of insights for a prompt, among {recall.INSIGHTS:,}, on SQLite")
+    found = uvloop.run(recall.measure())
+    _goal("p50", f"{found['p50 ms']:.1f} ms", "≤ 10 ms", found["p50 ms"] <= 10)
+    for what in ("p99 ms", "after a change ms", "first ms"):
+        _goal(what, f"{found[what]:,.1f}", "", True)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
@@ -172,6 +180,7 @@ def main() -> int:
         _crowd()
         _chat()
         _idle()
+        _recall()
     print(f"missed: {', '.join(_missed)}" if _missed else "all goals met")
     return 1 if _missed else 0
 

@@ -25,6 +25,7 @@ from tests.scenarios import (
     test_seed_8_autonomous,
     test_seed_9_infinite,
     test_seed_10_mixed_team,
+    test_two_researchers,
     test_watch_a_month,
     watching,
 )
@@ -142,6 +143,9 @@ COSTLY: dict[str, Story] = {
     ),
     "research": _research,
     "watch": _watch,
+    "two researchers": _with_world(
+        test_two_researchers.test_the_second_researcher_begins_with_what_the_first_one_learned
+    ),
 }
 """Stories with programs, several vendors or many agents."""
 

@@ -89,19 +89,16 @@ def begin(
 ) -> list[Turn]:
     """Write the first two turns of a thread: the system prompt and the assignment.
 
-    `label` is about the system prompt; the node knows about the assignment. `is_lean` is kept
-    with the prompt: it says which tools the thread shows. The insights that stand in the prompt
-    count as used.
+    `label` is about the system prompt; the node knows about the assignment. `is_lean` is kept:
+    it says which tools the thread shows. The insights in the prompt count as used.
     """
     recall.record_use(tx, insights)
     ref = LEAN_SYSTEM if is_lean else "system"
-    writer = _ThreadWriter(tx, lease)
+    write = _ThreadWriter(tx, lease).write
     task = labels.of_task(tx, NODES.get(tx, lease.node_id))
     return [
-        writer.write(role="system", ref=ref, text=system, label=label),
-        writer.write(
-            role="user", ref="assignment", text=assignment, attachments=attachments, label=task
-        ),
+        write(role="system", ref=ref, text=system, label=label),
+        write(role="user", ref="assignment", text=assignment, attachments=attachments, label=task),
     ]
 
 
