@@ -8,8 +8,10 @@ from pathlib import Path
 
 from aiohttp import web
 
+from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus, StopReason
 from agiraph.providers.registry import Account, Keys
+from agiraph.services.lifecycle import grants
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Script, Seen, Step
 from tests.scenarios.endings import defines, finishes
@@ -58,7 +60,7 @@ def plays_the_programmer(url: str) -> Script:
                 script = SCRIPT.format(url=url)
                 return says(defines(*DONE), call("write_file", path="btc_price.py", content=script))
             case 1:
-                return says("Does it work?", call("bash", command=RUN))
+                return says("Does it work?", call("bash", command=RUN, network="open"))
             case 2:
                 assert last.endswith("KeyError: 'usd'")
                 return says("It does not; look.", call("read_file", path="btc_price.py"))
@@ -67,7 +69,7 @@ def plays_the_programmer(url: str) -> Script:
                 repair = call(
                     "edit_file", path="btc_price.py", old='["usd"]', new='["bitcoin"]["usd"]'
                 )
-                return says(repair, call("bash", command=RUN))
+                return says(repair, call("bash", command=RUN, network="open"))
             case _:
                 price = re.search(r"costs ([\d.]+) dollars", last)
                 assert price is not None
@@ -83,6 +85,9 @@ async def test_a_script_is_written_run_repaired_and_run_again(
     async with price_service() as url, ModelServer(plays_the_programmer(url)) as server:
         keys = Keys({"openai": Account(key="sk-test", base_url=server.openai_url)})
         async with World(tmp_path / "home", database_url=database_url, keys=keys) as world:
+            # The person trusts what this command prints; else its second run would ask.
+            trusted = {"kind": "trust", "pattern": RUN, "person_id": OWNER, "team_id": None}
+            await world.store.write(grants.make, **trusted)
             founded = await world.found(GOAL, model="openai/test")
             await world.settle()
 

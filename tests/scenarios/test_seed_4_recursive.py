@@ -74,7 +74,8 @@ def script(path: Path, text: str) -> Path:
 
 def integrates(request: Request) -> Says:
     """Copy the published files of the programs, and write the Dockerfile of the third answer."""
-    told = {text.splitlines()[1].removeprefix("Title: "): text for text in new_texts(request)}
+    # What a program did has its title inside the fence.
+    told = {re.findall("^Title: (.*)$", text, re.M)[0]: text for text in new_texts(request)}
     docker = told["Write Docker config"]
     assert "Status: completed (published)" in told["Build FastAPI backend"]
     assert "Status: completed (published)" in told["Build React frontend"]
