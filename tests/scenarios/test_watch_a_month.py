@@ -167,7 +167,7 @@ async def test_twenty_cycles_that_want_a_package_park_nothing_and_make_one_diges
     told = [m for m in inbox if (m.ref or "").startswith(DIGEST) and m.answered_at is None]
     assert len({m.team_id for m in told}) <= 1
     assert len(told) <= 1
-    assert {entry.kind for entry in listed.entries} == {"ask", "unverified"}
+    assert {entry.kind for entry in listed.entries} == {"ask", "file", "unverified"}
 
 
 async def test_a_strict_team_asks_more_and_does_not_stop(
