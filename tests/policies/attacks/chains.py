@@ -58,6 +58,8 @@ OTHER_PAIRS = [
     pair
     for first, second in product(CARRIERS, CARRIERS)
     if (pair := _pair(first, second)).name not in _PLAYED
+    # Only the coordinator lets a task build on a file: others would send a message instead.
+    and not (first.passes_on and second.name == "a file that a task builds on")
 ]
 """All other pairs of carriers."""
 
