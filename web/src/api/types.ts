@@ -1816,7 +1816,7 @@ export interface components {
              * Kind
              * @enum {string}
              */
-            kind: "ask" | "pending" | "unverified" | "trigger" | "use";
+            kind: "ask" | "pending" | "unverified" | "file" | "trigger" | "use";
             /** Title */
             title: string;
             /**
@@ -1855,7 +1855,7 @@ export interface components {
              * Kind
              * @enum {string}
              */
-            kind: "ask" | "pending" | "unverified" | "trigger" | "use";
+            kind: "ask" | "pending" | "unverified" | "file" | "trigger" | "use";
             /** Source */
             source: string;
             /** Ids */
@@ -9411,6 +9411,15 @@ export interface operations {
             };
             /** @description Not found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Already decided, or not possible in the current state */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

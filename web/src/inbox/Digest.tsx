@@ -24,6 +24,7 @@ const KINDS: Record<Entry["kind"], string> = {
   ask: "Asks for your approval",
   pending: "Waits for you",
   unverified: "Unverified knowledge",
+  file: "A file with words of strangers",
   trigger: "Wakes itself later",
   use: "Used what you allowed",
 };
@@ -111,6 +112,10 @@ function Row({ entry, decide, isSending }: { entry: Entry; decide: (body: Decisi
           <Link to="/inbox/$item" params={{ item: entry.id }} className="inline-flex h-7 items-center rounded-sm border border-line-2 bg-surface px-2.5 text-xs font-medium hover:bg-hover pointer-coarse:h-10">
             Look at the call and decide
           </Link>
+        ) : entry.kind === "file" ? (
+          <Button size="sm" disabled={isSending} title="From now on its words count as the team's. Read the file first." onClick={() => decide({ confirm: [entry.id] })}>
+            <Check className="size-3.5" /> I have read it: confirm
+          </Button>
         ) : (
           isForAll(entry) && (
             <>
