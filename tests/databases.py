@@ -232,7 +232,7 @@ SQLITE_SUFFICES: dict[str, frozenset[str]] = {
         {
             "test_a_large_memory_is_searched_by_section_also_after_changes_by_hand",
             "test_list_insights_returns_agent_knowledge_and_filters_by_type",
-            "test_notes_of_a_labelled_thread_are_in_no_prompt_until_a_person_confirms_them",
+            "test_a_person_confirms_or_rejects_what_a_labelled_thread_noted",
         }
     ),
     "tools/test_on_demand.py": frozenset(),

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import closing
 from io import BytesIO
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
@@ -491,7 +491,8 @@ async def test_labels_of_files_and_notes_survive_a_dump_and_an_export(
     copy = await open_store(f"sqlite:///{tmp_path / 'copy.db'}", reading.clock)
     try:
         await copy.write(dump.load, out.getvalue().splitlines())
-        for read in (file_labels.under, notes.unverified, notes.pending):
+        readers: tuple[Any, ...] = (file_labels.under, notes.unverified, notes.pending)
+        for read in readers:
             kept = await copy.read(read, team.team.id)
             assert kept == await reading.store.read(read, team.team.id)
             assert {item.label for item in kept} == {STRANGER}

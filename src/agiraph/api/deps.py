@@ -87,12 +87,12 @@ After = Annotated[str, Query(description="The last id of the previous page.", ma
 Limit = Annotated[int, Query(ge=1, le=500, description="The most entries to return.")]
 
 
-def check_owner(caller: Caller) -> None:
-    """Raise `OutOfScope` unless the caller's token may allow something for good."""
+def check_owner(caller: Caller, what: str = "To allow calls for good") -> None:
+    """Raise `OutOfScope` unless the caller's token may do what only the owner decides."""
     if not covers(caller.scope, "admin"):
         raise OutOfScope(
-            f"To allow calls for good needs the scope 'admin'; the token has {caller.scope!r}. "
-            "Decide on this call alone."
+            f"{what} needs the scope 'admin'; the token has {caller.scope!r}. Use the owner's "
+            "token."
         )
 
 

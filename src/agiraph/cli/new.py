@@ -19,10 +19,9 @@ from agiraph.cli.settings import (
     confirm_open,
 )
 from agiraph.cli.teams import json_option
-from agiraph.domain.agents import Mode, Review, Trust
+from agiraph.domain.agents import Mode, Review, Trust, name_from_goal
 from agiraph.domain.effort import EFFORTS, Effort
 from agiraph.redaction import environment
-from agiraph.services.lifecycle.teams import title_of
 
 
 @click.command()
@@ -80,7 +79,7 @@ async def new(
         )
     if waits and json_:
         raise click.UsageError("--wait is for people and --json for programs: choose one.")
-    confirm_open(trust, name.strip() or title_of(goal))
+    confirm_open(trust, name.strip() or name_from_goal(goal))
     chosen = {"usd": budget, "turns": turns, "tokens": tokens}
     limit = {name: most for name, most in chosen.items() if most is not None} or None
     async with connected() as client:

@@ -24,7 +24,7 @@ from agiraph.cli.settings import (
 )
 from agiraph.client import Client
 from agiraph.config import Settings
-from agiraph.domain.agents import Review, Team, Trust
+from agiraph.domain.agents import Review, Team, Trust, name_from_goal
 from agiraph.domain.effort import EFFORTS, Effort
 from agiraph.domain.errors import Declined, HomeInUse, Refused, Unreachable
 from agiraph.domain.messages import Message
@@ -93,7 +93,7 @@ async def run(
         raise click.UsageError(
             "--resume keeps the limits of the team: leave out the other options, but for --model."
         )
-    confirm_open(trust, teams.title_of(goal or ""))
+    confirm_open(trust, name_from_goal(goal or ""))
     settings = config.load(environment())
     if resume is None and model is None:
         settings = await offers.with_model(settings)

@@ -1,5 +1,6 @@
 """Agents: teams, their agents, and the roles that say what an agent may do."""
 
+import re
 from dataclasses import field
 from datetime import datetime
 from typing import Literal
@@ -20,6 +21,12 @@ TeamStatus = Literal["active", "paused", "completed", "stopped", "archived"]
 AgentKind = Literal["llm", "cli"]
 Doing = Literal["idle", "queued", "working", "waiting", "waiting_for_you", "left"]
 """What an agent is doing, as people see it."""
+
+
+def name_from_goal(goal: str) -> str:
+    """Return the beginning of the goal as a name for the team."""
+    words = re.sub(r"\s+", " ", goal).strip()
+    return words if len(words) <= 60 else words[:59].rsplit(" ", 1)[0] + "…"
 
 
 @value

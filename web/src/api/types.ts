@@ -52,6 +52,8 @@ export interface paths {
         /**
          * Change Team
          * @description Change a team's settings. A completed team that becomes infinite starts to work again.
+         *
+         *     Its trust can be changed only with the scope `admin`.
          */
         patch: operations["change_team"];
         trace?: never;

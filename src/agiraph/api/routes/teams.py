@@ -6,7 +6,16 @@ from typing import Annotated, ClassVar, Literal, cast
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from agiraph.api.deps import After, Api, ApiDep, Idempotent, Limit, PersonDep
+from agiraph.api.deps import (
+    After,
+    Api,
+    ApiDep,
+    CallerDep,
+    Idempotent,
+    Limit,
+    PersonDep,
+    check_owner,
+)
 from agiraph.api.effort_choice import NO_EFFORT, EffortChange, chosen_effort
 from agiraph.api.presenters import team_view
 from agiraph.api.problems import documented
@@ -202,9 +211,11 @@ class NewGoal(BaseModel):
 
 @router.post("/teams", status_code=201, responses=documented(409))
 async def create_team(
-    body: NewTeam, api: ApiDep, person: PersonDep, idempotently: Idempotent
+    body: NewTeam, api: ApiDep, caller: CallerDep, person: PersonDep, idempotently: Idempotent
 ) -> TeamView:
     """Create a team. Its coordinator starts working on the goal, unless `start` is false."""
+    if body.trust == "open":
+        check_owner(caller, "To create an open team")
     await api.models.learn(body.model or api.model)
     api.check_model(body.model or api.model)
     settings.check_interval(body.interval)
@@ -257,8 +268,15 @@ async def get_team(team: str, api: ApiDep, person: PersonDep) -> TeamView:
 
 
 @router.patch("/teams/{team}", responses=documented(404, 409))
-async def change_team(team: str, body: TeamChanges, api: ApiDep, person: PersonDep) -> TeamView:
-    """Change a team's settings. A completed team that becomes infinite starts to work again."""
+async def change_team(
+    team: str, body: TeamChanges, api: ApiDep, caller: CallerDep, person: PersonDep
+) -> TeamView:
+    """Change a team's settings. A completed team that becomes infinite starts to work again.
+
+    Its trust can be changed only with the scope `admin`.
+    """
+    if body.trust is not None:
+        check_owner(caller, "To change the trust of a team")
     if body.model is not None:
         await api.models.learn(body.model)
         api.check_model(body.model)

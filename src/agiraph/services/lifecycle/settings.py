@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TypedDict, Unpack
 
-from agiraph.domain.agents import Agent, Limits, Mode, Review, Team, Trust
+from agiraph.domain.agents import Agent, Limits, Mode, Review, Team, Trust, name_from_goal
 from agiraph.domain.effort import Effort
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.team import TeamChanged, TeamResumed
@@ -81,7 +81,7 @@ def _columns(team: Team, settings: Settings) -> dict[str, object]:
     plain = ("mode", "review", "trust", "effort")
     columns: dict[str, object] = {k: value for k, value in settings.items() if k in plain}
     if "name" in settings:
-        columns["name"] = settings["name"].strip() or lifecycle.title_of(team.goal)
+        columns["name"] = settings["name"].strip() or name_from_goal(team.goal)
     if "soul" in settings:
         columns["soul"] = settings["soul"].strip()
     if "limits" in settings:

@@ -1,10 +1,9 @@
 """Teams: create a team, set its goal, and pause, resume, stop, complete or archive it."""
 
-import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from agiraph.domain.agents import Agent, Limits, Mode, Review, Rule, Team, Trust
+from agiraph.domain.agents import Agent, Limits, Mode, Review, Rule, Team, Trust, name_from_goal
 from agiraph.domain.effort import Effort
 from agiraph.domain.errors import Refused
 from agiraph.domain.events import TeamEvent
@@ -69,7 +68,7 @@ def create(
         raise Refused("Acceptance lines belong to a goal: give them when the team starts with it.")
     team = Team(
         id=TeamId(new_id("team")),
-        name=name.strip() or title_of(goal),
+        name=name.strip() or name_from_goal(goal),
         goal=goal.strip(),
         created_at=tx.now,
         owner_id=owner_id,
@@ -267,9 +266,3 @@ def _switch(tx: Tx, team_id: TeamId, *, to: str, when: tuple[str, ...]) -> Team:
     elif to != "paused":
         definitions.end_with_team(tx, team_id, to)
     return teams.TEAMS.get(tx, team_id)
-
-
-def title_of(goal: str) -> str:
-    """Return the beginning of the goal as a name for the team."""
-    words = re.sub(r"\s+", " ", goal).strip()
-    return words if len(words) <= 60 else words[:59].rsplit(" ", 1)[0] + "…"
