@@ -82,11 +82,13 @@ class Planted(NamedTuple):
     arm: Callable[[pytest.MonkeyPatch], None]
     where: str
     """The story in which the fault must be caught."""
+    lapse: str = ""
+    """The only lapse that is played, for a fault that few places of a story show; empty: any."""
 
 
 ALL: dict[str, Planted] = {
     "second_words_complete": Planted(second_words_complete, "seed 5"),
-    "summary_counts_as_silence": Planted(summary_counts_as_silence, "seed 7"),
+    "summary_counts_as_silence": Planted(summary_counts_as_silence, "seed 7", "announces"),
     "ending_counts_beside_others": Planted(ending_counts_beside_others, "grown stage"),
     "any_finish_completes_the_team": Planted(any_finish_completes_the_team, "alarm"),
     "open_children_are_ignored": Planted(open_children_are_ignored, "grown stage"),

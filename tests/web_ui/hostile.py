@@ -6,7 +6,7 @@ shown.
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -302,7 +302,7 @@ def _add_knowledge(tx: Tx, one: NewTeam, numbers: Numbers) -> None:
         of: dict[str, Any] = {**about, "author": PAYLOADS[n]}
         MEMORIES.insert(tx, Memory(id=new_id("memory"), content=text("mem", n), **of))
         known = Insight(id=new_id("insight"), type="fact", content=text("ins", n), **of)
-        INSIGHTS.insert(tx, known)
+        INSIGHTS.insert(tx, replace(known, owner=lead.id))
         note = Note(id=new_id("note"), path=line("draft", n), content=text("held", n), **of)
         NOTES.insert(tx, note)
         trigger = Trigger(
