@@ -70,7 +70,7 @@ class RunContext:
     current_call_id: str = ""
     """The id of the tool call under way; a run makes one call at a time."""
     trusted: frozenset[str] = frozenset()
-    """Sources of words that a person has said to be no strangers."""
+    """Sources that a person trusts: their words do not label a thread."""
     label_before_call: Label = CLEAN
     """The thread's label when the call under way began. Its intent may have added to it since."""
     is_vouched_for: bool = False

@@ -124,7 +124,7 @@ class Thread:
     reflection_id: NodeId | None = None
     """The node of the reflection on it."""
     label: Label = CLEAN
-    """Where words came from that nobody on the team vouches for, if any are in it."""
+    """The sources outside the team of words in this thread."""
 
 
 @value
@@ -199,7 +199,7 @@ class Turn:
     failed: bool = False
     """Of a tool's answer: whether the model is told that its call failed."""
     label: Label = CLEAN
-    """Where its words came from, if nobody on the team vouches for them."""
+    """The sources outside the team that some of its words came from."""
     is_summary: bool = False
     """Whether it stands in for all turns before it, which the model is no longer shown."""
     is_cut: bool = False
@@ -256,7 +256,7 @@ class Transcript:
         self.first: int = 0
         """The index of the first turn that is shown: the newest summary, if there is one."""
         self.label: Label = CLEAN
-        """Where words in it came from that nobody on the team vouches for."""
+        """The sources outside the team of words in the turns: the union of their labels."""
         self.add(*turns)
 
     def add(self, *turns: Turn) -> None:

@@ -73,7 +73,7 @@ def enclose_words(text: str, *, thread: str, author: str, kind: str) -> str:
 
 def neutral(text: str) -> str:
     """Return a text without invisible characters and without control tokens of models."""
-    # The unseen ones first: they could stand inside of a token.
+    # Invisible characters go first: they could stand inside a control token.
     return _CONTROL_TOKEN.sub(REMOVED, _UNSEEN.sub("", text))
 
 

@@ -56,7 +56,7 @@ class Grant:
     person_id: PersonId
     created_at: datetime
     team_id: TeamId | None = None
-    """None: it holds for all teams of this home."""
+    """None: it applies to all teams of this home."""
     until: datetime | None = None
     uses_left: int | None = None
     """How many calls it still allows; None: any number."""
@@ -69,7 +69,7 @@ class Grant:
     revoked_at: datetime | None = None
 
     def is_in_force(self, now: datetime) -> bool:
-        """Whether it is neither revoked, nor over, nor used up."""
+        """Whether the grant is not revoked, has not expired and has uses left."""
         is_spent = self.uses_left is not None and self.uses_left <= 0
         is_over = self.until is not None and self.until <= now
         return self.revoked_at is None and not is_spent and not is_over

@@ -2,8 +2,9 @@
 
 A web page, a search engine or the caller of a webhook may write instructions that a model then
 follows. So turns, messages, tasks, memories, insights, notes and triggers carry a label
-with the sources of their words; files and results have the label of the thread that made them. A
-thread's label is the union of what stands in it. An item without sources is clean: the team or a
+with the sources of their words. A result has the label of the thread that made it; a file that
+outlives its node has a label of its own (`store.file_labels`). A thread's label is the union of the
+labels of its turns. An item without sources is clean: the team or a
 person of it wrote its words. A second page that says the same takes no source out of a label,
 because an attacker has many sites.
 """
@@ -57,9 +58,9 @@ class Label:
         return Label(tuple(sorted(union[:MOST_NAMED])), others)
 
     def without(self, trusted: Collection[str]) -> "Label":
-        """Return the label without sources that count as no strangers.
+        """Return the label without the sources that a person trusts.
 
-        Sources that are only counted may be others, so they keep a label foreign.
+        A source that is only counted may be one that nobody trusts, so the label stays foreign.
         """
         kept = tuple(source for source in self.sources if source not in trusted)
         if kept == self.sources:

@@ -72,7 +72,7 @@ class Message:
     """The reply node that answers it, if a person sent it."""
     attachments: tuple[Attachment, ...] = ()
     label: Label = CLEAN
-    """Where its words came from, if nobody on the team vouches for them."""
+    """The sources outside the team that some of its words came from."""
     rating: Rating | None = None
     """The person's rating of a briefing."""
     call: ToolCall | None = None

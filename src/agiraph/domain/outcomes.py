@@ -19,7 +19,7 @@ class Done:
     failed: bool = False
     """Whether the model is told that its call failed."""
     label: Label = CLEAN
-    """Where its words came from, if nobody on the team vouches for them."""
+    """The sources outside the team that some of its words came from."""
     is_fenced: bool = False
     """Whether the tool has fenced the words of others itself; else the runtime fences all of a
     labelled answer."""

@@ -82,7 +82,7 @@ class Trigger:
     promised_to: str | None = None
     """The person or agent to whom the task was promised for this time."""
     label: Label = CLEAN
-    """Where the words of its task come from, if nobody on the team vouches for them."""
+    """The sources outside the team that words of its task came from."""
     confirmed_at: datetime | None = None
     """When a person confirmed a labelled trigger. Its words stay labelled; its bounds are gone."""
     ended_at: datetime | None = None

@@ -293,7 +293,7 @@ class WorkNode:
     asked_of: AgentId | None = None
     """Of research: the agent that was asked; its conversation gets the summary."""
     label: Label = CLEAN
-    """Where the words of its task came from, if nobody on the team vouches for them."""
+    """The sources outside the team that words of its task came from."""
     is_public: bool = False
     """Whether its thread holds nothing of the team's: only its task, the web and its scratch."""
     depth: int = 0

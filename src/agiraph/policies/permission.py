@@ -55,13 +55,16 @@ class Ruling:
     is_vouched_for: bool = False
     """Whether a rule of the team explicitly allows it, whatever the thread has read."""
     way_out: WayOut | None = None
-    """Why a person is asked; None if a rule of the team says so. Such a rule means that nothing
-    goes on before they decide, so its calls always wait."""
+    """The way out on which a person has to decide; None if a rule of the team asks. A call that
+    a rule asks about always waits for the decision."""
 
 
 @dataclass(frozen=True, slots=True)
 class PermissionPolicy:
-    """The team's rules, in order: the first match decides, and a call without a match is allowed.
+    """The team's rules, in order: the first match decides.
+
+    A call without a match is allowed, unless it takes a way out of a labelled thread on which a
+    person has to decide (`policies.provenance`).
 
     A rule is compared with the first argument of the tool's signature. The caller passes calls with
     their arguments in that order, because a model may write them in any order.
@@ -185,7 +188,7 @@ def _wait_for(tx: Tx, asked: Message, call: ToolCall, limit: timedelta | None) -
 
 
 def _cannot_ask(tx: Tx, ctx: RunContext, ruling: Ruling) -> str | None:
-    """Return why nobody is asked about this call; None if they are."""
+    """Return why no person may be asked about this call; None if one may."""
     if ctx.node.reviews_call is not None:  # a review must not wait for a person
         return NOT_IN_A_REVIEW
     if ruling.way_out is None:

@@ -77,7 +77,7 @@ class _Loaded(NamedTuple):
     envelopes: tuple[Envelope, ...]
     deadline: datetime | None
     trusted: frozenset[str]
-    """Sources of words that a person has said to be no strangers."""
+    """Sources that a person trusts: their words do not label a thread."""
     prior_knowledge: PriorKnowledge | None
     """What the agent knows that may help; loaded for a node without turns only."""
 

@@ -1,7 +1,7 @@
 """Link fetches, as rows: which links threads with strangers' words in them have opened.
 
-A page that offers sixteen links can have a secret spelled by the choice among them. So the choice
-is counted: by site and thread, by thread, and by site and day for the whole team.
+The choice among the sixteen links of a page can send four bits of a secret to its site. So opened
+links are counted: by site and thread, by thread, and by site and day for the whole team.
 """
 
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""Addresses: tells where a thread has an address from.
+"""Addresses: finds out how a thread came to know an address.
 
 A thread that has read strangers' words may open an address that it was given or found while it was
 clean. The choice among the links of a page can spell a secret, and an address that the model makes
@@ -67,7 +67,7 @@ def origin(tx: Tx, ctx: RunContext, address: str) -> Origin:
         return "made_up"
     found = _origin(tx, ctx, wanted, before=len(ctx.transcript.turns))
     if found == "found" and _was_opened(ctx, wanted):
-        return "link"  # opening the same few hits again and again could spell a secret, too
+        return "link"  # the order in which a few hits are opened again could encode a secret
     return found
 
 

@@ -76,7 +76,7 @@ async def write(ctx: RunContext, change: Change, done: str) -> Done:
 
 
 def sources(ctx: RunContext) -> str:
-    """Return where strangers' words in this thread come from."""
+    """Name the sources of the thread's label for its prompt."""
     return ctx.describe(ctx.label)
 
 

@@ -177,7 +177,7 @@ def remove_insight(tx: Tx, ctx: RunContext, insight_id: str) -> Answer:
 
 
 def _author(tx: Tx, ctx: RunContext) -> str:
-    """Return in whose name an item is removed: in a labelled thread a stranger may want it."""
+    """Return the author of a removal: the agent in a labelled thread, else the node's person."""
     return ctx.agent.id if ctx.label else planning.person_for(tx, ctx.node)
 
 

@@ -97,7 +97,7 @@ def spawn_worker(
         parent_thread_id=ctx.lease.thread_id,
         label=given.label if agent_command else CLEAN,
     )
-    # By the thread's label: a rule that allows the call vouches for no words in it.
+    # The thread's label decides: a rule that allows the call does not make its words clean.
     said = _keep_notes(tx, ctx, agent, notes) if notes and ctx.label else ""
     return Done(f"Hired {agent.name} ({agent.id}, {agent.model}).{said}")
 

@@ -1,4 +1,4 @@
-"""Labels: follows foreign words from one piece of work to the next."""
+"""Labels: reads the labels of tasks, results, messages and waits from the database."""
 
 from collections.abc import Iterable, Sequence
 
@@ -21,8 +21,10 @@ def of_nodes(tx: Tx, node_ids: Iterable[str]) -> Label:
 
 
 def trusted(tx: Tx, team_id: TeamId) -> frozenset[str]:
-    """Return the sources of words that count as no strangers: a person trusts the host or the
-    program. A program is known by its exact command, or by the name it had at that time."""
+    """Return the sources that a person trusts by a grant: hosts and programs.
+
+    A grant names a program by its exact command, or by the name that it had at that time.
+    """
     patterns = {
         grant.pattern: grant for grant in grants.of_team(tx, team_id) if _is_trust(tx, grant)
     }
@@ -65,14 +67,16 @@ def of_person(tx: Tx, team_id: TeamId, text: str, attachments: Sequence[Attachme
 
 
 def of_words(tx: Tx, sender: str, node_id: NodeId | None) -> Label:
-    """Return the label of a message by its sender; a person's own words are clean."""
+    """Return the label of the node in which an agent wrote a message. Messages of persons and of
+    the runtime are clean here; `of_person` labels what a person quotes."""
     if is_person(sender) or sender == SYSTEM or node_id is None:
         return CLEAN
     return threads.label_of_node(tx, node_id)
 
 
 def of_wait(tx: Tx, waiting_on: WaitingOn) -> Label:
-    """Return the label of the answer to a wait; a person's answer and a clock's are clean."""
+    """Return the label of the results that a wait was for; clean for a wait for a person or a time,
+    because the caller knows the label of a person's answer."""
     match waiting_on.kind:
         case "node":
             return of_nodes(tx, [waiting_on.id])

@@ -41,7 +41,7 @@ def for_request(team: Team, *, is_urgent: bool) -> timedelta | None:
 
 
 def ends_at(team: Team, asked: Message) -> datetime | None:
-    """Return when work stops to wait for the answer to a question or request; None: never."""
+    """Return when work stops waiting for the answer to a question or request; None: never."""
     is_question = asked.kind == "question"
     limit = for_question(team) if is_question else for_request(team, is_urgent=False)
     return None if limit is None else asked.created_at + limit

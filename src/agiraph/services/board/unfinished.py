@@ -62,7 +62,7 @@ def has_waited(tx: Tx, lease: Lease, asked: Message) -> bool:
 
 
 def limit_wait(tx: Tx, lease: Lease, waited_for: Sequence[WaitingOn]) -> None:
-    """End a wait for people alone when their time is over. Tasks of others end by themselves."""
+    """Set a time limit for a wait for people only. A wait for other nodes needs none: they end."""
     if not all(on.is_for_person for on in waited_for):
         return
     team = TEAMS.get(tx, lease.team_id)

@@ -222,7 +222,7 @@ def _of_note(note: Note, status: KnowledgeStatus) -> Unconfirmed:
 def confirm(tx: Tx, id: str, *, author: str) -> Item | Note:
     """Make an item active and clean, or confirm a note: a person confirms its exact words.
 
-    The label and the end of an unverified item go with that. The change can be undone.
+    The item loses its label and its expiry date. The change can be undone.
     """
     if notes.is_note(id):
         return notes.confirm(tx, id, author=author)

@@ -1,4 +1,4 @@
-"""Merging: stores an item among what is known: beside it, below it, or in its place.
+"""Merging: adds an item to what is known, merges it into an older item, or replaces that.
 
 Only a repetition of the same words is recognized here. Every other relation (it says the same in
 other words, it replaces, it contradicts) was decided by the model that found the item. An

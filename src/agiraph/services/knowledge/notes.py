@@ -136,8 +136,8 @@ def unverified(tx: Tx, team_id: TeamId | None = None) -> list[Note]:
 
 
 def confirm(tx: Tx, note_id: str, *, author: str) -> Note:
-    """Let exactly these words become a note of the agent without a label. The agent's next work
-    writes the file. The change can be undone until then."""
+    """Mark a note as confirmed: a person confirms its exact words. The agent's next work writes
+    them, without a label, to the note's file; the change can be undone until then."""
     return _decide(tx, note_id, "confirmed", "confirmed", author)
 
 

@@ -120,7 +120,7 @@ def _decide(
 
 
 def _end_of_asking(tx: Tx, question: Message) -> str:
-    """Return a sentence that ends the asking, if this refusal was one too many in a row."""
+    """Return the sentence that forbids further requests, if too many were denied in a row."""
     if question.node_id is None:
         return ""
     sent = messages.asks_of_node(tx, question.node_id)

@@ -215,7 +215,7 @@ def _reject(tx: Tx, identity: str, person_id: PersonId) -> None:
 
 
 def schedule(tx: Tx, team_id: TeamId) -> None:
-    """See to it that the owner hears of the digest, at most once a day, if it has anything."""
+    """Set the timer that notifies the owner of the digest, at most once a day."""
     if waits.is_set(tx, TIMER + team_id):
         return
     last = messages.digest_notice(tx, team_id)

@@ -1,4 +1,4 @@
-"""Confirmation: a person lets a trigger go on that an agent made after reading strangers' words."""
+"""Confirmation: a person lifts the bounds of a trigger that a labelled thread created."""
 
 from agiraph.domain.errors import Conflict
 from agiraph.domain.events.triggers import TriggerChanged
