@@ -55,6 +55,11 @@ export const inboxQuery = queryOptions({
   queryFn: () => unwrap(api.GET("/api/inbox", { params: { query: { limit: 200 } } })),
 });
 
+export const digestQuery = queryOptions({
+  queryKey: queryKeys.digest,
+  queryFn: () => unwrap(api.GET("/api/inbox/digest", { params: { query: { words: true } } })),
+});
+
 export const boardQuery = (team: string) =>
   queryOptions({
     queryKey: queryKeys.board(team),

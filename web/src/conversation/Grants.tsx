@@ -1,21 +1,10 @@
 /** Grants: what the person has allowed a team for longer than one call, with a way to take it back. */
 import { useMutation, useQuery } from "@tanstack/react-query";
-import { api, errorMessage, type Schemas, unwrap } from "@/api/client";
+import { api, errorMessage, unwrap } from "@/api/client";
 import { queryClient, queryKeys } from "@/api/queries";
 import { shortTime } from "@/lib/format";
+import { GRANT_TEXT } from "@/lib/grantText";
 import { Button } from "@/ui";
-
-type Grant = Schemas["GrantView"];
-
-export const GRANT_TEXT: Record<Grant["kind"], string> = {
-  read: "open any address of",
-  reach: "let commands talk to",
-  packages: "install the package",
-  tool: "call the tool",
-  command: "run exactly",
-  trust: "count as the team's what is said by",
-  call: "make one exact call:",
-};
 
 export function Grants({ team }: { team: string }) {
   const grants = useQuery({ queryKey: queryKeys.grants(team), queryFn: () => unwrap(api.GET("/api/teams/{team}/grants", { params: { path: { team } } })) });

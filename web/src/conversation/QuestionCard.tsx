@@ -5,9 +5,9 @@ import type { Message, Schemas } from "@/api/client";
 import type { GivenAnswer } from "@/live/log";
 import { cx } from "@/lib/cx";
 import { fullTime, clockTime } from "@/lib/format";
+import { GRANT_TEXT } from "@/lib/grantText";
 import { Button, Input, Kbd } from "@/ui";
 import { useAnswer } from "@/conversation/useAnswer";
-import { GRANT_TEXT } from "@/conversation/Grants";
 import { ApprovalCall, Literal, QuestionText } from "@/conversation/Literal";
 
 interface Props {

@@ -5,9 +5,10 @@ import { type Agent, api, errorMessage, type Team, unwrap } from "@/api/client";
 import { queryClient, queryKeys } from "@/api/queries";
 import { Grants } from "@/conversation/Grants";
 import { randomId } from "@/lib/randomId";
+import type { Trust } from "@/lib/trust";
 import { ModelField } from "@/models/ModelField";
 import { meQuery } from "@/shell/AwaySetting";
-import { AcceptanceField, acceptanceLines, type Effort, EffortField, IntervalField, type Mode, ModePills, ReachFields, type Review, ReviewField, type Trust, TrustField } from "@/shell/teamFields";
+import { AcceptanceField, acceptanceLines, type Effort, EffortField, IntervalField, type Mode, ModePills, ReachFields, type Review, ReviewField, TrustField } from "@/shell/teamFields";
 import { Button, Dialog, DialogActions, Input, Textarea } from "@/ui";
 
 const MODE_NOTES: Record<Mode, string> = {

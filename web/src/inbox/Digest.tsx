@@ -3,7 +3,7 @@ import { useMutation, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { ArrowLeft, Check, ListChecks, X } from "lucide-react";
 import { api, errorMessage, type Schemas, unwrap } from "@/api/client";
-import { queryClient, queryKeys } from "@/api/queries";
+import { digestQuery, queryClient, queryKeys } from "@/api/queries";
 import { QuestionText } from "@/conversation/Literal";
 import { fullTime, shortTime } from "@/lib/format";
 import { randomId } from "@/lib/randomId";
@@ -14,11 +14,6 @@ import { showError, showToast } from "@/views/shared/toast";
 type TeamDigest = Schemas["DigestView"];
 type Entry = Schemas["DigestEntry"];
 type Decisions = Partial<Schemas["DigestDecisions"]>;
-
-export const digestQuery = {
-  queryKey: queryKeys.digest,
-  queryFn: () => unwrap(api.GET("/api/inbox/digest", { params: { query: { words: true } } })),
-};
 
 const KINDS: Record<Entry["kind"], string> = {
   ask: "Asks for your approval",
@@ -44,7 +39,7 @@ function useDecide() {
   });
 }
 
-export function Digest() {
+export default function Digest() {
   const digest = useQuery(digestQuery);
   return (
     <>

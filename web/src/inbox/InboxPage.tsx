@@ -2,14 +2,13 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { ArrowLeft, CircleAlert, CircleSlash2, FileText, Flag, Inbox, ListChecks, MailOpen, MessageCircleQuestion, MessageSquareReply, Newspaper, RotateCw, ShieldQuestion, ThumbsDown, ThumbsUp } from "lucide-react";
-import { useEffect, useMemo, useState } from "react";
+import { lazy, Suspense, useEffect, useMemo, useState } from "react";
 import { toast } from "sonner";
 import { api, errorMessage, type InboxItem, type Team, unwrap } from "@/api/client";
-import { inboxQuery, nodeQuery, queryKeys, queryClient, teamsQuery } from "@/api/queries";
+import { digestQuery, inboxQuery, nodeQuery, queryKeys, queryClient, teamsQuery } from "@/api/queries";
 import { live } from "@/live";
 import { cx } from "@/lib/cx";
 import { capitalize, fullTime, shortTime } from "@/lib/format";
-import { Digest, digestQuery } from "@/inbox/Digest";
 import { bodyOf, labelOf, previewOf, splitNote, titleOf } from "@/inbox/entries";
 import { Button, Chip, EmptyState, Header, IconButton, Kbd, Loading, Pills, ErrorPanel, type Tone } from "@/ui";
 import { SidebarButton } from "@/shell/SidebarButton";
@@ -21,6 +20,8 @@ import { screenHref } from "@/views";
 import { canExtend, ExtendButton } from "@/views/shared/Extend";
 import { Sources } from "@/views/shared/Sources";
 import { isFinished } from "@/views/shared/taskStatus";
+
+const Digest = lazy(() => import("@/inbox/Digest"));
 
 const FILTERS = [
   ["all", "All"],
@@ -46,7 +47,7 @@ export function InboxPage() {
   const item = useParams({ strict: false }).item ?? null;
   const inbox = useQuery(inboxQuery);
   const teams = useQuery(teamsQuery);
-  const decisions = useQuery(digestQuery).data?.reduce((sum, team) => sum + team.entries.length, 0) ?? 0;
+  const decisions = useQuery(digestQuery).data?.reduce((sum, team) => sum + team.entries.filter((entry) => entry.kind !== "ask").length, 0) ?? 0;
   const [filter, setFilter] = useState<Filter>("all");
   const navigate = useNavigate();
   const items = useMemo(() => {
@@ -93,6 +94,7 @@ export function InboxPage() {
               Questions, approvals, briefings, reports and failures arrive here. Agents write when they have something worth your time.
             </EmptyState>
           )}
+          {unanswered.length > 0 && <Group name="Needs you" items={unanswered} chosen={item} teamOf={teamOf} />}
           {decisions > 0 && (
             <Link to="/inbox/$item" params={{ item: "digest" }} aria-current={item === "digest" ? "true" : undefined} className={cx("flex items-center gap-3 px-4 py-2.5 hover:bg-hover", item === "digest" && "bg-press hover:bg-press")}>
               <ListChecks className="size-4 shrink-0 text-ink-3" aria-hidden />
@@ -100,7 +102,6 @@ export function InboxPage() {
               <span className="tabular text-xs text-ink-3">{decisions}</span>
             </Link>
           )}
-          {unanswered.length > 0 && <Group name="Needs you" items={unanswered} chosen={item} teamOf={teamOf} />}
           {rest.length > 0 && <Group name="Latest" items={rest} chosen={item} teamOf={teamOf} />}
         </div>
         <div className="flex h-9 shrink-0 items-center gap-2 border-t border-line px-4 text-2xs text-ink-3 max-md:hidden">
@@ -114,7 +115,9 @@ export function InboxPage() {
             {unanswered.length > 0 ? "Items that wait for your answer come first." : "Nobody is waiting for your answer."}
           </EmptyState>
         ) : item === "digest" ? (
-          <Digest />
+          <Suspense fallback={<Loading label="Loading what you can decide" />}>
+            <Digest />
+          </Suspense>
         ) : chosen ? (
           <Reader key={item} item={chosen} team={teamOf(chosen)} />
         ) : inbox.isPending ? (

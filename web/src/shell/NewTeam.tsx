@@ -6,10 +6,11 @@ import { api, errorMessage, unwrap } from "@/api/client";
 import { queryKeys, queryClient } from "@/api/queries";
 import { cx } from "@/lib/cx";
 import { randomId } from "@/lib/randomId";
+import type { Trust } from "@/lib/trust";
 import { Button, Dialog, DialogActions, Input, Textarea } from "@/ui";
 import { ModelField } from "@/models/ModelField";
 import { useShell } from "@/shell/state";
-import { AcceptanceField, acceptanceLines, type Effort, EffortField, IntervalField, type Mode, ModePills, type Review, ReviewField, type Trust, TrustField } from "@/shell/teamFields";
+import { AcceptanceField, acceptanceLines, type Effort, EffortField, IntervalField, type Mode, ModePills, type Review, ReviewField, TrustField } from "@/shell/teamFields";
 
 const TEMPLATES = [
   { icon: Scale, name: "Compare", mode: "finite", goal: "Compare [A], [B] and [C] for [what you need them for]. Cover price, limits and what users complain about. End with a recommendation and what would change it." },

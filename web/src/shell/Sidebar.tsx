@@ -11,7 +11,6 @@ import { ConnectionStatus } from "@/shell/Connection";
 import { unansweredItems } from "@/shell/unanswered";
 import { useShell } from "@/shell/state";
 import { SCREENS } from "@/views";
-import { TRUSTS } from "@/shell/teamFields";
 
 const MODIFIER_KEY = navigator.platform.startsWith("Mac") ? "⌘" : "Ctrl ";
 
@@ -115,7 +114,7 @@ function TeamGroup({ team }: { team: Team }) {
           <ChevronRight className={cx("size-3.5 shrink-0 text-ink-3 transition-transform", !isCollapsed && "rotate-90")} aria-hidden />
           <span className="truncate">{team.name}</span>
           {team.trust !== "standard" && (
-            <span className={cx("text-xs font-normal", team.trust === "open" ? "text-fail" : "text-ink-3")} title={TRUSTS.find(([trust]) => trust === team.trust)?.[2]}>
+            <span className={cx("text-xs font-normal", team.trust === "open" ? "text-fail" : "text-ink-3")} title="Trust">
               {team.trust}
             </span>
           )}

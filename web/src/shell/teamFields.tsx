@@ -1,11 +1,11 @@
 /** teamFields: the settings of a team that the dialogs for new teams and for settings share. */
 import type { Team } from "@/api/client";
 import { cx } from "@/lib/cx";
+import { type Trust, TRUSTS } from "@/lib/trust";
 import { Input, Pills, Textarea } from "@/ui";
 
 export type Mode = Team["mode"];
 export type Review = Team["review"];
-export type Trust = Team["trust"];
 export type Effort = NonNullable<Team["effort"]>;
 
 const MINUTE = 60;
@@ -22,13 +22,6 @@ const REVIEWS: readonly (readonly [Review, string])[] = [
   ["auto", "If it cannot be checked by machine"],
   ["always", "Always"],
   ["never", "Never"],
-];
-
-/** What a team may do by itself after it has read strangers' words. */
-export const TRUSTS: readonly (readonly [Trust, string, string])[] = [
-  ["strict", "Strict: asks before almost everything", "It asks you before it searches or follows links once it has read a page."],
-  ["standard", "Standard: reads and learns by itself", "It searches, reads, plans and notes by itself, and asks before anything else leaves the team."],
-  ["open", "Open: for containers only", "It runs commands with network by itself and may send what it knows wherever a page tells it to."],
 ];
 
 /** How much a model thinks before it answers, in the words of agiraph.toml and `--effort`. */

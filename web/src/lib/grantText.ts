@@ -1,0 +1,12 @@
+/** Grant text: what each kind of grant allows, as the beginning of a sentence that its pattern ends. */
+import type { Schemas } from "@/api/client";
+
+export const GRANT_TEXT: Record<Schemas["GrantView"]["kind"], string> = {
+  read: "open any address of",
+  reach: "let commands talk to",
+  packages: "install the package",
+  tool: "call the tool",
+  command: "run exactly",
+  trust: "count as the team's what is said by",
+  call: "make one exact call:",
+};
