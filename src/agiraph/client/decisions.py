@@ -1,4 +1,4 @@
-"""Decisions: grants, and the digest of what a person may decide on."""
+"""Decisions: API calls that list and make grants, read the digest and decide on its entries."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -25,7 +25,7 @@ class TeamSettings(TypedDict, total=False):
     trust: Trust
     effort: Effort | Literal["default"]
     quiet_hours: str
-    """When no briefing is sent to channels, such as `22:00-07:00`; empty: never."""
+    """Hours in which no briefing is sent to channels, such as `22:00-07:00`; empty: none."""
     quiet_zone: str
     channel: str
     """The channel for its questions; empty: each that sends questions."""

@@ -15,8 +15,8 @@ Mode = Literal["finite", "infinite"]
 Review = Literal["auto", "always", "never"]
 """When a reviewer judges a result: `auto` if its acceptance lines cannot be checked by machine."""
 Trust = Literal["strict", "standard", "open"]
-"""How much a team may do by itself in threads that hold words from outside the team. What each of
-the three means stands in `domain.sinks`."""
+"""How much the agents of a team may do without asking a person, in threads that hold text from
+outside the team. `domain.sinks` has the table of what each value allows."""
 TeamStatus = Literal["active", "paused", "completed", "stopped", "archived"]
 AgentKind = Literal["llm", "cli"]
 Doing = Literal["idle", "queued", "working", "waiting", "waiting_for_you", "left"]

@@ -56,8 +56,8 @@ class Insight:
     contradicts: str | None = None
     label: Label = CLEAN
     owner: str = ""
-    """Who may find it: an agent's id, `specialist:NAME`, or `everyone` on the team. `agent_id` is
-    the agent that learned it."""
+    """Which agents get the insight in their prompts and searches: an agent's id, `specialist:NAME`
+    or `everyone` on the team. `agent_id` names the agent that learned it."""
     uses: int = 0
     """How many prompts of work it was chosen for."""
     used_at: datetime | None = None

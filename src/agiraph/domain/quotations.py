@@ -1,4 +1,4 @@
-"""Quotations: tells a person's own words from those that they quote, and finds a passage in them.
+"""Quotations: finds what a person quotes in a message, and checks that a passage is their own.
 
 What a person types is theirs. A long passage that they mark as a quotation, between ``` lines or
 with `>` at the beginning of each line, is somebody else's: a mail or a page that they pasted. An

@@ -88,7 +88,7 @@ def of_message(tx: Tx, message_id: MessageId) -> list[Delivery]:
 
 
 def untried(tx: Tx, person_id: PersonId) -> list[Delivery]:
-    """Return the queued deliveries to a person that no channel has tried to send yet."""
+    """Return the queued deliveries to a person of which no attempt was made yet."""
     where = (
         "status = 'queued' and tries = 0 and channel in (select name from channels"
         " where person_id = :person) order by id"

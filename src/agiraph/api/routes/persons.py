@@ -1,4 +1,4 @@
-"""Person routes: what the person who asks has set about themselves."""
+"""Person routes: read and change the caller's own record, such as until when they are away."""
 
 from typing import Annotated, ClassVar
 

@@ -57,7 +57,7 @@ def keep_unverified(
     label: Label,
     is_filed: bool = False,
 ) -> Note:
-    """Keep a note that nobody has confirmed, in place of an earlier unverified one at its path.
+    """Store an unverified note; it replaces an earlier unverified note with the same path.
 
     With `is_filed` the caller writes its file after this transaction; else the agent's next work
     does it. The same note of the same thread is kept once.

@@ -34,7 +34,7 @@ class Settings(TypedDict, total=False):
     effort: Effort | None
     """How much its agents' models think; None: as the settings of the installation say."""
     quiet_hours: str
-    """When no briefing is sent to channels, such as `22:00-07:00`; empty: never."""
+    """Hours in which no briefing is sent to channels, such as `22:00-07:00`; empty: none."""
     quiet_zone: str
     channel: str
     """The owner's channel for its questions; empty: each that sends questions."""

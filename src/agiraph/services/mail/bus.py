@@ -109,7 +109,7 @@ def send(
 
 
 def _hand_over(tx: Tx, agent: Agent, message: Message, starts_work: bool) -> None:
-    """Start work on a message, or let an agent that waits hear it now."""
+    """Create a node from the message, or wake the waiting agent so that it reads the message."""
     if starts_work:
         create_work(tx, agent, [message])
     # A message that has a reply node interrupts nobody: the reply decides whom to tell.
