@@ -60,6 +60,10 @@ class _Connection(asyncio.Protocol):
             end = self._head.find(b"\r\n\r\n")
             if end < 0:
                 return
+            if self._head.startswith(b"GET "):  # what this server can do: it does not say
+                self._head = self._head[end + 4 :]
+                self._transport.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
+                return
             at = self._head.lower().find(b"content-length:")
             length = int(self._head[at + 15 : self._head.index(b"\r\n", at)])
             self._left = length - (len(self._head) - end - 4)

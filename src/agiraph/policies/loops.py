@@ -92,7 +92,9 @@ class Loops:
         if not recent or not recent[0].calls:
             return False
         newest, *older = recent
-        if sum(_has_same_calls(newest, turn) for turn in older) >= WARN_REPEATS - 1:
+        first = newest.calls[0].arguments  # compared alone first, as most steps differ in it
+        alike = [turn for turn in older if turn.calls and turn.calls[0].arguments == first]
+        if sum(_has_same_calls(newest, turn) for turn in alike) >= WARN_REPEATS - 1:
             return True
         if not transcript.last_spoken.failed:
             return False

@@ -21,14 +21,27 @@ LONGEST_BLOCK_S = 60.0
 """The longest pause of all calls after a refusal. A server that asks for more is better left to the
 next model of the chain, or to a sleep of the node."""
 LEAST_WAIT_S = 0.001
-_HEADERS = {
-    "requests": ("x-ratelimit-{}-requests", "anthropic-ratelimit-requests-{}"),
-    "tokens": (
-        "x-ratelimit-{}-tokens",
-        "anthropic-ratelimit-tokens-{}",
-        "anthropic-ratelimit-input-tokens-{}",
-    ),
-}
+_Names = tuple[str, str, str]
+
+
+def _names(pattern: str) -> _Names:
+    return pattern.format("limit"), pattern.format("remaining"), pattern.format("reset")
+
+
+_REQUEST_HEADERS = tuple(
+    map(_names, ("x-ratelimit-{}-requests", "anthropic-ratelimit-requests-{}"))
+)
+_TOKEN_HEADERS = tuple(
+    map(
+        _names,
+        (
+            "x-ratelimit-{}-tokens",
+            "anthropic-ratelimit-tokens-{}",
+            "anthropic-ratelimit-input-tokens-{}",
+        ),
+    )
+)
+"""The headers with a limit, with what is left of it, and with the time until it is whole again."""
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
@@ -47,18 +60,16 @@ class _Bucket:
 
     configured: float | None = None
     learned: float | None = None
+    capacity: float | None = field(default=None, init=False)
+    """The lower one of the two."""
     level: float = 0.0
     filled_at: float = 0.0
     full_at: float | None = None
     """When the server says that its limit is whole again."""
 
     def __post_init__(self) -> None:
+        self.capacity = self.configured
         self.level = self.capacity or 0.0
-
-    @property
-    def capacity(self) -> float | None:
-        known = [limit for limit in (self.configured, self.learned) if limit is not None]
-        return min(known, default=None)
 
     def fill(self, now: float) -> None:
         if (capacity := self.capacity) is not None:
@@ -86,6 +97,7 @@ class _Bucket:
     def learn(self, limit: float, left: float, full_at: float | None) -> None:
         """Take over what a server says; it knows better than our estimates."""
         self.learned, self.full_at = limit, full_at
+        self.capacity = limit if self.configured is None else min(limit, self.configured)
         self.level = min(left, limit)
 
 
@@ -180,16 +192,16 @@ class RateLimiter:
     def _learn(self, headers: Mapping[str, str]) -> None:
         """Take over the limits that a response reports; odd ones are ignored."""
         now = self.clock.monotonic()
-        for name, bucket, under_way in (
-            ("requests", self._requests, float(self._requests_under_way)),
-            ("tokens", self._tokens, self._under_way),
+        for names, bucket, under_way in (
+            (_REQUEST_HEADERS, self._requests, float(self._requests_under_way)),
+            (_TOKEN_HEADERS, self._tokens, self._under_way),
         ):
-            for pattern in _HEADERS[name]:
-                limit = _number(headers.get(pattern.format("limit")))
+            for limit_name, left_name, reset_name in names:
+                limit = _number(headers.get(limit_name))
                 if limit is None or limit < 1:
                     continue
-                left = _number(headers.get(pattern.format("remaining")))
-                reset_s = self._seconds(headers.get(pattern.format("reset")))
+                left = _number(headers.get(left_name))
+                reset_s = self._seconds(headers.get(reset_name))
                 bucket.fill(now)
                 bucket.learn(
                     limit,
@@ -255,8 +267,10 @@ class RateLimiter:
 
 def _number(text: str | None) -> float | None:
     """Return a header as a number; None if it is missing or cannot be a count."""
+    if not text:
+        return None
     try:
-        found = float(text or "")
+        found = float(text)
     except ValueError:
         return None
     return found if 0 <= found < 1e12 else None
@@ -312,21 +326,23 @@ class RateLimits:
     def __init__(self, clock: Clock, rates: Mapping[str, Rate] | None = None) -> None:
         self._clock = clock
         self._rates = rates or {}
-        self._limiters: dict[tuple[str, str], RateLimiter] = {}
+        self._accounts: dict[tuple[str, str], RateLimiter] = {}
+        self._paces: dict[tuple[str, str], Pace] = {}
 
     def of(self, name: str, key: str) -> Pace:
         """Return the pace of the model `provider/model` with this key."""
-        provider = name.partition("/")[0]
-        rate = self._rates.get(provider, Rate())
-        return Pace(
-            self._limiter(provider, key, RateLimiter(self._clock, rate)),
-            self._limiter(name, key, RateLimiter(self._clock, counts_cached=False)),
-        )
+        pace = self._paces.get((name, key))
+        if pace is None:
+            model = RateLimiter(self._clock, counts_cached=False)
+            pace = self._paces[name, key] = Pace(self._account(name.partition("/")[0], key), model)
+        return pace
 
-    def _limiter(self, name: str, key: str, new: RateLimiter) -> RateLimiter:
-        # A provider's name holds no slash, so that it is never taken for a model's.
-        return self._limiters.setdefault((name, key), new)
+    def _account(self, provider: str, key: str) -> RateLimiter:
+        if (provider, key) not in self._accounts:
+            rate = self._rates.get(provider, Rate())
+            self._accounts[provider, key] = RateLimiter(self._clock, rate)
+        return self._accounts[provider, key]
 
     def close(self) -> None:
-        for limiter in self._limiters.values():
+        for limiter in (*self._accounts.values(), *(pace.model for pace in self._paces.values())):
             limiter.close()
