@@ -1,11 +1,39 @@
-"""Command output: cuts the output of a command to the size that a model is shown."""
+"""Command output: passes it on while it grows, and cuts it to the size that a model is shown."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 SHOWN_BYTES = 16 * 1024
 """The most bytes of an output that a model sees, from its head and its tail."""
 SHOWN_END_BYTES = 8000
+LIVE_MAX = 1024 * 1024
+"""Bytes by which a listener may fall behind before it misses output."""
+CHUNK = 64 * 1024
+
+
+class OutputListener:
+    """Passes new output from the spool's file to a callback."""
+
+    def __init__(self, path: Path, tell: Callable[[bytes], None] | None) -> None:
+        self.path = path
+        self.tell = tell
+        self.seen = 0
+
+    def hear(self, ticks: int) -> None:
+        os.read(ticks, CHUNK)
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        if self.tell is None or not self.path.exists():
+            return
+        with self.path.open("rb", buffering=0) as file:
+            size = os.fstat(file.fileno()).st_size
+            self.seen = file.seek(max(self.seen, size - LIVE_MAX))
+            # The file may grow faster than we read: stop here, the rest comes with the next tick.
+            while self.seen < size and (piece := file.read(CHUNK)):
+                self.seen += len(piece)
+                self.tell(piece)
 
 
 def excerpt(path: Path, total: int) -> str:

@@ -26,7 +26,8 @@ import orjson
 from agiraph.domain.errors import Conflict, Refused, StoreFull
 from agiraph.faultpoints import fault
 from agiraph.home import processes, sandbox, supervisor
-from agiraph.home.command_output import excerpt
+from agiraph.home.command_output import OutputListener, excerpt
+from agiraph.home.gate_channel import GateChannel, Serve
 from agiraph.home.sandbox import DEFAULT_LIMITS, Limits, View
 
 INHERITED = ("PATH", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ")
@@ -35,16 +36,12 @@ INHERITED = ("PATH", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ")
 COMMAND_MAX = 128 * 1024 - 1
 """The longest single argument that Linux passes to a process, in bytes."""
 
-LIVE_MAX = 1024 * 1024
-"""Bytes by which a listener may fall behind before it misses output."""
-
 PATIENCE = 15.0
 """Seconds that a supervisor may take to end a command; after that the supervisor is killed."""
 
 RESOLVE_MAX = 3.0
 """Seconds that `resolve` waits for processes to end; after half of them it kills them."""
 
-CHUNK = 64 * 1024
 LEAST_ROOM = 64 * 1024
 """With fewer bytes free than this, a command that did not start had no space for its spool."""
 
@@ -83,10 +80,13 @@ async def run(
     view: View | None = None,
     limits: Limits = DEFAULT_LIMITS,
     on_output: Callable[[bytes], None] | None = None,
+    serve: Serve | None = None,
 ) -> CommandResult:
     """Run a command and return how it ended; if the spool has a result already, return that.
 
-    Without a view the command is not confined. If the runtime dies, no process of the command
+    Without a view the command is not confined. With `serve` a confined command has a network
+    namespace of its own; `serve` gets a listener on its loopback before the command starts, and
+    owns that socket. If the runtime dies, no process of the command
     survives. Call this on a thread that lives as long as the runtime: PR_SET_PDEATHSIG fires when
     the thread that started the supervisor ends, not only when the process does.
     """
@@ -94,15 +94,18 @@ async def run(
     digest = hashlib.sha256(command.encode()).hexdigest()
     if (known := await asyncio.to_thread(_prepare, spool, digest)) is not None:
         return known
-    arguments = [str(timeout), str(cwd), digest, sandbox.encode(view, limits), command]
+    spec = sandbox.encode(view, limits, has_gate=serve is not None)
+    arguments = [str(timeout), str(cwd), digest, spec, command]
     fault("fx:before:spawn")
     try:
-        process = _Process(spool, arguments, env)
+        process = _Process(spool, arguments, env, serve=serve if view is not None else None)
     except OSError as error:
         return _interrupted(spool, why=f"The command could not be started: {error}")
     with contextlib.closing(process):
         fault("fx:after:spawn")
-        cancelled = await process.end(timeout + PATIENCE, _Listener(spool / "output", on_output))
+        cancelled = await process.end(
+            timeout + PATIENCE, OutputListener(spool / "output", on_output)
+        )
     result = await asyncio.to_thread(resolve, spool)
     # Only now, after `resolve`: when a caller sees the cancellation, no process of the command is
     # left.
@@ -149,7 +152,14 @@ def is_alive(spool: Path) -> bool:
 class _Process:
     """A running supervisor, with its control pipe and a pidfd to wait on."""
 
-    def __init__(self, spool: Path, arguments: list[str], env: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        spool: Path,
+        arguments: list[str],
+        env: Mapping[str, str],
+        *,
+        serve: Serve | None = None,
+    ) -> None:
         spool = spool.absolute()
         python = [sys.executable, "-I", "-S", _script(), str(spool), str(os.getpid())]
         # `theirs` closes our copies of the child's ends. With them open, a write to a dead
@@ -160,6 +170,7 @@ class _Process:
                 raise Conflict(f"The command of {str(spool)!r} is already running.")
             control, self.control = _pipe(theirs, ours)
             self.ticks, ticks = _pipe(ours, theirs)
+            self.gate = GateChannel(serve, ours, theirs) if serve else None
             self.pid = os.posix_spawn(
                 sys.executable,
                 python + arguments,
@@ -168,6 +179,7 @@ class _Process:
                     (os.POSIX_SPAWN_DUP2, control, supervisor.CONTROL),
                     (os.POSIX_SPAWN_DUP2, ticks, supervisor.TICKS),
                     (os.POSIX_SPAWN_DUP2, lock, supervisor.SPOOL),
+                    *(self.gate.file_actions() if self.gate else ()),
                 ],
                 # Ctrl-C in a terminal must reach only the runtime, which ends commands in order.
                 setsid=True,
@@ -179,7 +191,9 @@ class _Process:
             ours.callback(os.close, self.descriptor)
             self.let_go = ours.pop_all().close
 
-    async def end(self, patience: float, listener: "_Listener") -> asyncio.CancelledError | None:
+    async def end(
+        self, patience: float, listener: "OutputListener"
+    ) -> asyncio.CancelledError | None:
         """Wait until the supervisor is dead, even if cancelled; return the cancellation, if any.
 
         A cancellation is passed on to the command and does not end the wait: returning earlier
@@ -203,12 +217,16 @@ class _Process:
         timer = loop.call_later(patience, give_up)
         loop.add_reader(self.descriptor, dead.set)
         loop.add_reader(self.ticks, listener.hear, self.ticks)
+        if self.gate is not None:
+            self.gate.watch(loop)
         try:
             cancelled = await _outlast(dead, hurry)
         finally:
             timer.cancel()
             loop.remove_reader(self.descriptor)
             loop.remove_reader(self.ticks)
+            if self.gate is not None:
+                self.gate.ignore(loop)
         listener.catch_up()
         return cancelled
 
@@ -221,30 +239,6 @@ class _Process:
         self.let_go()
         with contextlib.suppress(ChildProcessError):
             os.waitpid(self.pid, os.WNOHANG)
-
-
-class _Listener:
-    """Passes new output from the spool's file to a callback."""
-
-    def __init__(self, path: Path, tell: Callable[[bytes], None] | None) -> None:
-        self.path = path
-        self.tell = tell
-        self.seen = 0
-
-    def hear(self, ticks: int) -> None:
-        os.read(ticks, CHUNK)
-        self.catch_up()
-
-    def catch_up(self) -> None:
-        if self.tell is None or not self.path.exists():
-            return
-        with self.path.open("rb", buffering=0) as file:
-            size = os.fstat(file.fileno()).st_size
-            self.seen = file.seek(max(self.seen, size - LIVE_MAX))
-            # The file may grow faster than we read: stop here, the rest comes with the next tick.
-            while self.seen < size and (piece := file.read(CHUNK)):
-                self.seen += len(piece)
-                self.tell(piece)
 
 
 async def _outlast(

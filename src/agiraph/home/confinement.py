@@ -12,7 +12,7 @@ The supervisor loads this file by its path, without the package. As a script it 
 """
 
 # ruff: noqa: PTH101, PTH102, PTH103, PTH110, PTH112, PTH113, PTH114, PTH118, PTH120
-# ruff: noqa: PTH123, PTH208, PTH211
+# ruff: noqa: PTH123, PTH208, PTH211, SIM105
 # pathlib takes too long to import.
 
 import ctypes
@@ -34,6 +34,9 @@ AT_FDCWD, AT_RECURSIVE, AT_EMPTY_PATH, CLONE_TREE = -100, 0x8000, 0x1000, 0x1
 RDONLY = 0x1
 PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 4, 24, 38
 SIOCSIFFLAGS, IFF_UP = 0x8914, 0x1
+GATE = 4
+"""The descriptor of the supervisor by which the listener of the network gate goes out."""
+BACKLOG = 128
 CAPABILITIES = 64
 KEPT_OFFLINE = (0, 1, 3, 4)
 """Capabilities of root's offline commands: chown, dac_override, fowner, fsetid, for their files."""
@@ -65,6 +68,16 @@ def check(result: int, what: str) -> int:
 def call(number: int, what: str, *arguments: object) -> int:
     # The numbers of these calls are the same on all machines.
     return check(libc.syscall(ctypes.c_long(number), *arguments), what)
+
+
+def close_others(kept: set[int]) -> None:
+    """Close all descriptors of this process but these."""
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) not in kept:
+            try:
+                os.close(int(name))
+            except OSError:
+                pass  # the descriptor of the listing itself
 
 
 def isolate(wanted: str) -> str:
@@ -115,6 +128,25 @@ def raise_loopback() -> None:
         own.fileno(), SIOCSIFFLAGS, b"lo".ljust(16, b"\0") + bytes([IFF_UP]).ljust(24, b"\0")
     )
     own.close()
+
+
+def hand_out_listener(port: int, channel: int) -> None:
+    """Open a listener on this network namespace's loopback and send it to the runtime.
+
+    The runtime serves it from outside: it is the command's only way to the network. Commands that
+    connect before the runtime accepts wait in the listener's backlog.
+    """
+    import _socket
+
+    listener = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
+    listener.bind(("127.0.0.1", port))
+    listener.listen(BACKLOG)
+    runtime = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, channel)
+    passed = listener.fileno().to_bytes(4, sys.byteorder)
+    runtime.sendmsg([b"L"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, passed)])
+    # Closed before the command starts: nothing in it may write to the runtime.
+    runtime.close()
+    listener.close()
 
 
 def clone(path: str) -> int:
@@ -277,6 +309,8 @@ def enter(view: "dict[str, Any]", cwd: str) -> None:
         # cannot have data sent anywhere, nor reach the API on this machine's loopback.
         check(libc.unshare(CLONE_NEWNET), "no network namespace")
         raise_loopback()
+        if view.get("gate"):
+            hand_out_listener(view["gate"], GATE)
     # A slave still receives mounts from outside; one on the path of the home would lie above the
     # cover.
     check(libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "private mounts")

@@ -23,6 +23,8 @@ log: logging.Logger = logging.getLogger("agiraph.commands")
 
 MOST_PUBLISHED = 200
 """The most `published` folders that a command sees: its references, then the newest."""
+GATE_PORT = 3128
+"""The port of the network gate on the loopback of a command's own network namespace."""
 MOST_HIDDEN = 200
 """The most paths that are covered one by one: each is a mount, which takes time at the start."""
 
@@ -62,7 +64,7 @@ class View:
     offline: bool = False
     """Whether it has no network and may write only to `writable` and its own /tmp."""
     network: bool = True
-    """Whether it has network, unless it is offline."""
+    """Whether it has the machine's own network, unless it is offline or has a gate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,8 +144,11 @@ def _published(nodes: Path, refs: Iterable[str], *, without: Sequence[Path]) -> 
     return [path for path in found if path.is_dir()][:MOST_PUBLISHED]
 
 
-def encode(view: View | None, limits: Limits) -> str:
-    """Encode view and limits for the supervisor's command line."""
+def encode(view: View | None, limits: Limits, *, has_gate: bool = False) -> str:
+    """Encode view and limits for the supervisor's command line.
+
+    A confined command with a gate has a network namespace of its own, and a listener in it.
+    """
     seen = None
     if view is not None:
         seen = {
@@ -153,7 +158,8 @@ def encode(view: View | None, limits: Limits) -> str:
             "hidden": [str(path) for path in view.hidden],
             "masked": [str(path) for path in view.masked],
             "offline": view.offline,
-            "network": view.network and not view.offline,
+            "network": view.network and not view.offline and not has_gate,
+            "gate": GATE_PORT if has_gate else 0,
         }
     # marshal is built into the interpreter, while `json` takes long to import. The supervisor runs
     # on the same interpreter, so the format always matches.
@@ -163,6 +169,11 @@ def encode(view: View | None, limits: Limits) -> str:
 def is_possible() -> bool:
     """Whether commands can be confined on this machine."""
     return why_not() is None
+
+
+def has_gate() -> bool:
+    """Whether commands have a network namespace of their own, so that a gate can serve them."""
+    return is_possible()
 
 
 @cache

@@ -11,14 +11,14 @@ SPEC is a marshalled dict in hexadecimal digits: `limits`, and `view` (see confi
 Descriptor 0 is a pipe from the runtime: a byte cancels the command, end of file means that the
 runtime is dead. Descriptor 1 gets a byte for every piece of output. Descriptor 3 is the spool
 directory, locked until supervisor and warden have ended: a process that gets the lock knows that
-nothing of the command runs any more.
+nothing of the command runs any more. Descriptor 4 is for the listener of the network gate.
 
 The warden is process 1 of a pid namespace, so killing it makes the kernel kill every process of the
 command. Without namespaces the warden is a subreaper, which inherits orphans; if it dies, the
 supervisor inherits them and kills them itself.
 """
 
-# ruff: noqa: PTH100, PTH120, PTH123, PTH208, SIM105 - pathlib and contextlib take too long to import
+# ruff: noqa: PTH100, PTH120, PTH123, SIM105 - pathlib and contextlib take too long to import
 
 import ctypes
 import marshal
@@ -357,12 +357,9 @@ def write_result(
 
 
 def main() -> None:
-    for name in os.listdir("/proc/self/fd"):
-        if int(name) > SPOOL:
-            try:
-                os.close(int(name))
-            except OSError:
-                pass  # the descriptor of the listing itself
+    order = Order(sys.argv[1:])
+    has_gate = bool(order.view and order.view.get("gate"))
+    confinement.close_others({CONTROL, TICKS, 2, SPOOL, *([confinement.GATE] if has_gate else [])})
     os.set_inheritable(SPOOL, False)  # only the warden, which is forked, keeps the lock
     os.set_blocking(TICKS, False)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core dump may fill the disk
@@ -371,12 +368,13 @@ def main() -> None:
     files, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(files, 1024), most_files))
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})  # for `sigtimedwait`
-    order = Order(sys.argv[1:])
     order.isolation = confinement.isolate(order.isolation)
     if order.isolation == "plain":
         order.environment[SPOOL_MARK.encode()] = os.fsencode(order.spool)
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
     warden = Warden(order)
+    if has_gate:
+        os.close(confinement.GATE)
     watch = Watch(warden, Output())
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     # The runtime may have died before prctl: then no signal ever comes.

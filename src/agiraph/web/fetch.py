@@ -1,19 +1,18 @@
 """Fetch: downloads a page of the public internet, from a checked address and within limits."""
 
 import asyncio
-import socket
 import zlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
-from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 from agiraph.domain.errors import Refused
 from agiraph.faultpoints import fault
 from agiraph.web.addresses import AddressPolicy, Target
+from agiraph.web.pinned import open_session
 
 AGENT = "agiraph"
 ELSEWHERE = (
@@ -147,30 +146,13 @@ class Fetcher:
             return await _read_body(target, response, limits)
 
     def _session(self, target: Target, limits: Limits) -> aiohttp.ClientSession:
-        # A session for each hop: no connection, cookie or DNS answer of one host serves another
-        # one. Without the cache and with the pinned resolver, only the checked addresses are left.
-        return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                resolver=_PinnedResolver(target),
-                use_dns_cache=False,
-                force_close=True,
-                socket_factory=self._open_socket,
-            ),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            trust_env=False,
-            auto_decompress=False,
+        # A session for each hop: no connection, cookie or DNS answer of one host serves another.
+        return open_session(
+            target,
+            self.policy.allows_connection,
             headers=_HEADERS,
             timeout=aiohttp.ClientTimeout(total=limits.timeout_s),
         )
-
-    def _open_socket(self, info: tuple[Any, ...]) -> socket.socket:
-        """Open a socket after a last check of the very address that will be connected to."""
-        family, kind, protocol, _, address = info
-        if not self.policy.allows_connection(str(address[0]), int(address[1])):
-            raise OSError(f"{address[0]} is not in the public internet")
-        opened = socket.socket(family=family, type=kind, proto=protocol)
-        opened.setblocking(False)
-        return opened
 
 
 async def _read_body(target: Target, response: aiohttp.ClientResponse, limits: Limits) -> Fetched:
@@ -190,33 +172,6 @@ async def _read_body(target: Target, response: aiohttp.ClientResponse, limits: L
         modified=response.headers.get("Last-Modified", ""),
         is_cut=is_cut,
     )
-
-
-class _PinnedResolver(AbstractResolver):
-    """Returns the checked addresses of one host, and refuses every other host."""
-
-    def __init__(self, target: Target) -> None:
-        self._target = target
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        if host != self._target.host:
-            raise OSError(f"{host} was not checked")
-        return [
-            ResolveResult(
-                hostname=host,
-                host=address,
-                port=self._target.connect_port,
-                family=socket.AF_INET6 if ":" in address else socket.AF_INET,
-                proto=0,
-                flags=socket.AI_NUMERICHOST,
-            )
-            for address in self._target.addresses
-        ]
-
-    async def close(self) -> None:
-        pass
 
 
 async def _decompressed(response: aiohttp.ClientResponse, limits: Limits) -> AsyncIterator[bytes]:
