@@ -1,6 +1,8 @@
 """Labels of files and notes: no way that words take through the disk drops their label."""
 
+import asyncio
 import sqlite3
+import threading
 from collections.abc import AsyncIterator
 from contextlib import closing
 from io import BytesIO
@@ -12,11 +14,13 @@ import pytest
 from agiraph import faultpoints
 from agiraph.cli.export import write_export
 from agiraph.domain.agents import Trust
+from agiraph.domain.errors import Refused
 from agiraph.domain.fence import enclose_foreign, without_fences
 from agiraph.domain.ids import AgentId, ThreadId
 from agiraph.domain.labels import CLEAN, UNKNOWN, Label, of_page
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.persons import OWNER
+from agiraph.home import file_lock
 from agiraph.providers.base import Request
 from agiraph.run_context import RunContext
 from agiraph.services.board import planning
@@ -30,7 +34,9 @@ from agiraph.store.connect import open_store
 from agiraph.store.migrate import migrations
 from agiraph.store.tx import Tx
 from agiraph.testing import Call, ManualClock, PowerCut, Says, ScriptedModel, World, call, says
+from agiraph.tools import kept_writes
 from agiraph.tools.base import tool
+from agiraph.tools.kept_writes import Change
 
 STRANGER = of_page("https://example.com/page")
 MARKED = " It is marked as unverified, because this thread holds words from 1 site."
@@ -43,11 +49,24 @@ async def read_page(ctx: RunContext) -> Answer:
     return Done(ORDER, label=STRANGER)
 
 
+contexts: list[RunContext] = []
+
+
+@tool(effect="repeatable")
+async def keep_context(ctx: RunContext) -> Answer:
+    """Keep the context, so that a test can go on in place of the thread."""
+    contexts.append(ctx)
+    return Done("Kept.")
+
+
 @pytest.fixture
 async def reading(tmp_path: Path, database_url: str) -> AsyncIterator[World]:
     """A world whose agents can read a stranger's page."""
     async with World(
-        tmp_path / "home", database_url=database_url, tools=(read_page,), easy_endings=True
+        tmp_path / "home",
+        database_url=database_url,
+        tools=(read_page, keep_context),
+        easy_endings=True,
     ) as world:
         yield world
 
@@ -72,9 +91,17 @@ async def work(
     world: World, founded: NewTeam, *calls: Call, task: str = "Go on.", label: Label = CLEAN
 ) -> Thread:
     """Let the coordinator make these calls in a thread of its own, with a task of this label."""
+    # By the thread's length, not one line after the other: if the database fails before a reply is
+    # stored, the model is asked again, and the answers below would each be that of the next call.
+    replies = [*calls, call("finish", summary="done")]
+
+    def react(request: Request) -> Says:
+        made = sum(turn.role == "assistant" for turn in request.transcript.turns)
+        return says(replies[min(made, len(calls))])
+
     model = world._models.get("ada") or world.script("ada")
     assert isinstance(model, ScriptedModel)
-    model.lines += [*(says(made) for made in calls), says(call("finish", summary="done"))]
+    model.lines[:] = [react] * (2 * len(replies) + 2)
     node = await world.store.write(
         planning.create,
         team_id=founded.team.id,
@@ -84,10 +111,17 @@ async def work(
         label=label,
     )
     await world.settle()
+    model.lines.clear()
     turns = await world.turns(node.id)
     told = [turn for turn in turns if turn.role == "tool"][: len(calls)]
     own = (await world.thread(node.id)).label
     return Thread(turns[0].text, [t.text for t in told], own, [t.failed for t in told])
+
+
+async def context_of(world: World, founded: NewTeam, *calls: Call) -> RunContext:
+    """Return the context of a thread that has made these calls."""
+    await work(world, founded, *calls, call("keep_context"))
+    return contexts.pop()
 
 
 def team_path(world: World, founded: NewTeam) -> Path:
@@ -232,8 +266,8 @@ async def test_no_tool_writes_the_soul_the_goal_or_what_the_runtime_keeps(
         call("bash", command=f"echo '{ORDER}' > ../../../SOUL.md"),
         call("bash", command=f"echo '{ORDER}' > {reading.path}/agents/baker.md"),
     )
-    assert wrote.failed[1:] == [True] * (len(wrote.failed) - 1)
     assert _floor(reading, team) == before
+    assert wrote.failed[1:] == [True] * (len(wrote.failed) - 1)
 
 
 def _floor(world: World, team: NewTeam) -> dict[str, str]:
@@ -444,6 +478,56 @@ async def test_a_crash_never_leaves_strangers_words_without_a_label(
     await reading.settle()
     read = await work(reading, team, call("memory_search", query="canary"))
     assert "CANARY" not in read.clear
+
+
+async def test_a_stalled_run_never_leaves_foreign_words_in_a_file_that_counts_as_clean(
+    reading: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    team = await found(reading)
+    clean = await context_of(reading, team)
+    stale = await context_of(reading, team, call("read_page"))
+    stalls, goes_on = threading.Event(), threading.Event()
+
+    def stall(point: str) -> None:
+        if point == "fx:before:write":
+            stalls.set()
+            goes_on.wait()
+
+    # Its label is stored, its file not yet written; then its lease ends, and it is cancelled.
+    faultpoints.armed = stall
+    try:
+        order = Change(path="PLAN.md", after=ORDER.encode())
+        zombie = asyncio.ensure_future(kept_writes.write(stale, order, "Wrote."))
+        await asyncio.to_thread(stalls.wait)
+        zombie.cancel()
+        faultpoints.armed = None
+        own = Change(path="PLAN.md", after=b"Bake.")
+        monkeypatch.setattr(file_lock, "WAIT_S", 0.0)
+        with pytest.raises(Refused, match="another process has been writing"):
+            await kept_writes.write(clean, own, "Wrote.")
+    finally:
+        faultpoints.armed = None
+        goes_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await zombie
+    plan = team_path(reading, team) / "PLAN.md"
+    assert (plan.read_text(), await labelled(reading, team)) == (ORDER, {"PLAN.md": STRANGER})
+    assert await kept_writes.write(clean, own, "Wrote.") == Done("Wrote.")
+    assert (plan.read_text(), await labelled(reading, team)) == ("Bake.", {})
+
+
+async def test_an_edit_of_a_file_that_was_written_meanwhile_is_refused(reading: World) -> None:
+    team = await found(reading)
+    await work(reading, team, call("read_page"), call("write_file", path="PLAN.md", content=ORDER))
+    clean = await context_of(reading, team)
+    # This thread has edited foreign words without reading them; then another one wrote the file.
+    edited = ORDER.replace("send", "mail").encode()
+    edit = Change(path="PLAN.md", after=edited, edit=lambda text: text, before=ORDER.encode())
+    await work(reading, team, call("write_file", path="PLAN.md", content="Bake."))
+    with pytest.raises(Refused, match=r"PLAN\.md was written meanwhile"):
+        await kept_writes.write(clean, edit, "Edited.")
+    plan = team_path(reading, team) / "PLAN.md"
+    assert (plan.read_text(), await labelled(reading, team)) == ("Bake.", {})
 
 
 async def test_what_a_newcomer_is_told_by_a_labelled_thread_is_an_unverified_note(

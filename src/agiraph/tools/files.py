@@ -78,7 +78,7 @@ async def read_file(
 
 
 def _page(ctx: RunContext, path: str, offset: int, data: bytes, label: Label) -> str:
-    """Return a page of a file as the model reads it; strangers' words are inside a fence."""
+    """Return a page of a file as the model reads it; foreign words are inside a fence."""
     is_last = len(data) <= PAGE_BYTES
     decoder = getincrementaldecoder("utf-8")("replace")
     text = decoder.decode(data[:PAGE_BYTES], is_last).replace("\0", NO_TEXT)
@@ -149,7 +149,7 @@ def _edited(ctx: RunContext, path: str, old: str, new: str) -> tuple[bytes, byte
 def _misfit(ctx: RunContext, path: str, data: bytes, old: str, new: str) -> str:
     """Return why `old` names no one place in the file; of a file in scratch/, with lines."""
     text, found = data.decode(errors="replace"), data.count(old.encode())
-    # Lines of any other file may be strangers' words, and would reach the model outside of a fence.
+    # Lines of any other file may be foreign words, and would reach the model outside of a fence.
     if ctx.scope.locate(path).area is Area.OWN_SCRATCH:
         explain = explain_several(text, old, path) if found else explain_miss(text, old, new, path)
         return explain
@@ -201,8 +201,9 @@ async def edit_file(
     def edit(text: str) -> str | None:
         return text.replace(old, new) if text.count(old) == 1 else None
 
-    _, after = await asyncio.to_thread(_edited, ctx, path, old, new)
-    return await _write(ctx, Change(path=path, after=after, edit=edit), f"Edited {path}.")
+    before, after = await asyncio.to_thread(_edited, ctx, path, old, new)
+    change = Change(path=path, after=after, edit=edit, before=before)
+    return await _write(ctx, change, f"Edited {path}.")
 
 
 @tool(effect="repeatable", counts_as_work=False, in_sight=ON_DEMAND)

@@ -1,6 +1,6 @@
 """Kept writes: writes files that outlive a node as the thread's label and the team's trust allow.
 
-A clean thread writes every file of its scope. A thread with strangers' words writes its plan, its
+A clean thread writes every file of its scope. A thread with foreign words writes its plan, its
 notebook and the log with its label; a note becomes an unverified one; and what every later thread
 reads as the team's own word waits for a person, while the thread goes on.
 """
@@ -13,6 +13,8 @@ from datetime import date
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.notes import front_line
 from agiraph.domain.outcomes import Done
+from agiraph.home import file_lock
+from agiraph.home.file_lock import to_the_end
 from agiraph.home.kept_files import (
     UNVERIFIED,
     Kind,
@@ -37,6 +39,7 @@ KEPT_UNVERIFIED = (
     "Kept as {path}, unverified: this thread holds words from {by}. It is found by memory_search, "
     "and a person can confirm it. Go on; you need not write it again."
 )
+CHANGED = "Not edited: {path} was written meanwhile. Read it, and make the edit again if it fits."
 FILE_BYTES = 4 * 2**20
 """The largest file that is written or edited in one call."""
 OF_THE_RUNTIME = "{path!r} is kept by the runtime. Write a note instead, say knowledge/NAME.md."
@@ -52,6 +55,8 @@ class Change:
     edit: Callable[[str], str | None] | None = None
     """The same edit on another text, None where it does not fit; without it the file is written
     whole."""
+    before: bytes = b""
+    """What the file held when it was edited."""
 
 
 async def write(ctx: RunContext, change: Change, done: str) -> Done:
@@ -62,16 +67,19 @@ async def write(ctx: RunContext, change: Change, done: str) -> Done:
     _check_scope(ctx, change.path)
     path = full_path(spot)
     if not ctx.label:
-        await _write_clean(ctx, path, change)
+        async with file_lock.hold(ctx.home, ctx.team.id):
+            await _write_clean(ctx, path, change)
         return Done(done)
     kind = kind_of(spot, leads=ctx.scope.role == "coordinator")
     if kind is Kind.RUNTIME:
         raise Refused(OF_THE_RUNTIME.format(path=change.path))
     if ctx.team.trust != "open" and kind in (Kind.LASTING, Kind.NOTE):
         return await _set_aside(ctx, change, kind)
-    before = await asyncio.to_thread(_current, ctx, change.path)
-    await file_labels.record(ctx, path, change.after, before=before, joined=change.edit is not None)
-    await asyncio.to_thread(put, ctx, change)
+    async with file_lock.hold(ctx.home, ctx.team.id):
+        before = await asyncio.to_thread(_current, ctx, change)
+        is_edit = change.edit is not None
+        await file_labels.record(ctx, path, change.after, before=before, joined=is_edit)
+        await to_the_end(put, ctx, change)
     return Done(done + MARKED.format(by=sources(ctx)))
 
 
@@ -82,11 +90,13 @@ def sources(ctx: RunContext) -> str:
 
 async def _write_clean(ctx: RunContext, path: str, change: Change) -> None:
     """Write a file of a clean thread. A file that it writes whole is clean afterwards; one of which
-    it changes a part keeps its label."""
+    it changes a part keeps its label. The caller holds the file lock."""
+    if change.edit is not None:
+        await asyncio.to_thread(_current, ctx, change)
     if (known := await file_labels.find(ctx, path)) is None:
-        return await asyncio.to_thread(put, ctx, change)
+        return await to_the_end(put, ctx, change)
     if change.edit is None:
-        await asyncio.to_thread(put, ctx, change)
+        await to_the_end(put, ctx, change)
         # After the file: a crash in between leaves a label on clean words.
         await ctx.store.write(rows.clear, known, change.after, ctx.lease.thread_id)
     else:
@@ -95,7 +105,7 @@ async def _write_clean(ctx: RunContext, path: str, change: Change) -> None:
         await ctx.store.write(
             rows.amend, known, change.after, clean_text=text if edited is None else edited
         )
-        await asyncio.to_thread(put, ctx, change)
+        await to_the_end(put, ctx, change)
 
 
 async def _set_aside(ctx: RunContext, change: Change, kind: Kind) -> Done:
@@ -148,16 +158,23 @@ async def keep_unverified(ctx: RunContext, name: str, content: str) -> Done:
         rows.put(tx, ctx.team.id, composed.path, data, label=label, thread_id=thread_id)
         notes.index_one(tx, ctx.agent, composed.path, composed.after, label)
 
-    # Before the file: a crash in between must not leave strangers' words without a label.
+    # Before the file: a crash in between must not leave foreign words without a label.
     await ctx.store.write(keep)
     written = await asyncio.to_thread(kept.write_unverified, name, content, front)
     return Done(KEPT_UNVERIFIED.format(path=written.path, by=sources(ctx)))
 
 
-async def write_note(
+async def write_note(ctx: RunContext, kept: Notes, name: str, content: str, today: date) -> Written:
+    """Write a note as the model named it, in a clean thread or where the label goes with it."""
+    async with file_lock.hold(ctx.home, ctx.team.id):
+        composed = await asyncio.to_thread(kept.compose, name, content, today=today)
+        return await _write_note(ctx, kept, composed, content, today)
+
+
+async def _write_note(
     ctx: RunContext, kept: Notes, composed: Composed, content: str, today: date
 ) -> Written:
-    """Write a note as the model named it, in a clean thread or where the label goes with it."""
+    """Write a note and its label. The caller holds the file lock."""
     known = await file_labels.find(ctx, composed.path)
     data = composed.after.encode(errors="replace")
     is_log = kind_of_note(composed.name) is Kind.WORKING
@@ -173,7 +190,7 @@ async def write_note(
         await ctx.store.write(rows.amend, known, data, clean_text=clean)
     elif known is not None:
         kept = replace(kept, labelled=kept.labelled - {composed.name})
-    written = await asyncio.to_thread(kept.write, composed.name, content, today=today)
+    written = await to_the_end(kept.write, composed.name, content, today=today)
     if known is not None and not ctx.label and not is_log:
         # After the file: a crash in between leaves a label on clean words.
         await ctx.store.write(rows.clear, known, data, ctx.lease.thread_id)
@@ -184,9 +201,17 @@ async def write_confirmed(
     ctx: RunContext, kept: Notes, path: str, content: str, today: date
 ) -> None:
     """Write a note that a person confirmed to its file, which is clean then."""
-    if path.startswith("agents/"):
-        await _write_clean(ctx, path, Change(path=path, after=content.encode(errors="replace")))
-        return
+    async with file_lock.hold(ctx.home, ctx.team.id):
+        if path.startswith("agents/"):
+            await _write_clean(ctx, path, Change(path=path, after=content.encode(errors="replace")))
+        else:
+            await _write_confirmed(ctx, kept, path, content, today)
+
+
+async def _write_confirmed(
+    ctx: RunContext, kept: Notes, path: str, content: str, today: date
+) -> None:
+    """Write a confirmed note to the agent's notes. The caller holds the file lock."""
     name = kept.accepted_name(path, today)
     composed = await asyncio.to_thread(kept.compose, name, content, today=today)
     data = composed.after.encode(errors="replace")
@@ -195,7 +220,7 @@ async def write_confirmed(
     if known is not None and is_log:
         clean = kept.logged(name, known.confirmed_text or "", content.strip(), today)
         await ctx.store.write(rows.amend, known, data, clean_text=clean)
-    await asyncio.to_thread(kept.accept, path, content, today=today)
+    await to_the_end(kept.accept, path, content, today=today)
     if known is not None and not is_log:
         await ctx.store.write(rows.clear, known, data)
 
@@ -214,13 +239,18 @@ def _check_scope(ctx: RunContext, path: str) -> None:
     folder.close()
 
 
-def _current(ctx: RunContext, path: str) -> bytes | None:
-    folder, name = ctx.scope.resolve(path, "r")
+def _current(ctx: RunContext, change: Change) -> bytes | None:
+    """Return what the file of a change holds now, None without a file. Raise `Refused` if it was
+    edited, and somebody has written it since: their words, and their label, would be lost."""
+    folder, name = ctx.scope.resolve(change.path, "r")
     with folder:
         try:
-            return folder.read(name, limit=FILE_BYTES)
+            now = folder.read(name, limit=FILE_BYTES)
         except NotFound:
-            return None
+            now = None
+    if change.edit is not None and now != change.before:
+        raise Refused(CHANGED.format(path=change.path))
+    return now
 
 
 def put(ctx: RunContext, change: Change) -> None:

@@ -15,6 +15,8 @@ from agiraph.domain.notes import Note, front_line
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.passages import Passage, PassageKind, search_words
 from agiraph.domain.tools import ON_DEMAND
+from agiraph.home import file_lock
+from agiraph.home.file_lock import to_the_end
 from agiraph.home.kept_files import ARCHIVE, UNVERIFIED, Kind, is_unverified, kind_of_note
 from agiraph.home.notes import Notes, Written
 from agiraph.providers.embeddings import embeddings
@@ -55,10 +57,11 @@ async def refresh_notes(ctx: RunContext) -> dict[str, str]:
             # After the file: a crash in between does the same once more, which changes nothing.
             await ctx.store.write(notes.mark_filed, note)
     if old := await asyncio.to_thread(kept.old_logs, _today(ctx)):
-        # Before the files are moved, so that none is without its label.
-        moved = {kept.full(name): kept.full(f"{ARCHIVE}/{name}") for name in old}
-        await ctx.store.write(file_labels.copy, ctx.team.id, moved)
-        await asyncio.to_thread(kept.archive, _today(ctx))
+        async with file_lock.hold(ctx.home, ctx.team.id):
+            # Before the files are moved, so that none is without its label.
+            moved = {kept.full(name): kept.full(f"{ARCHIVE}/{name}") for name in old}
+            await ctx.store.write(file_labels.copy, ctx.team.id, moved)
+            await to_the_end(kept.archive, _today(ctx))
     files = await asyncio.to_thread(_files, kept)
     if await ctx.store.read(notes.is_stale, ctx.agent, files):
         await ctx.store.write(notes.index, ctx.agent, files)
@@ -110,7 +113,7 @@ async def memory_write(
     name = kept.name(path).removeprefix(f"{UNVERIFIED}/")
     # Checked now, while the model can correct it: nobody should confirm a note that cannot be
     # written.
-    composed = await asyncio.to_thread(kept.compose, name, content, today=_today(ctx))
+    await asyncio.to_thread(kept.compose, name, content, today=_today(ctx))
     if ctx.label and ctx.team.trust != "open":
         match kind_of_note(name):
             case Kind.LASTING:
@@ -119,7 +122,7 @@ async def memory_write(
                 return await kept_writes.keep_unverified(ctx, name, content)
             case _:
                 pass
-    written = await kept_writes.write_note(ctx, kept, composed, content, _today(ctx))
+    written = await kept_writes.write_note(ctx, kept, name, content, _today(ctx))
     files = await asyncio.to_thread(_files, kept)
     await ctx.store.write(notes.record_write, ctx.agent, written.path, files)
     size = len(files.get(written.path, "").encode(errors="replace"))
@@ -194,7 +197,7 @@ async def memory_search(ctx: RunContext, query: Query) -> Answer:
 
 
 def _note(ctx: RunContext, path: str, text: str, label: Label) -> str:
-    """Return a note, or a section of one; with strangers' words, also in its name, in a fence."""
+    """Return a note, or a section of one; with foreign words, also in its name, in a fence."""
     if not label:
         return f"**{path}**\n{text.strip()}"
     return enclose_foreign(
@@ -246,7 +249,7 @@ async def _search(ctx: RunContext, query: str, kinds: tuple[PassageKind, ...]) -
 
 
 def _hit(number: int, hit: Passage, thread: str) -> str:
-    """Return a hit as text; strangers' words, the title too, are inside a fence."""
+    """Return a hit as text; foreign words, the title too, are inside a fence."""
     about = [hit.kind, one_line(hit.ref), f"{hit.created_at:%Y-%m-%d}"]
     text = hit.text if len(hit.text) <= HIT_CHARS else f"{hit.text[:HIT_CHARS]}…"
     if hit.label:
