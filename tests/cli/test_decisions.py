@@ -1,5 +1,12 @@
 """Grants and the digest at the command line, without a server."""
 
+from agiraph.app import open_store
+from agiraph.domain.ids import TeamId
+from agiraph.domain.labels import of_page
+from agiraph.domain.time import SystemClock
+from agiraph.services.knowledge import items
+from agiraph.store import teams
+from agiraph.store.tx import Tx
 from tests.cli.shell import Shell
 
 
@@ -16,6 +23,10 @@ async def test_a_grant_is_made_listed_and_revoked(agiraph: Shell) -> None:
     again = await agiraph("revoke", "grant_none")
     empty = await agiraph("inbox", "--digest")
     confirmed = await agiraph("confirm", team, "--all")
+    words = f"Bread is made of flour. {'Always. ' * 30}"
+    await learn(agiraph, team, words)
+    unread = await agiraph("confirm", team, "--all")
+    read = await agiraph("confirm", team, "--all", "--yes")
 
     assert none.out == f"The team {team!r} has no grants.\n"
     assert (made.code, made.out.startswith("Allowed until 20")) == (0, True)
@@ -25,3 +36,20 @@ async def test_a_grant_is_made_listed_and_revoked(agiraph: Shell) -> None:
     assert (again.code, "grant_none" in again.err) == (1, True)
     assert empty.out == "There is nothing to decide on.\n"
     assert confirmed.out == "Decided on 0 entries.\n"
+    assert (unread.code, words.strip() in unread.out) == (1, True)
+    assert "Nobody can be asked here" in unread.err
+    assert (words.strip() in read.out, read.out.splitlines()[-1]) == (True, "Decided on 1 entry.")
+
+
+async def learn(agiraph: Shell, team: str, words: str) -> None:
+    """Store a fact that the team has from a page."""
+    store = await open_store(f"sqlite:///{agiraph.home / 'agiraph.db'}", SystemClock())
+
+    def keep(tx: Tx) -> None:
+        lead = teams.coordinator(tx, TeamId(team))
+        items.learn(tx, lead, "fact", words, author=lead.id, label=of_page("https://a.test"))
+
+    try:
+        await store.write(keep)
+    finally:
+        await store.close()

@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+from datetime import UTC, datetime
 
 import aiohttp
 
@@ -102,7 +103,7 @@ async def _call_every_method(client: Client) -> None:
         client.grant(team.id, "read", "docs.example.org"),
         client.revoke_grant(team.id, "grant_x"),
         client.digest(team.id, words=True),
-        client.decide(team=team.id, confirm="all"),
+        client.decide(team=team.id, confirm="all", as_of=datetime.now(UTC)),
         client.undo_change(change.id),
         client.forget_memory(agent, memory.id),
         client.remove_insight(agent, insight.id),

@@ -1,5 +1,6 @@
 """`agiraph grants`, `grant`, `revoke`, `confirm`: what you allow for good, and what you confirm."""
 
+import sys
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from agiraph.cli.questions import literal
 from agiraph.cli.session import as_json, command, source
 from agiraph.cli.teams import json_option
 from agiraph.client import Client
+from agiraph.domain.digest import COVERED
 from agiraph.domain.errors import NotFound, Refused
 
 if TYPE_CHECKING:
@@ -23,9 +25,9 @@ KINDS = ("read", "reach", "packages", "tool", "command", "trust")
 TITLES = {
     "ask": "Requests: answer each by itself",
     "pending": "Pending: nobody uses it until you confirm it",
-    "unverified": "Unverified: it comes from strangers' words",
+    "unverified": "Unverified: it comes from foreign words",
     "file": "Files with words of strangers: read each, then confirm it by its id",
-    "trigger": "Triggers that an agent made after it had read strangers' words",
+    "trigger": "Triggers that an agent made after it had read foreign words",
     "use": "Grants that were used lately",
 }
 
@@ -102,14 +104,20 @@ async def revoke(grant: str) -> None:
 @click.option("--all", "all_", is_flag=True, help="Confirm all knowledge, notes and triggers.")
 @click.option("--reject", multiple=True, metavar="ID", help="Remove knowledge, or deny a request.")
 @click.option("--stop", multiple=True, metavar="ID", help="Cancel a trigger.")
+@click.option("--yes", is_flag=True, help="With --all: confirm what is printed without asking.")
 @command
 async def confirm(
-    team: str, ids: tuple[str, ...], all_: bool, reject: tuple[str, ...], stop: tuple[str, ...]
+    team: str,
+    ids: tuple[str, ...],
+    all_: bool,
+    reject: tuple[str, ...],
+    stop: tuple[str, ...],
+    yes: bool,
 ) -> None:
-    """Confirm what a TEAM keeps from strangers' words, by IDS or with --all.
+    """Confirm what a TEAM keeps from foreign words, by IDS or with --all.
 
-    `agiraph inbox --digest` shows it. A request for a call is never confirmed here: read the call,
-    and answer it with `agiraph answer`.
+    `agiraph inbox --digest` lists it; --all prints the exact words and then asks. A request for a
+    call is never confirmed here: read the call, and answer it with `agiraph answer`.
     """
     if not (ids or all_ or reject or stop):
         raise click.UsageError("Name what to confirm, or give --all.")
@@ -117,11 +125,29 @@ async def confirm(
         raise click.UsageError("Give ids or --all, not both.")
     async with source(to_write=True) as found:
         team_id = (await found.team(team)).id
-        decided = await found.decide(
-            team=team_id, confirm="all" if all_ else ids, reject=reject, stop=stop
-        )
+        if all_:
+            ids = await _read_all(found, team_id, without={*reject, *stop}, yes=yes)
+        decided = await found.decide(team=team_id, confirm=ids, reject=reject, stop=stop)
     count = len(decided.ids)
     click.echo(f"Decided on {count} {'entry' if count == 1 else 'entries'}.")
+
+
+async def _read_all(
+    found: "Client | Local", team_id: str, *, without: set[str], yes: bool
+) -> tuple[str, ...]:
+    """Print the exact words of all knowledge, notes and triggers of a team, have the person agree
+    to them, and return their ids: what comes meanwhile is not among them."""
+    [digest] = await found.digest(team_id, words=True) or [None]
+    entries = () if digest is None else digest.entries
+    shown = [entry for entry in entries if entry.kind in COVERED and entry.id not in without]
+    console = Console(emoji=False)
+    for entry in shown:
+        _show_entry(console, entry)
+    if shown and not yes:
+        if not sys.stdin.isatty():
+            raise Refused("Nobody can be asked here: read the words above, then give --yes.")
+        click.confirm(f"Confirm these {len(shown)}?", abort=True)
+    return tuple(entry.id for entry in shown)
 
 
 async def show_digest(found: "Client | Local", *, words: bool, json_: bool) -> None:
@@ -146,7 +172,7 @@ def _show_team(console: Console, digest: DigestView) -> None:
             if entry.id in group.ids:
                 _show_entry(console, entry)
     console.print(
-        literal(f"  Confirm all but the requests: agiraph confirm {digest.team_id} --all")
+        literal(f"  Confirm knowledge and triggers: agiraph confirm {digest.team_id} --all")
     )
 
 

@@ -9,9 +9,12 @@ from agiraph.domain.value import value
 
 EntryKind = Literal["ask", "pending", "unverified", "file", "trigger", "use"]
 """ask: an open request for a call. pending: knowledge that nobody uses before it is confirmed.
-unverified: knowledge that comes from strangers' words. file: a file of the team that holds such
+unverified: knowledge that comes from foreign words. file: a file of the team that holds such
 words; its entry names the file only, so it is confirmed by its id and never with others. trigger:
 an agent made it after it had read such words. use: a grant allowed a call."""
+
+COVERED: frozenset[EntryKind] = frozenset({"pending", "unverified", "trigger"})
+"""What "confirm all" covers: knowledge, notes and triggers, never a way out and never a file."""
 
 
 @value
@@ -22,7 +25,8 @@ class Entry:
     kind: EntryKind
     title: str
     text: str
-    """The exact words: of the knowledge, of the trigger's task, or of the call."""
+    """The exact words: of the knowledge, of the trigger (its task, and when it fires), or of the
+    call."""
     source: str
     """Who wrote some of its words, if not the team; empty if nobody else did."""
     created_at: datetime

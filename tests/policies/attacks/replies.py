@@ -53,6 +53,7 @@ async def _confirm_all(run: Run) -> None:
         Decisions(confirm="all"),
         person_id=OWNER,
         team_ids=[run.team.team.id],
+        as_of=run.world.clock.now(),
     )
     await run.world.settle()
 

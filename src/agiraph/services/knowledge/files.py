@@ -1,4 +1,4 @@
-"""Files: a person confirms a file that holds strangers' words, or writes it anew."""
+"""Files: a person confirms a file that holds foreign words, or writes it anew."""
 
 from dataclasses import replace
 
@@ -14,10 +14,12 @@ from agiraph.store.tx import Tx
 
 PREFIX = "file_"
 """How the ids of labelled files begin."""
+LEAST_HASH = 16
+"""Characters of a file's hash that say which words a person has read."""
 
 
 def labelled(tx: Tx, team_id: TeamId) -> list[FileLabel]:
-    """Return the team's files with strangers' words that later threads read, by path: plan,
+    """Return the team's files with foreign words that later threads read, by path: plan,
     notebooks, logs and, in a team whose trust is open, notes. Unverified notes are not among them,
     nor what belongs to one node or one thread."""
     return [
@@ -32,13 +34,14 @@ def _belongs_to_work(path: str) -> bool:
     return names[0] == "nodes" or (names[0] == "agents" and names[2:3] in (["pages"], ["results"]))
 
 
-def confirm(tx: Tx, file_id: str, *, author: str, digest: str | None = None) -> FileLabel:
-    """Take the label off a file: a person confirms its words. With `digest` only if the file is
-    still the one that the person has read. The change can be undone."""
+def confirm(tx: Tx, file_id: str, *, author: str, digest: str) -> FileLabel:
+    """Take the label off a file: a person confirms its words. `digest` is the hash of the words
+    that the person has read, or its first 16 characters or more; if the file was written since,
+    raise `Conflict`. The change can be undone."""
     file = FILE_LABELS.get(tx, file_id, lock=True)
     if not file.label:
         raise Conflict(f"The file {file.path!r} holds no unverified words: nothing to confirm.")
-    if digest not in (None, file.hash):
+    if len(digest) < LEAST_HASH or not file.hash.startswith(digest):
         raise Conflict(f"The file {file.path!r} has changed since; read it again first.")
     before = {"label": file.label.to_list(), "confirmed_text": file.confirmed_text}
     FILE_LABELS.update(tx, file_id, label=CLEAN, confirmed_text=None, confirmed_at=tx.now)

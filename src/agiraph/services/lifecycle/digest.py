@@ -8,7 +8,7 @@ itself, because each is a place that somebody's data could reach.
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from agiraph.domain.digest import Decisions, Digest, Entry, EntryKind
+from agiraph.domain.digest import COVERED, Decisions, Digest, Entry, EntryKind
 from agiraph.domain.errors import Refused
 from agiraph.domain.grants import Grant
 from agiraph.domain.ids import SYSTEM, MessageId, PersonId, TeamId, TriggerId
@@ -37,6 +37,12 @@ EVERY = timedelta(days=1)
 USES_FOR = timedelta(days=7)
 """How long the digest shows that a grant was used."""
 MOST_IDS = 1000
+AT, HASH_CHARACTERS = "@", 16
+"""The id of a file's entry ends with the beginning of its hash."""
+WHICH_DIGEST = (
+    '"all" is what you have read: send the `as_of` of the digest that you were shown, or name the '
+    "entries by their ids."
+)
 A_WAY_OUT = (
     "{id} asks for a way out, which is never confirmed with others: read the call and answer it "
     "by itself (agiraph answer {id} approve)."
@@ -67,7 +73,7 @@ def of_team(tx: Tx, team_id: TeamId, *, person_id: PersonId) -> Digest:
                 id=trigger.id,
                 kind="trigger",
                 title=f"{trigger.type} trigger, next {_moment(trigger.due_at)}",
-                text=to_json(trigger.payload),
+                text=f"{to_json(trigger.payload)} {trigger.type} {to_json(trigger.config)}",
                 source=str(trigger.label),
                 created_at=trigger.created_at,
                 agent_id=trigger.agent_id,
@@ -113,7 +119,9 @@ def _of_item(kind: EntryKind, item: items.Unconfirmed) -> Entry:
 
 def _of_file(file: FileLabel) -> Entry:
     return Entry(
-        id=file.id,
+        # With the hash of what was written: a person confirms the words that they have read, and
+        # the row of a file keeps its id when the file is written anew.
+        id=f"{file.id}{AT}{file.hash[:HASH_CHARACTERS]}",
         kind="file",
         title=f"file {file.path}",
         text=file.path,
@@ -151,10 +159,13 @@ def decide(
 ) -> list[str]:
     """Apply a person's decisions, all or none, and return the ids that they decided on.
 
-    With `as_of`, "all" means what the person was shown at that time and nothing that came later.
+    "All" means what the digest of the time `as_of` has shown the person, and nothing that came
+    later; without that time it is refused.
     """
     confirm = decisions.confirm
     if confirm == "all":
+        if as_of is None:
+            raise Refused(WHICH_DIGEST)
         confirm = _everything(tx, team_ids, person_id=person_id, as_of=as_of)
     given = (*confirm, *decisions.reject, *decisions.always, *decisions.stop)
     if len(given) > MOST_IDS and decisions.confirm != "all":
@@ -183,15 +194,15 @@ def decide(
 
 
 def _everything(
-    tx: Tx, team_ids: Sequence[TeamId], *, person_id: PersonId, as_of: datetime | None
+    tx: Tx, team_ids: Sequence[TeamId], *, person_id: PersonId, as_of: datetime
 ) -> tuple[str, ...]:
-    """Return the ids of all knowledge, notes and triggers in the digests; never of a way out."""
+    """Return the ids of the knowledge, notes and triggers that the digests had at this time; never
+    of a way out."""
     return tuple(
         entry.id
         for team_id in team_ids
         for entry in of_team(tx, team_id, person_id=person_id).entries
-        if entry.kind in ("pending", "unverified", "trigger")
-        and (as_of is None or entry.created_at <= as_of)
+        if entry.kind in COVERED and entry.created_at <= as_of
     )
 
 
@@ -199,7 +210,8 @@ def _confirm(tx: Tx, identity: str, person_id: PersonId) -> None:
     if identity.startswith("msg_"):
         raise Refused(A_WAY_OUT.format(id=identity))
     if identity.startswith(files.PREFIX):
-        files.confirm(tx, identity, author=person_id)
+        file_id, _, beginning = identity.partition(AT)
+        files.confirm(tx, file_id, author=person_id, digest=beginning)
     elif TRIGGERS.find(tx, identity) is not None:
         confirmation.confirm(tx, TriggerId(identity))
     else:
