@@ -16,6 +16,8 @@ MIN_SIMILARITY = 0.25
 MAX_TEXT_CHARS = 2000
 """How much of a text is compared: its beginning says what it is about."""
 MAX_CACHED_VECTORS = 20_000
+BATCH_TEXTS = 250
+"""Texts whose vectors are computed at once; the vectors of all their words are in memory then."""
 
 
 class Embeddings:
@@ -64,16 +66,40 @@ class Embeddings:
     def matrix(self, texts: Sequence[str], *, above: Any = None) -> Any:
         """Return the vectors of texts as the rows of a matrix, below the rows of another one; zeros
         for a text without words."""
-        zero = self._numpy.zeros(self._word_vectors.shape[1], dtype=self._word_vectors.dtype)
-        vectors = [self._compute(text[:MAX_TEXT_CHARS]) for text in texts]
-        rows = self._numpy.stack([zero if v is None else v for v in vectors] or [zero])
-        return rows if above is None else self._numpy.vstack([above, rows])
+        pieces = [] if above is None else [above]
+        pieces += [
+            self._rows(texts[start : start + BATCH_TEXTS])
+            for start in range(0, len(texts), BATCH_TEXTS)
+        ]
+        if not pieces:
+            return self._numpy.zeros((1, self._word_vectors.shape[1]), self._word_vectors.dtype)
+        return pieces[0] if len(pieces) == 1 else self._numpy.vstack(pieces)
+
+    def _rows(self, texts: Sequence[str]) -> Any:
+        """Return the vectors of some texts as rows: as `_compute` does it, for all at once."""
+        numpy = self._numpy
+        shortened = [text[:MAX_TEXT_CHARS] for text in texts]
+        encoded = self._tokenizer.encode_batch_fast(shortened, add_special_tokens=False)
+        tokens = [each.ids for each in encoded]
+        sizes = numpy.array([len(ids) for ids in tokens])
+        # A short text is filled up with word 0, which is taken out of its sum again.
+        width = int(sizes.max())
+        if width == 0:
+            return numpy.zeros((len(texts), self._word_vectors.shape[1]), numpy.float32)
+        padded = numpy.array([ids + [0] * (width - len(ids)) for ids in tokens])
+        sums = self._word_vectors[padded].sum(1)
+        sums -= (width - sizes)[:, None] * self._word_vectors[0]
+        sums[sizes == 0] = 0
+        # The sum points where the mean does, and only the direction counts.
+        lengths = numpy.linalg.norm(sums, axis=1, keepdims=True)
+        return (sums / numpy.where(lengths > 0, lengths, 1)).astype(numpy.float32)
 
     def similar(self, query: str, matrix: Any, *, limit: int) -> list[tuple[int, float]]:
         """Return the rows of a matrix that are similar to the query, with their cosines."""
         if (wanted := self._vector(query[:MAX_TEXT_CHARS])) is None:
             return []
-        cosines = matrix @ wanted
+        # Not `matrix @ wanted`: for one vector the threads of the library cost more than they save.
+        cosines = self._numpy.einsum("ij,j->i", matrix, wanted)
         best = self._numpy.argpartition(-cosines, min(limit, len(cosines) - 1))[:limit]
         found = [(int(place), float(cosines[place])) for place in best]
         near = [entry for entry in found if entry[1] >= MIN_SIMILARITY]

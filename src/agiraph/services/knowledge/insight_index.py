@@ -50,7 +50,8 @@ def features(text: str) -> dict[str, bool]:
     for word in words(text):
         found[word] = True
         if len(word) > STEM_CHARACTERS:
-            found.setdefault(f"{word[:STEM_CHARACTERS]}-", False)
+            # No word ends with "-", so this replaces none.
+            found[word[:STEM_CHARACTERS] + "-"] = False
     return found
 
 
@@ -106,8 +107,8 @@ class OwnerIndex:
             for slot in slots:
                 scores[slot] = scores.get(slot, 0.0) + value
         sizes = self._sizes
-        best = heapq.nlargest(limit, scores, key=lambda slot: scores[slot] / sizes[slot])
-        found = ((self._ids[slot], scores[slot] / sizes[slot]) for slot in best)
+        fits = [(score / sizes[slot], slot) for slot, score in scores.items()]
+        found = ((self._ids[slot], score) for score, slot in heapq.nlargest(limit, fits))
         return [Match(id, score) for id, score in found if id is not None]
 
     def near(self, model: Embeddings, query: str, *, limit: int) -> list[tuple[str, float]]:
