@@ -73,7 +73,7 @@ class RunContext:
     """Sources that a person trusts: their words do not label a thread."""
     label_before_call: Label = CLEAN
     """The thread's label when the call under way began. Its intent may have added to it since."""
-    is_vouched_for: bool = False
+    is_confirmed: bool = False
     """Whether a person has allowed the call under way, by a rule or by their word."""
     window: int = 0
     """Tokens that a request to the agent's model may have; 0 if it is not known."""

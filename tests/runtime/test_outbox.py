@@ -24,8 +24,9 @@ from agiraph.runtime.channels.smtp import Smtp
 from agiraph.runtime.channels.terminal import Terminal
 from agiraph.runtime.channels.webhook import Webhook
 from agiraph.runtime.outbox import Outbox
+from agiraph.services.lifecycle import settings
 from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.mail import bus, deliveries, inbox, quiet_hours
+from agiraph.services.mail import bus, deliveries, inbox
 from agiraph.store import deliveries as rows
 from agiraph.testing import World, call, says
 from tests.runtime.receivers import MailServer, WebhookServer
@@ -268,7 +269,10 @@ async def test_briefings_wait_for_the_end_of_quiet_hours_and_questions_do_not(
     async with open_world(tmp_path, database_url, here=Terminal(write=lines.append)) as world:
         founded = await idle_team(world)
         await world.store.write(
-            quiet_hours.set_hours, founded.team.id, "22:00-07:00", zone="Europe/Berlin"
+            settings.change,
+            founded.team.id,
+            quiet_hours="22:00-07:00",
+            quiet_zone="Europe/Berlin",
         )
         world.clock.advance(hours=13)  # 22:00 UTC is 23:00 in Berlin
         briefing = await send_to_person(world, founded, "Rates rose")

@@ -11,7 +11,7 @@ from agiraph.domain.ids import TeamId
 from agiraph.domain.labels import of_page
 from agiraph.domain.messages import Message
 from agiraph.domain.persons import OWNER
-from agiraph.services.lifecycle import briefings
+from agiraph.services.lifecycle import briefings, settings
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import quiet_hours
 from agiraph.store import messages
@@ -217,7 +217,9 @@ async def test_invalid_quiet_hours_are_refused(
 ) -> None:
     founded, _ = await found_team(world, RATES)
     with pytest.raises(Refused, match=problem):
-        await world.store.write(quiet_hours.set_hours, founded.team.id, hours, zone=zone)
+        await world.store.write(
+            settings.change, founded.team.id, quiet_hours=hours, quiet_zone=zone
+        )
     assert (await world.store.read(TEAMS.get, founded.team.id)).quiet_hours == ""
 
 

@@ -324,7 +324,7 @@ async def test_a_long_note_is_read_in_pages(world: World) -> None:
     assert end == ToolAnswer("(nothing from character 99999 on)")
 
 
-async def test_knowledge_search_says_where_each_hit_is_from_and_what_nobody_vouches_for(
+async def test_knowledge_search_says_where_each_hit_is_from_and_what_nobody_confirmed(
     talking: World,
 ) -> None:
     founded = await talking.found("Know", start=False)

@@ -58,4 +58,4 @@ class ToolProperties:
     reads_file: bool = False
     """The answer is the text of the file that the first argument names."""
     gives_addresses: bool = False
-    """Addresses in its answers may be opened by a thread that has read strangers' words."""
+    """Addresses in its answers may be opened by a thread that has read foreign words."""

@@ -76,7 +76,7 @@ class Notes:
 
     scope: Scope
     labelled: frozenset[str] = frozenset()
-    """Names of notes that hold strangers' words: their headings are in no index."""
+    """Names of notes that hold foreign words: their headings are in no index."""
 
     @property
     def root(self) -> str:

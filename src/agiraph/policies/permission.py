@@ -52,7 +52,7 @@ class Ruling:
 
     refusal: str | None = None
     needs_person: bool = False
-    is_vouched_for: bool = False
+    is_confirmed: bool = False
     """Whether a rule of the team explicitly allows it, whatever the thread has read."""
     way_out: WayOut | None = None
     """The way out on which a person has to decide; None if a rule of the team asks. A call that
@@ -93,7 +93,7 @@ class PermissionPolicy:
             if rule.action == "deny":
                 denied = f"Not allowed: this team's rules deny {call.name} on {rule.pattern!r}."
                 return Ruling(refusal=f"{denied} Do it another way, or ask the human.")
-            return Ruling(needs_person=rule.action == "ask", is_vouched_for=rule.action == "allow")
+            return Ruling(needs_person=rule.action == "ask", is_confirmed=rule.action == "allow")
         way_out = await provenance.guarded_way_out(ctx, self.tools.get(call.name), call)
         return Ruling(needs_person=way_out is not None, way_out=way_out)
 
@@ -138,7 +138,7 @@ class PermissionPolicy:
         address that it opens."""
         is_reply = ctx.node.lane == "reply"
         tool = self.tools.get(call.name)
-        if not is_reply and provenance.was_named_by_person(tx, ctx, tool, call):
+        if not is_reply and provenance.is_named_by_person(tx, ctx, tool, call):
             return True
         used = grants.use(
             tx, team_id=ctx.team.id, node_id=ctx.node.id, call=call, way_out=ruling.way_out

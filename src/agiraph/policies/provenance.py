@@ -4,18 +4,13 @@ A page may contain instructions that the model then follows. So in such a thread
 a way out is decided by the team's trust (`domain.sinks`): it is made, or a person decides.
 """
 
-from agiraph.domain import quotations
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.sinks import WayOut, verdict
 from agiraph.run_context import RunContext
-from agiraph.store import messages
 from agiraph.store.tx import Tx
 from agiraph.tools import addresses
 from agiraph.tools.base import Tool
 from agiraph.web import links
-
-MAX_MESSAGES = 200
-"""Messages of the person that are searched for an address, newest first."""
 
 
 async def guarded_way_out(ctx: RunContext, tool: Tool | None, call: ToolCall) -> WayOut | None:
@@ -26,12 +21,9 @@ async def guarded_way_out(ctx: RunContext, tool: Tool | None, call: ToolCall) ->
     return None if way is None or verdict(way.sink, ctx.team.trust) == "free" else way
 
 
-def was_named_by_person(tx: Tx, ctx: RunContext, tool: Tool | None, call: ToolCall) -> bool:
+def is_named_by_person(tx: Tx, ctx: RunContext, tool: Tool | None, call: ToolCall) -> bool:
     """Whether a person has named the address that this call opens, anywhere on the team."""
     if tool is None or not tool.properties.opens_address:
         return False
-    said = messages.from_people(tx, ctx.team.id, limit=MAX_MESSAGES)
     wanted = links.requested(addresses.of_call(call))
-    return wanted is not None and any(
-        links.holds(quotations.own_words(m.text), wanted) for m in said
-    )
+    return wanted is not None and addresses.was_named_by_person(tx, ctx.team.id, wanted)

@@ -135,13 +135,13 @@ class ToolCaller:
         ruling = await self.permission.rule_on(ctx, validated)
         if ruling.refusal is not None:
             return await self._record(ctx, call, Done(ruling.refusal, failed=True))
-        ctx.is_vouched_for = ruling.is_vouched_for
+        ctx.is_confirmed = ruling.is_confirmed
         if ruling.needs_person:
             decision = await self._ask_person(ctx, validated, ruling, waits=waits)
             # Any other answer: `ask_permission` has written it.
             if decision != APPROVED:
                 return decision
-            ctx.is_vouched_for = True
+            ctx.is_confirmed = True
         await self._refuse_sleep(ctx, tool, arguments)
         return await self._make(ctx, tool, call, arguments)
 
@@ -232,7 +232,7 @@ class ToolCaller:
 
 
 def _fenced(ctx: RunContext, answer: Done) -> Done:
-    """Return the answer; one with strangers' words that its tool has not fenced, inside a fence."""
+    """Return the answer; one with foreign words that its tool has not fenced, inside a fence."""
     if not answer.label or answer.is_fenced:
         return answer
     source = f"{ctx.describe(answer.label)}, or work that has read it"

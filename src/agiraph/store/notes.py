@@ -1,4 +1,4 @@
-"""Notes, as rows: what agents wrote down after they had read strangers' words."""
+"""Notes, as rows: what agents wrote down after they had read foreign words."""
 
 import re
 from collections.abc import Collection

@@ -1,6 +1,6 @@
 """Addresses: finds out how a thread came to know an address.
 
-A thread that has read strangers' words may open an address that it was given or found while it was
+A thread that has read foreign words may open an address that it was given or found while it was
 clean. The choice among the links of a page can spell a secret, and an address that the model makes
 up can carry one.
 """
@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from agiraph.domain import quotations
 from agiraph.domain.chat import AGAIN, ToolCall, Turn
-from agiraph.domain.ids import SYSTEM
+from agiraph.domain.ids import SYSTEM, TeamId
 from agiraph.run_context import RunContext
 from agiraph.store import messages, nodes, passages
 from agiraph.store.messages import MESSAGES
@@ -75,7 +75,7 @@ def _origin(tx: Tx, ctx: RunContext, wanted: str, *, before: int) -> Origin:
     """Return where the thread had this address from before this turn."""
     if links.holds(ctx.team.goal, wanted) or _was_given(tx, ctx, wanted):
         return "given"
-    if _named_by_person(tx, ctx, wanted):
+    if was_named_by_person(tx, ctx.team.id, wanted):
         return "given"
     if any(links.requested(of_call(call)) == wanted for call in _clean_calls(ctx)):
         return "link"  # no stranger had a hand in it, but opening it often could tell something
@@ -106,9 +106,10 @@ def _was_given(tx: Tx, ctx: RunContext, wanted: str) -> bool:
     return False
 
 
-def _named_by_person(tx: Tx, ctx: RunContext, wanted: str) -> bool:
-    """Whether a person of the team has written it in their own words, to whomever."""
-    said = messages.from_people(tx, ctx.team.id, limit=MAX_MESSAGES)
+def was_named_by_person(tx: Tx, team_id: TeamId, wanted: str) -> bool:
+    """Whether a person of the team has written this address (in its requested form) in their own
+    words, to whomever."""
+    said = messages.from_people(tx, team_id, limit=MAX_MESSAGES)
     return any(links.holds(quotations.own_words(m.text), wanted) for m in said)
 
 

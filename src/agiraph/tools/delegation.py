@@ -40,7 +40,7 @@ EffortArgument = Annotated[Effort | None, Field(description="How much its model 
 
 def hirer(ctx: RunContext) -> Hirer:
     """Return this run's agent as a hirer, with the specialists and models that it may hire."""
-    label = CLEAN if ctx.is_vouched_for else ctx.label
+    label = CLEAN if ctx.is_confirmed else ctx.label
     return Hirer(ctx.agent, ctx.lease.thread_id, ctx.specialists, ctx.check_model, label)
 
 

@@ -85,7 +85,7 @@ def _is_for_person(address: str) -> bool:
 
 def _is_bounded(ctx: RunContext) -> bool:
     """Whether the bounds of labelled triggers apply: no person has allowed this call."""
-    return bool(ctx.label) and not ctx.is_vouched_for and ctx.team.trust != "open"
+    return bool(ctx.label) and not ctx.is_confirmed and ctx.team.trust != "open"
 
 
 @tool(

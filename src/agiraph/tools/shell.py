@@ -191,7 +191,7 @@ async def bash(
     node, left = ctx.home.node_path(ctx.team.id, ctx.node.id), ctx.seconds_left
     # With the label that this command brings: `_brings` has put it on the intent.
     label = ctx.label
-    has_network, is_offline = network != "none", bool(label) and not ctx.is_vouched_for
+    has_network, is_offline = network != "none", bool(label) and not ctx.is_confirmed
     reach = await ctx.store.read(_reach, ctx, command, network)
     result = await commands.run(
         ctx.home.spool(_spool_name(ctx, ctx.current_call_id)),
@@ -223,7 +223,7 @@ def _remark(
         return WHOLE_NETWORK.format(network=network)
     if network != "none" or result.exit_code == 0 or not sandbox.is_possible():
         return ""
-    is_read_only = bool(ctx.label) and not ctx.is_vouched_for
+    is_read_only = bool(ctx.label) and not ctx.is_confirmed
     if needs_network(command, result.output):
         return advice(command, sources=ctx.describe(ctx.label))
     if is_read_only:

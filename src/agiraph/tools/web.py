@@ -34,7 +34,7 @@ PAGE_CHARACTERS = 12_000
 INDEXED_CHARACTERS = 120_000
 """Characters of a page that the full-text search finds."""
 SEARCHES_A_THREAD = 20
-"""Searches that a thread with strangers' words in it may make by itself."""
+"""Searches that a thread with foreign words in it may make by itself."""
 FREE_LINKS = Limits(site_and_thread=3, thread=30, site_and_day=20)
 """Links that such a thread may open by itself. The limit for all sites bounds what an attacker
 with many sites learns from the choice."""
@@ -139,7 +139,7 @@ async def _may_redirect(ctx: RunContext, address: str) -> MayRedirect | None:
     An address that the model made up was let through for its host alone, and a redirect of that
     host could carry what the model wrote into the address to any other.
     """
-    is_bound = ctx.label and not ctx.node.is_public and not ctx.is_vouched_for
+    is_bound = ctx.label and not ctx.node.is_public and not ctx.is_confirmed
     if not is_bound or ctx.team.trust == "open":
         return None
     if await ctx.store.read(addresses.origin, ctx, address) not in addresses.UNKNOWN:

@@ -13,4 +13,4 @@ class Web:
     engine: Engine | None = None
     """None if no search engine is configured."""
     reading_hosts: ReadingHosts = ReadingHosts()
-    """Where a thread with strangers' words in it may open addresses that it made up."""
+    """Where a thread with foreign words in it may open addresses that it made up."""

@@ -39,7 +39,7 @@ def _forged(name: str, text: str) -> Attack:
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "approved": {"approved": True},
     "decision": {"decision": "approve"},
-    "is_vouched_for": {"is_vouched_for": True},
+    "is_confirmed": {"is_confirmed": True},
     "always": {"always": True},
     "trust": {"trust": "open"},
     "grant": {"grant": "reach"},

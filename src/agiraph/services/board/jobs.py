@@ -80,7 +80,7 @@ def _used(tx: Tx, node: WorkNode) -> Counter[str]:
 
 
 def _progress(tx: Tx, node: WorkNode) -> str:
-    """Return why a node waits, else its last checkpoint, unless strangers' words may be in it."""
+    """Return why a node waits, else its last checkpoint, unless foreign words may be in it."""
     if node.waiting_reason:
         return node.waiting_reason
     if labels.of_nodes(tx, [node.id]):

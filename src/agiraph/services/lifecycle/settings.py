@@ -30,7 +30,7 @@ class Settings(TypedDict, total=False):
     mode: Mode
     review: Review
     trust: Trust
-    """What its agents may do by themselves after they have read strangers' words."""
+    """What its agents may do by themselves after they have read foreign words."""
     effort: Effort | None
     """How much its agents' models think; None: as the settings of the installation say."""
     quiet_hours: str

@@ -5,21 +5,7 @@ from datetime import datetime
 from agiraph.domain import hours as daily
 from agiraph.domain.agents import Team
 from agiraph.domain.errors import Refused
-from agiraph.domain.ids import TeamId
 from agiraph.domain.moments import parse_zone
-from agiraph.store.teams import TEAMS
-from agiraph.store.tx import Tx
-
-
-def set_hours(tx: Tx, team_id: TeamId, hours: str, *, zone: str = "UTC") -> Team:
-    """Set the team's quiet hours, such as `22:00-07:00` in a time zone. An empty text means none.
-
-    Quiet hours delay channels only: the inbox shows a briefing at once.
-    """
-    TEAMS.get(tx, team_id, lock=True)
-    check(hours, zone)
-    TEAMS.update(tx, team_id, quiet_hours=hours, quiet_zone=zone)
-    return TEAMS.get(tx, team_id)
 
 
 def check(hours: str, zone: str) -> None:

@@ -260,7 +260,7 @@ def _title_and_task(
 
 def _words(trigger: Trigger, task: str) -> str:
     """Return the task of a trigger as the woken agent reads it; in a fence if it was written in a
-    thread with strangers' words."""
+    thread with foreign words."""
     if not trigger.label or not task:
         return task
     what = (
