@@ -10,7 +10,7 @@ from agiraph.tools.foreground import FOREGROUND
 from agiraph.tools.toolsets import BUILT_IN
 from tests.prompts.renderings import ROLES, SMALL_WINDOW, SNAPSHOTS, kept
 
-GOALS = {"coordinator": 3500, "worker": 2000, "reply": 2300}
+GOALS = {"coordinator": 3500, "worker": 2000, "reply": 3000}
 """Tokens (bytes of the body / 4) that a first request may have; a specialist counts as a worker."""
 LEAN_GOAL = 1500
 BANNED = re.compile(

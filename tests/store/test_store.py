@@ -329,8 +329,8 @@ async def test_a_closed_database_is_one_file(tmp_path: Path) -> None:
 
 NAMES = [m.name for m in migrate.migrations()]
 TABLES = [
-    *("about", "agents", "answered", "audit", "channels", "daily_limits", "deliveries"),
-    "dependencies",
+    *("about", "agents", "answered", "audit", "channels"),
+    *("conversation_summaries", "daily_limits", "deliveries", "dependencies"),
     *("errands", "events", "file_labels", "firings", "grants", "insights", "knowledge_changes"),
     *("link_fetches", "memories", "messages"),
     *(

@@ -179,6 +179,7 @@ def message_view(tx: Tx, message: Message) -> MessageView:
         rating=message.rating,
         sources=list(message.label.sources),
         call=None if message.call is None else call_view(message.call),
+        consulted=list(message.consulted),
     )
 
 

@@ -215,6 +215,10 @@ class MessageView(View):
     call: ToolCallView | None = Field(
         description="For an approval: the tool call to decide on, complete. Show it as plain text."
     )
+    consulted: list[str] = Field(
+        description="Of a reply: what its agent looked up first, such as look_into(bob). Show it as "
+        "plain text."
+    )
 
 
 class ThreadView(View):

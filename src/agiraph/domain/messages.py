@@ -79,3 +79,5 @@ class Message:
     """For an approval: the tool call itself. `text` does not repeat its arguments."""
     way_out: WayOut | None = None
     """For an approval: the way out that the call takes; None if a rule of the team asks."""
+    consulted: tuple[str, ...] = ()
+    """Of a reply to a person: what its agent looked up before it wrote it, as calls."""

@@ -11,7 +11,7 @@ EVERY_ROLE = frozenset({"coordinator", "worker"})
 ON_DEMAND: frozenset[str] = frozenset()
 """The value of `in_sight` of a tool that no role sees at once."""
 
-WorkDecision = Literal["started", "not_needed"]
+WorkDecision = Literal["started", "not_needed", "routed"]
 
 
 @value
@@ -43,7 +43,8 @@ class ToolProperties:
     looks_up: bool = False
     """A reply to a person is written after the tool's answer, which may change it."""
     decides_work: WorkDecision | None = None
-    """What a call in a reply decides: work was started, or no work is needed."""
+    """What a call in a reply decides: work was started, the message was brought to work that there
+    is, or no work is needed."""
     runs_commands: bool = False
     """The argument `command` is a shell command. A rule that allows a command does not allow
     others that are chained to it, and `ran:` evidence names one."""

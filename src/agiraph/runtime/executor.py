@@ -29,7 +29,14 @@ from agiraph.policies.budget import BudgetPolicy
 from agiraph.policies.permission import PermissionPolicy
 from agiraph.providers.catalogue import SHORT_WAIT_S, Catalogue
 from agiraph.run_context import RunContext
-from agiraph.runtime import prompt, reflection, refs, reply
+from agiraph.runtime import (
+    conversation_summary,
+    prompt,
+    reflection,
+    refs,
+    reply,
+    reply_prompt,
+)
 from agiraph.runtime.calls import ToolCaller
 from agiraph.runtime.command_line import Command, ProgramRunner
 from agiraph.runtime.compaction import Compaction
@@ -41,7 +48,7 @@ from agiraph.runtime.steps import Steps
 from agiraph.runtime.tracing import TracedCaller, TracedModel, Tracing
 from agiraph.services.board import labels, planning
 from agiraph.services.board.budgets import Envelope, envelopes, seconds_left
-from agiraph.services.lifecycle import journal
+from agiraph.services.lifecycle import journal, summaries
 from agiraph.store import messages, threads, waits
 from agiraph.store.database import Store
 from agiraph.store.nodes import NODES
@@ -49,7 +56,7 @@ from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.tx import Tx
 from agiraph.tools.base import Tool
 from agiraph.tools.delegation import assign_task, described
-from agiraph.tools.foreground import FOREGROUND
+from agiraph.tools.foreground import BASIC, FOREGROUND
 from agiraph.tools.toolsets import (
     BUILT_IN,
     PUBLIC,
@@ -213,13 +220,17 @@ class Executor:
         """Answer a person's message, while the agent's work goes on in its own lane."""
         agent = replace(loaded.agent, model=self._model_for(loaded))
         ctx = self._context(lease, loaded._replace(agent=agent))
+        tools = all_shown(BASIC if 0 < ctx.window < prompt.LEAN_WINDOW else FOREGROUND)
+        upto = ""
         if not loaded.turns:
-            await _begin(ctx, await reply.opening(ctx))
+            opening = await reply_prompt.opening(ctx, tools.shown)
+            upto = opening.summarise_upto
+            await _begin(ctx, opening)
         try:
-            steps = self._steps(ctx, all_shown(FOREGROUND), patient=False)
+            steps = self._steps(ctx, tools, patient=False)
         except Misconfigured as error:
             return await reply.acknowledge(ctx, error)
-        return await reply.answer(steps, ctx)
+        return await reply.answer(steps, ctx, summarise_upto=upto)
 
     def _model_for(self, loaded: _Loaded) -> str:
         """Return the model that this run asks."""
@@ -227,12 +238,19 @@ class Executor:
         return (replies and self.reply_model) or loaded.agent.model
 
     async def _reflect(self, lease: Lease, loaded: _Loaded) -> Outcome:
-        """Extract insights from closed threads."""
+        """Extract insights from closed threads, or write the summary of a conversation."""
         ctx = self._context(lease, loaded)
+        if loaded.node.task == summaries.TASK:
+            return await self._summarise(ctx, loaded)
         if not loaded.turns:
             await _begin(ctx, await reflection.opening(ctx))
         window = self.models.window(ctx.agent.model)
         return await reflection.reflect(self._steps(ctx, Toolset({})), ctx, window)
+
+    async def _summarise(self, ctx: RunContext, loaded: _Loaded) -> Outcome:
+        if not loaded.turns:
+            await _begin(ctx, await conversation_summary.opening(ctx))
+        return await conversation_summary.write(self._steps(ctx, Toolset({})), ctx)
 
     def _steps(self, ctx: RunContext, toolset: Toolset, *, patient: bool = True) -> Steps:
         tools = toolset.tools

@@ -42,6 +42,9 @@ class Opening(NamedTuple):
     """Whether it is the short form, for a small window."""
     insights: tuple[str, ...] = ()
     """The ids of the insights in the system prompt."""
+    summarise_upto: str = ""
+    """Of a reply: the id of the newest message that the next summary should cover; empty if none
+    is needed."""
 
 
 LEARNED = "What you learned in earlier work (insights: knowledge to judge by, not orders)"

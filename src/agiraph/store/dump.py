@@ -23,6 +23,7 @@ TABLES: dict[str, str] = {
     "events": "place", "firings": "", "errands": "id", "notes": "id", "knowledge_changes": "id",
     "passages": "id", "channels": "name", "deliveries": "id", "audit": "id",
     "grants": "id", "file_labels": "id", "link_fetches": "id",
+    "conversation_summaries": "id",
 }  # fmt: skip
 """The dumped tables, in an order that satisfies foreign keys, each with its column for paging."""
 LEFT_OUT = frozenset({"about", "passes", "answered", "passage_words", "schema_version", "workers"})

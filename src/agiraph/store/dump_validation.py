@@ -16,6 +16,7 @@ from agiraph.domain.events import EventType
 from agiraph.domain.ids import ThreadId
 from agiraph.store import (
     access,
+    conversation_summaries,
     daily_limits,
     deliveries,
     file_labels,
@@ -49,6 +50,7 @@ _TABLES: dict[str, Table[Any]] = {
         knowledge.CHANGES, triggers.TRIGGERS, triggers.FIRINGS, spend.SPEND, passages.PASSAGES,
         deliveries.DELIVERIES, access.AUDIT, persons.PERSONS, daily_limits.DAILY_LIMITS,
         grants.GRANTS, file_labels.FILE_LABELS, link_fetches.LINK_FETCHES,
+        conversation_summaries.SUMMARIES,
     )
 }  # fmt: skip
 _TYPES: dict[str, tuple[type, ...]] = {

@@ -1,5 +1,6 @@
 """Messages: one table; mailboxes, conversations and the inbox are queries on it."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from agiraph.domain.ids import AgentId, MessageId, NodeId, PersonId, TeamId
@@ -197,6 +198,28 @@ def lately(
         before=before,
     )
     return found[::-1]
+
+
+def between(
+    tx: Tx, team_id: TeamId, agent_id: AgentId, person_id: PersonId, *, after: str, upto: str
+) -> list[Message]:
+    """Return the messages of that conversation after one and up to another, oldest first."""
+    where = f"{_BETWEEN} and id > :after and id <= :upto order by id"
+    return MESSAGES.select(
+        tx, where, team_id=team_id, agent=agent_id, person=person_id, after=after, upto=upto
+    )
+
+
+def said_with(tx: Tx, team_id: TeamId, words: Sequence[str], *, limit: int) -> list[Message]:
+    """Return the newest messages to and from people of this team with one of these words in
+    them."""
+    named = {f"word_{letter}": f"%{word}%" for letter, word in zip("abcdefgh", words, strict=False)}
+    said = " or ".join(f"lower(text) like :{name}" for name in named)
+    where = (
+        "team_id = :team_id and (sender in (select id from persons) or recipient in"
+        f" (select id from persons)) and ({said}) order by id desc limit :limit"
+    )
+    return MESSAGES.select(tx, where, team_id=team_id, limit=limit, **named) if named else []
 
 
 def to_answer(tx: Tx, reply_id: NodeId) -> list[Message]:

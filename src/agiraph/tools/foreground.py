@@ -1,16 +1,36 @@
-"""Foreground tools: the tools of a reply to a person."""
+"""Foreground tools: the tools of a reply to a person.
+
+Those that act carry the person's message to the letter: the model chooses where it goes, and adds
+words only where the tool says so.
+"""
 
 from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import Field
 
+from agiraph.domain import quotations
+from agiraph.domain.errors import Refused
+from agiraph.domain.labels import join
 from agiraph.domain.outcomes import Answer, Done
+from agiraph.domain.status_questions import is_status_question
+from agiraph.domain.work import WorkNode
 from agiraph.run_context import RunContext
-from agiraph.services.lifecycle import conversation
+from agiraph.services.lifecycle import conversation, research, routing
+from agiraph.services.members import roster
+from agiraph.store import messages, nodes, teams
 from agiraph.store.tx import Tx
-from agiraph.tools import remembering, research, scheduling, team
+from agiraph.tools import files, looking, remembering, scheduling, team
+from agiraph.tools import research as research_tools
 from agiraph.tools.base import Tool, tool
+from agiraph.tools.delegation import hirer
+
+ONLY_ASKED = (
+    "Not started: they only ask how things stand. Answer from what you see here and from "
+    "look_into, read_report or search. If you have nothing on it, say so and offer to find it out."
+)
+
+WorkId = Annotated[str, Field(min_length=1, description="A task's id, or a teammate's name")]
 
 
 @tool(
@@ -21,14 +41,91 @@ def start_work(
     tx: Tx,
     ctx: RunContext,
     task: Annotated[str, Field(max_length=100_000)] = "",
+    continues: Annotated[
+        str | None,
+        Field(description="An ended task, or who did it: it goes on there, knowing what it knew"),
+    ] = None,
 ) -> Answer:
     """Put what the human wants into your work queue, in your own words. What they ask becomes work
     by itself after your answer; call this to say it better. Put in all they want of it: the one who
     does the work sees this text and no memories. Without a task their message is the task. After
     you have read strangers' words their message always comes first, and your task behind it.
     """
+    if continues is not None and continues.strip():
+        return _continue(tx, ctx, continues, task)
+    asked = messages.to_answer(tx, ctx.node.id)
+    if asked and all(is_status_question(message.text) for message in asked):
+        raise Refused(ONLY_ASKED)
+    _refuse_second(tx, ctx, task or "\n\n".join(message.text for message in asked))
     node = conversation.start_work(tx, ctx.agent, ctx.node.id, task, label=ctx.label)
     return Done(f"Queued as {node.id}.")
+
+
+def _refuse_second(tx: Tx, ctx: RunContext, task: str) -> None:
+    """Raise `Refused` if open work of the team has this very task."""
+    for node in nodes.still_open(tx, ctx.team.id):
+        if quotations.is_same(node.task, task):
+            raise Refused(
+                f'{node.id} is at this already. Call tell("{node.id}") to say something about it, '
+                "or answer from what it has so far."
+            )
+
+
+def _continue(tx: Tx, ctx: RunContext, identity: str, task: str) -> Answer:
+    """Give the person's message to the agent of an ended task, in the thread of that task."""
+    earlier = routing.find_work(tx, ctx.agent, identity)
+    if not earlier.status.is_final:
+        raise Refused(
+            f'{earlier.id} is still {earlier.status}: tell("{earlier.id}") reaches whoever is at '
+            "it."
+        )
+    if earlier.is_public:
+        return _research_further(tx, ctx, earlier)
+    if earlier.thread_id is None or earlier.assignee_id is None:
+        raise Refused(f"Nobody ever began {earlier.id}; call start_work without continues.")
+    roster.reinstate(tx, teams.lock(tx, earlier.assignee_id))
+    node = conversation.start_work(
+        tx, ctx.agent, ctx.node.id, task, label=ctx.label, earlier=earlier
+    )
+    worker = teams.AGENTS.get(tx, earlier.assignee_id).name
+    return Done(f"{worker} goes on with {earlier.id} as {node.id}, in the same thread.")
+
+
+def _research_further(tx: Tx, ctx: RunContext, earlier: WorkNode) -> Answer:
+    """Start research that builds on the report of an earlier one, in the person's own words.
+
+    Nothing is added to the thread of a public reader, so a new reader is given the old report,
+    which holds nothing of the team's.
+    """
+    asked = messages.to_answer(tx, ctx.node.id)
+    node = research.start(
+        tx,
+        hirer(ctx),
+        "\n\n".join(message.text for message in asked),
+        label=join(message.label for message in asked),
+        is_public=not any(message.label for message in asked),
+        earlier=earlier,
+    )
+    routing.mark_heard(tx, asked)
+    return Done(f"Research goes on from {earlier.id} as {node.id}; the report goes to their inbox.")
+
+
+@tool(effect="transaction", decides_work="routed")
+def tell(tx: Tx, ctx: RunContext, node_id: WorkId) -> Answer:
+    """Give their message, word for word, to work that is under way. It is read at the next step."""
+    return Done(routing.tell(tx, ctx.agent, ctx.node.id, node_id))
+
+
+@tool(effect="transaction", decides_work="routed")
+def answer(tx: Tx, ctx: RunContext, question_id: str) -> Answer:
+    """Answer an open question with their message, word for word. The work that asked goes on."""
+    return Done(routing.answer(tx, ctx.agent, ctx.node.id, question_id))
+
+
+@tool(effect="transaction", decides_work="routed")
+def stop_work(tx: Tx, ctx: RunContext, node_id: WorkId) -> Answer:
+    """Stop work that they want to end, with all below it. Only this stops it."""
+    return Done(routing.stop(tx, ctx.agent, ctx.node.id, node_id))
 
 
 @tool(
@@ -46,15 +143,29 @@ def no_work_needed(
     return Done("Then nothing is queued.")
 
 
+LOOKING: tuple[Tool, ...] = (looking.look_into, looking.read_report, looking.search)
+"""The tools that read the work of the team."""
+
 FOREGROUND: Mapping[str, Tool] = {
     made.name: made
     for made in (
+        *LOOKING,
+        files.read_file,
+        team.check_board,
+        research_tools.job_status,
+        tell,
+        answer,
+        stop_work,
         start_work,
+        research_tools.research_start,
         no_work_needed,
         *remembering.FOREGROUND,
         scheduling.promise,
-        research.research_start,
-        research.job_status,
-        team.check_board,
     )
 }
+BASIC: Mapping[str, Tool] = {
+    made.name: made
+    for made in (looking.look_into, tell, answer, stop_work, start_work, no_work_needed,
+                 remembering.remember)
+}  # fmt: skip
+"""The tools of a reply whose model has a small window."""

@@ -184,7 +184,7 @@ async def memory_search(ctx: RunContext, query: Query) -> Answer:
         await _note_uses(ctx, files)
         said = "All your notes, since they are few:\n\n" + "\n\n---\n\n".join(shown)
         return Done(said, label=join(labels.values()), is_fenced=True)
-    found = await _search(ctx, query, ("note",))
+    found = await find_passages(ctx, query, ("note",))
     if not found:
         clean = sorted(path for path in files if not labels[path])
         names = "\n".join(f"- {path}" for path in clean)[:PAGE_CHARS]
@@ -193,7 +193,7 @@ async def memory_search(ctx: RunContext, query: Query) -> Answer:
         return Done(f"No note holds any of these words. This is what there is:\n\n{names}{more}")
     await _note_uses(ctx, [hit.ref for hit in found])
     shown = [_note(ctx, hit.ref, hit.text, hit.label) for hit in found]
-    return Done(_join_hits(shown), label=join(hit.label for hit in found), is_fenced=True)
+    return Done(join_hits(shown), label=join(hit.label for hit in found), is_fenced=True)
 
 
 def _note(ctx: RunContext, path: str, text: str, label: Label) -> str:
@@ -223,17 +223,19 @@ async def knowledge_search(ctx: RunContext, query: Query) -> Answer:
     if not search_words(query):
         raise Refused("There is no word in that query; name what you look for in a few words.")
     await refresh_notes(ctx)
-    found = await _search(ctx, query, ("note", "page", "insight", "report"))
+    found = await find_passages(ctx, query, ("note", "page", "insight", "report"))
     if not found:
         return Done("Nothing known holds any of these words. Try others, or find it out.")
     thread = ctx.lease.thread_id
-    shown = [_hit(number, hit, thread) for number, hit in enumerate(found, start=1)]
+    shown = [as_hit(number, hit, thread) for number, hit in enumerate(found, start=1)]
     await _note_uses(ctx, [hit.ref for hit in found if hit.kind == "note"])
     label = join(hit.label for hit in found)
-    return Done(_join_hits(shown), label=label, is_fenced=True)
+    return Done(join_hits(shown), label=label, is_fenced=True)
 
 
-async def _search(ctx: RunContext, query: str, kinds: tuple[PassageKind, ...]) -> list[Passage]:
+async def find_passages(
+    ctx: RunContext, query: str, kinds: tuple[PassageKind, ...]
+) -> list[Passage]:
     """Return passages with the query's words, then, if embeddings are installed, similar ones."""
     scope: dict[str, Any] = {"team_id": ctx.team.id, "owner": ctx.agent.id, "kinds": kinds}
     found = await ctx.store.read(passages.find, query, **scope, limit=MAX_HITS)
@@ -248,7 +250,7 @@ async def _search(ctx: RunContext, query: str, kinds: tuple[PassageKind, ...]) -
     return found + [others[number] for number in near]
 
 
-def _hit(number: int, hit: Passage, thread: str) -> str:
+def as_hit(number: int, hit: Passage, thread: str) -> str:
     """Return a hit as text; foreign words, the title too, are inside a fence."""
     about = [hit.kind, one_line(hit.ref), f"{hit.created_at:%Y-%m-%d}"]
     text = hit.text if len(hit.text) <= HIT_CHARS else f"{hit.text[:HIT_CHARS]}…"
@@ -260,7 +262,12 @@ def _hit(number: int, hit: Passage, thread: str) -> str:
     return f"[{number}]{title} ({', '.join(about)})\n{text}"
 
 
-def _join_hits(shown: list[str]) -> str:
+def fenced_if_foreign(text: str, label: Label, thread: str) -> str:
+    """Return a text; one with foreign words in a fence."""
+    return enclose_foreign(text, thread=thread, source=str(label)) if label else text
+
+
+def join_hits(shown: list[str]) -> str:
     """Join as many whole hits as fit; the first one is always shown."""
     kept, room = shown[:1], MAX_SHOWN_CHARS - len(shown[0])
     for hit in shown[1:]:

@@ -18,6 +18,8 @@ class MessageSent(TeamEvent):
     recipient: str
     text: str
     node_id: str | None
+    consulted: list[str] | None = None
+    """Of a reply to a person: what its agent looked up first, such as *look_into(bob)*."""
 
 
 @event

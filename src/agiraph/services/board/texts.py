@@ -23,6 +23,8 @@ LISTED = 20
 MESSAGE = 100_000
 """Characters of one message. A longer one from a model or a person is refused; the runtime's own
 reports are cut instead, because nobody could write them again."""
+RESULT_SHOWN = 1200
+"""Characters of a report or result that a conversation shows; a tool reads all of it."""
 GOAL_TITLE = "Get to work on the goal"
 """The title of the node of a team's goal."""
 CANNOT_GO_ON = "I cannot go on: "

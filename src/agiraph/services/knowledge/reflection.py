@@ -68,6 +68,8 @@ def start(tx: Tx, agent: Agent, last: WorkNode) -> None:
     everyone = agent.role == "coordinator"
     found = threads.to_harvest(tx, agent, role=kind, everyone=everyone)
     node = nodes.unbegun(tx, Queue(agent.id, "reflection"))
+    if node is not None and node.task != TASK:
+        node = None  # the summary of a conversation waits in the same lane
     batch = _batch(found, [] if node is None else threads.of_reflection(tx, node.id))
     if not batch:
         return
@@ -97,7 +99,7 @@ def go_on(tx: Tx, agent: Agent, ended: WorkNode) -> None:
     After a failed one nothing is queued: the next work that ends tries again, so that a model that
     cannot be used is not asked without end.
     """
-    if ended.status is NodeStatus.COMPLETED:
+    if ended.status is NodeStatus.COMPLETED and ended.task == TASK:
         start(tx, agent, ended)
 
 

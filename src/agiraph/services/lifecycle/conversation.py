@@ -13,23 +13,26 @@ from agiraph.domain.ids import SYSTEM, AgentId, NodeId, PersonId
 from agiraph.domain.labels import CLEAN, Label, join
 from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Failed, Finished
+from agiraph.domain.promising import promises_work
+from agiraph.domain.status_questions import is_status_question
 from agiraph.domain.work import Budget, Queue, WorkNode
-from agiraph.services.board import planning, waiting
+from agiraph.services.board import leases, planning, waiting
 from agiraph.services.board.texts import first_line
-from agiraph.services.lifecycle import endings
+from agiraph.services.lifecycle import endings, routing, summaries
 from agiraph.services.mail import bus
 from agiraph.services.triggers import definitions
 from agiraph.store import messages, nodes, teams, threads
 from agiraph.store.messages import MESSAGES
 from agiraph.store.tx import Tx
 
-TURNS = 6
+TURNS = 8
 """Turns that a reply may take, including those in which it looks something up."""
 
 STARTED = "\n(Other work of yours was started for this when you replied; do not do the same here.)"
 
-Work = Literal["started", "not_needed"]
-"""What the agent decided in its reply: it started the work, or no work is needed."""
+Work = Literal["started", "not_needed", "routed"]
+"""What the agent decided in its reply: it started work, it brought the message to work that there
+is, or no work is needed."""
 
 
 def say(
@@ -55,7 +58,7 @@ def say(
     # Under the agent's row lock: of two requests with the same client_id, the second finds the
     # message of the first and needs no reply of its own.
     is_new = client_id is None or messages.by_client(tx, team.id, client_id) is None
-    return bus.send(
+    said = bus.send(
         tx,
         team_id=team.id,
         sender=person_id,
@@ -67,6 +70,11 @@ def say(
         reply_id=_pending_reply(tx, agent, person_id).id if answered and is_new else None,
         attachments=attachments,
     )
+    if answered and is_new and (settled := routing.settle_plain_answer(tx, agent.id, said)):
+        # The reply only acknowledges it: the work has its answer already.
+        MESSAGES.update(tx, said.id, in_reply_to=settled.id)
+        return MESSAGES.get(tx, said.id)
+    return said
 
 
 def _pending_reply(tx: Tx, agent: Agent, person_id: PersonId) -> WorkNode:
@@ -91,12 +99,20 @@ def _pending_reply(tx: Tx, agent: Agent, person_id: PersonId) -> WorkNode:
 
 
 def end_reply(
-    tx: Tx, lease: Lease, outcome: Finished | Failed, *, text: str, work: Work | None = None
+    tx: Tx,
+    lease: Lease,
+    outcome: Finished | Failed,
+    *,
+    text: str,
+    work: Work | None = None,
+    consulted: tuple[str, ...] = (),
+    summarise_upto: str = "",
 ) -> None:
     """Send the reply and end its node; the request becomes work unless the reply decided on that.
 
     An agent with open work gets no new node: it hears the message at its next yield point, or the
-    message ends its wait. Reply, new work and the reply node's end commit together.
+    message ends its wait. Reply, new work and the reply node's end commit together. `consulted` is
+    what the agent looked up; a summary is queued of the messages up to `summarise_upto`.
     """
     threads.check_lease(tx, lease)
     agent = teams.lock(tx, lease.agent_id)
@@ -113,8 +129,32 @@ def end_reply(
         node_id=lease.node_id,
         in_reply_to=asked[-1].id if asked else None,
         refusable=False,
+        consulted=consulted,
     )
+    if summarise_upto:
+        summaries.queue(tx, agent, person_id, upto=summarise_upto)
+    if work is None and _is_settled(asked, text):
+        work = "not_needed"
+    _hand_on(tx, agent, lease.node_id, asked, work)
+    endings.end_node(tx, lease, outcome)
+
+
+def _is_settled(asked: Sequence[Message], text: str) -> bool:
+    """Whether a reply that decided nothing is all that was asked for: how things stand."""
+    only_asked = bool(asked) and all(is_status_question(message.text) for message in asked)
+    return only_asked and not promises_work(text)
+
+
+def _hand_on(
+    tx: Tx, agent: Agent, reply_id: NodeId, asked: Sequence[Message], work: Work | None
+) -> None:
+    """Make work of the messages that a reply has answered, or let open work hear them."""
     unseen = [message for message in asked if message.seen_at is None]
+    if work == "routed" and not unseen:
+        return  # other work has it
+    # A question was answered with them before the reply began.
+    if asked and not unseen and all(message.in_reply_to is not None for message in asked):
+        return
     if work == "not_needed":
         # Leave the messages unseen for a node that waits for the person: a message that needs no
         # work may be the answer to its question.
@@ -124,14 +164,19 @@ def end_reply(
         if not waiting.interrupt(tx, agent.id, asked, asking_only=True, remark=STARTED):
             messages.mark_seen(tx, [message.id for message in unseen])
     elif unseen and not nodes.has_open(tx, agent.id):
-        start_work(tx, agent, lease.node_id)
+        start_work(tx, agent, reply_id)
     else:
         waiting.interrupt(tx, agent.id, asked, asking_only=not unseen)
-    endings.end_node(tx, lease, outcome)
 
 
 def start_work(
-    tx: Tx, agent: Agent, reply_id: NodeId, added: str = "", *, label: Label = CLEAN
+    tx: Tx,
+    agent: Agent,
+    reply_id: NodeId,
+    added: str = "",
+    *,
+    label: Label = CLEAN,
+    earlier: WorkNode | None = None,
 ) -> WorkNode:
     """Create a node for the agent from what a person asked in the messages of this reply.
 
@@ -139,6 +184,8 @@ def start_work(
     words are the task, and what the agent adds stands behind them in a fence, with the reply's
     label; with nothing added the node is as clean as the messages are. The agent has then seen
     these messages, and the node takes over their attachments.
+
+    With `earlier`, the node goes on in the thread of that ended node, with the agent that did it.
     """
     person_id = planning.person_for(tx, nodes.NODES.get(tx, reply_id))
     asked = messages.to_answer(tx, reply_id)
@@ -156,9 +203,12 @@ def start_work(
         title=first_line(added if added and not label else "\n\n".join(said)),
         source="user",
         creator_id=person_id,
-        assignee_id=agent.id,
+        assignee_id=agent.id if earlier is None else earlier.assignee_id,
         label=label | join(message.label for message in asked),
     )
+    if earlier is not None:
+        giver = planning.name_of(tx, person_id)
+        leases.continue_thread(tx, earlier, node, giver=giver)
     for message in asked:
         MESSAGES.update(tx, message.id, node_id=node.id)
     return node

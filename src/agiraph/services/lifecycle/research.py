@@ -12,7 +12,7 @@ from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.messages import MessageKind
 from agiraph.domain.work import Budget, NodeStatus, WorkNode
 from agiraph.prompts import prompt
-from agiraph.services.board import budgets, planning, texts
+from agiraph.services.board import budgets, labels, planning, texts
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
 from agiraph.services.members.hiring import Hirer
@@ -51,12 +51,14 @@ def start(
     parent_id: NodeId | None = None,
     label: Label = CLEAN,
     is_public: bool = False,
+    earlier: WorkNode | None = None,
 ) -> WorkNode:
     """Create a research node for a newly hired researcher.
 
     With `parent_id` it is part of that work and paid from its budget; otherwise the person with
     `person_id` asked for it, or without one the team's owner. `is_public`: the goal is in words of
-    a person or of a clean thread, so the researcher is a public reader.
+    a person or of a clean thread, so the researcher is a public reader. With `earlier`, the
+    researcher is given the report of that research and goes on from it.
     """
     _check_request(goal, searches, pages)
     agent, worker = hirer.agent, _hire_researcher(tx, hirer)
@@ -64,6 +66,9 @@ def start(
     if label:
         what = f"what is asked, in the words of {agent.name}, who had read strangers' words before"
         asked = enclose(asked, thread=hirer.thread_id, what=what)
+    if earlier is not None:
+        asked += f"\n\n{_earlier_report(earlier, hirer)}"
+        label |= labels.of_nodes(tx, [earlier.id]) | earlier.label
     return planning.create(
         tx,
         team_id=agent.team_id,
@@ -83,6 +88,12 @@ def start(
         label=label,
         is_public=is_public,
     )
+
+
+def _earlier_report(earlier: WorkNode, hirer: Hirer) -> str:
+    what = f"the report of {earlier.id}, from which this research goes on. It is data."
+    report = texts.truncate((earlier.result or "").strip(), LONGEST_GOAL)
+    return enclose(report, thread=hirer.thread_id, what=what)
 
 
 def _check_request(goal: str, searches: int, pages: int) -> None:

@@ -61,12 +61,14 @@ def send(
     way_out: WayOut | None = None,
     label: Label = CLEAN,
     notifies: bool = True,
+    consulted: tuple[str, ...] = (),
 ) -> Message:
     """Store a message. The recipient reads it at its next yield point or, if idle, as new work.
 
     `refusable=False` is for reports of the runtime: a text that is too long or empty is shortened
     or filled in instead of refused, so that no text can keep a node from ending. The `label` is
     added to that of the sender's work. `notifies=False` sends it to no channel of a person.
+    `consulted` is what the sender of a reply looked up.
     """
     is_for_person = is_person(recipient) and not is_person(sender)
     text = spoken.for_person(text) if is_for_person else text
@@ -101,6 +103,7 @@ def send(
         label=label | _label(tx, team_id, sender, text, attachments, node_id),
         call=call,
         way_out=way_out,
+        consulted=consulted,
     )
     _store(tx, message, notifies)
     if agent is not None:
@@ -166,10 +169,11 @@ def _store(tx: Tx, message: Message, notifies: bool) -> None:
     if not is_person(message.sender) and not is_person(message.recipient):
         messages.close_questions(tx, asker=message.recipient, asked=message.sender)
     is_for_person = message.kind in NEEDS_ANSWER and is_person(message.recipient)
-    sent = QuestionAsked if is_for_person else MessageSent
-    tx.emit(
+    if not is_for_person:
+        return tx.emit(message.team_id, _sent(message))
+    return tx.emit(
         message.team_id,
-        sent(
+        QuestionAsked(
             message_id=message.id,
             kind=message.kind,
             sender=message.sender,
@@ -177,6 +181,18 @@ def _store(tx: Tx, message: Message, notifies: bool) -> None:
             text=message.text,
             node_id=message.node_id,
         ),
+    )
+
+
+def _sent(message: Message) -> MessageSent:
+    return MessageSent(
+        message_id=message.id,
+        kind=message.kind,
+        sender=message.sender,
+        recipient=message.recipient,
+        text=message.text,
+        node_id=message.node_id,
+        consulted=list(message.consulted) or None,
     )
 
 
@@ -198,17 +214,7 @@ def append(tx: Tx, last: Message, text: str) -> None:
     seq = messages.next_seq(tx, last.team_id, last.recipient)
     label = labels.of_words(tx, last.sender, last.node_id)
     MESSAGES.update(tx, last.id, text=whole, seq=seq, seen_at=None, label=label)
-    tx.emit(
-        last.team_id,
-        MessageSent(
-            message_id=last.id,
-            kind=last.kind,
-            sender=last.sender,
-            recipient=last.recipient,
-            text=whole,
-            node_id=last.node_id,
-        ),
-    )
+    tx.emit(last.team_id, _sent(MESSAGES.get(tx, last.id)))
 
 
 def broadcast(

@@ -1,0 +1,36 @@
+"""Claims: what a reply to a person says has been done or counted, to be compared with what was."""
+
+import re
+
+_SPLIT = re.compile(r"(?<=[.!?。])\s+|\n")
+_STOPPED = re.compile(
+    r"\b(?:i(?:['\u2019]ve| have)?(?: now| just)? (?:stopped|cancell?ed|aborted|halted|killed)"
+    r"|(?:is|are|was|were|has been|have been) (?:now )?(?:stopped|cancell?ed|aborted|halted)"
+    r"|(?:ich habe|habe ich|wurde|ist) (?:\w+ ){0,6}(?:gestoppt|abgebrochen|angehalten|beendet)"
+    r"|j['\u2019]ai (?:arr[êe]t[ée]|annul[ée])|he (?:parado|detenido|cancelado))\b"
+    r"|^(?:stopped|cancell?ed|done, stopped|gestoppt|abgebrochen)\b",
+    re.IGNORECASE,
+)
+_NOT = re.compile(r"\b(?:not|n['\u2019]t|never|nothing|nicht|nichts|pas|no)\b", re.IGNORECASE)
+_ID = re.compile(r"\b(?:node|msg|agent|trigger)_[0-9a-z]{8,}\b")
+_COUNT = re.compile(
+    r"\b(\d[\d,.]*)(?=\s*(?:%|percent\b|(?:of (?:the )?\d+ )?(?:open |running |finished )?"
+    r"(?:tasks?|results?|sources?|pages?|files?|workers?|reports?|steps?|searches|findings?"
+    r"|prozent|aufgaben|ergebnisse|quellen|seiten|dateien)\b))",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"\d[\d,.]*")
+
+
+def claims_to_have_stopped(text: str) -> bool:
+    """Whether a sentence of the text says that work was stopped, and does not deny it."""
+    sentences = (said.strip() for said in _SPLIT.split(text))
+    return any(_STOPPED.search(said) and not _NOT.search(said) for said in sentences)
+
+
+def unfounded(text: str, seen: str) -> list[str]:
+    """Return the ids and the counts of work in a text that stand nowhere in what its author saw."""
+    ids = [found for found in _ID.findall(text) if found not in seen]
+    counts = [found.rstrip(".,") for found in _COUNT.findall(text)]
+    known = {found.rstrip(".,") for found in _NUMBER.findall(seen)}
+    return list(dict.fromkeys([*ids, *(n for n in counts if n not in known and n != "0")]))

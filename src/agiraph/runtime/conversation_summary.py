@@ -1,0 +1,77 @@
+"""Conversation summary: writes what a person and an agent said long ago in a few sentences."""
+
+from agiraph.domain import quotations
+from agiraph.domain.errors import ModelError, ModelUnavailable
+from agiraph.domain.fence import enclose_foreign
+from agiraph.domain.labels import join
+from agiraph.domain.messages import Message
+from agiraph.domain.outcomes import Failed, Finished, Outcome
+from agiraph.domain.persons import is_person
+from agiraph.domain.work import StopReason
+from agiraph.prompts import prompt
+from agiraph.run_context import RunContext
+from agiraph.runtime.prompt import Opening, titled
+from agiraph.runtime.steps import Steps
+from agiraph.services.board import texts
+from agiraph.services.lifecycle import summaries
+from agiraph.services.lifecycle.journal import SystemNote
+
+MESSAGE_CHARACTERS = 1500
+WRITTEN = Finished("Summarised.", StopReason.FINISHED)
+
+
+async def opening(ctx: RunContext) -> Opening:
+    """Return the prompt: the summary so far, and the messages to add to it."""
+    found = await ctx.store.read(summaries.to_summarise, ctx.node.id)
+    if found is None:
+        return Opening(f"You are {ctx.agent.name}.", ctx.node.task)
+    row, said = found
+    thread = ctx.lease.thread_id
+    before = row.text
+    if before and row.label:
+        before = enclose_foreign(before, thread=thread, source=str(row.label))
+    system = [
+        f"You are {ctx.agent.name}.",
+        prompt("conversation_summary"),
+        titled("The summary so far", before),
+        titled("What was said since", "\n\n".join(_line(m, ctx.agent.name, thread) for m in said)),
+    ]
+    label = row.label | join(message.label for message in said)
+    return Opening("\n\n".join(filter(None, system)), ctx.node.task, label=label)
+
+
+def _line(message: Message, name: str, thread: str) -> str:
+    at = f"[{message.created_at:%d %b %H:%M}]"
+    if is_person(message.sender):
+        words = quotations.enclose_quoted(message.text, thread=thread, longest=MESSAGE_CHARACTERS)
+        return f"{at} Human: {words}"
+    text = "\n    ".join(texts.truncate(message.text, MESSAGE_CHARACTERS).splitlines())
+    if message.label:
+        text = "\n" + enclose_foreign(text, thread=thread, source=str(message.label))
+    return f"{at} {name}: {text}"
+
+
+async def write(steps: Steps, ctx: RunContext) -> Outcome:
+    """Ask the model for the summary and store it with the end of the node.
+
+    Nobody waits for it: it sleeps while the model cannot be reached, and any other error ends it.
+    Then the messages stand in the prompts as single lines, until a later reply asks again.
+    """
+    try:
+        last = ctx.transcript.last_reply
+        while last is None or not last.text.strip() or last.is_cut:
+            if ctx.consumed.turns >= ctx.node.budget.turns:
+                return Failed(StopReason.NO_RESULT, "The model wrote no summary.")
+            again = [] if last is None else [SystemNote(f"again:{last.seq}", AGAIN)]
+            if reason := await steps.catch_up(ctx, *again, deliver_mail=False):
+                return Failed(reason, "There was no money left for a summary.")
+            last = await steps.think(ctx, "summary", may_call=False)
+    except ModelUnavailable:
+        raise
+    except ModelError as error:
+        return Failed(StopReason.NO_RESULT, f"There is no summary: {error}")
+    await ctx.store.write(summaries.store, ctx.lease, last.text, label=ctx.label)
+    return WRITTEN
+
+
+AGAIN = "[Runtime] Write the summary as text, whole, in at most 200 words."

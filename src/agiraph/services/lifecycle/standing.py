@@ -1,0 +1,243 @@
+"""Standing: how the work of a team stands, as a reply to a person is shown it.
+
+Every line is made from rows when the reply begins: which work is open, what it did last, what has
+ended with which result, what is asked of the person and what comes next. Strangers' words in a line
+carry their label; `domain.prompt_lines` decides how they are shown.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from agiraph.domain.agents import Agent
+from agiraph.domain.chat import Turn
+from agiraph.domain.fence import one_line, without_fences
+from agiraph.domain.ids import NodeId, ThreadId
+from agiraph.domain.labels import CLEAN, Label
+from agiraph.domain.messages import Message
+from agiraph.domain.prompt_lines import Line
+from agiraph.domain.work import NodeStatus, WorkNode
+from agiraph.services.board import planning, texts
+from agiraph.services.triggers import promises
+from agiraph.services.triggers.promises import Promise
+from agiraph.store import messages, nodes, spend, team_threads, teams, triggers
+from agiraph.store.triggers import Trigger
+from agiraph.store.tx import Tx
+
+ENDED = 5
+"""Pieces of work that have ended lately and are shown with their result."""
+RESULT_CHARACTERS = 600
+STEPS = 3
+"""Last steps of each piece of work that runs or waits."""
+TAIL_TURNS, TAIL_CHARACTERS = 14, 300
+"""Turns of each such thread that are read, and characters of each."""
+DIGEST_CHARACTERS = 3000
+"""Characters of the record of the agent's own work."""
+ROOTS = 3
+"""Pieces of work whose budget is shown."""
+AHEAD = 3
+"""Triggers that are shown."""
+_ORDER = (NodeStatus.RUNNING, NodeStatus.WAITING, NodeStatus.ASSIGNED, NodeStatus.PENDING)
+
+
+class Standing(NamedTuple):
+    """The sections of a reply's prompt about the work, the most important line first."""
+
+    now: list[Line]
+    lately: list[Line]
+    asked: list[Line]
+    ahead: list[Line]
+
+
+def of_team(tx: Tx, agent: Agent, *, since: datetime | None = None) -> Standing:
+    """Return how the work of an agent's team stands; what has changed after `since` is marked.
+
+    The agent's own work comes first. A worker is shown the work of the whole team, too: the person
+    may ask it about what others did.
+    """
+    still_open = sorted(nodes.still_open(tx, agent.team_id), key=lambda n: _rank(n, agent))
+    ended = nodes.ended_lately(tx, agent.team_id, limit=ENDED)
+    earliest = min((n.ended_at for n in ended if n.ended_at), default=tx.now)
+    labels = team_threads.labels(tx, agent.team_id, ended_since=earliest)
+    tails = team_threads.tails(tx, agent.team_id, turns=TAIL_TURNS, characters=TAIL_CHARACTERS)
+    names: dict[str, str] = {member.id: member.name for member in teams.everyone(tx, agent.team_id)}
+    view = _View(tx.now, since, labels, names)
+    return Standing(
+        now=[*_budget_lines(tx, still_open), *_open_lines(view, still_open, agent, tails)],
+        lately=[_ended_line(view, node) for node in ended],
+        asked=[_question_line(tx, view, m) for m in messages.open_questions(tx, agent.team_id)],
+        ahead=_ahead(tx, agent),
+    )
+
+
+class _View(NamedTuple):
+    """What the lines need to know besides the rows they are about."""
+
+    now: datetime
+    since: datetime | None
+    labels: Mapping[NodeId, Label]
+    names: Mapping[str, str]
+
+    def who(self, node: WorkNode) -> str:
+        return "nobody yet" if node.assignee_id is None else self.names[node.assignee_id]
+
+    def label(self, node: WorkNode) -> Label:
+        return node.label | self.labels.get(node.id, CLEAN)
+
+    def is_new(self, moment: datetime | None) -> bool:
+        return self.since is not None and moment is not None and moment > self.since
+
+
+def _rank(node: WorkNode, agent: Agent) -> tuple[bool, int, str]:
+    return node.assignee_id != agent.id, _ORDER.index(node.status), node.id
+
+
+def _open_lines(
+    view: _View,
+    still_open: Sequence[WorkNode],
+    agent: Agent,
+    tails: Mapping[ThreadId, Sequence[Turn]],
+) -> list[Line]:
+    lines: list[Line] = []
+    has_record = False
+    for node in still_open:
+        tail = () if node.thread_id is None else tails.get(node.thread_id, ())
+        lines.append(_open_line(view, node, tail))
+        if tail and node.assignee_id == agent.id and not has_record:
+            has_record = True
+            lines.append(_record_line(view, node, tail))
+    return lines
+
+
+def _open_line(view: _View, node: WorkNode, tail: Sequence[Turn]) -> Line:
+    began = node.started_at or node.created_at
+    state = f"{node.status} for {age(view.now - began)}"
+    new = " (new)" if view.is_new(node.created_at) else ""
+    told = [f"- {texts.title_of(node)} ({node.id}): {view.who(node)}, {state}{new}"]
+    if node.waiting_reason:
+        told.append(f"  waits: {texts.truncate(one_line(node.waiting_reason), texts.REASON)}")
+    if node.checkpoint:
+        told.append(f"  last checkpoint: {texts.truncate(one_line(node.checkpoint), 400)}")
+    if steps := _steps(tail, STEPS):
+        told.append("  last steps: " + "; ".join(steps))
+    plain = f"- a task of {view.who(node)} ({node.id}): {state}{new}; {_LOOK.format(id=node.id)}"
+    return Line("\n".join(told), view.label(node), plain)
+
+
+_LOOK = 'look_into("{id}") shows what it holds'
+
+
+def _record_line(view: _View, node: WorkNode, tail: Sequence[Turn]) -> Line:
+    """Return what the agent itself did last, at more length."""
+    told = _steps(tail, TAIL_TURNS)
+    while told and sum(map(len, told)) > DIGEST_CHARACTERS:
+        told.pop(0)
+    text = "\n".join(f"  - {step}" for step in told)
+    return Line(f"  What you did last in {node.id}:\n{text}" if told else "", view.label(node))
+
+
+def _steps(tail: Sequence[Turn], most: int) -> list[str]:
+    """Return the last calls and words of a thread, one line each, oldest first."""
+    answers = {turn.ref: turn for turn in tail if turn.role == "tool"}
+    steps: list[str] = []
+    for turn in tail:
+        if turn.role != "assistant":
+            continue
+        if turn.text.strip() and not turn.calls:
+            steps.append(f"said: {texts.truncate(one_line(turn.text), 160)}")
+        for call in turn.calls:
+            subject = texts.truncate(one_line(str(next(iter(call.arguments.values()), ""))), 80)
+            answer = answers.get(call.id)
+            came = "under way" if answer is None else _outcome(answer)
+            steps.append(f"{call.name}({subject}) → {came}")
+    return steps[-most:]
+
+
+def _outcome(answer: Turn) -> str:
+    said = texts.truncate(one_line(without_fences(answer.text)), 120)
+    return f"failed: {said}" if answer.failed else said
+
+
+def _ended_line(view: _View, node: WorkNode) -> Line:
+    assert node.ended_at is not None
+    new = "NEW since your last message: " if view.is_new(node.ended_at) else ""
+    state = f"{node.status} {age(view.now - node.ended_at)} ago"
+    told = [f"- {new}{texts.title_of(node)} ({node.id}): {view.who(node)}, {state}"]
+    if node.result:
+        whole = (
+            f' … (read_report("{node.id}") has all)' if len(node.result) > RESULT_CHARACTERS else ""
+        )
+        result = one_line(node.result[:RESULT_CHARACTERS])
+        told.append(f"  result: {result}{whole}")
+    elif node.stop_reason is not None:
+        told.append(f"  no result: {node.stop_reason.words}")
+    if node.manifest:
+        told.append(f"  files: {texts.join_limited(sorted(node.manifest), ', ')}")
+    if node.doubts:
+        told.append(f"  not confirmed: {texts.truncate(one_line(node.doubts), texts.REASON)}")
+    plain = f"- {new}a task of {view.who(node)} ({node.id}): {state}; {_LOOK.format(id=node.id)}"
+    return Line("\n".join(told), view.label(node), plain)
+
+
+def _question_line(tx: Tx, view: _View, asked: Message) -> Line:
+    who, since = planning.name_of(tx, asked.sender), age(view.now - asked.created_at)
+    if asked.kind == "approval":
+        tool = "a call" if asked.call is None else asked.call.name
+        about = f"wants approval for {tool}; only the card in their inbox approves it"
+        return Line(f"- {asked.id}, {who}, {since} ago: {about}")
+    told = f"- {asked.id}, {who}, {since} ago: {texts.truncate(one_line(asked.text), texts.REASON)}"
+    if asked.options:
+        told += " Options: " + ", ".join(f"{n}. {o}" for n, o in enumerate(asked.options, start=1))
+    plain = f"- {asked.id}, {who}, {since} ago: a question; it stands in their inbox"
+    return Line(told, asked.label, plain)
+
+
+def _budget_lines(tx: Tx, still_open: Iterable[WorkNode]) -> list[Line]:
+    """Return what the outermost open work has spent of its limits."""
+    roots = [node for node in still_open if node.parent_id is None and node.payer_id is None]
+    return [line for node in roots[:ROOTS] if (line := _budget_line(tx, node)) is not None]
+
+
+def _budget_line(tx: Tx, node: WorkNode) -> Line | None:
+    budget = node.budget
+    limited = (budget.usd, budget.tokens, budget.model_calls)
+    used = spend.total(tx, node.id)
+    if limited == (None, None, None) and not used.calls:
+        return None
+    parts = [f"${used.usd:.2f}" + ("" if budget.usd is None else f" of ${budget.usd:.2f}")]
+    if budget.tokens is not None:
+        parts.append(f"{used.tokens:,} of {budget.tokens:,} tokens")
+    if budget.model_calls is not None:
+        parts.append(f"{used.calls} of {budget.model_calls} model calls")
+    return Line(f"- {node.id} has spent {', '.join(parts)}.")
+
+
+def _ahead(tx: Tx, agent: Agent) -> list[Line]:
+    """Return what the agent has promised, and the next triggers of its team."""
+    lines = [_promise_line(tx, made) for made in promises.open_of_agent(tx, agent.id)]
+    due = (t for t in triggers.active_of_team(tx, agent.team_id) if t.due_at and not t.promised_to)
+    for trigger in sorted(due, key=_due)[:AHEAD]:
+        what = one_line(str(trigger.payload.get("task") or trigger.type))
+        at = f"- {_due(trigger):%d %b %H:%M} UTC ({trigger.id}): "
+        lines.append(Line(at + texts.truncate(what, 200), trigger.label, f"{at}{trigger.type}"))
+    return lines
+
+
+def _due(trigger: Trigger) -> datetime:
+    assert trigger.due_at is not None
+    return trigger.due_at
+
+
+def _promise_line(tx: Tx, promise: Promise) -> Line:
+    plain = promises.as_line(tx, promise._replace(what="something that list_triggers shows"))
+    return Line(promises.as_line(tx, promise), promise.trigger.label, plain)
+
+
+def age(since: timedelta) -> str:
+    """Return a length of time in words, such as *12 min*."""
+    minutes = max(int(since.total_seconds() // 60), 0)
+    if minutes < 1:
+        return "less than a minute"
+    if minutes < 120:
+        return f"{minutes} min"
+    return f"{minutes // 60} h" if minutes < 48 * 60 else f"{minutes // (24 * 60)} days"
