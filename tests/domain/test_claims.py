@@ -7,12 +7,12 @@ from agiraph.domain.claims import claims_to_have_stopped, unfounded
 
 @pytest.mark.parametrize(
     "text",
-    (
+    [
         "I've stopped the second task.",
         "Done. The second one has been cancelled.",
         "Stopped.",
         "Ich habe die zweite Aufgabe gestoppt.",
-    ),
+    ],
 )
 def test_a_claim_to_have_stopped_work_is_recognised(text: str) -> None:
     assert claims_to_have_stopped(text)
@@ -20,13 +20,13 @@ def test_a_claim_to_have_stopped_work_is_recognised(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    (
+    [
         "I have not stopped it.",
         "Nothing was stopped.",
         "I will stop it.",
         "Should I stop the second task?",
         "It stopped raining.",
-    ),
+    ],
 )
 def test_other_words_about_stopping_are_no_claim(text: str) -> None:
     assert not claims_to_have_stopped(text)

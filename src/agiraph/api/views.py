@@ -216,7 +216,7 @@ class MessageView(View):
         description="For an approval: the tool call to decide on, complete. Show it as plain text."
     )
     consulted: list[str] = Field(
-        description="Of a reply: what its agent looked up first, such as look_into(bob). Show it as "
+        description="Of a reply: what its agent looked up, such as look_into(bob). Show it as "
         "plain text."
     )
 
