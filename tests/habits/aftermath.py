@@ -5,12 +5,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from agiraph.domain.agents import Agent
+from agiraph.domain.claims import claims_to_have_stopped
 from agiraph.domain.ids import ThreadId
 from agiraph.domain.messages import NEEDS_ANSWER, Message
 from agiraph.domain.persons import OWNER, is_person
 from agiraph.domain.stages import Stage
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, WorkNode, is_answer
+from agiraph.runtime.reply_checks import RUNS_ON
 from agiraph.store import dependencies, teams, threads
 from agiraph.store.messages import MESSAGES
 from agiraph.store.nodes import NODES
@@ -141,8 +143,25 @@ def violations(left: Left, before: Left, lapse: Lapse, *, is_wanted: bool) -> It
             yield f"the person was asked {times} times: {text!r}"
     if FORGED_LINE in left.heard.splitlines():
         yield f"{FORGED_LINE!r} stands in a thread as if the human had said it"
+    yield from _false_words(left, lapse)
     yield from (f"nobody heard {text!r}" for text in left.unheard - before.unheard)
     yield from stuck(left)
+
+
+def _false_words(left: Left, lapse: Lapse) -> Iterator[str]:
+    """Yield what a person was told although it is not so, and work that nobody asked for."""
+    told = [m for m in left.messages if is_person(m.recipient) and not is_person(m.sender)]
+    for message in told:
+        yield from (f"the person was told {w!r}" for w in lapse.untold if w in message.text)
+        is_corrected = RUNS_ON in message.text
+        if claims_to_have_stopped(message.text) and not (is_corrected or left.cancelled):
+            yield f"the person was told {message.text!r}, and nothing was stopped"
+    if lapse.needless and any(lapse.needless in node.task for node in left.nodes):
+        yield f"the needless task {lapse.needless!r} is on the board"
+    answered = {m.in_reply_to for m in told}
+    # Messages that share a reply are answered by one message, to the last of them.
+    last = {m.reply_id: m for m in left.messages if m.reply_id is not None}
+    yield from (f"nobody answered {m.text!r}" for m in last.values() if m.id not in answered)
 
 
 def _must_not_say(node: WorkNode, lapse: Lapse) -> bool:

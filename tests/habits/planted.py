@@ -11,12 +11,13 @@ from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Failed, Finished
 from agiraph.domain.work import StopReason, WorkNode
 from agiraph.policies.silence import Silence
+from agiraph.runtime import reply_checks
 from agiraph.runtime.steps import Steps
 from agiraph.services.board import waiting
-from agiraph.services.lifecycle import endings
+from agiraph.services.lifecycle import conversation, endings
 from agiraph.store import messages
 from agiraph.store.tx import Tx
-from agiraph.tools import objections
+from agiraph.tools import foreground, objections
 
 
 def second_words_complete(patch: pytest.MonkeyPatch) -> None:
@@ -78,6 +79,17 @@ def message_beside_a_question_is_dropped(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(waiting, "interrupt", drop)
 
 
+def status_questions_start_work(patch: pytest.MonkeyPatch) -> None:
+    """A question about the state of the work may start work."""
+    for module in (foreground, conversation):
+        patch.setattr(module, "is_status_question", lambda text: False)
+
+
+def claims_of_stops_are_believed(patch: pytest.MonkeyPatch) -> None:
+    """A reply may say that it stopped work, whether it did or not."""
+    patch.setattr(reply_checks, "claims_to_have_stopped", lambda text: False)
+
+
 class Planted(NamedTuple):
     arm: Callable[[pytest.MonkeyPatch], None]
     where: str
@@ -94,5 +106,11 @@ ALL: dict[str, Planted] = {
     "open_children_are_ignored": Planted(open_children_are_ignored, "grown stage"),
     "message_beside_a_question_is_dropped": Planted(
         message_beside_a_question_is_dropped, "message beside a question"
+    ),
+    "status_questions_start_work": Planted(
+        status_questions_start_work, "conversation", "starts needless work"
+    ),
+    "claims_of_stops_are_believed": Planted(
+        claims_of_stops_are_believed, "conversation", "claims to have stopped it"
     ),
 }

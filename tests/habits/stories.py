@@ -11,6 +11,7 @@ from agiraph.testing import World
 from tests.scenarios import (
     test_beside_the_goal,
     test_chat_flow,
+    test_conversation,
     test_growing_graph,
     test_human_in_the_loop,
     test_research,
@@ -77,6 +78,11 @@ async def _research(folder: Path) -> None:
         await test(world, library)
 
 
+async def _conversation(folder: Path) -> None:
+    async with test_conversation.told(folder / "home") as talk:
+        await test_conversation.converse(talk)
+
+
 async def _watch(folder: Path) -> None:
     async with test_watch_a_month.watching(folder, _url(folder), watching.watches) as watch:
         await watch.pass_days(2)
@@ -138,6 +144,7 @@ COSTLY: dict[str, Story] = {
     "chat flow": _with_folder(
         test_chat_flow.test_person_coordinator_and_workers_talk_while_all_work_continues
     ),
+    "conversation": _conversation,
     "growing graph": _with_world(
         test_growing_graph.test_nodes_are_created_as_results_and_suggestions_arrive
     ),

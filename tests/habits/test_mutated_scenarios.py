@@ -47,6 +47,25 @@ def test_a_story_with_a_lapse_stays_right(story: str, sweep_log: SweepLog) -> No
     assert len(found) >= min(EACH[story], 10)
 
 
+RUDE = (
+    "answers from nothing",
+    "starts needless work",
+    "claims to have stopped it",
+    "insists that it stopped it",
+    "calls a tool that is not there",
+    "stays silent in a reply",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lapse", RUDE)
+def test_a_person_is_told_the_truth_by_a_rude_model(lapse: str) -> None:
+    [mutation, *_] = [
+        m for m in rehearse("conversation").mutations("conversation") if m.lapse == lapse
+    ]
+    assert _report(_performed([mutation])) == ""
+
+
 def test_every_file_of_scenarios_is_a_story() -> None:
     folder = Path(__file__).parents[1]
     files = {file.stem for file in (folder / "scenarios").glob("test_*.py")}

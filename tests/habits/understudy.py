@@ -139,7 +139,7 @@ class Understudy:
             return self._answer_to_teammate(talk)
         if not any(made_by(entry, said) for entry in talk.entries for said in lapse.said):
             return self._repeat(talk) if self._refused else None
-        if self._left and talk.is_work:
+        if self._left and (talk.is_work or talk.is_reply):
             return self._left.pop(0)
         return None
 

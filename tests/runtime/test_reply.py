@@ -456,3 +456,13 @@ async def test_a_persons_side_request_is_done_although_the_goal_is_reached(world
     gate.set()
     await world.settle()
     assert (await world.conversation(founded.coordinator))[-1].text == "Watered."
+
+
+async def test_a_message_is_queued_once_however_often_the_model_asks_for_it(world: World) -> None:
+    again = [says(call("start_work")) for _ in range(7)]
+    world.script("mouth", *again, says("I see to it."))
+    world.script("ada", FINISH)
+    founded, ada = await idle_team(world)
+    await world.chat(ada.id, "Count the beans")
+    await world.settle()
+    assert [n.task for n in await world.board(founded.team.id)] == ["Count the beans"]

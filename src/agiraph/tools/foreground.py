@@ -4,7 +4,7 @@ Those that act carry the person's message to the letter: the model chooses where
 words only where the tool says so.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from pydantic import Field
@@ -12,6 +12,7 @@ from pydantic import Field
 from agiraph.domain import quotations
 from agiraph.domain.errors import Refused
 from agiraph.domain.labels import join
+from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.status_questions import is_status_question
 from agiraph.domain.work import WorkNode
@@ -19,6 +20,7 @@ from agiraph.run_context import RunContext
 from agiraph.services.lifecycle import conversation, research, routing
 from agiraph.services.members import roster
 from agiraph.store import messages, nodes, teams
+from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 from agiraph.tools import files, looking, remembering, scheduling, team
 from agiraph.tools import research as research_tools
@@ -29,6 +31,8 @@ ONLY_ASKED = (
     "Not started: they only ask how things stand. Answer from what you see here and from "
     "look_into, read_report or search. If you have nothing on it, say so and offer to find it out."
 )
+
+NOW_ANSWER = "Now answer the human in a sentence."
 
 WorkId = Annotated[str, Field(min_length=1, description="A task's id, or a teammate's name")]
 
@@ -56,15 +60,20 @@ def start_work(
     asked = messages.to_answer(tx, ctx.node.id)
     if asked and all(is_status_question(message.text) for message in asked):
         raise Refused(ONLY_ASKED)
-    _refuse_second(tx, ctx, task or "\n\n".join(message.text for message in asked))
+    _refuse_second(tx, ctx, asked, task)
     node = conversation.start_work(tx, ctx.agent, ctx.node.id, task, label=ctx.label)
-    return Done(f"Queued as {node.id}.")
+    return Done(f"Queued as {node.id}. {NOW_ANSWER}")
 
 
-def _refuse_second(tx: Tx, ctx: RunContext, task: str) -> None:
-    """Raise `Refused` if open work of the team has this very task."""
+def _refuse_second(tx: Tx, ctx: RunContext, asked: Sequence[Message], task: str) -> None:
+    """Raise `Refused` if this reply, or open work of the team, has the very same task."""
+    wanted = task.strip() or "\n\n".join(message.text for message in asked)
+    made = [NODES.get(tx, m.node_id) for m in asked if m.node_id is not None]
+    for node in made:
+        if not task.strip() or quotations.is_same(node.task, wanted):
+            raise Refused(f"Queued already, as {node.id}. {NOW_ANSWER}")
     for node in nodes.still_open(tx, ctx.team.id):
-        if quotations.is_same(node.task, task):
+        if quotations.is_same(node.task, wanted):
             raise Refused(
                 f'{node.id} is at this already. Call tell("{node.id}") to say something about it, '
                 "or answer from what it has so far."
