@@ -46,11 +46,13 @@ def problems(report: dict[str, Any]) -> dict[str, list[str]]:
     return {f["name"]: f["details"] for f in report["findings"] if f["verdict"] == "problem"}
 
 
-async def team_waiting_for_a_person(world: World, goal: str = "Try") -> Any:
+async def team_waiting_for_a_person(
+    world: World, goal: str = "Try", *, heartbeat: float | None = None
+) -> Any:
     """Create a team whose only node waits for a person."""
     world.script(goal.split()[-1].lower(), ASKS)
     founded = await world.found(
-        goal, model=f"scripted/{goal.split()[-1].lower()}", heartbeat=3600.0
+        goal, model=f"scripted/{goal.split()[-1].lower()}", heartbeat=heartbeat
     )
     await world.settle()
     return founded
@@ -118,7 +120,7 @@ async def test_stuck_work_and_failed_deliveries_are_reported_and_repaired(
         tmp_path / "home", database_url=database_url, clock=SystemClock(), easy_endings=True
     ) as world:
         empty, ended, sleeping, well = [
-            await team_waiting_for_a_person(world, f"Goal {n}") for n in range(4)
+            await team_waiting_for_a_person(world, f"Goal {n}", heartbeat=3600.0) for n in range(4)
         ]
         gone = await world.found("Done", start=False)
         await world.store.write(lose_waits, empty.node.id)

@@ -42,7 +42,7 @@ async def lively_desk(
     """A page at teams in the middle of their work, and the main team."""
     home = tmp_path_factory.mktemp("lively") / "home"
     async with visiting(browser, Shell(home), _free_port()) as visit:
-        desk = await visit(lively.Lively().play, settings=lively.PRICES, **STILL)
+        desk = await visit(lively.Lively().play, settings=lively.PRICES)
         yield desk, await lively.begin(desk)
 
 
