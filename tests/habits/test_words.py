@@ -225,7 +225,7 @@ def compacting(*after: Says, summary: Says | None = None, flush: Says | None = N
         last = seen.messages[-1].text
         if "will soon be replaced by a summary" in last:
             return flush or says("Nothing to save.", **tokens)
-        if "Summarise this thread" in last:
+        if "Write the summary" in last:
             has_cut.append(True)
             return summary or says("I took notes.", **tokens)
         if has_cut:

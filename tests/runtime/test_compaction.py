@@ -24,7 +24,7 @@ def note_taker(turns: int):
         last = seen.messages[-1].text
         if "will soon be replaced by a summary" in last:
             return says(call("write_file", path="notes.md", content="as far as I got"), **tokens)
-        if "Summarise this thread" in last:
+        if "Write the summary" in last:
             return says("I took notes and will take more.", **tokens)
         if seen.index >= turns:
             return says(call("finish", summary="enough"), **tokens)

@@ -180,9 +180,7 @@ async def test_the_prompt_shows_a_coordinator_each_specialist_in_a_line(world: W
     await world.found("Look at the tools")
     await world.settle()
 
-    [section] = re.findall(
-        r"^# Specialists \(for assign_task\)\n\n((?:- .+\n)+)", ada.requests[0].system, re.M
-    )
+    [section] = re.findall(r"^Specialists, by name:\n((?:- .+\n)+)", ada.requests[0].system, re.M)
     shown = {name: text.description for name, text in specialists().items()}
     assert section.splitlines() == [f"- {name}: {text}" for name, text in shown.items()]
 
@@ -212,7 +210,8 @@ async def test_a_worker_learns_of_the_specialists_when_it_asks_for_the_tool(worl
     [told, *_] = [t.text for t in await world.turns(task.id) if t.role == "tool"]
     assert "assign_task" not in bob.requests[0].tools
     for name, specialist in specialists().items():
-        assert f"- {name}: {specialist.description}\n  Not when: " in told
+        tools = ", ".join(specialist.tools)
+        assert f"- {name}: {specialist.description}\n  Tools: {tools}\n  Not when: " in told
     assert '  Example: "Make one report out of the three studies" → assign_task(' in told
 
 
@@ -226,6 +225,10 @@ def test_all_new_parameters_are_optional_and_nothing_breaks() -> None:
         if not field.is_required()
     }
     assert optional == {
+        "context": "",
+        "inputs": None,
+        "output": "",
+        "boundaries": "",
         "run_in_background": False,
         "resume": None,
         "effort": None,
@@ -247,8 +250,9 @@ def test_describing_specialists_changes_the_description_and_nothing_else() -> No
 async def test_a_wrong_assign_task_call_is_refused_with_its_arguments(world: World) -> None:
     world.script("bob")
     usage = (
-        "It takes: agent, task, description, run_in_background (optional), resume (optional), "
-        "effort (optional), public (optional)."
+        "It takes: agent, task, description, context (optional), inputs (optional), output "
+        "(optional), boundaries (optional), effort (optional), run_in_background (optional), "
+        "resume (optional), public (optional)."
     )
     goal, told = await run_calls(
         world,
@@ -274,3 +278,56 @@ async def test_a_wrong_assign_task_call_is_refused_with_its_arguments(world: Wor
         messages.conversation, goal.team_id, goal.assignee_id, OWNER
     )
     assert [m.recipient for m in conversation] == [OWNER]
+
+
+# A task has a brief.
+
+
+async def test_a_worker_reads_the_whole_brief_and_nothing_that_only_its_giver_can_read(
+    world: World,
+) -> None:
+    bob = world.script("bob", WORK, publish("Three."))
+    given = {"agent": "new:scripted/bob", "task": "Count the files, for a table.", "title": "Count"}
+    goal, told = await run_calls(
+        world,
+        call("write_file", path="draft.md", content="mine"),
+        call("assign_task", **given, inputs=["draft.md"]),
+        call("assign_task", **given, inputs=["MEMORY.md"]),
+        call("assign_task", **given, inputs="PLAN.md\nhttps://a.example/x", output=["a number"]),
+    )
+
+    advice = (
+        ": that is yours alone. Put what it needs of it into context. Of other tasks it can read "
+        "nodes/<id>/published/…."
+    )
+    assert told[1] == refused(f"inputs: a worker cannot read 'draft.md'{advice}")
+    assert told[2] == refused(f"inputs: a worker cannot read 'MEMORY.md'{advice}")
+    _, task = await world.board(goal.team_id)
+    assert task.task == (
+        "Count the files, for a table.\n\nInputs:\n- PLAN.md\n- https://a.example/x\n\n"
+        "Output:\n- a number"
+    )
+    assert task.task in bob.requests[0].turns[-1].text
+
+
+async def test_an_earlier_task_is_an_input_once_it_has_ended(world: World) -> None:
+    world.script("bob", ASK, WORK, publish("Three."))
+    world.script("cid", WORK, publish("Four."))
+    first = assign("new:scripted/bob", "Count the files", run_in_background=True)
+    later = ask_for_result(blocking=True)
+
+    def use(_: object) -> Says:
+        earlier = node_id_in(ada.heard)
+        return says(assign("new:scripted/cid", "Add one to it", inputs=[earlier]))
+
+    ada = world.script("ada", says(first), use, later, use, DONE)
+    founded = await world.found("Count")
+    await world.settle()
+    [question] = await world.questions(founded.team.id)
+    await world.answer(question, "All.")
+    await world.settle()
+
+    goal, counted, added = await world.board(founded.team.id)
+    answers = [answer.text for answer in await tool_answers(world, goal.id)]
+    assert "and its files are not published yet. Wait for it with task_output" in answers[1]
+    assert added.task == f"Add one to it\n\nInputs:\n- nodes/{counted.id}/published"

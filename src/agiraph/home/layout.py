@@ -140,7 +140,7 @@ class TeamFolder:
         with self.folder.sub("memory", create=True) as memory:
             memory.make_folders("knowledge", "experiences", "preferences")
             memory.write_if_empty("index.md", _text(INDEX))
-        self.folder.update("GOAL.md", _text(f"# Goal\n\n{team.goal.strip()}\n"))
+        self.folder.update("GOAL.md", goal_text(team))
         self.folder.write_if_empty("SOUL.md", _soul(team.soul))
         self.folder.write_if_empty("MEMORY.md", _text(MEMORY))
         self.folder.write_if_empty("PLAN.md", _text(PLAN))
@@ -163,6 +163,11 @@ class TeamFolder:
     def node(self, node_id: NodeId) -> NodeFolder:
         folder = self.folder.sub(f"nodes/{_name(node_id)}", create=True)
         return NodeFolder(id=node_id, folder=folder)
+
+
+def goal_text(team: Team) -> bytes:
+    """Return the content of GOAL.md."""
+    return _text(f"# Goal\n\n{team.goal.strip()}\n")
 
 
 def _soul(soul: str) -> bytes:

@@ -7,6 +7,7 @@ stay in the database.
 
 import asyncio
 import contextlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agiraph.domain.chat import LEAN_SYSTEM, Transcript
@@ -26,6 +27,7 @@ from agiraph.services.lifecycle.journal import SystemNote
 from agiraph.services.triggers import promises
 from agiraph.store import messages, nodes, stages
 from agiraph.store.tx import Tx
+from agiraph.tools.base import Tool
 
 FULL = 0.75
 """The share of the window at which a thread is compacted; the stages need the rest."""
@@ -86,7 +88,9 @@ class Compaction:
         """Let the model save what it needs; return the outcome if a call ended or parked it, or the
         reason if the budget has too little left."""
         if not ctx.transcript.has(flush):
-            note = SystemNote(flush, prompt("compaction_flush"))
+            used, save = size(ctx.transcript), _how_to_save(steps.caller.tools)
+            text = prompt("compaction_flush").format(used=used, window=self.window, save=save)
+            note = SystemNote(flush, text)
             if reason := await steps.catch_up(ctx, note, deliver_mail=False):
                 return reason
         # If something follows the note, the reply to it is stored: a crash came after it.
@@ -153,6 +157,16 @@ class Compaction:
         )
         ref = f"summary:{number}"
         ctx.add_turns(await ctx.store.write(journal.compact, ctx.lease, ref=ref, text=text))
+
+
+def _how_to_save(tools: Mapping[str, Tool]) -> str:
+    """Return by which of its tools a model saves what is only in its thread."""
+    ways: list[str] = []
+    if "write_file" in tools:
+        ways.append("results and sources in files in scratch/ (`write_file`)")
+    if "memory_write" in tools:
+        ways.append("facts for later tasks as notes (`memory_write`)")
+    return "; ".join(ways) or "where you stand and what you found (`checkpoint`)"
 
 
 def fixed_tokens(transcript: Transcript) -> int | None:

@@ -28,9 +28,11 @@ from agiraph.policies.breaker import Breaker
 from agiraph.policies.budget import BudgetPolicy
 from agiraph.policies.permission import PermissionPolicy
 from agiraph.providers.catalogue import SHORT_WAIT_S, Catalogue
+from agiraph.providers.hireable import hireable_models
 from agiraph.run_context import RunContext
 from agiraph.runtime import (
     conversation_summary,
+    plans,
     prompt,
     reflection,
     refs,
@@ -42,6 +44,7 @@ from agiraph.runtime.command_line import Command, ProgramRunner
 from agiraph.runtime.compaction import Compaction
 from agiraph.runtime.daily_spend import DailySpend
 from agiraph.runtime.loop import Loop
+from agiraph.runtime.means import Means, Standing, standing
 from agiraph.runtime.prompt import Opening, PriorKnowledge
 from agiraph.runtime.shown_files import ShownFiles
 from agiraph.runtime.steps import Steps
@@ -87,6 +90,8 @@ class _Loaded(NamedTuple):
     """Sources that a person trusts: their words do not label a thread."""
     prior_knowledge: PriorKnowledge | None
     """What the agent knows that may help; loaded for a node without turns only."""
+    standing: Standing | None
+    """How the team stands; loaded for a coordinator's node without turns only."""
 
 
 def _load(tx: Tx, lease: Lease) -> _Loaded:
@@ -109,6 +114,9 @@ def _load(tx: Tx, lease: Lease) -> _Loaded:
         deadline=None if left is None else tx.now + timedelta(seconds=left),
         trusted=labels.trusted(tx, lease.team_id),
         prior_knowledge=prompt.load_knowledge(tx, team, agent, node) if is_fresh else None,
+        standing=standing(tx, team, agent, node)
+        if is_fresh and agent.role == "coordinator"
+        else None,
     )
 
 
@@ -152,6 +160,7 @@ class Executor:
         # A write, although it changes nothing: a read takes no row lock, and a run that is fenced
         # while it loads must stop here.
         loaded = await self.store.write(_load, lease)
+        await self._prepare_team(loaded.team)
         # The prompt and its compaction follow the window, which a server of one's own may tell.
         if loaded.agent.kind != "cli":
             await self.models.learn(self._model_for(loaded))
@@ -172,7 +181,7 @@ class Executor:
                 return await self._reflect(lease, loaded)
 
     async def _work(self, lease: Lease, loaded: _Loaded) -> Outcome:
-        folder = self._team_folder(loaded.team)
+        folder = self.home.team(loaded.team.id)
         await self._prepare_folders(loaded, folder)
         tools = Toolset({}) if loaded.agent.kind == "cli" else self._tools(loaded)
         ctx = self._context(lease, loaded, folder)
@@ -193,12 +202,21 @@ class Executor:
             return prompt.public_opening(loaded.node, now)
         assert loaded.prior_knowledge is not None
         known = await prompt.refresh_knowledge(ctx, loaded.prior_knowledge)
+        means = self._means(loaded.agent)
 
         def build(shown: ShownFiles) -> str:
             if loaded.node.reviews_call is not None:
                 return prompt.review_prompt(loaded.agent, shown, now)
-            about = (loaded.agent, folder, tools, self.specialists, loaded.giver)
-            reader = prompt.Reader(*about, is_lean=is_lean, shown=shown)
+            reader = prompt.Reader(
+                loaded.agent,
+                folder,
+                tools,
+                loaded.giver,
+                means=means,
+                standing=loaded.standing,
+                is_lean=is_lean,
+                shown=shown,
+            )
             return prompt.system_prompt(loaded.team, reader, now, known)
 
         label = loaded.prior_knowledge.label | known.label
@@ -211,6 +229,16 @@ class Executor:
         )
         used = known.ids(is_lean=is_lean)
         return Opening(system, assignment, loaded.attachments, shown.label, is_lean, used)
+
+    def _means(self, agent: Agent) -> Means:
+        """Return what the settings offer to an agent that gives work away."""
+        return Means(
+            specialists=self.specialists,
+            models=hireable_models(self.models, agent.model) if agent.role == "coordinator" else (),
+            programs=tuple(self.commands),
+            has_search=self.web.engine is not None,
+            usd_per_day=None if self.daily is None else self.daily.limit_usd,
+        )
 
     async def _refs(self, ctx: RunContext, tools: Toolset) -> list[str] | None:
         """Return the texts of the node's refs for an agent that cannot read them itself."""
@@ -312,19 +340,21 @@ class Executor:
         if folder.node(node.id).prepare(node, node.refs):
             await asyncio.to_thread(self.home.settle, loaded.team.id, node.id)
 
-    def _team_folder(self, team: Team) -> TeamFolder:
-        folder = self.home.team(team.id)
+    async def _prepare_team(self, team: Team) -> None:
+        """Write the files of a team, if this process has not done it for its present goal."""
+        if self.prepared.get(team.id) == team.goal:
+            return
         # A few small files: starting a thread would take longer than writing them.
-        if self.prepared.get(team.id) != team.goal:
-            folder.prepare(team)
-            self.prepared[team.id] = team.goal
-        return folder
+        folder = self.home.team(team.id)
+        await plans.renew(self.store, folder, team)
+        folder.prepare(team)
+        self.prepared[team.id] = team.goal
 
     def _context(
         self, lease: Lease, loaded: _Loaded, folder: TeamFolder | None = None
     ) -> RunContext:
         agent, node = loaded.agent, loaded.node
-        folder = folder or self._team_folder(loaded.team)
+        folder = folder or self.home.team(loaded.team.id)
         ctx = RunContext(
             store=self.store,
             home=self.home,

@@ -1,12 +1,12 @@
 """Prompt: builds the system prompt and the assignment that a new thread begins with."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from agiraph.domain.agents import Agent, Specialist, Team
+from agiraph.domain.agents import Agent, Team
 from agiraph.domain.chat import Attachment
 from agiraph.domain.fence import one_line
 from agiraph.domain.knowledge import Insight
@@ -17,6 +17,7 @@ from agiraph.home.layout import SOUL, TeamFolder
 from agiraph.prompts import prompt
 from agiraph.providers.embeddings import embeddings
 from agiraph.run_context import RunContext
+from agiraph.runtime.means import Means, Standing
 from agiraph.runtime.shown_files import ShownFiles
 from agiraph.services.board import labels, texts
 from agiraph.services.knowledge import maintenance, recall
@@ -26,7 +27,7 @@ from agiraph.services.lifecycle import digest
 from agiraph.store import file_labels, notes
 from agiraph.store.tx import Tx
 from agiraph.tools import knowledge as knowledge_tools
-from agiraph.tools.delegation import assign_task, specialist_lines
+from agiraph.tools.delegation import assign_task
 from agiraph.tools.toolsets import Toolset
 
 
@@ -58,9 +59,16 @@ UNVERIFIED_INSIGHTS = "Unverified facts that may fit (check them before you rely
 UNSHOWN = "There are unverified facts as well ({number}); knowledge_search finds them."
 UNVERIFIED_NOTES = "Unverified notes that may fit (check them before you rely on them)"
 UNVERIFIED_INDEX = "More unverified notes (memory_read shows one)"
-SOUL_BYTES, MEMORY_BYTES, INDEX_BYTES = 2000, 4000, 1200
+SOUL_BYTES, MEMORY_BYTES, INDEX_BYTES, PLAN_BYTES = 2000, 4000, 1200, 2000
 """Bytes of each notes file that go into a prompt, from its beginning; the agent reads the rest with
 a tool."""
+
+_FILES = (
+    "- Write results into files in scratch/ as you get them. Older messages may be replaced by a "
+    "summary; files stay. All of\n  scratch/ is delivered at the end, nothing else."
+)
+_NO_FILES = "- You have no tool to write files. Your summary holds the whole result."
+_BOTH, _SUMMARY = "Your summary and your files in scratch/ are", "Your summary is"
 
 
 class Known(NamedTuple):
@@ -94,10 +102,12 @@ class Reader:
     agent: Agent
     folder: TeamFolder
     tools: Toolset = Toolset({})
-    specialists: Mapping[str, Specialist] = field(default_factory=dict[str, Specialist])
     giver: str | None = None
     """The teammate who gave it the task; None for a person."""
     _: KW_ONLY
+    means: Means = Means()
+    standing: Standing | None = None
+    """How the team stands, for its coordinator."""
     is_lean: bool = False
     shown: ShownFiles | None = None
     """The team's files with their labels; without it all of them are clean."""
@@ -122,8 +132,13 @@ class Reader:
 
     def fill(self, name: str) -> str:
         """Return the text of a prompt file with the facts of this agent."""
-        giver = self.giver or "the person"
-        return prompt(name).format(giver=giver, ending=self.ending)
+        writes = any(tool.properties.writes_files for tool in self.tools.tools.values())
+        return prompt(name).format(
+            giver=self.giver or "the person",
+            ending=self.ending,
+            files=_FILES if writes else _NO_FILES,
+            delivered=_BOTH if writes else _SUMMARY,
+        )
 
 
 def system_prompt(team: Team, reader: Reader, now: datetime, known: Known | None = None) -> str:
@@ -141,29 +156,30 @@ def system_prompt(team: Team, reader: Reader, now: datetime, known: Known | None
         reader.fill(role if has_tools else "single"),
         reader.fill("rules") if has_tools else "",
         _on_demand(reader.tools),
-        _specialists(reader),
+        *_means(team, reader),
         f"You are {reader.agent.name}.",
         reader.files.note(f"{reader.desk}/IDENTITY.md"),
         reader.files.note("SOUL.md", SOUL_BYTES),
         _goal(team, reader),
+        _plan(reader),
         *_notes(reader, now),
         titled("Your notebook", reader.files.note(f"{reader.desk}/NOTEBOOK.md")),
         *_learned(reader, known),
         prompt("maintenance") if has_tools and known.is_maintenance_due else "",
-        _today(now),
+        _standing(reader, now),
     ]
     return _join(sections)
 
 
 def _lean_sections(team: Team, reader: Reader, now: datetime, known: Known) -> list[str]:
-    names = ", ".join(reader.specialists)
     return [
         reader.fill("lean_coordinator" if reader.leads else "lean"),
-        f"Workers: {names}." if reader.leads and names else "",
+        reader.means.short() if reader.leads else "",
         f"You are {reader.agent.name}.",
         reader.files.note(f"{reader.desk}/IDENTITY.md", SOUL_BYTES),
         _lean_soul(reader.files),
         _goal(team, reader),
+        _plan(reader),
         *_learned(reader, Known(known.insights[:LEAN_INSIGHTS])),
         _today(now),
     ]
@@ -182,11 +198,30 @@ def _on_demand(tools: Toolset) -> str:
     return f"More tools, by `tool_help` and `call_tool`: {', '.join(tools.listed)}."
 
 
-def _specialists(reader: Reader) -> str:
-    """Return the specialists, for an agent that sees the tool to give them tasks."""
+def _means(team: Team, reader: Reader) -> list[str]:
+    """Return whom the agent can give work to, if it sees the tool for that; a coordinator is also
+    told what it may do by itself."""
     is_shown = any(spec.name == assign_task.name for spec in reader.tools.shown)
-    lines = specialist_lines(reader.specialists)
-    return titled("Specialists (for assign_task)", "\n".join(lines)) if is_shown else ""
+    if not is_shown:
+        return []
+    return [
+        titled("Workers (the `agent` of `assign_task`)", reader.means.workers()),
+        titled("What you may do", reader.means.rules(team)) if reader.leads else "",
+    ]
+
+
+def _plan(reader: Reader) -> str:
+    """Return PLAN.md for the coordinator, who keeps it for the goal."""
+    text = reader.files.note("PLAN.md", PLAN_BYTES) if reader.leads else ""
+    return titled("Your plan for the goal (PLAN.md)", text)
+
+
+def _standing(reader: Reader, now: datetime) -> str:
+    """Return what holds on this day: it is last, for it differs between threads."""
+    if reader.standing is None:
+        return _today(now)
+    lines = [*reader.standing.lines(reader.means), f"- {_today(now)}"]
+    return titled("How things stand as you begin", "\n".join(lines))
 
 
 def _goal(team: Team, reader: Reader) -> str:
@@ -309,7 +344,13 @@ def shown_paths(agent: Agent, now: datetime) -> list[str]:
     desk = f"agents/{agent.name}"
     at = "" if agent.role == "coordinator" else f"{desk}/"
     own = [f"{desk}/{name}.md" for name in ("IDENTITY", "MEMORY", "NOTEBOOK")]
-    return ["SOUL.md", "MEMORY.md", *own, *(f"{at}memory/{day}.md" for day in _days(now))]
+    return [
+        "SOUL.md",
+        "MEMORY.md",
+        "PLAN.md",
+        *own,
+        *(f"{at}memory/{day}.md" for day in _days(now)),
+    ]
 
 
 def _learned(reader: Reader, known: Known) -> list[str]:

@@ -12,16 +12,16 @@ from agiraph.domain.agents import Trust
 from agiraph.domain.errors import Refused
 from agiraph.domain.fence import enclose_foreign
 from agiraph.domain.labels import CLEAN, Label
-from agiraph.home.layout import INDEX, MEMORY, TeamFolder
+from agiraph.home.layout import INDEX, MEMORY, PLAN, TeamFolder
 from agiraph.store.file_labels import FileLabel
 
 NOTES_BYTES = 16 * 1024
 """Bytes of an identity and of a notebook that go into a prompt."""
 LOG_BYTES = 2000
 """Bytes of a daily log, from its end."""
-UNWRITTEN = frozenset({MEMORY.strip(), INDEX.strip()})
+UNWRITTEN = frozenset({MEMORY.strip(), INDEX.strip(), PLAN.strip()})
 """Notes files as they are before anybody has written in them."""
-MORE = "… more: memory_read({path!r})"
+MORE = "… more: read_file({path!r})"
 NEWER = (
     "(There is a newer unverified version of {at:%d %b}, from {by}: read_file({path!r}) shows it.)"
 )
@@ -54,8 +54,7 @@ class ShownFiles:
         text = data[:longest].decode(errors="ignore").strip()
         if text in UNWRITTEN or _HEADING_ONLY.fullmatch(text):
             return self._versioned(path, "")
-        name = path.rpartition("memory/")[2]
-        more = "" if len(data) <= longest else f"\n{MORE.format(path=name)}"
+        more = "" if len(data) <= longest else f"\n{MORE.format(path=path)}"
         return self._versioned(path, text, more)
 
     def log(self, path: str) -> str:

@@ -1,33 +1,40 @@
 """Delegation tools: assign a task, wait for its result, and resume it."""
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AliasChoices, BeforeValidator, Field
 
 from agiraph.domain.agents import Agent, Specialist
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.effort import Effort
-from agiraph.domain.errors import NotFound, Refused
+from agiraph.domain.errors import NotFound, OutOfScope, Refused
 from agiraph.domain.fence import one_line
 from agiraph.domain.labels import CLEAN
 from agiraph.domain.outcomes import Answer, Done, Pending
 from agiraph.domain.sinks import Sink, WayOut
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, WorkNode
+from agiraph.home.scopes import Area
 from agiraph.run_context import RunContext
-from agiraph.services.board import budgets, cycles, labels, leases, planning, repeats, texts
+from agiraph.services.board import briefs, budgets, cycles, labels, leases, planning, repeats, texts
+from agiraph.services.board.briefs import Brief
 from agiraph.services.members import hiring, roster
 from agiraph.services.members.hiring import Hirer
 from agiraph.store import nodes, teams
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 from agiraph.tools.base import Tool, tool
+from agiraph.tools.file_labels import has_written
 
 SHOWN_CHARACTERS = 160
 """Characters that the prompt shows of a specialist's description."""
+TASK_CHARACTERS, PART_CHARACTERS = 100_000, 10_000
 LONGEST_WAIT_MS = 7 * 24 * 3600 * 1000
+
+_NODE_ID = re.compile(r"node_\w+")
 
 InBackground = Annotated[bool, Field(description="Get the id now, the result later by task_output")]
 
@@ -35,7 +42,33 @@ Public = Annotated[
     bool, Field(description="It reads the web freely; `task` must hold nothing private")
 ]
 
-EffortArgument = Annotated[Effort | None, Field(description="How much its model thinks first")]
+EffortArgument = Annotated[Effort | None, Field(description="How thorough it should be")]
+
+Task = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=TASK_CHARACTERS,
+        validation_alias=AliasChoices("task", "objective"),
+        description="What to achieve, and what it is for",
+    ),
+    BeforeValidator(briefs.read_task),
+]
+_Text = BeforeValidator(briefs.read_text)
+Context = Annotated[
+    str, Field(max_length=TASK_CHARACTERS, description="What is known already"), _Text
+]
+Inputs = Annotated[
+    list[str] | None,
+    Field(max_length=50, description="What to read: ids of ended tasks, their files, addresses"),
+    BeforeValidator(briefs.read_list),
+]
+Output = Annotated[
+    str, Field(max_length=PART_CHARACTERS, description="What to return, in which form"), _Text
+]
+Boundaries = Annotated[
+    str, Field(max_length=PART_CHARACTERS, description="What to leave alone or others do"), _Text
+]
 
 
 def hirer(ctx: RunContext) -> Hirer:
@@ -87,22 +120,39 @@ def assign_task(
     agent: Annotated[
         str, Field(description="A teammate, a specialist, new:provider/model or cli:command")
     ],
-    task: Annotated[str, Field(min_length=1, max_length=100_000)],
+    task: Task,
     description: Annotated[
-        str, Field(min_length=1, max_length=200, description="Title, 5-10 words")
+        str,
+        Field(
+            min_length=1,
+            max_length=200,
+            validation_alias=AliasChoices("description", "title"),
+            description="Title, 5-10 words",
+        ),
     ],
+    context: Context = "",
+    inputs: Inputs = None,
+    output: Output = "",
+    boundaries: Boundaries = "",
+    effort: EffortArgument = None,
     run_in_background: InBackground = False,
     resume: Annotated[str | None, Field(description="The id of an earlier task")] = None,
-    effort: EffortArgument = None,
     public: Public = False,
 ) -> Answer:
-    """Give a task to a worker and get its result. They see only `task`: say what it is for, what to
-    do, what is known, what to leave alone, what to return. Several calls in one reply run side
-    by side. You wait at no cost, unless run_in_background. resume continues an ended task with
-    all its context.
+    """Give a task to a worker and get its result: the usual way to delegate. They see only what you
+    write here. Several calls in one reply run side by side. You wait at no cost, unless
+    run_in_background. resume continues an ended task with all its context. Example: {"agent":
+    "researcher", "description": "Prices of the three pumps", "task": "Find what A, B and C cost,
+    for a report to a home owner", "context": "A is made by X", "output": "`prices.md`: a table with
+    sources", "boundaries": "No reviews", "effort": "low"}
     """
     if public:
         refuse_private(ctx, resume)
+    readable = tuple(_readable(tx, ctx, each) for each in inputs or () if each.strip())
+    brief = Brief(
+        objective=task, context=context, inputs=readable, output=output, boundaries=boundaries,
+        effort=effort,
+    )  # fmt: skip
     budget = budgets.share(tx, ctx.node)
     earlier = None if resume is None else _find_earlier(tx, ctx, resume)
     worker = (
@@ -112,11 +162,11 @@ def assign_task(
     )
     if earlier is None:
         # Its description is a label that models word anew each time, so it does not count.
-        refuse_repeats(tx, ctx, task, "", worker)
+        refuse_repeats(tx, ctx, brief.text, "", worker, objective=task)
     node = planning.create(
         tx,
         team_id=ctx.team.id,
-        task=task,
+        task=brief.text,
         title=description,
         source="delegation",
         creator_id=ctx.agent.id,
@@ -154,12 +204,53 @@ def refuse_private(ctx: RunContext, resume: str | None) -> None:
         )
 
 
-def refuse_repeats(tx: Tx, ctx: RunContext, task: str, title: str, worker: Agent | None) -> None:
+def refuse_repeats(
+    tx: Tx, ctx: RunContext, task: str, title: str, worker: Agent | None, *, objective: str = ""
+) -> None:
     """Raise `Refused` for a task that is this node's own, was given before, or goes on with
-    another one."""
+    another one. `objective` is the part of the task that says what to achieve."""
     goal = ctx.team.goal if ctx.node.is_goal else ""
     to_program = worker is not None and worker.kind == "cli"
-    repeats.check(tx, ctx.node, task, title=title, goal=goal, to_program=to_program)
+    repeats.check(
+        tx,
+        ctx.node,
+        task,
+        title=title,
+        goal=goal,
+        to_program=to_program,
+        objective=objective,
+    )
+
+
+_FOR_ALL = frozenset({Area.PUBLISHED, Area.PLAN, Area.SOUL})
+"""Areas of the team's folder that every worker may read."""
+
+
+def _readable(tx: Tx, ctx: RunContext, given: str) -> str:
+    """Return an input as its worker can read it; refuse a file that only its giver can read.
+
+    What is no file of the team's, such as an address or words, is left as it is.
+    """
+    given = given.strip()
+    if _NODE_ID.fullmatch(given):
+        node = nodes.find(tx, ctx.team.id, given)
+        if not node.status.is_final:
+            raise Refused(
+                f"inputs: {node.id} is {node.status}, and its files are not published yet. Wait "
+                "for it with task_output, or use create_work_node with depends_on."
+            )
+        return f"nodes/{node.id}/published"
+    try:
+        spot = ctx.scope.locate(given)
+    except OutOfScope:
+        return given
+    is_file = spot.area is not Area.OWN_SCRATCH or given.startswith("scratch/")
+    if spot.area in _FOR_ALL or not (is_file or has_written(ctx, spot)):
+        return given
+    raise Refused(
+        f"inputs: a worker cannot read {given[:200]!r}: that is yours alone. Put what it needs of "
+        "it into context. Of other tasks it can read nodes/<id>/published/…."
+    )
 
 
 def _find_earlier(tx: Tx, ctx: RunContext, identity: str) -> WorkNode:
@@ -253,6 +344,8 @@ def described(assign: Tool, specialists: Mapping[str, Specialist]) -> Tool:
     lines = [assign.spec.description, "Specialists:"]
     for name, specialist in specialists.items():
         lines.append(f"- {name}: {specialist.description}")
+        if specialist.tools:
+            lines.append(f"  Tools: {', '.join(specialist.tools)}")
         if specialist.when_not_to_use:
             lines.append(f"  Not when: {specialist.when_not_to_use}")
         lines += [f"  Example: {example}" for example in specialist.examples]

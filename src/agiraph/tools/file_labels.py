@@ -24,14 +24,14 @@ async def label_of(ctx: RunContext, path: str) -> Label:
     none of their own: whatever wrote them is in this thread. What a command left in scratch/ may be
     a stranger's, if the thread has read any of theirs."""
     spot = ctx.scope.locate(path)
-    if spot.area is Area.OWN_SCRATCH and ctx.label and not _has_written(ctx, spot):
+    if spot.area is Area.OWN_SCRATCH and ctx.label and not has_written(ctx, spot):
         return ctx.label
     if spot.area in (Area.OWN_SCRATCH, Area.OWN_SPEC, Area.OWN_PUBLISHED, Area.SOUL):
         return CLEAN
     return await ctx.store.read(_label, ctx, spot)
 
 
-def _has_written(ctx: RunContext, spot: ScopedPath) -> bool:
+def has_written(ctx: RunContext, spot: ScopedPath) -> bool:
     """Whether a call of this thread wrote the file with words of its own."""
     calls = (call for turn in ctx.transcript.turns for call in turn.calls)
     written = (call.arguments.get("path") for call in calls if _writes(ctx, call.name))

@@ -15,7 +15,7 @@ from agiraph.domain.tools import ON_DEMAND
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import IfUnmet, NodeStatus, WorkNode
 from agiraph.run_context import RunContext
-from agiraph.services.board import budgets, labels, planning, stages, texts
+from agiraph.services.board import budgets, labels, planning, spending, stages, texts
 from agiraph.services.lifecycle import endings, reconvening
 from agiraph.services.members import hiring, roster
 from agiraph.store import dependencies, nodes
@@ -24,6 +24,7 @@ from agiraph.store.tx import Tx
 from agiraph.tools.base import tool
 from agiraph.tools.delegation import (
     EffortArgument,
+    Task,
     hire_way_out,
     hirer,
     refuse_repeats,
@@ -51,7 +52,7 @@ UNASSIGNED = "Nobody is chosen yet: somebody takes it in half a minute, or when 
 def create_work_node(
     tx: Tx,
     ctx: RunContext,
-    task: Annotated[str, Field(min_length=1, max_length=100_000)],
+    task: Task,
     title: Annotated[str, Field(max_length=200)] = "",
     refs: Refs = None,
     depends_on: Annotated[list[str] | None, Field(description="Ids of nodes")] = None,
@@ -130,7 +131,7 @@ def _paths(
 
 @tool(effect="transaction", counts_as_work=False, looks_up=True, polls=True, in_sight=ON_DEMAND)
 def check_board(tx: Tx, ctx: RunContext) -> Answer:
-    """See all work of the team, how it stands, and who is on it."""
+    """See all work of the team, how it stands, who is on it, and what is spent."""
     return board_as_answer(tx, ctx)
 
 
@@ -150,6 +151,8 @@ def board_as_answer(tx: Tx, ctx: RunContext) -> Done:
     for member in roster.members(tx, ctx.team.id):
         agent = member.agent
         lines.append(f"- {agent.name} ({agent.role}, {agent.model}): {member.doing}")
+    if spent := spending.as_share(tx, ctx.node):
+        lines.append(spent)
     return Done("\n".join(lines), label=labels.of_board(tx, shown))
 
 

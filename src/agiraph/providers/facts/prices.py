@@ -33,6 +33,8 @@ class Terms:
     images: bool | None = None
     pdf: bool | None = None
     thinking: bool | None = None
+    strength: str | None = None
+    """What the model is good for, in a few words: coordinators are told it when they hire."""
 
 
 NO_TERMS = Terms()

@@ -39,10 +39,16 @@ def check(
     title: str = "",
     goal: str = "",
     to_program: bool = False,
+    objective: str = "",
 ) -> None:
     """Raise `Refused` for a task that must not be delegated; `goal` is the team's, if the giver
-    works on it. A program cannot pass a task on, so it may be given the whole of the giver's."""
-    if not to_program and any(_is_own(task, own) for own in (giver.task, goal) if own):
+    works on it. A program cannot pass a task on, so it may be given the whole of the giver's.
+
+    `objective` is the part of the task that says what to achieve. Its context may well repeat the
+    giver's task.
+    """
+    wanted = objective or task
+    if not to_program and any(_is_own(wanted, own) for own in (giver.task, goal) if own):
         raise Refused(
             "That is your task, in the words in which it was given to you. Do it yourself, or give "
             "away a part of it: say which part, what it is for, and what done means."

@@ -1,0 +1,44 @@
+"""Plans: puts the plan for an earlier goal away, so that PLAN.md belongs to the present goal."""
+
+from agiraph.domain.agents import Team
+from agiraph.domain.errors import Refused
+from agiraph.domain.ids import TeamId
+from agiraph.home.layout import PLAN, TeamFolder, goal_text
+from agiraph.store import file_labels
+from agiraph.store.database import Store
+from agiraph.store.file_labels import FileLabel
+from agiraph.store.tx import Tx
+
+MOST_BYTES = 1 << 20
+
+
+async def renew(store: Store, folder: TeamFolder, team: Team) -> None:
+    """Move PLAN.md to memory/archive/ if GOAL.md still holds another goal than the team has.
+
+    The caller updates GOAL.md afterwards. A crash in between only repeats this: the name in the
+    archive depends on the text alone. The label of the plan goes with it before it is moved.
+    """
+    goal, plan = _read(folder, "GOAL.md"), _read(folder, "PLAN.md")
+    if not goal or goal == goal_text(team) or plan.strip() in (b"", PLAN.strip().encode()):
+        return
+    kept = f"memory/archive/plan-{file_labels.digest(plan)[:12]}.md"
+    labelled = await store.write(_copy_label, team.id, kept)
+    with folder.folder.sub("memory/archive", create=True) as archive:
+        archive.write(kept.rpartition("/")[2], plan)
+    empty = PLAN.encode()
+    folder.folder.write("PLAN.md", empty)
+    if labelled is not None:
+        # After the file, as a clean thread does it; a label that was set since then stays.
+        await store.write(file_labels.clear, labelled, empty)
+
+
+def _copy_label(tx: Tx, team_id: TeamId, kept: str) -> FileLabel | None:
+    file_labels.copy(tx, team_id, {"PLAN.md": kept})
+    return file_labels.find(tx, team_id, "PLAN.md")
+
+
+def _read(folder: TeamFolder, path: str) -> bytes:
+    try:
+        return folder.folder.read(path, limit=MOST_BYTES)
+    except Refused:
+        return b""
