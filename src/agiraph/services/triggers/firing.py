@@ -6,21 +6,14 @@ A slot is fired or skipped at most once: its row in `firings` and its effect com
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from agiraph.domain.agents import Agent, Team
+from agiraph.domain.agents import Team
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.team import TeamResumed
 from agiraph.domain.events.triggers import TriggerEnded, TriggerFired, TriggerSkipped
 from agiraph.domain.fence import enclose, enclose_foreign
 from agiraph.domain.ids import NodeId
 from agiraph.domain.labels import CLEAN, Label
-from agiraph.domain.triggers import (
-    NOTHING_TO_DO,
-    Firing,
-    Outcome,
-    Trigger,
-    TriggerStatus,
-    says_nothing_to_do,
-)
+from agiraph.domain.triggers import Firing, Outcome, Trigger, TriggerStatus, says_nothing_to_do
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.prompts import prompt
 from agiraph.services.board import budgets, labels, planning
@@ -205,7 +198,7 @@ def _wake(tx: Tx, trigger: Trigger, cause: _Cause) -> WorkNode:
     team = _reactivate_team(tx, trigger)
     agent = roster.reinstate(tx, AGENTS.get(tx, trigger.agent_id))
     last = nodes.last_of(tx, agent.id) if _is_cycle(trigger, team) else None
-    title, task = _title_and_task(tx, trigger, team, agent, cause, last)
+    title, task = _title_and_task(tx, trigger, team, cause, last)
     label = cause.label
     if last is not None:
         label = label | labels.of_nodes(tx, [last.id])
@@ -241,27 +234,16 @@ def _is_cycle(trigger: Trigger, team: Team) -> bool:
     return team.mode == "infinite" and not trigger.payload.get("task")
 
 
-def _ending(agent: Agent) -> tuple[str, str]:
-    """Return by what the agent ends work that a trigger began, and how it says that there was
-    nothing to do."""
-    if agent.kind == "cli":
-        return "_result.md", f"write {NOTHING_TO_DO} into `_result.md`"
-    if agent.role == "coordinator":
-        return "finish", "call `finish` with nothing_to_do=true"
-    return "publish", f"call `publish` with the summary {NOTHING_TO_DO}"
-
-
 def _title_and_task(
-    tx: Tx, trigger: Trigger, team: Team, agent: Agent, cause: _Cause, last: WorkNode | None
+    tx: Tx, trigger: Trigger, team: Team, cause: _Cause, last: WorkNode | None
 ) -> tuple[str, str]:
     """Return the new node's title and the text that the agent is given."""
-    ending, nothing = _ending(agent)
     task, said = str(trigger.payload.get("task", "")), _news(trigger, cause)
     words = _words(trigger, task)
     made = f"{trigger.created_at:%Y-%m-%d %H:%M} UTC"
     if trigger.promised_to is not None:
         whom = planning.name_of(tx, trigger.promised_to)
-        text = prompt("promise").format(whom=whom, made=made, what=words, ending=ending)
+        text = prompt("promise").format(whom=whom, made=made, what=words)
         return f"Promise: {first_line(task)}", text
     if _is_cycle(trigger, team):
         number = trigger.fired + 1 + int(bool(trigger.payload.get("begun")))
@@ -272,15 +254,7 @@ def _title_and_task(
     if not task:
         return "Heartbeat", prompt("heartbeat").format(news=said)
     news = f" {said}" if said else ""
-    text = prompt("woken").format(
-        task=words,
-        why=cause.why,
-        id=trigger.id,
-        made=made,
-        news=news,
-        ending=ending,
-        nothing=nothing,
-    )
+    text = prompt("woken").format(task=words, why=cause.why, id=trigger.id, made=made, news=news)
     return first_line(task), text
 
 
