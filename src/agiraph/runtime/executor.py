@@ -207,16 +207,8 @@ class Executor:
         def build(shown: ShownFiles) -> str:
             if loaded.node.reviews_call is not None:
                 return prompt.review_prompt(loaded.agent, shown, now)
-            reader = prompt.Reader(
-                loaded.agent,
-                folder,
-                tools,
-                loaded.giver,
-                means=means,
-                standing=loaded.standing,
-                is_lean=is_lean,
-                shown=shown,
-            )
+            about = (loaded.agent, folder, tools, loaded.giver, means, loaded.standing)
+            reader = prompt.Reader(*about, is_lean=is_lean, shown=shown)
             return prompt.system_prompt(loaded.team, reader, now, known)
 
         label = loaded.prior_knowledge.label | known.label
@@ -342,13 +334,9 @@ class Executor:
 
     async def _prepare_team(self, team: Team) -> None:
         """Write the files of a team, if this process has not done it for its present goal."""
-        if self.prepared.get(team.id) == team.goal:
-            return
-        # A few small files: starting a thread would take longer than writing them.
-        folder = self.home.team(team.id)
-        await plans.renew(self.store, folder, team)
-        folder.prepare(team)
-        self.prepared[team.id] = team.goal
+        if self.prepared.get(team.id) != team.goal:
+            await plans.prepare(self.store, self.home.team(team.id), team)
+            self.prepared[team.id] = team.goal
 
     def _context(
         self, lease: Lease, loaded: _Loaded, folder: TeamFolder | None = None

@@ -12,10 +12,17 @@ from agiraph.store.tx import Tx
 MOST_BYTES = 1 << 20
 
 
-async def renew(store: Store, folder: TeamFolder, team: Team) -> None:
+async def prepare(store: Store, folder: TeamFolder, team: Team) -> None:
+    """Write the files of a team. With a new goal, it begins with an empty plan."""
+    await _renew(store, folder, team)
+    # A few small files: starting a thread would take longer than writing them.
+    folder.prepare(team)
+
+
+async def _renew(store: Store, folder: TeamFolder, team: Team) -> None:
     """Move PLAN.md to memory/archive/ if GOAL.md still holds another goal than the team has.
 
-    The caller updates GOAL.md afterwards. A crash in between only repeats this: the name in the
+    GOAL.md is updated afterwards. A crash in between only repeats this: the name in the
     archive depends on the text alone. The label of the plan goes with it before it is moved.
     """
     goal, plan = _read(folder, "GOAL.md"), _read(folder, "PLAN.md")

@@ -104,10 +104,10 @@ class Reader:
     tools: Toolset = Toolset({})
     giver: str | None = None
     """The teammate who gave it the task; None for a person."""
-    _: KW_ONLY
     means: Means = Means()
     standing: Standing | None = None
     """How the team stands, for its coordinator."""
+    _: KW_ONLY
     is_lean: bool = False
     shown: ShownFiles | None = None
     """The team's files with their labels; without it all of them are clean."""
