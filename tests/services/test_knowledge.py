@@ -489,6 +489,14 @@ async def test_a_prompt_never_shows_only_one_side_of_a_contradiction(world: Worl
     new = await learn(world, agent, "The API limit is 600 calls a minute", relation=contradicts)
     chosen = await world.store.read(recall.for_work, agent.id, "Something else entirely")
     assert [i.id for i in chosen[:2]] == [new.id, old.id]
+    # Enough others fit, and the words of the other side do not.
+    old = await learn(world, agent, "The quota of storage is five gigabytes")
+    contradicts = Relation(action="contradict", id=old.id)
+    new = await learn(world, agent, "Ten times more may lie there", relation=contradicts)
+    subjects = " ".join(f"Subject{number} matter{number}" for number in range(50))
+    chosen = await world.store.read(recall.for_work, agent.id, f"Quota gigabytes {subjects}")
+    assert {old.id, new.id} <= {i.id for i in chosen}
+    assert len(chosen) == recall.MAX_INSIGHTS
 
 
 async def test_knowledge_survives_a_restart(tmp_path: Path, database_url: str) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from agiraph.providers import embeddings as module
 from agiraph.providers.embeddings import embeddings
+from agiraph.services.knowledge.insight_index import OwnerIndex
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import passages
 from agiraph.testing import World, call, says
@@ -67,3 +68,31 @@ def test_an_empty_text_is_similar_to_nothing() -> None:
     assert model is not None
     assert model.nearest("", [(1, "beans")], limit=5) == []
     assert model.nearest("beans", [(1, ""), (2, "beans and peas")], limit=5) == [2]
+
+
+def test_vectors_of_many_texts_are_those_of_each_text_alone() -> None:
+    model = embeddings()
+    assert model is not None
+    texts = ["", *NOTES.values(), "one", "\n"]
+    rows = model.matrix(texts, above=model.matrix(["first"]))
+    for row, text in zip(rows, ["first", *texts], strict=True):
+        alone = model._compute(text)
+        assert model.numpy.allclose(row, 0 if alone is None else alone, atol=1e-5)
+    found = model.similar("salaries and the bank", rows, limit=3)
+    assert found[0][0] == 2
+    assert [cosine for _, cosine in found] == sorted((c for _, c in found), reverse=True)
+
+
+def test_insights_are_ranked_alike_with_numpy_and_without_it() -> None:
+    model = embeddings()
+    assert model is not None
+    index = OwnerIndex()
+    for name, text in NOTES.items():
+        index.add(name, text)
+    asked = {"bean": 1.0, "cellar": 0.7, "bank": 0.4, "coroutine": 0.1, "unknown": 1.0}
+    alike = [index.search(asked, limit=2, numpy=numpy) for numpy in (None, model.numpy)]
+    assert [[match.id for match in found] for found in alike] == [["cellar", "payroll"]] * 2
+    assert [m.words for m in alike[0]] == pytest.approx([m.words for m in alike[1]])
+    index.remove("cellar")
+    assert [m.id for m in index.search(asked, limit=3, numpy=model.numpy)] == ["payroll", "async"]
+    assert index.search({}, limit=3, numpy=model.numpy) == []

@@ -26,7 +26,7 @@ class Embeddings:
     def __init__(self, word_vectors: Any, tokenizer: Any, numpy: Any) -> None:
         self._word_vectors = word_vectors
         self._tokenizer = tokenizer
-        self._numpy = numpy
+        self.numpy: Any = numpy
         self._cache: dict[str, Any] = {}
 
     def nearest(self, query: str, texts: Iterable[tuple[int, str]], *, limit: int) -> list[int]:
@@ -54,7 +54,7 @@ class Embeddings:
         asked = [v for v in map(self._vector, queries) if v is not None]
         if not keys or not asked:
             return []
-        cosines = self._numpy.stack(asked) @ self._numpy.stack([vectors[key] for key in keys]).T
+        cosines = self.numpy.stack(asked) @ self.numpy.stack([vectors[key] for key in keys]).T
         best: dict[str, float] = {}
         for row in cosines:
             for place in row.argsort()[::-1][:each]:
@@ -72,12 +72,12 @@ class Embeddings:
             for start in range(0, len(texts), BATCH_TEXTS)
         ]
         if not pieces:
-            return self._numpy.zeros((1, self._word_vectors.shape[1]), self._word_vectors.dtype)
-        return pieces[0] if len(pieces) == 1 else self._numpy.vstack(pieces)
+            return self.numpy.zeros((1, self._word_vectors.shape[1]), self._word_vectors.dtype)
+        return pieces[0] if len(pieces) == 1 else self.numpy.vstack(pieces)
 
     def _rows(self, texts: Sequence[str]) -> Any:
         """Return the vectors of some texts as rows: as `_compute` does it, for all at once."""
-        numpy = self._numpy
+        numpy = self.numpy
         shortened = [text[:MAX_TEXT_CHARS] for text in texts]
         encoded = self._tokenizer.encode_batch_fast(shortened, add_special_tokens=False)
         tokens = [each.ids for each in encoded]
@@ -99,11 +99,11 @@ class Embeddings:
         if (wanted := self._vector(query[:MAX_TEXT_CHARS])) is None:
             return []
         # Not `matrix @ wanted`: for one vector the threads of the library cost more than they save.
-        cosines = self._numpy.einsum("ij,j->i", matrix, wanted)
-        best = self._numpy.argpartition(-cosines, min(limit, len(cosines) - 1))[:limit]
-        found = [(int(place), float(cosines[place])) for place in best]
-        near = [entry for entry in found if entry[1] >= MIN_SIMILARITY]
-        return sorted(near, key=lambda entry: -entry[1])
+        cosines = self.numpy.einsum("ij,j->i", matrix, wanted)
+        best = self.numpy.argpartition(-cosines, min(limit, len(cosines) - 1))[:limit]
+        best = best[cosines[best] >= MIN_SIMILARITY]
+        best = best[(-cosines[best]).argsort()]
+        return list(zip(best.tolist(), cosines[best].tolist(), strict=True))
 
     def _vector(self, text: str) -> Any | None:
         """Return the text's vector of length 1, from the cache if possible; None without words."""
@@ -120,7 +120,7 @@ class Embeddings:
         if not tokens:
             return None
         mean = self._word_vectors[tokens].mean(0)
-        length = float(self._numpy.linalg.norm(mean))
+        length = float(self.numpy.linalg.norm(mean))
         return mean / length if length else None
 
 

@@ -101,13 +101,16 @@ def versions(
 ) -> dict[Owner, OwnerVersion]:
     """Return the version of each of these owners that has insights with this status."""
     named = dict(zip(("owner_a", "owner_b", "owner_c"), owners, strict=False))
-    sql = (
-        "select owner, count(*), max(created_at) from insights where team_id = :team_id"
-        f" and owner in ({', '.join(f':{name}' for name in named)}) and status = :status"
-        " group by owner"
+    # Two subqueries an owner: a count alone only steps through the index, and the newest is its
+    # last entry. `count(*), max(created_at) … group by owner` takes three times as long.
+    of = "from insights where team_id = :team_id and owner = :{name} and status = :status"
+    each = f"(select count(*) {of}), (select max(created_at) {of})"
+    sql = " union all ".join(
+        f"select {place}, {each.format(name=name)}" for place, name in enumerate(named)
     )
-    found = tx.all(sql, team_id=team_id, status=status, **named)
-    return {row[0]: OwnerVersion(row[1], row[2]) for row in found}
+    known = list(owners)
+    found = tx.all(sql, team_id=team_id, status=status, **named) if named else []
+    return {known[row[0]]: OwnerVersion(row[1], row[2]) for row in found if row[1]}
 
 
 def ids_of(tx: Tx, team_id: TeamId, owner: Owner, status: KnowledgeStatus) -> set[str]:
@@ -115,13 +118,31 @@ def ids_of(tx: Tx, team_id: TeamId, owner: Owner, status: KnowledgeStatus) -> se
     return {row[0] for row in tx.all(sql, id=team_id, owner=owner, status=status)}
 
 
-def contents(tx: Tx, team_id: TeamId, owner: Owner, status: KnowledgeStatus) -> dict[str, str]:
-    """Return the texts of the owner's insights by id."""
+def contents(
+    tx: Tx, team_id: TeamId, owner: Owner, status: KnowledgeStatus, *, since: int | None = None
+) -> dict[str, str]:
+    """Return the texts of the owner's insights by id, oldest first; with `since` (microseconds)
+    only of those that were stored then or later."""
     sql = (
-        "select id, content from insights"
-        " where team_id = :id and owner = :owner and status = :status"
+        "select id, content from insights where team_id = :id and owner = :owner"
+        " and status = :status and created_at >= :since order by created_at, id"
     )
-    return {row[0]: row[1] for row in tx.all(sql, id=team_id, owner=owner, status=status)}
+    named: dict[str, Any] = {"id": team_id, "owner": owner, "status": status, "since": since or 0}
+    return {row[0]: row[1] for row in tx.all(sql, **named)}
+
+
+def disputes(
+    tx: Tx, team_id: TeamId, owner: Owner, status: KnowledgeStatus
+) -> dict[str, list[str]]:
+    """Return the ids of the owner's insights that contradict others, by the id of the other."""
+    sql = (
+        "select contradicts, id from insights where team_id = :id and owner = :owner"
+        " and status = :status and contradicts is not null order by id"
+    )
+    found: dict[str, list[str]] = {}
+    for row in tx.all(sql, id=team_id, owner=owner, status=status):
+        found.setdefault(row[0], []).append(row[1])
+    return found
 
 
 def by_ids(tx: Tx, ids: Sequence[str]) -> list[Insight]:

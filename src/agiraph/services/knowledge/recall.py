@@ -5,6 +5,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from functools import cache
+from itertools import islice
 from typing import NamedTuple
 
 from agiraph.domain.agents import Agent, Team
@@ -99,12 +100,14 @@ def for_work(tx: Tx, agent_id: AgentId, query: Query | str) -> list[Insight]:
     team = TEAMS.get(tx, agent.team_id)
     query = Query(query) if isinstance(query, str) else query
     asked = _asked(query)
-    fitting = _ranked(tx, agent, query, asked)
-    newest = items.insights(tx, agent_id, limit=MAX_INSIGHTS)
-    known = {insight.id: insight for insight in (*fitting, *newest)}
-    if team.trust == "strict":
-        return _chosen(tx, [i for i in known.values() if not i.label])
-    return _chosen(tx, list(known.values())) + _unverified(tx, agent, asked)
+    is_strict = team.trust == "strict"
+    known = [i for i in _ranked(tx, agent, query, asked) if not (is_strict and i.label)]
+    if len(known) < MAX_INSIGHTS and sum(len(i.content) for i in known) < MAX_CHARS:
+        newest = items.insights(tx, agent_id, limit=MAX_INSIGHTS)
+        ids = {i.id for i in known}
+        known += [i for i in newest if i.id not in ids and not (is_strict and i.label)]
+    chosen = _chosen(tx, agent, known)
+    return chosen if is_strict else chosen + _unverified(tx, agent, asked)
 
 
 def count_unverified(tx: Tx, agent: Agent) -> int:
@@ -146,18 +149,19 @@ def _ranked(tx: Tx, agent: Agent, query: Query, asked: dict[str, float]) -> list
 def _unverified(tx: Tx, agent: Agent, asked: dict[str, float]) -> list[Insight]:
     """Return the unverified facts that fit, best first."""
     found = insight_index.search(
-        tx, agent.team_id, visible_to(agent), "unverified", asked, limit=50
+        tx, agent.team_id, visible_to(agent), "unverified", asked, model=embeddings(), limit=50
     )
     least = min(LEAST_SHARED_WORDS, sum(not feature.endswith("-") for feature in asked))
-    near = _best(tx, found.values(), limit=2 * MAX_UNVERIFIED)
-    return [i for i in near if _shared(i.content, asked) >= least][:MAX_UNVERIFIED]
+    by_words = sorted(found.values(), key=lambda match: -match.words)
+    near = (match for match in by_words if _shared(match.text, asked) >= least)
+    return _best(tx, islice(near, MAX_UNVERIFIED + SPARE), limit=MAX_UNVERIFIED)
 
 
 def _shared(text: str, asked: dict[str, float]) -> int:
     """Return how many words of a query a text contains, whole or by their beginning."""
-    found = insight_index.features(text)
-    whole = {feature for feature, is_word in found.items() if is_word and feature in asked}
-    stems = {feature for feature in found if feature.endswith("-") and feature in asked}
+    common = insight_index.features(text).keys() & asked.keys()
+    stems = {feature for feature in common if feature.endswith("-")}
+    whole = common - stems
     return len(whole) + len(stems - {f"{word[: insight_index.STEM_CHARACTERS]}-" for word in whole})
 
 
@@ -185,7 +189,7 @@ def weight(insight: Insight, now: datetime) -> float:
     return (0.7 + 0.5 * sure) * (1 + 0.2 * used) * (0.8 + 0.2 * math.exp(-days / OLD_DAYS))
 
 
-def _chosen(tx: Tx, known: Sequence[Insight]) -> list[Insight]:
+def _chosen(tx: Tx, agent: Agent, known: Sequence[Insight]) -> list[Insight]:
     """Return the first insights that fit into a prompt.
 
     Both insights that contradict each other are shown, or none: one alone would mislead.
@@ -193,8 +197,10 @@ def _chosen(tx: Tx, known: Sequence[Insight]) -> list[Insight]:
     chosen: dict[str, Insight] = {}
     room = MAX_CHARS
     by_id = {insight.id: insight for insight in known}
-    lacking = [i.contradicts for i in known if i.contradicts and i.contradicts not in by_id]
-    by_id |= {i.id: i for i in rows.by_ids(tx, lacking) if i.status == "active"}
+    other = [i.contradicts for i in known if i.contradicts]
+    other += insight_index.rivals(agent.team_id, visible_to(agent), by_id)
+    lacking = rows.by_ids(tx, [id for id in other if id not in by_id])
+    by_id |= {i.id: i for i in lacking if i.status == "active"}
     rivals: dict[str, list[Insight]] = {}
     for insight in by_id.values():
         if insight.contradicts in by_id:
