@@ -14,13 +14,17 @@ from agiraph.testing.model_server import Seen, Step
 from tests.cli.shell import Ended, Process, Shell
 from tests.cli.test_run import team_in, use_model_server
 
+FAR = "How far are you?"
 REPLY = "I hear you, and will see to it."
 
 
 def play(seen: Seen) -> Step:
     """Ask until the question is answered, then finish; reply to people at once."""
     if "no_work_needed" in seen.tools:
-        return says(REPLY)
+        if seen.messages[0].text != FAR:
+            return says(REPLY)
+        looked = len(seen.messages) > 1
+        return says("I wait for you.") if looked else says(call("look_into", what="coordinator"))
     if "ask_human" not in seen.tools:
         return says("There is nothing to add.")
     answers = [
@@ -62,6 +66,16 @@ async def test_a_conversation_at_the_terminal(agiraph: Shell) -> None:
             await chat.says("Left open. Answer it later with: agiraph answer msg_")
             chat.types(b"Hello\n")
             await chat.says(f"coordinator  {REPLY}")
+            await chat.says("coordinator · 1 waiting, 1 waiting for your answer · $0.00 spent")
+            chat.types(b"/work\n")
+            await chat.says("… Get to work on the goal coordinator, waiting")
+            chat.types(f"{FAR}\n".encode())
+            await chat.says("One moment: I look into coordinator …")
+            await chat.says("read: look_into(coordinator)")
+            chat.types(b"/switch nobody\n")
+            await chat.says("nobody")
+            chat.types(b"/switch paint\n")
+            await chat.says("/help lists commands")
             chat.types(b"/cost\n")
             await chat.says("reply · openai/test")
             chat.types(b"\x04")  # Ctrl-D
@@ -70,7 +84,8 @@ async def test_a_conversation_at_the_terminal(agiraph: Shell) -> None:
         assert "- red" in ended.out
         history = agiraph.home / "history"
         kept = [line for line in history.read_text().splitlines() if line.startswith("+")]
-        assert kept == ["+/nope", "+/skip", "+Hello", "+/cost"]
+        commands = ["+/work", f"+{FAR}", "+/switch nobody", "+/switch paint", "+/cost"]
+        assert kept == ["+/nope", "+/skip", "+Hello", *commands]
         assert history.stat().st_mode & 0o777 == 0o600
         async with agiraph.start_at_terminal("chat", "paint") as chat:
             await chat.says("Your next line is the answer")

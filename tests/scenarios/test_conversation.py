@@ -79,6 +79,8 @@ class Cast:
                 return await self.reader(seen)
 
     def coordinator(self, seen: Seen) -> Step:
+        if GOAL not in seen.messages[0].text:
+            return finishes("That is settled.")
         if reply_count(seen) == 0:
             tasks = {
                 "alice": "List the prices.",

@@ -8,6 +8,7 @@ from agiraph.api.views import (
     CostView,
     GrantOffer,
     InboxItem,
+    JobView,
     MessageView,
     NodeView,
     StageView,
@@ -25,6 +26,7 @@ from agiraph.domain.stages import Stage
 from agiraph.domain.triggers import LATE_AFTER, Trigger
 from agiraph.domain.work import WorkNode
 from agiraph.services.board import planning, texts
+from agiraph.services.board.jobs import Job
 from agiraph.services.lifecycle import grants
 from agiraph.services.mail import inbox
 from agiraph.services.members.roster import Member
@@ -150,6 +152,27 @@ def stage_view(tx: Tx, stage: Stage) -> StageView:
         decision=stage.decision,
         created_at=stage.created_at,
         ended_at=stage.ended_at,
+    )
+
+
+def job_view(job: Job) -> JobView:
+    node = job.node
+    return JobView(
+        node_id=node.id,
+        parent_id=node.parent_id,
+        title=texts.title_of(node),
+        worker=job.worker,
+        state=job.state,
+        position=job.position,
+        is_research=node.asked_of is not None,
+        used=dict(job.used),
+        limits=node.budget.calls,
+        tasks=job.tasks,
+        tasks_done=job.tasks_done,
+        progress=texts.truncate(job.progress, texts.REASON),
+        started_at=node.started_at,
+        ended_at=node.ended_at,
+        sources=list(job.label.sources),
     )
 
 

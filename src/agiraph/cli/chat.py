@@ -13,6 +13,7 @@ from rich.text import Text
 from agiraph import location
 from agiraph.api.views import AgentView, MessageView
 from agiraph.cli import tables
+from agiraph.cli.activity import Activity
 from agiraph.cli.inbox import everything, show
 from agiraph.cli.prompt import Prompt
 from agiraph.cli.questions import decide, question_lines
@@ -30,6 +31,8 @@ HELP = {
     "/board": "list the team's tasks",
     "/inbox": "list questions, approvals and reports",
     "/agents": "list the team's agents",
+    "/work": "show what is under way, with its progress",
+    "/switch NAME": "talk with another agent of the team, or with another team",
     "/cost": "show the team's cost",
     "/nudge TEXT": "add TEXT to the agent's current work; it does not reply",
     "/skip": "leave the question open, and go on with the conversation",
@@ -56,7 +59,9 @@ async def chat(agent: str, team: str | None) -> None:
     async with connected() as client:
         found = await find_agent(client, agent, team)
         async with Prompt(console, history, [name.split()[0] for name in HELP]) as prompt:
-            await Chat(client, found, prompt).run()
+            talking: AgentView | None = found
+            while talking is not None:
+                talking = await Chat(client, talking, prompt).run()
 
 
 class Chat:
@@ -78,8 +83,12 @@ class Chat:
         """The number of the newest event that was shown."""
         self._changed = asyncio.Event()
         self._interrupted = prompt.interrupted
+        self._activity = Activity(client, agent)
+        self._next: AgentView | None = None
+        """The agent to talk with from now on, if the person has switched."""
 
-    async def run(self) -> None:
+    async def run(self) -> AgentView | None:
+        """Talk until the person leaves; return the agent that they switched to, if they did."""
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._interrupted.set)
         self._last_shown = (await self._client.team(self._team)).head
         await self._greet()
@@ -93,6 +102,7 @@ class Chat:
         await asyncio.gather(*tasks, return_exceptions=True)
         for task in done:
             task.result()
+        return self._next
 
     async def _greet(self) -> None:
         if self._prompt.is_terminal:
@@ -118,6 +128,10 @@ class Chat:
                 await self._handle(line)
             except Refused as error:
                 self._prompt.print(f"[red]{shown(str(error))}[/]")
+            if self._next is not None:
+                return
+            if self._prompt.is_terminal and (status := await self._activity.status()):
+                self._prompt.print(f"[dim]{status}[/]")
 
     async def _handle(self, line: str) -> None:
         if line.startswith("/"):
@@ -215,6 +229,14 @@ class Chat:
             case "/cost":
                 named = (await client.team(team)).name
                 self._prompt.print(tables.of_cost(named, await client.cost(team)))
+            case "/work":
+                self._prompt.print(
+                    *(await self._activity.cards() or ["[dim]Nothing is under way.[/]"])
+                )
+            case "/switch" if rest.strip():
+                self._next = await self._other(rest.strip())
+            case "/switch":
+                raise Refused("Say with whom: /switch NAME. /agents lists the team's agents.")
             case "/nudge" if rest.strip():
                 await client.send(self._agent.id, rest.strip(), mode="nudge")
                 self._prompt.print("[dim]It reads this before its next step.[/]")
@@ -232,6 +254,13 @@ class Chat:
                     self._prompt.print(f"  {each:12} [dim]{meaning}[/]")
             case _:
                 raise Refused(f"There is no command {line!r}. /help lists the commands.")
+
+    async def _other(self, name: str) -> AgentView:
+        """Return the agent of this team with that name, else the coordinator of that team."""
+        try:
+            return await find_agent(self._client, name, self._team)
+        except Refused:
+            return await find_agent(self._client, name, None)
 
     # Events of the team
 
@@ -276,12 +305,16 @@ class Chat:
                 data["recipient"]
             ):
                 self._show_message(data["text"])
+                if read := data.get("consulted"):
+                    self._prompt.print(f"  [dim]read: {shown(', '.join(read))}[/]")
             case "question.asked" if is_person(data["recipient"]):
                 item = await self._client.item(data["message_id"])
                 if item.needs_answer:
                     self._ask(item.message)
             case "question.answered":
                 self._questions.pop(data["message_id"], None)
+            case _ if self._prompt.is_terminal and (lines := await self._activity.lines(event)):
+                self._prompt.print(*lines)
             case _:
                 pass
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Literal, TypedDict, Unpack
 
-from agiraph.api.views import AgentView, NodeDetail, NodeView, StageView, TeamView
+from agiraph.api.views import AgentView, JobView, NodeDetail, NodeView, StageView, TeamView
 from agiraph.client.connection import Connection, path_of
 from agiraph.domain.agents import Mode, Review, Trust
 from agiraph.domain.costs import DayCosts, TeamCosts
@@ -135,6 +135,10 @@ class TeamCalls(Connection):
     async def board(self, team: str) -> list[NodeView]:
         """List a team's nodes in the order of creation."""
         return await self.pages(NodeView, path_of("teams", team, "board"))
+
+    async def jobs(self, team: str) -> list[JobView]:
+        """List a team's work with its progress: open work first, then what ended last."""
+        return await self.get(list[JobView], path_of("teams", team, "jobs"))
 
     async def stages(self, team: str) -> list[StageView]:
         return await self.get(list[StageView], path_of("teams", team, "stages"))

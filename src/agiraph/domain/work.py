@@ -19,6 +19,9 @@ IfUnmet = Literal["fail", "skip", "go_on", "ask"]
 """What happens to a node when one of its dependencies did not succeed."""
 
 
+JobState = Literal["running", "waiting", "queued", "done", "partial", "failed", "cancelled"]
+"""The status of a node in the words of a list of jobs."""
+
 Lane = Literal["work", "reply", "reflection"]
 """What an agent can do at the same time: work, a reply to a person, a reflection on ended work.
 In each lane it runs one node at a time."""

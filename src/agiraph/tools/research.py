@@ -79,4 +79,7 @@ def _line(job: Job) -> str:
     for tool_name, what in ((web_search.name, "searches"), (web_fetch.name, "pages")):
         if tool_name in limits:
             text += f", {job.used[tool_name]} of {limits[tool_name]} {what} used"
+    if job.label and job.progress and not job.node.waiting_reason:
+        # A look at the list must not label the thread with what each task has read.
+        return f'{text}; its progress is for look_into("{job.node.id}")'
     return f"{text}: {job.progress}" if job.progress else text

@@ -8,12 +8,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agiraph.api.deps import After, Api, ApiDep, Idempotent, Limit, PersonDep
 from agiraph.api.effort_choice import EffortRequest, chosen_effort
-from agiraph.api.presenters import node_view, stage_view
+from agiraph.api.presenters import job_view, node_view, stage_view
 from agiraph.api.problems import documented
-from agiraph.api.views import FileView, NodeDetail, NodeView, StageView
+from agiraph.api.views import FileView, JobView, NodeDetail, NodeView, StageView
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import NodeId
 from agiraph.domain.work import Extension, WorkNode
+from agiraph.services.board import jobs
 from agiraph.services.lifecycle import endings, extensions, retries, settings
 from agiraph.store import nodes, stages, teams
 from agiraph.store.nodes import NODES
@@ -54,6 +55,16 @@ async def get_board(
     def look(tx: Tx) -> list[NodeView]:
         found = teams.find(tx, team)
         return [node_view(tx, n) for n in nodes.board(tx, found.id, after=after, limit=limit)]
+
+    return await api.store.read(look)
+
+
+@router.get("/teams/{team}/jobs", responses=documented(404))
+async def list_jobs(team: str, api: ApiDep) -> list[JobView]:
+    """List work with its progress: what runs, waits and is queued, then what ended last."""
+
+    def look(tx: Tx) -> list[JobView]:
+        return [job_view(job) for job in jobs.of_team(tx, teams.find(tx, team).id)]
 
     return await api.store.read(look)
 

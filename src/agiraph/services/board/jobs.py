@@ -1,10 +1,11 @@
 """Jobs: a list of a team's background work with state, worker and progress."""
 
 from collections import Counter
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from agiraph.domain.ids import TeamId
-from agiraph.domain.work import NodeStatus, WorkNode
+from agiraph.domain.labels import Label
+from agiraph.domain.work import JobState, NodeStatus, WorkNode
 from agiraph.services.board import labels, planning
 from agiraph.store import nodes, threads
 from agiraph.store.tx import Tx
@@ -12,8 +13,7 @@ from agiraph.store.tx import Tx
 OPEN, LATELY = 50, 10
 """How many open jobs and how many ended jobs are listed."""
 
-State = Literal["running", "waiting", "queued", "done", "partial", "failed", "cancelled"]
-_STATES: dict[NodeStatus, State] = {
+_STATES: dict[NodeStatus, JobState] = {
     NodeStatus.PENDING: "queued",
     NodeStatus.ASSIGNED: "queued",
     NodeStatus.RUNNING: "running",
@@ -29,13 +29,19 @@ class Job(NamedTuple):
     """One node, as the list of jobs shows it."""
 
     node: WorkNode
-    state: State
+    state: JobState
     worker: str
     position: int | None
     """Its place in its worker's queue, from 1; None unless it is queued."""
     used: Counter[str]
     """Calls made of each tool that its budget limits."""
     progress: str
+    """Why it waits, else its last checkpoint."""
+    label: Label
+    """The sources outside the team of words in its title and progress."""
+    tasks: int = 0
+    """Tasks that it has given away."""
+    tasks_done: int = 0
 
 
 def of_team(tx: Tx, team_id: TeamId) -> list[Job]:
@@ -51,13 +57,17 @@ def _order(node: WorkNode) -> int:
 
 def _job(tx: Tx, node: WorkNode) -> Job:
     worker = "nobody yet" if node.assignee_id is None else planning.name_of(tx, node.assignee_id)
+    below = [child for child in nodes.children(tx, node.id) if child.reviews_call is None]
     return Job(
         node=node,
         state=_STATES[node.status],
         worker=worker,
         position=_position(tx, node),
         used=_used(tx, node),
-        progress=_progress(tx, node),
+        progress=node.waiting_reason or node.checkpoint or "",
+        label=node.label | labels.of_nodes(tx, [node.id]),
+        tasks=len(below),
+        tasks_done=sum(child.status.is_final for child in below),
     )
 
 
@@ -77,12 +87,3 @@ def _used(tx: Tx, node: WorkNode) -> Counter[str]:
     calls = Counter(call.name for turn in turns if turn.node_id == node.id for call in turn.calls)
     limits = node.budget.calls
     return Counter({name: min(calls[name], limit) for name, limit in limits.items()})
-
-
-def _progress(tx: Tx, node: WorkNode) -> str:
-    """Return why a node waits, else its last checkpoint, unless foreign words may be in it."""
-    if node.waiting_reason:
-        return node.waiting_reason
-    if labels.of_nodes(tx, [node.id]):
-        return ""
-    return node.checkpoint or ""
