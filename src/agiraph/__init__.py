@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         DigestView,
         GrantView,
     )
+    from agiraph.api.job_views import JobView
     from agiraph.api.model_views import (
         ModelCheck,
         ModelsView,
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
         InboxItem,
         InboxPage,
         IssuedToken,
-        JobView,
         LinkView,
         MessageView,
         NodeDetail,
@@ -149,6 +149,7 @@ _MODULES = {
     "agiraph.api.decision_views": (
         "DecidedView", "DigestEntry", "DigestGroup", "DigestView", "GrantView",
     ),
+    "agiraph.api.job_views": ("JobView",),
     "agiraph.api.model_views": (
         "ModelCheck", "ModelTestView", "ModelView", "ModelsView", "ProviderView",
     ),

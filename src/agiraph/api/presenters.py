@@ -2,13 +2,13 @@
 
 from typing import Any
 
+from agiraph.api.job_views import JobView
 from agiraph.api.views import (
     AgentView,
     AttachmentView,
     CostView,
     GrantOffer,
     InboxItem,
-    JobView,
     MessageView,
     NodeView,
     StageView,

@@ -15,7 +15,7 @@ from agiraph.domain.messages import Decision, MessageKind, Rating, State
 from agiraph.domain.passages import PassageKind
 from agiraph.domain.stages import StageContract, StageDecision, StageStatus
 from agiraph.domain.triggers import ActionType, Misfire, Overlap, TriggerStatus, TriggerType
-from agiraph.domain.work import Budget, IfUnmet, JobState, Lane, NodeStatus, Source, StopReason
+from agiraph.domain.work import Budget, IfUnmet, Lane, NodeStatus, Source, StopReason
 
 DOMAIN_FIELDS = ConfigDict(use_attribute_docstrings=True)
 """For views that contain domain classes: the docstrings of those classes describe their fields."""
@@ -183,28 +183,6 @@ class ToolCallView(View):
     id: str
     name: str
     arguments: dict[str, Any]
-
-
-class JobView(View):
-    """Work as a card shows it: who is on it, how far it is, and what it did last."""
-
-    node_id: str
-    parent_id: str | None
-    title: str
-    worker: str
-    state: JobState
-    position: int | None = Field(description="Its place in its worker's queue, from 1.")
-    is_research: bool
-    used: dict[str, int] = Field(description="Calls made of each tool that its budget limits.")
-    limits: dict[str, int] = Field(description="The limit on calls of each such tool.")
-    tasks: int = Field(description="Tasks that it has given away.")
-    tasks_done: int
-    progress: str = Field(description="Why it waits, else its last checkpoint.")
-    started_at: datetime | None
-    ended_at: datetime | None
-    sources: list[str] = Field(
-        description="Who wrote some of these words, if not the team. Show links in them as text."
-    )
 
 
 class MessageView(View):

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from agiraph.api.views import AgentView, JobView
+from agiraph.api.job_views import JobView
+from agiraph.api.views import AgentView
 from agiraph.cli.session import shown
 from agiraph.client import Client
 from agiraph.domain.events import Event

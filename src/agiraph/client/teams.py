@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Literal, TypedDict, Unpack
 
-from agiraph.api.views import AgentView, JobView, NodeDetail, NodeView, StageView, TeamView
+from agiraph.api.job_views import JobView
+from agiraph.api.views import AgentView, NodeDetail, NodeView, StageView, TeamView
 from agiraph.client.connection import Connection, path_of
 from agiraph.domain.agents import Mode, Review, Trust
 from agiraph.domain.costs import DayCosts, TeamCosts

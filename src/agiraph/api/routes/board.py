@@ -8,9 +8,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agiraph.api.deps import After, Api, ApiDep, Idempotent, Limit, PersonDep
 from agiraph.api.effort_choice import EffortRequest, chosen_effort
+from agiraph.api.job_views import JobView
 from agiraph.api.presenters import job_view, node_view, stage_view
 from agiraph.api.problems import documented
-from agiraph.api.views import FileView, JobView, NodeDetail, NodeView, StageView
+from agiraph.api.views import FileView, NodeDetail, NodeView, StageView
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import NodeId
 from agiraph.domain.work import Extension, WorkNode
