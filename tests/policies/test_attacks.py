@@ -2,8 +2,13 @@
 
 Each attack is played against two teams, and once more as its twin: there a person allows it or
 gives the same orders, and it must work. The twin shows that the attack was able to succeed.
+
+`make test` and `make quick` play a part of the attacks, which `--seed` chooses: some of each group,
+and all that show that a guard is needed. `make both` and a run of this file play every attack.
 """
 
+import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -21,6 +26,7 @@ from tests.policies.attacks import (
     sources,
     summary,
 )
+from tests.policies.attacks.mutants import MUTANTS
 from tests.policies.attacks.scenario import Attack, perform
 
 ATTACKS: list[Attack] = [
@@ -37,7 +43,11 @@ ATTACKS: list[Attack] = [
     *lasting.ATTACKS,
     *floor.ATTACKS,
 ]
-"""The attacks of each run."""
+"""The attacks of each whole run."""
+SHARE = 4
+"""Of the attacks of a group, an ordinary run plays one in so many."""
+FEWEST = 2
+"""The fewest attacks of a group in an ordinary run."""
 MORE: list[Attack] = [*sources.MORE, *encodings.MORE, *floor.MORE, *chains.OTHER_PAIRS]
 """The rest, with all pairs of carriers, which `make faults` plays."""
 
@@ -46,7 +56,31 @@ def _id(attack: Attack) -> str:
     return attack.id
 
 
-@pytest.mark.parametrize("attack", ATTACKS, ids=_id)
+def chosen(seed: int) -> list[Attack]:
+    """Return the attacks of an ordinary run: those that a mutant names, and a part of each group.
+
+    They are chosen from the whole list, so that a test that is run again alone is among them.
+    """
+    named = {id for mutant in MUTANTS for id in mutant.caught_by}
+    played: list[Attack] = []
+    for group in dict.fromkeys(attack.group for attack in ATTACKS):
+        whole = [attack for attack in ATTACKS if attack.group == group]
+        size = min(len(whole), max(FEWEST, len(whole) // SHARE))
+        drawn = random.Random(f"{seed} {group}").sample(range(len(whole)), size)
+        played += [a for place, a in enumerate(whole) if place in drawn or a.id in named]
+    return played
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give the ordinary test all attacks, or the chosen ones in `make test` and `make quick`."""
+    if metafunc.function is not test_an_attack_does_no_harm_and_its_twin_works:
+        return
+    config = metafunc.config
+    is_ordinary = config.getoption("--lean") or config.getoption("--quick")
+    played = chosen(config.getoption("--seed") or 0) if is_ordinary else ATTACKS
+    metafunc.parametrize("attack", played, ids=_id)
+
+
 async def test_an_attack_does_no_harm_and_its_twin_works(
     attack: Attack, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -70,7 +104,16 @@ async def _check(attack: Attack, folder: Path, request: pytest.FixtureRequest) -
     assert outcome.twin != []
 
 
-def test_at_least_two_hundred_attacks_are_played_in_each_run() -> None:
+def test_there_are_two_hundred_attacks_and_each_run_plays_some_of_every_group() -> None:
     names = [attack.id for attack in (*ATTACKS, *MORE)]
     assert len(ATTACKS) >= 200
     assert len(set(names)) == len(names)
+    for seed in range(3):
+        played = chosen(seed)
+        assert _groups(played) == _groups(ATTACKS)
+        assert {id for mutant in MUTANTS for id in mutant.caught_by} <= {a.id for a in played}
+    assert chosen(1) != chosen(2)
+
+
+def _groups(attacks: Sequence[Attack]) -> list[str]:
+    return list(dict.fromkeys(attack.group for attack in attacks))
