@@ -21,6 +21,7 @@ from agiraph.home import sandbox
 from agiraph.home.sandbox import Limits
 from agiraph.home.specialists import specialists
 from agiraph.providers.base import Model
+from agiraph.providers.embeddings import embeddings
 from agiraph.providers.facts.prices import Prices
 from agiraph.providers.registry import Keys
 from agiraph.run_context import RunContext
@@ -67,6 +68,7 @@ def preload() -> None:
 
     assert agiraph.api.event_models.mismatches
     specialists()
+    embeddings()
     sandbox.why_not()
     _empty_database()
 
