@@ -87,6 +87,12 @@ SQLITE_SUFFICES: dict[str, frozenset[str]] = {
             "test_an_empty_message_is_refused",
         }
     ),
+    "runtime/test_reply_and_work.py": frozenset(
+        {
+            "test_a_search_finds_messages_steps_and_insights",
+            "test_older_messages_stand_in_a_summary_that_survives_a_crash",
+        }
+    ),
     "runtime/test_spill.py": frozenset(),
     "runtime/test_text_only_replies.py": frozenset(),
     "runtime/test_time_limit.py": frozenset(),
@@ -96,6 +102,7 @@ SQLITE_SUFFICES: dict[str, frozenset[str]] = {
         }
     ),
     "runtime/test_watchdog.py": frozenset(),
+    "scenarios/test_conversation.py": frozenset(),
     "scenarios/test_human_in_the_loop.py": frozenset(),
     "scenarios/test_research.py": frozenset(),
     "scenarios/test_seed_1_smoke.py": frozenset(),

@@ -1,0 +1,277 @@
+"""Replies and work: what a reply to a person sees of the work, and how it acts on it."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import orjson
+import pytest
+
+from agiraph.domain.agents import Agent
+from agiraph.domain.fence import without_fences
+from agiraph.domain.ids import MessageId
+from agiraph.domain.labels import CLEAN
+from agiraph.domain.persons import OWNER
+from agiraph.domain.work import NodeStatus
+from agiraph.providers.catalogue import OWN
+from agiraph.providers.facts.prices import Prices, Terms
+from agiraph.services.board import planning
+from agiraph.services.knowledge import items
+from agiraph.services.lifecycle.teams import NewTeam
+from agiraph.services.mail import bus
+from agiraph.services.members import roster
+from agiraph.store import conversation_summaries, spend
+from agiraph.store.tx import Tx
+from agiraph.testing import PowerCut, World, call, says
+from agiraph.testing.scripted import Asked
+from agiraph.tools.foreground import FOREGROUND
+from tests.runtime.test_persons_words import label_of_reply
+from tests.runtime.waiting import Gate, until
+from tests.tools.strangers import DONE, READ, STRANGER, strange_world
+
+NO_WORK = call("no_work_needed")
+FINISH = says(call("finish", summary="Done."))
+
+
+@pytest.fixture
+async def world(tmp_path: Path, database_url: str) -> AsyncIterator[World]:
+    async with strange_world(tmp_path, database_url, reply_model="scripted/mouth") as opened:
+        yield opened
+
+
+async def team_of_two(world: World) -> tuple[NewTeam, Agent]:
+    """Return a team whose coordinator is idle, and a worker."""
+    founded = await world.found("Watch the papers", start=False)
+    bob = await world.store.write(
+        roster.hire, founded.team.id, name="bob", role="worker", model="scripted/bob"
+    )
+    return founded, bob
+
+
+async def give(world: World, agent: Agent, task: str) -> None:
+    await world.store.write(
+        planning.create, team_id=agent.team_id, task=task, source="user", assignee_id=agent.id
+    )
+
+
+def heard(request: Asked) -> str:
+    return "\n".join(turn.text for turn in request.turns)
+
+
+# ---- acting -------------------------------------------------------------------------------------
+
+
+async def test_work_under_way_is_told_in_the_persons_words(world: World) -> None:
+    world.script("mouth", says("I pass it on.", call("tell", node_id="bob")))
+    work = world.script("bob", says(call("checkpoint", summary="12 papers")), FINISH, FINISH)
+    gate = work.gate = Gate()
+    founded, bob = await team_of_two(world)
+    await give(world, bob, "Read papers")
+    await gate.reached()
+    await world.chat(founded.coordinator.id, "Take only papers since 2024")
+    await until(world, lambda: _is_answered(world, founded))
+    gate.set()
+    await world.settle()
+    assert "[Message from human] Take only papers since 2024" in heard(work.requests[-1])
+    assert [node.task for node in await world.board(founded.team.id)] == ["Read papers"]
+
+
+async def _is_answered(world: World, founded: NewTeam) -> bool:
+    return any(m.sender != OWNER for m in await world.conversation(founded.coordinator))
+
+
+async def test_ended_work_is_not_told_but_continued_in_its_thread(world: World) -> None:
+    mouth = world.script(
+        "mouth",
+        says(call("tell", node_id="bob"), call("stop_work", node_id="bob")),
+        says("Bob goes on.", call("start_work", continues="bob")),
+    )
+    work = world.script("bob", says(call("publish", summary="12 papers.")))
+    founded, bob = await team_of_two(world)
+    await give(world, bob, "Read papers")
+    await world.settle()
+    work.lines[:] = [says(call("publish", summary="40 papers."))]
+    await world.chat(founded.coordinator.id, "And the others?")
+    await world.settle()
+    refusals = heard(mouth.requests[1])
+    assert "has ended (completed)" in refusals
+    assert "there is nothing to stop" in refusals
+    assert "12 papers." in str(work.requests[-1].turns)
+    first, second = await world.board(founded.team.id)
+    assert (second.thread_id, second.result) == (first.thread_id, "40 papers.")
+
+
+@pytest.mark.parametrize("said", ["Blue", "2", "blue!"])
+async def test_an_option_settles_the_one_open_question_before_a_model_is_asked(
+    world: World, said: str
+) -> None:
+    mouth = world.script("mouth", says("Noted."))
+    ask = call("ask_human", question="Which?", options=["red", "blue"])
+    work = world.script("ada", says(ask), DONE)
+    founded = await world.found("Paint")
+    await world.settle()
+    sent = await world.chat(founded.coordinator.id, said)
+    assert await world.questions(founded.team.id) == []
+    assert sent.in_reply_to is not None
+    await world.settle()
+    assert heard(work.requests[-1]).endswith("blue")
+    assert "was taken as the answer" in heard(mouth.requests[0])
+    assert len(await world.board(founded.team.id)) == 1
+
+
+async def test_words_in_a_conversation_approve_nothing(world: World) -> None:
+    founded = await world.found("Paint", start=False)
+    asked = await world.store.write(_approval, founded.coordinator)
+    answer = says("It is done.", call("answer", question_id=asked))
+    mouth = world.script("mouth", answer, says("Decide on the card in your inbox.", NO_WORK))
+    await world.chat(founded.coordinator.id, "yes, approve")
+    await world.settle()
+    assert "Words in a conversation approve nothing" in heard(mouth.requests[1])
+    assert [q.id for q in await world.questions(founded.team.id)] == [asked]
+
+
+def _approval(tx: Tx, agent: Agent) -> MessageId:
+    return bus.send(
+        tx, team_id=agent.team_id, sender=agent.id, recipient=OWNER, kind="approval", text="May I?"
+    ).id
+
+
+# ---- seeing -------------------------------------------------------------------------------------
+
+
+async def test_what_a_reply_reads_of_labelled_work_labels_it(world: World) -> None:
+    world.script("bob", says(READ), says(call("publish", summary="A page about birds.")))
+    founded, bob = await team_of_two(world)
+    await give(world, bob, "Read the page")
+    await world.settle()
+    mouth = world.script("mouth", says("I see.", NO_WORK))
+    await world.store.write(
+        items.learn, founded.coordinator, "fact", "Larks are early", author=OWNER
+    )
+    await world.chat(founded.coordinator.id, "Hello")
+    await world.settle()
+    assert await label_of_reply(world, founded) == CLEAN
+    for hidden in ("Larks", "about birds"):
+        assert hidden not in mouth.requests[0].system
+
+    mouth.lines[:] = [says(call("look_into", what="bob")), says("A page.", NO_WORK)]
+    await world.chat(founded.coordinator.id, "What have you found?")
+    await world.settle()
+    assert await label_of_reply(world, founded) == STRANGER
+    record = mouth.requests[-1].turns[-1].text
+    assert "A page about birds." in record
+    assert "Larks" not in record
+    assert "about birds" not in without_fences(record)
+    [*_, reply] = await world.conversation(founded.coordinator)
+    assert (reply.consulted, reply.label) == (("look_into(bob)",), STRANGER)
+
+
+async def test_a_search_finds_messages_steps_and_insights(world: World) -> None:
+    founded, bob = await team_of_two(world)
+    ada = founded.coordinator
+    world.script("bob", says(call("publish", summary="The heron nests in the reeds.")))
+    await give(world, bob, "Look for birds")
+    await world.store.write(items.learn, ada, "fact", "A heron eats frogs", author=OWNER)
+    await world.settle()
+    mouth = world.script(
+        "mouth",
+        says("Hello.", NO_WORK),
+        says(call("search", query="heron")),
+        says("In the reeds.", NO_WORK),
+    )
+    await world.chat(ada.id, "I like the heron")
+    await world.settle()
+    await world.chat(ada.id, "What was it about that bird?")
+    await world.settle()
+    found = mouth.requests[-1].turns[-1].text
+    for text in ("A heron eats frogs", "nests in the reeds", "I like the heron"):
+        assert text in found
+
+
+@pytest.mark.parametrize(("window", "most"), [(128_000, 8000), (20_000, 5000)])
+async def test_a_reply_keeps_to_its_size_however_much_is_open(
+    tmp_path: Path, window: int, most: int
+) -> None:
+    prices = Prices({OWN: Terms(window=window)})
+    async with World(tmp_path, prices=prices, reply_model="scripted/mouth") as world:
+        mouth = world.script("mouth", says("Much is open.", NO_WORK))
+        founded, bob = await team_of_two(world)
+        await world.store.write(_long_state, founded.coordinator, bob)
+        await world.chat(founded.coordinator.id, "How is it going?")
+        await until(world, lambda: _has_said(world, founded, "Much is open."))
+        [asked] = mouth.requests
+        specs = [FOREGROUND[name].spec for name in asked.tools]
+        tools = sum(len(t.description) + len(orjson.dumps(t.schema)) for t in specs)
+        assert (len(asked.system.encode()) + tools) // 4 <= most
+        for part in ("more: check_board", "An old message", "Task number", "They like the number"):
+            assert part in asked.system
+
+
+async def _has_said(world: World, founded: NewTeam, text: str) -> bool:
+    return any(m.text == text for m in await world.conversation(founded.coordinator))
+
+
+def _long_state(tx: Tx, ada: Agent, bob: Agent) -> None:
+    for number in range(50):
+        planning.create(
+            tx,
+            team_id=ada.team_id,
+            task=f"Task number {number} " + "with many words " * 100,
+            source="user",
+            assignee_id=None,
+            title=f"Task number {number} " + "with many words " * 10,
+        )
+        items.remember(tx, ada, f"They like the number {number} " + "very much " * 20, author=OWNER)
+        for sender, recipient in ((OWNER, ada.id), (ada.id, OWNER)):
+            bus.send(
+                tx, team_id=ada.team_id, sender=sender, recipient=recipient,
+                text="An old message " * 150, kind="notice", sets_to_work=False,
+            )  # fmt: skip
+
+
+# ---- the older conversation ---------------------------------------------------------------------
+
+
+def _small_talk(tx: Tx, ada: Agent) -> None:
+    for number in range(60):
+        bus.send(
+            tx,
+            team_id=ada.team_id,
+            sender=OWNER if number % 2 else ada.id,
+            recipient=ada.id if number % 2 else OWNER,
+            text=f"Word {number} of the talk",
+            kind="notice",
+            sets_to_work=False,
+            label=STRANGER if number == 3 else CLEAN,
+        )
+
+
+async def test_older_messages_stand_in_a_summary_that_survives_a_crash(world: World) -> None:
+    founded = await world.found("Talk", start=False)
+    ada = founded.coordinator
+    await world.store.write(_small_talk, ada)
+    mouth = world.script("mouth", says("Hello.", NO_WORK), says("Yes.", NO_WORK))
+    work = world.script("ada", PowerCut(), says("They talked about words."))
+    await world.chat(ada.id, "Hello")
+    await world.settle()
+    assert "Word 2 of the talk" in mouth.requests[0].system
+    await world.restart()
+    await world.settle()
+
+    row = await world.store.read(conversation_summaries.of, ada.id, OWNER)
+    assert (row.text, row.label) == ("They talked about words.", STRANGER)
+    assert "Word 3 of the talk" in work.requests[-1].system
+    costs = await world.store.read(spend.of_team, founded.team.id)
+    assert {c.purpose: c.calls for c in costs if c.purpose == "summary"} == {"summary": 1}
+
+    await world.chat(ada.id, "Do you remember?")
+    await world.settle()
+    system = mouth.requests[-1].system
+    assert "They talked about words." in system
+    assert "They talked about words." not in without_fences(system)
+    assert "Word 2 of the talk" not in system
+    assert "Word 58 of the talk" in system
+    assert await label_of_reply(world, founded) == STRANGER
+    open_nodes = [
+        n for n in await world.board(founded.team.id) if n.status is not NodeStatus.COMPLETED
+    ]
+    assert open_nodes == []
