@@ -75,6 +75,7 @@ SQLITE_SUFFICES: dict[str, frozenset[str]] = {
     "runtime/test_edges.py": frozenset(),
     "runtime/test_embedded.py": frozenset(),
     "runtime/test_loop.py": frozenset(),
+    "runtime/test_means.py": frozenset(),
     "runtime/test_plans.py": frozenset(),
     "runtime/test_program_mailbox.py": frozenset(),
     "runtime/test_reflection.py": frozenset(

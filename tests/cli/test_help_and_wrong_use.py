@@ -83,6 +83,7 @@ WRONG = {
     ),
     ("run",): 'Give a goal (agiraph run "GOAL") or continue a team (agiraph run --resume TEAM).',
     ("models", "--size"): "No such option '--size'.",
+    ("prompts", "--size"): "No such option '--size'.",
     ("doctor", "x"): "Got unexpected extra argument (x)",
     ("backup",): "Missing argument 'FILE'.",
     ("restore",): "Missing argument 'FILE'.",

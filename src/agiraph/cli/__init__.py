@@ -42,6 +42,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     },
     "Maintain": {
         "models": "models",
+        "prompts": "prompts",
         "doctor": "doctor",
         "backup": "backup",
         "restore": "backup",

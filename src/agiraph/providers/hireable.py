@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from agiraph.domain.errors import Misconfigured
 from agiraph.providers.catalogue import Catalogue, split_chain
 
-MOST = 8
+MOST = 10
 """Models that are listed."""
 NEWEST = 5
 """Models of one provider that are looked at, the newest first."""
@@ -44,17 +44,16 @@ def _of_providers(models: Catalogue) -> Iterable[str]:
     """Yield the models of each provider: of a server of one's own the first that it has told of,
     of a vendor its default, its strongest and its cheapest."""
     registry, inventory = models.registry, models.inventory
-    for name in registry.default_models():
-        if not registry.is_own_server(name.partition("/")[0]):  # a gateway may have other models
-            yield name
+    defaults = registry.default_models()
     for provider in registry.providers():
         newest = inventory.names(provider)[:NEWEST]
-        if registry.is_own_server(provider):
+        if registry.is_own_server(provider):  # also a vendor's gateway, which may have other models
             yield from newest
             continue
+        yield from (name for name in defaults if name.partition("/")[0] == provider)
         prices = {name: models.facts(name).output_usd for name in newest}
         by_price = sorted((usd.value, name) for name, usd in prices.items() if usd is not None)
-        yield from dict.fromkeys(name for _, name in (*by_price[-1:], *by_price[:1]))
+        yield from (name for _, name in (*by_price[-1:], *by_price[:1]))
 
 
 def _is_usable(models: Catalogue, name: str) -> bool:

@@ -44,6 +44,7 @@ class Means:
 
     specialists: Mapping[str, Specialist] = field(default_factory=dict[str, Specialist])
     models: Sequence[HireableModel] = ()
+    """Models to hire workers with; the coordinator's own is the first."""
     programs: Sequence[str] = ()
     """Names of the programs in the settings, for `cli:NAME`."""
     has_search: bool = False
@@ -57,7 +58,9 @@ class Means:
             parts.append("\n".join(["Specialists, by name:", *lines]))
         if len(self.models) > 1:
             head = "Models, as new:NAME. Prices are dollars for a million tokens, in / out:"
-            parts.append("\n".join([head, *map(_model_line, self.models)]))
+            own, *others = self.models
+            lines = [_model_line(own, " (yours)"), *map(_model_line, others)]
+            parts.append("\n".join([head, *lines]))
         elif self.models:
             parts.append(f"Other workers use your model: new:{self.models[0].name}.")
         if self.programs:
@@ -79,7 +82,7 @@ class Means:
         return f"Workers: {', '.join(names)}." if names else ""
 
 
-def _model_line(model: HireableModel) -> str:
+def _model_line(model: HireableModel, mark: str = "") -> str:
     known: list[str] = []
     if model.input_usd is not None and model.output_usd is not None:
         known.append(f"{model.input_usd:g} / {model.output_usd:g}")
@@ -87,7 +90,7 @@ def _model_line(model: HireableModel) -> str:
         known.append(f"window {model.window:,}")
     if model.strength:
         known.append(texts.truncate(one_line(model.strength), STRENGTH_CHARACTERS))
-    return f"- {model.name}" + (f": {', '.join(known)}" if known else "")
+    return f"- {model.name}{mark}" + (f": {', '.join(known)}" if known else "")
 
 
 def _trust(team: Team) -> str:

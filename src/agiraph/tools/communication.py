@@ -54,7 +54,7 @@ MessageText = Annotated[
 def send_message(
     tx: Tx,
     ctx: RunContext,
-    to: Annotated[str, Field(description="A teammate's name, 'human', or 'everyone'")],
+    to: Annotated[str, Field(description="A teammate's name, 'human' (the person), or 'everyone'")],
     content: MessageText,
 ) -> Answer:
     """Send a message to a teammate or the human. They read it at their next step; you do not wait.

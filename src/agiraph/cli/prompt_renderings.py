@@ -1,0 +1,263 @@
+"""Prompt renderings: every prompt as a model gets it.
+
+A team works in a temporary home with the settings and specialists of the real one. Its model
+records what it is asked and calls no server. Texts that a thread gets later, such as a heartbeat,
+are shown with sample facts.
+"""
+
+import asyncio
+import re
+import tempfile
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import orjson
+
+from agiraph.app import Runtime
+from agiraph.config import Settings
+from agiraph.domain.chat import ToolCall
+from agiraph.domain.persons import OWNER
+from agiraph.home.specialists import specialists
+from agiraph.prompts import prompt
+from agiraph.prompts.sizes import REQUESTS, TEXTS
+from agiraph.providers.base import OnDelta, Reply, Request
+from agiraph.providers.options import ModelOptions
+from agiraph.providers.wires.chat_completions import encode
+from agiraph.services.lifecycle import conversation, teams
+
+GOAL = "Find out which of three heat pumps suits an old house, and write a report."
+TASK = (
+    "List what the three heat pumps cost, with sources, for the report to the owner of the house."
+)
+TIMEOUT_S = 60.0
+FULL, LEAN = "shown/full", "shown/lean"
+_BRIEF: dict[str, Any] = {
+    "description": "Costs of the pumps",
+    "context": "The house has 120 square metres and old radiators.",
+    "output": "`costs.md`: a table with one line a pump.",
+    "boundaries": "No reviews: somebody else reads these.",
+    "effort": "low",
+}
+_FACTS: dict[str, str] = {
+    "goal": GOAL,
+    "number": "3",
+    "news": "Since then: the task *Costs of the pumps* ended.",
+    "before": "Two of three pumps are compared.",
+    "task": "Look whether the prices have changed.",
+    "why": "its time has come",
+    "id": "trigger_1",
+    "made": "2026-11-10 09:00 UTC",
+    "whom": "human",
+    "what": "Send the comparison by Friday.",
+    "told": "So far you have told them nothing unasked.",
+    "summary": "(the summary that the model wrote)",
+    "state": "(task, files, open tasks and limits, from the records)",
+    "save": "results and sources in files in scratch/ (`write_file`)",
+    "searches": "5",
+    "pages": "3",
+    "look": "",
+    "url": "https://example.org/pumps",
+    "assignment": f"[Task] You have been given a task.\n\n{TASK}",
+}
+_LATER = {
+    "heartbeat": "a scheduled check",
+    "cycle": "a cycle of work without an end",
+    "woken": "a trigger with a task",
+    "promise": "a promise that is due",
+    "maintenance": "once a day, in the system prompt",
+    "compaction_flush": "before a long thread is shortened",
+    "compact": "the question for a summary",
+    "compacted": "what a shortened thread goes on from",
+    "briefing": "whether the person is told something unasked",
+    "research": "the task of research",
+    "reader": "the task of a reader of links",
+    "cli_task": "`_task.md` of a program",
+}
+"""The texts that a thread gets later, with what each is for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rendering:
+    """One prompt as a model gets it."""
+
+    name: str
+    text: str
+    tokens: int
+    """Bytes of the whole request, or of the words of a text without its facts, divided by four."""
+    most: int
+    """The most tokens that it may have."""
+    about: str
+
+
+async def renderings(settings: Settings) -> list[Rendering]:
+    """Return all prompts: first requests with the means of this home, then the later texts."""
+    recorder = _Recorder()
+    with tempfile.TemporaryDirectory(prefix="agiraph-prompts-") as folder:
+        home = Path(folder)
+        _copy_specialists(settings.home, home)
+        async with asyncio.timeout(TIMEOUT_S):
+            await _play(settings, home, recorder)
+    order = [*REQUESTS, *sorted(recorder.found)]
+    requests = sorted(recorder.found.values(), key=lambda each: order.index(each.name))
+    return [*requests, *map(_later, _LATER)]
+
+
+def _copy_specialists(source: Path, home: Path) -> None:
+    (home / "agents").mkdir()
+    for file in sorted((source / "agents").glob("*.md")):
+        (home / "agents" / file.name).write_bytes(file.read_bytes())
+
+
+async def _play(settings: Settings, home: Path, recorder: "_Recorder") -> None:
+    """Let teams work until all is said, with full prompts and with short ones."""
+    keys = replace(
+        settings.keys,
+        options={**settings.keys.options, LEAN: ModelOptions(prompt="lean")},
+    )
+    runtime = await Runtime.open(
+        home,
+        database_url=f"sqlite:///{home / 'agiraph.db'}",
+        keys=keys,
+        prices=settings.prices,
+        own_models={"shown": lambda name: _Recording(f"shown/{name}", recorder)},
+        commands=settings.commands,
+        web=settings.web,
+        usd_per_day=settings.usd_per_day,
+    )
+    recorder.specialists = sorted(specialists(runtime.home))
+    try:
+        await runtime.start()
+        given: dict[str, Any] = {"goal": GOAL, "owner_id": OWNER, "heartbeat": None}
+        for model in (FULL, LEAN):
+            await runtime.store.write(teams.create, model=model, review="always", **given)
+        # A team without work, so that the reply shows no board.
+        idle = await runtime.store.write(teams.create, model=FULL, start=False, **given)
+        said = (idle.coordinator.id, "How far are you?")
+        await runtime.store.write(conversation.say, *said, person_id=OWNER)
+        await runtime.engine.idle()
+    finally:
+        await runtime.close()
+
+
+def _later(name: str) -> Rendering:
+    text = prompt(name)
+    if "$" in text:
+        shown = Template(text).safe_substitute(_FACTS)
+    else:
+        shown = text.format(**_FACTS, used=98_304, window=128_000)
+    return Rendering(
+        name=name,
+        text=shown + "\n",
+        tokens=len(text.encode()) // 4,
+        most=TEXTS[name],
+        about=_LATER[name],
+    )
+
+
+@dataclass(slots=True)
+class _Recorder:
+    """The first request of each role, and what its model answers."""
+
+    specialists: list[str] = field(default_factory=list[str])
+    found: dict[str, Rendering] = field(default_factory=dict[str, Rendering])
+
+    def answer(self, model: str, request: Request) -> Reply:
+        """Record the request, if its role has none yet, and return what keeps the team going."""
+        name = self._role(model, request)
+        is_first = name not in self.found
+        if is_first:
+            self.found[name] = _rendered(name, request)
+        shown = {spec.name for spec in request.tools}
+        if request.schema is not None:
+            return Reply(text='{"insights": [], "score": 0, "title": "", "text": ""}')
+        if "give_verdict" in shown:
+            return _calls(("give_verdict", {"verdict": "accept"}))
+        if "no_work_needed" in shown:
+            return Reply(text="One task is under way.", calls=_made([("no_work_needed", {})]))
+        if not shown:
+            return Reply(text="They cost the same.")
+        if is_first and name == "coordinator":
+            return _calls(*self._delegations())
+        return _calls(_ending(shown))
+
+    def _delegations(self) -> list[tuple[str, dict[str, Any]]]:
+        single: dict[str, Any] = {"task": TASK, "max_turns": 1, "assigned_to": f"new:{FULL}"}
+        public: dict[str, Any] = {
+            **_BRIEF,
+            "agent": f"new:{FULL}",
+            "task": f"{TASK} (public)",
+            "public": True,
+        }
+        return [
+            ("create_work_node", single),
+            ("assign_task", public),
+            *(
+                ("assign_task", {**_BRIEF, "agent": agent, "task": f"{TASK} ({agent})"})
+                for agent in (f"new:{FULL}", f"new:{LEAN}", *self.specialists)
+            ),
+        ]
+
+    def _role(self, model: str, request: Request) -> str:
+        system, shown = request.transcript.system, {spec.name for spec in request.tools}
+        who = re.search(r"^You are ([\w.-]+)\.$", system, re.MULTILINE)
+        name = who[1] if who else ""
+        if request.schema is not None:
+            return "looking_back"
+        if "give_verdict" in shown:
+            return "review"
+        if "no_work_needed" in shown:
+            return "reply"
+        if not shown:
+            return "single"
+        if not name:
+            return "public"
+        name = name if name in ("coordinator", *self.specialists) else "worker"
+        return f"lean_{name}" if model == LEAN else name
+
+
+@dataclass(frozen=True, slots=True)
+class _Recording:
+    """A model that only records what it is asked."""
+
+    name: str
+    recorder: _Recorder
+
+    async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
+        return self.recorder.answer(self.name, request)
+
+
+def _ending(shown: Collection[str]) -> tuple[str, dict[str, Any]]:
+    name = "finish" if "finish" in shown else "publish"
+    return name, {"summary": "All three cost about the same. That is all that is known."}
+
+
+def _calls(*made: tuple[str, dict[str, Any]]) -> Reply:
+    return Reply(text="", calls=_made(made))
+
+
+def _made(calls: Collection[tuple[str, dict[str, Any]]]) -> tuple[ToolCall, ...]:
+    return tuple(
+        ToolCall(id=f"call_{number}", name=name, arguments=arguments)
+        for number, (name, arguments) in enumerate(calls)
+    )
+
+
+def _rendered(name: str, request: Request) -> Rendering:
+    """Return a request as text for people: tools, system prompt and messages."""
+    parts = ["===== tools ====="]
+    for spec in request.tools:
+        parts.append(f"{spec.name}: {spec.description}\n{orjson.dumps(spec.schema).decode()}")
+    parts += ["===== system =====", request.transcript.system]
+    for turn in request.transcript.spoken():
+        parts += [f"===== {turn.role} =====", turn.text]
+    size = sum(len(part) for part in encode(name, request))
+    return Rendering(
+        name=name,
+        text="\n\n".join(parts) + "\n",
+        tokens=size // 4,
+        most=REQUESTS.get(name, REQUESTS["worker"]),
+        about="the first request",
+    )

@@ -1,0 +1,42 @@
+"""Sizes: the most tokens that each prompt may have; a token is four bytes."""
+
+REQUESTS: dict[str, int] = {
+    "coordinator": 3500,
+    "worker": 2000,
+    "lean_coordinator": 1500,
+    "lean_worker": 1500,
+    "reply": 2300,
+    "single": 2000,
+    "public": 2000,
+    "review": 2000,
+    "looking_back": 2000,
+}
+"""The first request of a thread with all that is sent: tools, system prompt and task. A specialist
+counts as a worker."""
+
+TEXTS: dict[str, int] = {
+    "briefing": 140,
+    "cli_task": 260,
+    "compact": 150,
+    "compacted": 80,
+    "compaction_flush": 90,
+    "coordinator": 360,
+    "cycle": 140,
+    "harvest": 270,
+    "heartbeat": 140,
+    "lean": 200,
+    "lean_coordinator": 270,
+    "maintenance": 200,
+    "promise": 140,
+    "public": 260,
+    "reader": 120,
+    "research": 200,
+    "review": 120,
+    "rules": 240,
+    "single": 80,
+    "woken": 140,
+    "worker": 120,
+}
+"""The words of a file, without the facts that are filled in."""
+SPECIALIST = 150
+"""The words of a specialist's file behind its front matter."""
