@@ -19,6 +19,8 @@ from tests.web_ui import lively  # noqa: E402
 from tests.web_ui.browsing import DEADLINE_MS, DESKTOP, PHONE, Desk, launch, visiting  # noqa: E402
 from tests.web_ui.screens import Screen, screens  # noqa: E402
 
+SETTLE_MS = 500
+"""Parts of a screen, such as Markdown, are loaded after its first text is visible."""
 LOOKS: dict[str, dict[str, Any]] = {
     "light": {**DESKTOP, "color_scheme": "light"},
     "dark": {**DESKTOP, "color_scheme": "dark"},
@@ -29,6 +31,7 @@ LOOKS: dict[str, dict[str, Any]] = {
 async def take(page: Page, screen: Screen, path: Path) -> None:
     await screen.show(page)
     await page.evaluate("document.fonts.ready")
+    await page.wait_for_timeout(SETTLE_MS)
     await page.screenshot(path=path, animations="disabled", caret="hide")
     print(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path, flush=True)
 

@@ -21,8 +21,10 @@ from agiraph.domain.events.work import (
     ToolResult,
     TurnAdded,
 )
+from agiraph.domain.grants import Grant
 from agiraph.domain.ids import AgentId, NodeId, StageId, TeamId, ThreadId, TriggerId, new_id
 from agiraph.domain.knowledge import Insight, Memory
+from agiraph.domain.labels import Label
 from agiraph.domain.messages import MessageKind
 from agiraph.domain.notes import Note
 from agiraph.domain.persons import OWNER
@@ -31,7 +33,8 @@ from agiraph.domain.triggers import Trigger
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import bus
-from agiraph.store import messages, threads
+from agiraph.store import file_labels, messages, threads
+from agiraph.store.grants import GRANTS
 from agiraph.store.knowledge import INSIGHTS, MEMORIES
 from agiraph.store.nodes import NODES
 from agiraph.store.notes import NOTES
@@ -303,8 +306,9 @@ def _add_knowledge(tx: Tx, one: NewTeam, numbers: Numbers) -> None:
         MEMORIES.insert(tx, Memory(id=new_id("memory"), content=text("mem", n), **of))
         known = Insight(id=new_id("insight"), type="fact", content=text("ins", n), **of)
         INSIGHTS.insert(tx, replace(known, owner=lead.id))
+        label = Label((f"file:{line('src', n)}",))
         note = Note(id=new_id("note"), path=line("draft", n), content=text("held", n), **of)
-        NOTES.insert(tx, note)
+        NOTES.insert(tx, replace(note, label=label))
         trigger = Trigger(
             id=TriggerId(new_id("trigger")),
             type="on_event",
@@ -313,9 +317,22 @@ def _add_knowledge(tx: Tx, one: NewTeam, numbers: Numbers) -> None:
             payload={"task": line("trig", n)},
             made_by=PAYLOADS[n],
             until=tx.now + timedelta(days=3650),
+            label=label,
             **about,
         )
         TRIGGERS.insert(tx, trigger)
+        file_labels.put(tx, one.team.id, line("spoilt", n), b"x", label=label)
+        grant = Grant(
+            id=new_id("grant"),
+            kind="command",
+            pattern=line("grant", n),
+            person_id=OWNER,
+            created_at=tx.now,
+            team_id=one.team.id,
+            used=3,
+            used_at=tx.now,
+        )
+        GRANTS.insert(tx, grant)
 
 
 def _write_files(folder: Path, numbers: Numbers) -> None:

@@ -1,6 +1,7 @@
 """Lively: teams in the middle of their work, so that every screen has content."""
 
 import asyncio
+import base64
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,6 +18,11 @@ PRICES = '[models."openai/test"]\nwindow = 200000\ninput_usd = 3.0\noutput_usd =
 CHIPS = "Compare the AI accelerators one can buy this year, and recommend one for a small lab."
 CATALOGUE = "Choose a vector database for our product catalogue."
 WATCH = "Watch the prices of graphics cards and tell me when something changes that matters."
+
+OFFERS = "Read the offers that I forward, and keep what matters for our purchases."
+FORWARDED = "Here are this week's offers. Keep what matters, and look again on Friday."
+OFFER_FILE = "week-47-offers.csv"
+CHECK_STOCK = "curl -s https://shop.example/stock/rtx-pro-6000.json | jq .stock"
 
 REPORT = """# A vector database for the catalogue
 
@@ -91,6 +97,8 @@ class Lively:
             return self.catalogue(seen)
         if WATCH in everything:
             return self.watcher(seen)
+        if OFFERS in everything:
+            return self.offers(seen)
         match agent_name(seen):
             case "coordinator":
                 return self.coordinator(seen)
@@ -104,6 +112,8 @@ class Lively:
                 return self.dan()
 
     def reply(self, everything: str) -> Step:
+        if OFFERS in everything:
+            return says("Thank you. I read them, and keep what matters.", call("start_work"))
         return says(
             "Yes. I put it into the comparison as three figures for each card:\n\n"
             "- what it draws under load,\n- what that costs in a year at **0.31 €/kWh**,\n"
@@ -112,6 +122,8 @@ class Lively:
         )
 
     def looking_back(self, everything: str) -> Step:
+        if "worth the human's time" not in everything and OFFERS in everything:
+            return says(json.dumps({"insights": []}))
         if "worth the human's time" not in everything:
             learned = {
                 "type": "technique",
@@ -233,6 +245,50 @@ class Lively:
             case _:
                 return says(call("finish", summary=REPORT))
 
+    def offers(self, seen: Seen) -> Step:
+        """Keep what an attached file says: all of it then holds a stranger's words."""
+        if FORWARDED not in str(seen.messages):
+            return says(call("finish", summary="Ready. Forward me the offers as they come."))
+        if reply_count(seen) > 0:
+            return says(
+                call(
+                    "finish",
+                    summary="One offer matters: **Nordlicht** sells the 96 GB card for **$7,890** "
+                    "until Friday. I keep it with the others, and look again on Friday.",
+                )
+            )
+        return says(
+            "I keep the prices, and note who sells what until when.",
+            call(
+                "memory_write",
+                path="knowledge/offers.md",
+                content="# Offers of week 47\n\nNordlicht: RTX PRO 6000, $7,890, until Friday.\n"
+                "Bitfabrik: MI300X, $11,400, no end given.",
+            ),
+            call(
+                "memory_write",
+                path="preferences/shops.md",
+                content="Nordlicht delivers first, so ask there before all others.",
+            ),
+            call(
+                "memory_write",
+                path="knowledge/prices.md",
+                content="Nordlicht sold the RTX PRO 6000 for $7,890 in week 47.",
+            ),
+            call(
+                "write_file",
+                path="PLAN.md",
+                content="# Plan\n\n- [x] offers of week 47\n- [ ] Friday: is it still $7,890?\n",
+            ),
+            call(
+                "schedule",
+                type="delayed",
+                config={"delay_seconds": 4 * 86_400},
+                action="Look whether Nordlicht still sells the card for $7,890.",
+            ),
+            call("bash", command=CHECK_STOCK, network="open"),
+        )
+
     def watcher(self, seen: Seen) -> Step:
         if FIRST_LOOK in seen.messages[0].text:
             return says(call("finish", summary="Two shops ask less than $8,000."))
@@ -278,8 +334,32 @@ def _is_answered(said: Any) -> bool:
     return any("0.31" in message["text"] for message in said)
 
 
+def _has_all_kinds(digest: Any) -> bool:
+    kinds = {entry["kind"] for team in digest for entry in team["entries"]}
+    return kinds >= {"ask", "pending", "unverified", "file", "trigger"}
+
+
+async def forward_offers(desk: Desk) -> dict[str, Any]:
+    """Create a team, forward it a file, and wait until there is something of each kind to decide.
+
+    Return the team.
+    """
+    team = await desk.found(OFFERS, name="Offers", trust="standard")
+    await _until(desk, "/inbox", lambda inbox: "Ready. Forward" in str(inbox))
+    data = base64.b64encode(b"shop,card,usd,until\nNordlicht,RTX PRO 6000,7890,Friday\n").decode()
+    file = {"name": OFFER_FILE, "media_type": "text/csv", "data": data}
+    said = {"message": FORWARDED, "attachments": [file]}
+    await desk.up.ask("POST", f"/agents/{team['coordinator_id']}/send", said)
+    await _until(desk, "/inbox/digest", _has_all_kinds)
+    for kind, pattern in (("read", "*.nordlicht-hardware.example"), ("tool", "web_search")):
+        grant = {"kind": kind, "pattern": pattern}
+        await desk.up.ask("POST", f"/teams/{team['id']}/grants", grant)
+    return team
+
+
 async def begin(desk: Desk) -> dict[str, Any]:
     """Create the teams and wait until every screen has content; return the main team."""
+    offers = await forward_offers(desk)
     done = await desk.found(CATALOGUE, name="Vector search")
     watch = await desk.found(WATCH, name="Card prices", mode="infinite")
     rules = [{"tool": "bash", "action": "ask"}]
@@ -292,4 +372,4 @@ async def begin(desk: Desk) -> dict[str, Any]:
     await _until(desk, f"/agents/{lead}/conversation", _is_answered)
     for content in ("Has one socket of 16 A in the lab.", "Likes figures before words."):
         await desk.up.ask("POST", f"/agents/{lead}/memories", {"content": content})
-    return chips | {"done": done["id"], "watch": watch["id"]}
+    return chips | {"done": done["id"], "watch": watch["id"], "offers": offers["id"]}

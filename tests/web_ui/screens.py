@@ -57,6 +57,19 @@ def _presses(key: str) -> Act:
     return press
 
 
+async def _open_settings(page: Page) -> None:
+    await page.get_by_role("button", name="Team actions").click()
+    await page.get_by_role("menuitem", name="Settings and new goal").click()
+    await page.get_by_role("region", name="Allowed without asking").scroll_into_view_if_needed()
+
+
+async def _new_team_with_more(page: Page) -> None:
+    await _presses("c")(page)
+    await page.get_by_role("button", name="More").click()
+    await page.get_by_label("Trust").select_option("open")
+    await page.get_by_label("Type “open”").scroll_into_view_if_needed()
+
+
 async def screens(desk: Desk, team: dict[str, Any]) -> list[Screen]:
     """Return all screens for the team that `lively.begin` returned."""
     at = f"{desk.origin}/t/{team['id']}"
@@ -65,9 +78,16 @@ async def screens(desk: Desk, team: dict[str, Any]) -> list[Screen]:
     board = await desk.up.ask("GET", f"/teams/{team['id']}/board")
     nodes = {node["title"]: node for node in board}
     [report] = await desk.up.ask("GET", f"/teams/{team['done']}/board")
+    offers = f"{desk.origin}/t/{team['offers']}"
+    [lead] = await desk.up.ask("GET", f"/teams/{team['offers']}/agents")
     inbox = (await desk.up.ask("GET", "/inbox"))["items"]
     said = [item["message"] for item in inbox]
-    items = {message["kind"]: message["id"] for message in said}
+    items = {
+        message["kind"]: message["id"] for message in said if message["team_id"] != team["offers"]
+    }
+    [way_out] = [
+        m["id"] for m in said if m["kind"] == "approval" and m["team_id"] == team["offers"]
+    ]
     [result] = [message["id"] for message in said if message["node_id"] == report["id"]]
     nvidia = nodes["NVIDIA: cards and prices"]
     published = f"nodes/{report['id']}/published"
@@ -80,6 +100,12 @@ async def screens(desk: Desk, team: dict[str, Any]) -> list[Screen]:
         Screen("inbox-approval", f"{desk.origin}/inbox/{items['approval']}", "Approve"),
         Screen("inbox-briefing", f"{desk.origin}/inbox/{items['briefing']}", "Both have it"),
         Screen("inbox-report", f"{desk.origin}/inbox/{result}", "What would change this"),
+        Screen("inbox-way-out", f"{desk.origin}/inbox/{way_out}", "Always"),
+        Screen("digest", f"{desk.origin}/inbox/digest", "Nobody uses these words"),
+        Screen("sources", f"{offers}/a/{lead['id']}", "Holds words from"),
+        Screen("unconfirmed", f"{offers}/memory?tab=unconfirmed", "Nordlicht delivers"),
+        Screen("files-sources", f"{offers}/files/PLAN.md", "Holds words from"),
+        Screen("team-settings", f"{offers}/a/{lead['id']}", "Quiet hours", _open_settings),
         Screen("board", f"{at}/board", "Power draw and cooling", _picture),
         Screen("board-list", f"{at}/board?view=list", "Power draw and cooling"),
         Screen("board-detail", f"{at}/board?node={nvidia['id']}", "Asked by", _picture),
@@ -99,5 +125,6 @@ async def screens(desk: Desk, team: dict[str, Any]) -> list[Screen]:
         Screen("not-here", f"{desk.origin}/nowhere", "There is nothing at this address"),
         Screen("palette", f"{at}/a/{agents['bob']}", "Inbox", _palette),
         Screen("new-team", f"{at}/a/{agents['bob']}", "Get to work", _presses("c")),
+        Screen("new-team-more", f"{at}/a/{agents['bob']}", "Type “open”", _new_team_with_more),
         Screen("keys", f"{at}/a/{agents['bob']}", "Jump to anything", _presses("?")),
     ]

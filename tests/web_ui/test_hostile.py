@@ -170,6 +170,7 @@ ONE_BY_ONE = (
     *("team", "goal", "agent", "role", "hum", "mod", "said", "tool", "arg", "res", "turn"),
     *("told", "model", "lost", "ask", "opt", "title", "stage", "node", "fail", "doubt", "wait"),
     *("accept", "ref", "file", "svg", "csv", "py", "txt", "mem", "ins", "held", "trig", "event"),
+    *("src", "spoilt", "grant"),
 )
 """Places with each payload by itself or on its own line."""
 AT_ONCE = ("may", "task", "result", "point", "note", "briefing", "report", "failure", "draft")
@@ -267,6 +268,13 @@ async def check_knowledge_and_triggers(bait: Bait) -> None:
     for tab, mark in tabs.items():
         await bait.open(f"/t/{place.team}/memory?tab={tab}", until=f"{mark}{bait.last}")
     await bait.open(f"/t/{place.team}/triggers", until=f"trig{bait.last}")
+    await bait.open("/inbox/digest", until=f"spoilt{bait.last}")
+    await bait.open(f"/t/{place.team}/a/{place.agent}", until=f"held{bait.last}")
+    await bait.page.get_by_role("button", name="Team actions").click()
+    await bait.page.get_by_role("menuitem", name="Settings and new goal").click()
+    await bait.until(f"watching.saw('grant{bait.last}')")
+    await bait.note()
+    await bait.page.keyboard.press("Escape")
     everybody = await bait.served.world.store.read(AGENTS.select, "team_id = :t", t=place.team)
     await bait.open(f"/t/{place.team}/a/{everybody[-1].id}", until=f"role{bait.last}")
 

@@ -11998,6 +11998,8 @@ export interface operations {
             /** @description A folder's listing as JSON, or a file's bytes */
             200: {
                 headers: {
+                    /** @description Who else wrote words of the file: a JSON list of sources. Absent if only the team and its persons did. */
+                    "Agiraph-Sources"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12171,6 +12173,8 @@ export interface operations {
             /** @description A folder's listing as JSON, or a file's bytes */
             200: {
                 headers: {
+                    /** @description Who else wrote words of the file: a JSON list of sources. Absent if only the team and its persons did. */
+                    "Agiraph-Sources"?: string;
                     [name: string]: unknown;
                 };
                 content: {

@@ -12,13 +12,13 @@ import { SidebarButton } from "@/shell/SidebarButton";
 import { NotFound } from "@/shell/statusPages";
 import { useShell } from "@/shell/state";
 import { Composer } from "@/conversation/Composer";
-import { Details } from "@/conversation/Details";
-import { ConversationSearch } from "@/conversation/ConversationSearch";
 import { ConversationView } from "@/conversation/ConversationView";
 import { screenHref } from "@/views";
 import { useNavigate } from "@tanstack/react-router";
 
 const TeamSettings = lazy(() => import("@/conversation/TeamSettings"));
+const Details = lazy(() => import("@/conversation/Details"));
+const ConversationSearch = lazy(() => import("@/conversation/ConversationSearch"));
 const STATUS_TONES: Record<AgentStatus, Tone> = { idle: "done", queued: "work", working: "work", waiting: "plain", waiting_for_you: "wait", left: "plain", failed: "fail" };
 const STATUS_MARKS: Record<AgentStatus, string> = { idle: "●", queued: "○", working: "●", waiting: "◌", waiting_for_you: "◆", left: "○", failed: "●" };
 
@@ -94,26 +94,32 @@ function AgentView({ team, agent, agents, at }: { team: Team; agent: Agent; agen
           <TeamMenu team={team} coordinator={agents.find((one) => one.id === team.coordinator_id)} />
         </Header>
         {isSearching && (
-          <ConversationSearch
-            agentId={agent.id}
-            teamId={team.id}
-            onFound={setFoundKey}
-            onClose={() => {
-              setIsSearching(false);
-              setFoundKey(undefined);
-            }}
-          />
+          <Suspense>
+            <ConversationSearch
+              agentId={agent.id}
+              teamId={team.id}
+              onFound={setFoundKey}
+              onClose={() => {
+                setIsSearching(false);
+                setFoundKey(undefined);
+              }}
+            />
+          </Suspense>
         )}
         <ConversationView team={team} agent={agent} agents={agents} at={foundKey ?? at} showTools={showTools} expandTools={!isCoordinator} isCoordinator={isCoordinator} />
         <Composer team={team} agent={agent} isCoordinator={isCoordinator} agents={agents} />
       </div>
       {detailsPanel && (
         <aside aria-label="Details" className="scroll hidden w-[308px] shrink-0 border-l border-line bg-canvas min-[1180px]:block">
-          <Details team={team} agent={agent} agents={agents} isCoordinator={isCoordinator} />
+          <Suspense>
+            <Details team={team} agent={agent} agents={agents} isCoordinator={isCoordinator} />
+          </Suspense>
         </aside>
       )}
       <Sheet open={detailsSheet} onOpenChange={(isOpen) => setOpen("detailsSheet", isOpen)} side="right" title="Details" className="scroll bg-canvas">
-        <Details team={team} agent={agent} agents={agents} isCoordinator={isCoordinator} />
+        <Suspense>
+          <Details team={team} agent={agent} agents={agents} isCoordinator={isCoordinator} />
+        </Suspense>
       </Sheet>
     </div>
   );

@@ -9,7 +9,7 @@ import { IconButton } from "@/ui";
 
 const searchableText = (row: Row): string => (row.kind === "tools" ? row.calls.map((call) => `${call.name} ${call.text}`).join(" ") : row.kind === "system" ? `${row.text} ${row.detail}` : row.text);
 
-export function ConversationSearch({ agentId, teamId, onFound, onClose }: { agentId: string; teamId: string; onFound: (key: string | undefined) => void; onClose: () => void }) {
+export default function ConversationSearch({ agentId, teamId, onFound, onClose }: { agentId: string; teamId: string; onFound: (key: string | undefined) => void; onClose: () => void }) {
   const [query, setQuery] = useState("");
   const [position, setPosition] = useState(0);
   const input = useRef<HTMLInputElement>(null);

@@ -24,7 +24,7 @@ interface Props {
   isCoordinator: boolean;
 }
 
-export function Details(props: Props) {
+export default function Details(props: Props) {
   return <div className="flex flex-col gap-6 p-4">{props.isCoordinator ? <TeamDetails {...props} /> : <WorkerDetails {...props} />}</div>;
 }
 

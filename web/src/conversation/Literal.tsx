@@ -30,6 +30,29 @@ export const QuestionText = ({ text, className }: { text: string; className?: st
   </p>
 );
 
+/** Text that may be long: one that does not fit is scrolled in place, complete, and its size is shown. */
+export function LongText({ text, label, id, isCode = false }: { text: string; label: string; id?: string; isCode?: boolean }) {
+  const style = cx("literal", isCode ? "font-mono text-xs leading-5" : "text-sm");
+  const lineCount = text.split("\n").length;
+  const isLong = text.length > LONG_CHARACTERS || lineCount > LONG_LINES;
+  return (
+    <>
+      <p
+        id={id}
+        dir="ltr"
+        data-words
+        {...(isLong ? { tabIndex: 0, role: "group", "aria-label": label } : {})}
+        className={cx(style, isLong && "scroll max-h-52 rounded-sm border border-line bg-surface px-2.5 py-1.5")}
+      >
+        <Literal text={text} keepEmoji={!isCode} />
+      </p>
+      {isLong && <p className="tabular mt-0.5 text-2xs text-ink-3">{sizeText(text, lineCount)}</p>}
+    </>
+  );
+}
+
+const sizeText = (text: string, lineCount: number): string => `${lineCount > 1 ? `${lineCount.toLocaleString("en")} lines, ` : ""}${[...text].length.toLocaleString("en")} characters`;
+
 type PendingCall = NonNullable<Schemas["MessageView"]["call"]>;
 
 /** A call that waits for approval: its tool and all arguments, complete. Long arguments scroll. */
@@ -59,10 +82,7 @@ function Argument({ name, value }: { name: string; value: unknown }) {
           <Literal text={name} />
         </span>
         {(lineCount > 1 || text.length > LONG_CHARACTERS) && (
-          <span className="tabular text-2xs">
-            {lineCount > 1 && `${lineCount.toLocaleString("en")} lines, `}
-            {[...text].length.toLocaleString("en")} characters
-          </span>
+          <span className="tabular text-2xs">{sizeText(text, lineCount)}</span>
         )}
       </dt>
       <dd>
@@ -82,5 +102,6 @@ function Argument({ name, value }: { name: string; value: unknown }) {
   );
 }
 
-/** An argument longer than this does not fit the card, so its size is shown. */
+/** A text longer than this does not fit its place, so its size is shown. */
 const LONG_CHARACTERS = 400;
+const LONG_LINES = 12;

@@ -48,7 +48,7 @@ export function QuestionCard({ id, text, at, kind, asker, message, answered, alw
       {kind === "approval" && message === null ? (
         <p className="mt-3 text-sm text-ink-2">Loading the call…</p>
       ) : (
-        <AnswerForm id={id} kind={kind} options={message?.options ?? []} always={always ?? null} onDone={onDone} />
+        <AnswerForm id={id} kind={kind} options={message?.options ?? []} always={always ?? null} call={message?.call ?? null} onDone={onDone} />
       )}
     </div>
   );
@@ -64,7 +64,7 @@ export function QuestionBody({ text, kind, message }: Pick<Props, "text" | "kind
   );
 }
 
-export function AnswerForm({ id, kind, options, always = null, onDone }: { id: string; kind: "question" | "approval"; options: string[]; always?: Schemas["GrantOffer"] | null; onDone?: () => void }) {
+export function AnswerForm({ id, kind, options, always = null, call = null, onDone }: { id: string; kind: "question" | "approval"; options: string[]; always?: Schemas["GrantOffer"] | null; call?: Message["call"]; onDone?: () => void }) {
   const [typed, setTyped] = useState("");
   const { isSending, problem, answer } = useAnswer(id);
   const labelId = useId();
@@ -121,9 +121,9 @@ export function AnswerForm({ id, kind, options, always = null, onDone }: { id: s
         )}
       </div>
       {always && (
-        <Button size="sm" disabled={isSending} onClick={approveAlways} className="mt-2 h-auto min-h-7 max-w-full py-1 text-left whitespace-pre-wrap">
-          <span className="break-all">
-            Always: {GRANT_TEXT[always.kind]} <code>{always.pattern}</code>
+        <Button size="sm" disabled={isSending} onClick={approveAlways} className="mt-2 h-auto min-h-7 max-w-full py-1 text-left whitespace-normal">
+          <span className="min-w-0">
+            Always allow this team to <AlwaysText offer={always} call={call} />
           </span>
         </Button>
       )}
@@ -133,6 +133,20 @@ export function AnswerForm({ id, kind, options, always = null, onDone }: { id: s
         </p>
       )}
     </div>
+  );
+}
+
+/** What "always" would allow. Words that the card shows already, such as the exact command, are not repeated. */
+function AlwaysText({ offer, call }: { offer: Schemas["GrantOffer"]; call: Message["call"] }) {
+  if (offer.kind === "call") return "make exactly this call";
+  if (offer.kind === "command" && call && Object.values(call.arguments).includes(offer.pattern)) return "run exactly this command";
+  return (
+    <>
+      {GRANT_TEXT[offer.kind]}{" "}
+      <code dir="ltr" className="literal">
+        <Literal text={offer.pattern} />
+      </code>
+    </>
   );
 }
 

@@ -86,6 +86,7 @@ export default function TeamSettings({ team, coordinator, onClose }: { team: Tea
           <ReachFields {...{ hours, zone, channel }} channels={me.data?.channels ?? []} onHours={setHours} onZone={setZone} onChannel={setChannel} />
         </div>
         <TrustField value={trust} onChange={setTrust} name={team.name} typed={typedName} onType={setTypedName} />
+        <Grants team={team.id} />
         <ModelField label="Model of the coordinator" value={model} onChange={setModel} />
         <label className="flex flex-col gap-1">
           New goal
@@ -97,7 +98,6 @@ export default function TeamSettings({ team, coordinator, onClose }: { team: Tea
             {problem}
           </p>
         )}
-        <Grants team={team.id} />
         <DialogActions>
           <Button onClick={onClose}>Cancel</Button>
           <Button variant="primary" type="submit" disabled={isSending || isUnconfirmed || (Object.keys(changes).length === 0 && !goal.trim())}>

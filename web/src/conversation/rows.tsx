@@ -1,10 +1,12 @@
 /** Rows: the components for each kind of item in a conversation. */
+import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import {
   AlarmClock, Ban, Check, CheckCircle2, ChevronRight, CircleAlert, CirclePlay, CircleSlash2, Copy, FileText, Flag, Hourglass, PenLine, Pencil, RotateCcw, StickyNote, Unplug, UserRound, Users, Wrench,
 } from "lucide-react";
 import { createContext, memo, useContext, useState } from "react";
 import type { Message } from "@/api/client";
+import { inboxQuery } from "@/api/queries";
 import { type Draft, resendMessage, discardUnsent, useLive } from "@/live";
 import type { GivenAnswer, ToolCall, NodeSummary, MessageRow, TextRow, SystemRow, ToolsRow } from "@/live/log";
 import { copyText } from "@/lib/clipboard";
@@ -103,7 +105,7 @@ function MessageItem({ row, message, isContinued, isHighlighted, agentId }: { ro
   if (row.messageKind === "question" || row.messageKind === "approval") {
     return (
       <div className={cx("py-2 pr-4 pl-[60px] max-md:px-3", isHighlighted && "bg-wait-bg")}>
-        <QuestionCard id={row.id} text={row.text} at={row.at} kind={row.messageKind} asker={senderName(info, row.sender)} message={message} answered={info.answers[row.id] ?? null} />
+        <QuestionItem row={row} message={message} />
       </div>
     );
   }
@@ -135,6 +137,13 @@ function MessageItem({ row, message, isContinued, isHighlighted, agentId }: { ro
       {isHovered && <Actions row={row} agentId={agentId} />}
     </article>
   );
+}
+
+/** A question in the conversation. What "always" would allow stands in the inbox only. */
+function QuestionItem({ row, message }: { row: MessageRow; message: Message | null }) {
+  const info = useContext(TeamContext);
+  const always = useQuery({ ...inboxQuery, select: (inbox) => inbox.items.find((item) => item.message.id === row.id)?.always }).data;
+  return <QuestionCard id={row.id} text={row.text} at={row.at} kind={row.messageKind as "question" | "approval"} asker={senderName(info, row.sender)} message={message} answered={info.answers[row.id] ?? null} always={always} />;
 }
 
 function Actions({ row, agentId }: { row: MessageRow; agentId: string }) {

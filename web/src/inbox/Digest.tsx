@@ -2,40 +2,33 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { ArrowLeft, Check, ListChecks, X } from "lucide-react";
+import { useEffect, useId, useRef } from "react";
 import { api, errorMessage, type Schemas, unwrap } from "@/api/client";
 import { digestQuery, queryClient, queryKeys } from "@/api/queries";
-import { QuestionText } from "@/conversation/Literal";
+import { Literal, LongText } from "@/conversation/Literal";
+import { decidedText, type Decisions, type DigestEntry, entryTitle, entryWords, groupEntries, isForAll } from "@/inbox/digestEntries";
 import { fullTime, shortTime } from "@/lib/format";
 import { randomId } from "@/lib/randomId";
-import { Button, Chip, EmptyState, ErrorPanel, Loading } from "@/ui";
+import { Button, EmptyState, ErrorPanel, Loading } from "@/ui";
+import { screenHref } from "@/views";
 import { invalidateKnowledge } from "@/views/memory/knowledge";
 import { showError, showToast } from "@/views/shared/toast";
 
 type TeamDigest = Schemas["DigestView"];
-type Entry = Schemas["DigestEntry"];
-type Decisions = Partial<Schemas["DigestDecisions"]>;
-
-const KINDS: Record<Entry["kind"], string> = {
-  ask: "Asks for your approval",
-  pending: "Waits for you",
-  unverified: "Unverified knowledge",
-  file: "A file with words of strangers",
-  trigger: "Wakes itself later",
-  use: "Used what you allowed",
-};
-
-/** Whether "confirm all" covers an entry: knowledge, notes and triggers, never a way out. */
-const isForAll = (entry: Entry) => entry.kind === "pending" || entry.kind === "unverified" || entry.kind === "trigger";
 
 function useDecide() {
   return useMutation({
     mutationFn: (body: Decisions) => unwrap(api.POST("/api/inbox/digest", { params: { header: { "idempotency-key": randomId() } }, body: { confirm: [], reject: [], always: [], stop: [], ...body } })),
-    onSuccess: (decided) => {
-      showToast(decided.ids.length === 1 ? "One entry was decided." : `${decided.ids.length} entries were decided.`);
+    onSuccess: (decided, body) => {
+      showToast(decidedText(body, decided.ids.length));
       invalidateKnowledge();
       for (const key of [queryKeys.digest, queryKeys.inbox, ["triggers"]]) void queryClient.invalidateQueries({ queryKey: key });
     },
-    onError: (error) => showError("Your decision could not be saved", error),
+    onError: (error) => {
+      showError("Your decision could not be saved", error);
+      // Somebody else may have decided on it: show what there is now.
+      void queryClient.invalidateQueries({ queryKey: queryKeys.digest });
+    },
   });
 }
 
@@ -54,7 +47,7 @@ export default function Digest() {
         {digest.isError && <ErrorPanel title="The list could not be loaded" detail={errorMessage(digest.error)} onRetry={() => void digest.refetch()} />}
         {digest.data?.length === 0 && (
           <EmptyState icon={<ListChecks />} title="Nothing to decide">
-            What teams learned from strangers, and what they ask for meanwhile, is collected here. They go on without waiting for you.
+            What teams learn from words of strangers, and what they ask for meanwhile, is collected here. They go on without waiting for you.
           </EmptyState>
         )}
         <div className="mx-auto max-w-[760px] px-6 py-4 max-md:px-3">
@@ -69,61 +62,124 @@ export default function Digest() {
 
 function TeamSection({ team }: { team: TeamDigest }) {
   const decide = useDecide();
-  const many = team.entries.filter(isForAll).length;
+  const forAll = team.entries.filter(isForAll).length;
+  const section = useRef<HTMLElement>(null);
+  const decidedId = useRef<string | null>(null);
+  const ids = team.entries.map((entry) => entry.id);
+  const idsBefore = useRef(ids);
+  useEffect(() => {
+    const before = idsBefore.current;
+    idsBefore.current = ids;
+    if (decidedId.current === null || ids.includes(decidedId.current)) return;
+    // The focused button is gone with its entry: focus the entry that took its place.
+    const next = before.slice(before.indexOf(decidedId.current) + 1).find((id) => ids.includes(id)) ?? ids.at(-1);
+    decidedId.current = null;
+    if (document.activeElement === document.body) section.current?.querySelector<HTMLElement>(`[data-entry="${next}"] :is(a, button)`)?.focus();
+  });
   return (
-    <section aria-label={team.team_name} className="mb-8">
-      <div className="mb-2 flex flex-wrap items-center gap-2">
-        <h2 className="min-w-0 flex-1 truncate text-lg font-semibold">{team.team_name}</h2>
-        {many > 1 && (
-          <Button size="sm" disabled={decide.isPending} title="Knowledge, notes and triggers of this list; requests stay open." onClick={() => decide.mutate({ team: team.team_id, confirm: "all", as_of: team.as_of })}>
-            <Check className="size-3.5" /> Confirm all {many}
+    <section ref={section} aria-label={`To decide in ${team.team_name}`} className="mb-10">
+      <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
+        <h2 className="min-w-0 flex-1 truncate text-lg font-semibold">
+          <Literal text={team.team_name} keepEmoji />
+        </h2>
+        {forAll > 1 && (
+          <Button size="sm" disabled={decide.isPending} aria-describedby={`all-${team.team_id}`} onClick={() => decide.mutate({ team: team.team_id, confirm: "all", as_of: team.as_of })}>
+            <Check className="size-3.5" aria-hidden /> Confirm all {forAll}
           </Button>
         )}
       </div>
-      <ul className="divide-y divide-line">
-        {team.entries.map((entry) => (
-          <Row key={entry.id} entry={entry} decide={(body) => decide.mutate(body)} isSending={decide.isPending} />
-        ))}
-      </ul>
+      {forAll > 1 && (
+        <p id={`all-${team.team_id}`} className="text-xs text-ink-3">
+          All means knowledge, notes and triggers. Requests and files are decided one by one.
+        </p>
+      )}
+      {groupEntries(team.entries).map(({ kind, title, note, entries }) => (
+        <section key={kind} aria-label={title} className="mt-4">
+          <h3 className="flex items-baseline gap-2 text-sm font-semibold">
+            {title} <span className="tabular text-xs font-normal text-ink-3">{entries.length}</span>
+          </h3>
+          <p className="text-xs text-ink-2">{note}</p>
+          <ul className="divide-y divide-line">
+            {entries.map((entry) => (
+              <Row
+                key={entry.id}
+                entry={entry}
+                team={team.team_id}
+                isSending={decide.isPending}
+                decide={(body) => {
+                  decidedId.current = entry.id;
+                  decide.mutate(body);
+                }}
+              />
+            ))}
+          </ul>
+        </section>
+      ))}
     </section>
   );
 }
 
-function Row({ entry, decide, isSending }: { entry: Entry; decide: (body: Decisions) => void; isSending: boolean }) {
-  const isTrigger = entry.kind === "trigger";
+function Row({ entry, team, decide, isSending }: { entry: DigestEntry; team: string; decide: (body: Decisions) => void; isSending: boolean }) {
+  const textId = useId();
+  const title = entryTitle(entry);
   return (
-    <li className="py-3.5">
-      <p className="mb-1 flex flex-wrap items-center gap-x-2.5 gap-y-1 text-xs text-ink-3">
-        <Chip tone={entry.is_waited_for || entry.kind === "ask" ? "wait" : "plain"}>{KINDS[entry.kind]}</Chip>
-        <span className="break-all">{entry.title}</span>
+    // A digest may have thousands of entries: the browser lays out only those that are in view.
+    <li data-entry={entry.id} className="py-3 [contain-intrinsic-size:auto_110px] [content-visibility:auto]">
+      <LongText id={textId} text={entryWords(entry)} label={title || "Words"} isCode={entry.kind === "ask" || entry.kind === "use"} />
+      <p className="mt-1 flex flex-wrap items-center gap-x-2.5 gap-y-0.5 text-xs text-ink-3">
+        {title && (
+          <span dir="ltr" className="literal">
+            <Literal text={title} />
+          </span>
+        )}
         <time dateTime={entry.created_at} title={fullTime(entry.created_at)}>
           {shortTime(entry.created_at)}
         </time>
-        {entry.source && <span>from {entry.source}</span>}
-      </p>
-      <QuestionText text={entry.text} className="text-sm" />
-      <div className="mt-2.5 flex flex-wrap gap-2">
-        {entry.kind === "ask" ? (
-          <Link to="/inbox/$item" params={{ item: entry.id }} className="inline-flex h-7 items-center rounded-sm border border-line-2 bg-surface px-2.5 text-xs font-medium hover:bg-hover pointer-coarse:h-10">
-            Look at the call and decide
-          </Link>
-        ) : entry.kind === "file" ? (
-          <Button size="sm" disabled={isSending} title="From now on its words count as the team's. Read the file first." onClick={() => decide({ confirm: [entry.id] })}>
-            <Check className="size-3.5" /> I have read it: confirm
-          </Button>
-        ) : (
-          isForAll(entry) && (
-            <>
-              <Button size="sm" disabled={isSending} onClick={() => decide({ confirm: [entry.id] })}>
-                <Check className="size-3.5" /> Confirm
-              </Button>
-              <Button size="sm" variant="ghost" disabled={isSending} onClick={() => decide(isTrigger ? { stop: [entry.id] } : { reject: [entry.id] })}>
-                <X className="size-3.5" /> {isTrigger ? "Stop" : "Reject"}
-              </Button>
-            </>
-          )
+        {entry.source && (
+          <span dir="ltr" className="literal">
+            from <Literal text={entry.source} />
+          </span>
         )}
-      </div>
+        {entry.is_waited_for && <span className="font-medium text-wait">Work waits for it</span>}
+      </p>
+      <Actions entry={entry} team={team} decide={decide} isSending={isSending} textId={textId} />
     </li>
+  );
+}
+
+const linkStyle = "inline-flex h-7 items-center rounded-sm border border-line-2 bg-surface px-2.5 text-xs font-medium hover:bg-hover pointer-coarse:h-10";
+
+function Actions({ entry, team, decide, isSending, textId }: { entry: DigestEntry; team: string; decide: (body: Decisions) => void; isSending: boolean; textId: string }) {
+  const about = { disabled: isSending, "aria-describedby": textId };
+  if (entry.kind === "use") return null;
+  const isTrigger = entry.kind === "trigger";
+  return (
+    <div className="mt-2 flex flex-wrap gap-2">
+      {entry.kind === "ask" && (
+        <Link to="/inbox/$item" params={{ item: entry.id }} aria-describedby={textId} className={linkStyle}>
+          Look at the call and decide
+        </Link>
+      )}
+      {entry.kind === "file" && (
+        <>
+          <Link to={(screenHref(team, "files", entry.text) ?? "/") as "/"} aria-describedby={textId} className={linkStyle}>
+            Read the file
+          </Link>
+          <Button size="sm" {...about} title="From now on its words count as the team's." onClick={() => decide({ confirm: [entry.id] })}>
+            <Check className="size-3.5" aria-hidden /> I have read it: confirm
+          </Button>
+        </>
+      )}
+      {isForAll(entry) && (
+        <>
+          <Button size="sm" {...about} onClick={() => decide({ confirm: [entry.id] })}>
+            <Check className="size-3.5" aria-hidden /> Confirm
+          </Button>
+          <Button size="sm" variant="ghost" {...about} onClick={() => decide(isTrigger ? { stop: [entry.id] } : { reject: [entry.id] })}>
+            <X className="size-3.5" aria-hidden /> {isTrigger ? "Stop" : "Reject"}
+          </Button>
+        </>
+      )}
+    </div>
   );
 }

@@ -1,4 +1,4 @@
-/** Grant text: what each kind of grant allows, as the beginning of a sentence that its pattern ends. */
+/** Grant text: what each kind of grant allows, as the beginning of a phrase that its pattern ends. */
 import type { Schemas } from "@/api/client";
 
 export const GRANT_TEXT: Record<Schemas["GrantView"]["kind"], string> = {
@@ -7,6 +7,6 @@ export const GRANT_TEXT: Record<Schemas["GrantView"]["kind"], string> = {
   packages: "install the package",
   tool: "call the tool",
   command: "run exactly",
-  trust: "count as the team's what is said by",
-  call: "make one exact call:",
+  trust: "count as its own what is said by",
+  call: "make one exact call",
 };

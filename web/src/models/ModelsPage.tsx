@@ -108,7 +108,13 @@ function ProviderSection({ provider, models }: { provider: Provider; models: Mod
 function ModelRow({ model, models, canTest }: { model: Model; models: Models; canTest: boolean }) {
   const test = useMutation({
     mutationFn: () => unwrap(api.POST("/api/models/test", { body: { model: model.name } })),
-    onSuccess: (result) => queryClient.setQueryData(modelsQuery.queryKey, (known) => known && withTest(known, result)),
+    onSuccess: async (result) => {
+      // A list that was asked for before the test ended still has the test before it.
+      await queryClient.cancelQueries(modelsQuery);
+      queryClient.setQueryData(modelsQuery.queryKey, (known) => known && withTest(known, result));
+      // The test may also have changed whether the default model can be used.
+      void queryClient.invalidateQueries(modelsQuery);
+    },
   });
   const notice = noticeOf(models, model.name);
   // The test below says it already.

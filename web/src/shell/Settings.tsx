@@ -14,7 +14,7 @@ function Setting({ name, description, children }: { name: string; description: s
         <h2 className="text-sm font-semibold">{name}</h2>
         <p className="text-sm text-ink-2">{description}</p>
       </div>
-      {children}
+      <div className="flex flex-wrap items-center gap-3">{children}</div>
     </div>
   );
 }
@@ -58,7 +58,7 @@ export function Settings() {
               ]}
             />
           </Setting>
-          <Setting name="Away" description="Nothing is sent to your channels while you are away. Questions wait in the inbox; those with a time limit are given up after it.">
+          <Setting name="Away" description="Nothing is sent to your channels while you are away. Questions wait in the inbox; a question with a time limit ends when its time is over.">
             <AwaySetting />
           </Setting>
           <Setting name="Single-key shortcuts" description="Keys such as g i or c, outside text fields.">

@@ -33,7 +33,7 @@ export const EFFORTS: readonly (readonly [Effort, string])[] = [
   ["max", "Max"],
 ];
 
-const selectStyle = "h-9 w-full rounded-sm border border-line-2 bg-surface px-2 text-sm font-normal pointer-coarse:h-10";
+const selectStyle = "h-9 w-full rounded-sm border border-control bg-surface px-2 text-sm font-normal pointer-coarse:h-10";
 
 export function ModePills({ value, onChange }: { value: Mode; onChange: (mode: Mode) => void }) {
   return (
@@ -85,9 +85,9 @@ export function ReviewField({ value, onChange }: { value: Review; onChange: (rev
 /** For `open` the person types the name of the team, because nothing protects such a team. */
 export function TrustField({ value, onChange, name, typed, onType }: { value: Trust; onChange: (trust: Trust) => void; name: string; typed: string; onType: (text: string) => void }) {
   return (
-    <div className="flex flex-col gap-2">
+    <div className="col-span-full flex flex-col gap-2">
       <label className="flex flex-col gap-1">
-        After reading strangers' words
+        Trust
         <select className={cx(selectStyle)} value={value} onChange={(event) => onChange(event.target.value as Trust)}>
           {TRUSTS.map(([trust, label]) => (
             <option key={trust} value={trust}>
@@ -96,7 +96,7 @@ export function TrustField({ value, onChange, name, typed, onType }: { value: Tr
           ))}
         </select>
       </label>
-      <p className="text-xs font-normal text-ink-2">{TRUSTS.find(([trust]) => trust === value)?.[2]}</p>
+      <p className={cx("text-xs font-normal", value === "open" ? "text-fail" : "text-ink-2")}>{TRUSTS.find(([trust]) => trust === value)?.[2]}</p>
       {value === "open" && (
         <label className="flex flex-col gap-1">
           Type “{name}” to allow this

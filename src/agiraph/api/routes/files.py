@@ -1,6 +1,7 @@
 """File routes: the files in a team's folder, never anything outside it."""
 
 import asyncio
+import json
 import mimetypes
 from typing import Annotated, Any
 
@@ -12,12 +13,15 @@ from agiraph.api.views import FileView, FolderView
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import TeamId
 from agiraph.home.safe_folder import Folder
+from agiraph.services.knowledge import files as labelled_files
 from agiraph.store import teams
 
 router: APIRouter = APIRouter(tags=["files"])
 
 MOST_ENTRIES = 2000
 MOST_BYTES = 8 * 2**20
+SOURCES = "Agiraph-Sources"
+"""The header with the sources of a file's words, as a JSON list; absent if the team wrote them."""
 _IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 
@@ -25,6 +29,13 @@ FILES: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "A folder's listing as JSON, or a file's bytes",
         "content": {"application/octet-stream": {}, "text/plain": {}},
+        "headers": {
+            SOURCES: {
+                "description": "Who else wrote words of the file: a JSON list of sources. Absent "
+                "if only the team and its persons did.",
+                "schema": {"type": "string"},
+            }
+        },
     }
 }
 
@@ -68,7 +79,12 @@ async def browse_memory(team: str, path: str, api: ApiDep) -> Response:
 
 async def _browse(api: Api, team: str, path: str, offset: int = 0) -> Response:
     found = await api.store.read(teams.find, team)
-    return await asyncio.to_thread(_open, api, found.id, path, offset)
+    response = await asyncio.to_thread(_open, api, found.id, path, offset)
+    # After the file: a label is stored before the words that it is for are written.
+    label = await api.store.read(labelled_files.label_of, found.id, path.strip("/"))
+    if label:
+        response.headers[SOURCES] = json.dumps(label.sources)  # ASCII only, as a header must be
+    return response
 
 
 def _open(api: Api, team_id: TeamId, path: str, offset: int) -> Response:

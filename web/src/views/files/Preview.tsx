@@ -6,6 +6,7 @@ import { Markdown } from "@/conversation/Markdown";
 import { Button, EmptyState, Loading, Pills } from "@/ui";
 import { baseName } from "@/views/files/tree";
 import type { FileContent } from "@/views/files/fileQuery";
+import { Sources } from "@/views/shared/Sources";
 
 const Code = lazy(() => import("@/views/files/Code"));
 const CsvTable = lazy(() => import("@/views/files/CsvTable"));
@@ -24,7 +25,23 @@ export function previewKind(path: string): PreviewKind {
   return ext === "json" ? "json" : "code";
 }
 
-export function Preview({ file, href }: { file: Exclude<FileContent, { kind: "folder" }>; href: string }) {
+type File = Exclude<FileContent, { kind: "folder" }>;
+
+/** A file with a line above it that says who else wrote its words. */
+export function Preview({ file, href }: { file: File; href: string }) {
+  return (
+    <>
+      {file.sources.length > 0 && (
+        <div className="border-b border-line px-4 pb-2">
+          <Sources of={file.sources} />
+        </div>
+      )}
+      <Content file={file} href={href} />
+    </>
+  );
+}
+
+function Content({ file, href }: { file: File; href: string }) {
   if (file.kind === "image") return <ImagePreview key={file.url} url={file.url} name={baseName(file.path)} />;
   if (file.kind === "binary") {
     return (

@@ -9,9 +9,9 @@ export const MAX_BYTES = 8 * 2 ** 20;
 
 export type FileContent =
   | { kind: "folder"; path: string; entries: Entry[] }
-  | { kind: "text"; path: string; text: string; bytes: number; isTruncated: boolean }
-  | { kind: "image"; path: string; url: string }
-  | { kind: "binary"; path: string; bytes: number };
+  | { kind: "text"; path: string; text: string; bytes: number; isTruncated: boolean; sources: string[] }
+  | { kind: "image"; path: string; url: string; sources: string[] }
+  | { kind: "binary"; path: string; bytes: number; sources: string[] };
 
 /** Return the URL of a path's raw content. Each segment is encoded, because agents choose the file names. */
 export const rawHref = (team: string, path: string): string =>
@@ -31,6 +31,9 @@ export function decodeText(bytes: Uint8Array): string | null {
   }
 }
 
+/** Return who else wrote words of a file. The server names nobody if only the team and its persons did. */
+const sourcesOf = (headers: Headers): string[] => JSON.parse(headers.get("agiraph-sources") ?? "[]") as string[];
+
 async function fetchPath(team: string, path: string): Promise<FileContent> {
   const url = rawHref(team, path);
   let response: Response;
@@ -42,12 +45,13 @@ async function fetchPath(team: string, path: string): Promise<FileContent> {
   if (!response.ok) throw toApiError(response.status, await response.json().catch(() => null));
   const type = response.headers.get("content-type") ?? "";
   if (type.startsWith("application/json")) return { kind: "folder", path, entries: ((await response.json()) as { entries: Entry[] }).entries };
+  const sources = sourcesOf(response.headers);
   // An <img> element loads the image by URL: SVG scripts do not run there. The ETag makes the URL change with the file.
-  if (type.startsWith("image/")) return { kind: "image", path, url: `${url}?v=${encodeURIComponent(response.headers.get("etag") ?? Date.now())}` };
+  if (type.startsWith("image/")) return { kind: "image", path, url: `${url}?v=${encodeURIComponent(response.headers.get("etag") ?? Date.now())}`, sources };
   const bytes = new Uint8Array(await response.arrayBuffer());
   const text = decodeText(bytes);
-  if (text === null) return { kind: "binary", path, bytes: bytes.length };
-  return { kind: "text", path, text, bytes: bytes.length, isTruncated: bytes.length === MAX_BYTES };
+  if (text === null) return { kind: "binary", path, bytes: bytes.length, sources };
+  return { kind: "text", path, text, bytes: bytes.length, isTruncated: bytes.length === MAX_BYTES, sources };
 }
 
 export const fileQuery = (team: string, path: string) => queryOptions({ queryKey: queryKeys.files(team, path), queryFn: () => fetchPath(team, path) });

@@ -5,7 +5,7 @@ import { type Agent, api, errorMessage, type Schemas, type Team, unwrap } from "
 import { capitalize, fullTime, shortTime } from "@/lib/format";
 import { describeSources } from "@/lib/sources";
 import { Button, Chip, EmptyState, Loading, ErrorPanel } from "@/ui";
-import { QuestionText } from "@/conversation/Literal";
+import { Literal, LongText } from "@/conversation/Literal";
 import { invalidateKnowledge, SourceLink } from "@/views/memory/knowledge";
 import { showToast, showError } from "@/views/shared/toast";
 
@@ -24,7 +24,7 @@ export function Unconfirmed({ team, members, query }: { team: Team; members: Age
         </EmptyState>
       ) : (
         <div className="mx-auto max-w-[820px] p-6 max-md:p-3">
-          <p className="mb-2 text-sm text-ink-2">These come from words of strangers. Agents use what is unverified only with that mark; what waits for you is not used at all.</p>
+          <p className="mb-2 text-sm text-ink-2">Strangers wrote these words, or they come from a thread that has read strangers. Agents see unverified words with a mark that says so. Words that wait for you are not used before you confirm them.</p>
           <ul className="divide-y divide-line">
             {query.data.map((item) => (
               <Item key={item.id} item={item} team={team} agent={members.find((agent) => agent.id === item.agent_id)} />
@@ -51,26 +51,32 @@ function Item({ item, team, agent }: { item: UnconfirmedItem; team: Team; agent:
     onError: (error) => showError("Your decision could not be saved", error),
   });
   return (
-    <li className="py-3.5">
-      <QuestionText text={item.text} className="text-sm" />
+    <li className="py-3.5 [contain-intrinsic-size:auto_120px] [content-visibility:auto]">
+      <LongText id={`words-${item.id}`} text={item.text} label={capitalize(item.kind)} />
       <p className="mt-1.5 flex flex-wrap items-center gap-x-2.5 gap-y-1 text-xs text-ink-3">
         <Chip tone={item.status === "pending" ? "wait" : "plain"}>{item.status === "pending" ? "Waits for you" : "Unverified"}</Chip>
-        <span>{capitalize(item.kind)}</span>
+        <span dir="ltr" className="literal">
+          <Literal text={capitalize(item.kind)} />
+        </span>
         {agent && <span>{capitalize(agent.name)}</span>}
         <time dateTime={item.created_at} title={fullTime(item.created_at)}>
           {shortTime(item.created_at)}
         </time>
-        {item.sources.length > 0 && <span>from {describeSources(item.sources)}</span>}
+        {item.sources.length > 0 && (
+          <span dir="ltr" className="literal">
+            from <Literal text={describeSources(item.sources)} />
+          </span>
+        )}
         {item.learned_from.map((id) => (
           <SourceLink key={id} team={team.id} id={id} />
         ))}
       </p>
       <div className="mt-2.5 flex gap-2">
-        <Button size="sm" disabled={decide.isPending} onClick={() => decide.mutate(true)}>
-          <Check className="size-3.5" /> Confirm
+        <Button size="sm" disabled={decide.isPending} aria-describedby={`words-${item.id}`} onClick={() => decide.mutate(true)}>
+          <Check className="size-3.5" aria-hidden /> Confirm
         </Button>
-        <Button size="sm" variant="ghost" disabled={decide.isPending} onClick={() => decide.mutate(false)}>
-          <X className="size-3.5" /> Reject
+        <Button size="sm" variant="ghost" disabled={decide.isPending} aria-describedby={`words-${item.id}`} onClick={() => decide.mutate(false)}>
+          <X className="size-3.5" aria-hidden /> Reject
         </Button>
       </div>
     </li>

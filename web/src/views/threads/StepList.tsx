@@ -1,6 +1,6 @@
 /** StepList: a virtualized list of a thread's steps. Expanded steps stay expanded while they are scrolled away. */
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { Bot, Brain, ChevronRight, CircleAlert, MessageSquare, Settings2, Wrench } from "lucide-react";
+import { Bot, Brain, ChevronRight, CircleAlert, MessageSquare, PenLine, Settings2, Wrench } from "lucide-react";
 import { createContext, memo, type ReactNode, type Ref, useCallback, useContext, useImperativeHandle, useRef, useState } from "react";
 import { cx } from "@/lib/cx";
 import { compactNumber, duration, fullTime, clockTimeWithSeconds } from "@/lib/format";
@@ -154,6 +154,11 @@ function ToolCallItem({ call, now }: { call: ToolStep; now: number }) {
         <ChevronRight className={cx("size-3.5 shrink-0 text-ink-3", isOpen && "rotate-90")} aria-hidden />
         <Wrench className="size-3.5 shrink-0 text-ink-3" aria-hidden />
         <span className="shrink-0 font-mono text-xs font-medium">{call.name}</span>
+        {call.reading && (
+          <span title={call.reading} className="flex shrink-0 items-center gap-1 text-xs text-ink-3">
+            <PenLine className="size-3.5" aria-hidden /> repaired
+          </span>
+        )}
         <span className="min-w-0 flex-1 truncate text-xs text-ink-3">{mainArgument}</span>
         {call.failed && (
           <span className="flex items-center gap-1 text-xs font-medium text-fail">
@@ -164,6 +169,11 @@ function ToolCallItem({ call, now }: { call: ToolStep; now: number }) {
       </summary>
       {isOpen && (
         <div className="space-y-2 border-t border-line p-2.5">
+          {call.reading && (
+            <p className="text-xs text-ink-2">
+              Repaired when it was read: <Literal text={call.reading} />
+            </p>
+          )}
           <LabelledText title="Arguments" text={JSON.stringify(call.arguments, null, 2)} />
           {call.endedAt !== null && <LabelledText title={call.failed ? "Failed" : "Result"} text={call.text || "No output."} />}
         </div>

@@ -2,12 +2,13 @@
 import { useQueries, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { ChevronLeft, ScrollText } from "lucide-react";
-import { useMemo, useRef, useState } from "react";
-import { type Agent, api, errorMessage, type Schemas, unwrap } from "@/api/client";
+import { useEffect, useMemo, useRef, useState } from "react";
+import { type Agent, api, errorMessage, type Schemas, type Team, unwrap } from "@/api/client";
 import { agentsQuery, boardQuery, queryKeys, queryClient } from "@/api/queries";
 import { cx } from "@/lib/cx";
 import { capitalize, duration, fullTime, money, plural, shortTime } from "@/lib/format";
-import { useLive } from "@/live";
+import { live, useLive } from "@/live";
+import type { Event } from "@/live/log";
 import { SidebarButton } from "@/shell/SidebarButton";
 import { Avatar, Button, Chip, EmptyState, Header, Loading, Pills, ErrorPanel } from "@/ui";
 import { screenHref, type ScreenProps } from "@/views";
@@ -16,7 +17,7 @@ import { useSearchParams } from "@/views/shared/useSearchParams";
 import { useNow } from "@/views/shared/RelativeTime";
 import { LANE_LABELS } from "@/views/shared/taskStatus";
 import { type StepListHandle, StepList } from "@/views/threads/StepList";
-import { type Bar, timelineBars, type ModelStep, type Step, toSteps, type Turn } from "@/views/threads/steps";
+import { type Bar, timelineBars, type ModelStep, readingsOf, type Step, toSteps, type Turn } from "@/views/threads/steps";
 
 type Thread = Schemas["ThreadView"];
 const TURNS_PER_PAGE = 500;
@@ -42,7 +43,16 @@ async function fetchTurns(thread: string): Promise<Turn[]> {
   }
 }
 
+/** Load the newest events of the team, if no page has: they say which calls were repaired. A thread is complete without them. */
+function useEventLog(team: Team): void {
+  const canLoad = useLive((state) => state.epoch !== null && !state.logs[team.id]);
+  useEffect(() => {
+    if (canLoad) live.loadNewest(team.id, team.coordinator_id).catch(() => {});
+  }, [canLoad, team.id, team.coordinator_id]);
+}
+
 export default function Threads({ team, rest }: ScreenProps) {
+  useEventLog(team);
   const id = rest.replace(/\/+$/, "");
   const isPhone = useNarrow(900);
   const agents = useQuery(agentsQuery(team.id));
@@ -148,10 +158,24 @@ export default function Threads({ team, rest }: ScreenProps) {
   );
 }
 
+/** Return how the calls of a thread were read. The map stays the same until a reading is added: the steps are made anew with it. */
+function useReadings(team: string, thread: string): ReadonlyMap<string, string> {
+  const known = useRef<{ events: readonly Event[]; readings: ReadonlyMap<string, string> }>({ events: [], readings: new Map() });
+  return useLive((state) => {
+    const events = state.logs[team]?.events ?? known.current.events;
+    if (events !== known.current.events) {
+      const found = readingsOf(events, thread);
+      known.current = { events, readings: found.size === known.current.readings.size ? known.current.readings : found };
+    }
+    return known.current.readings;
+  });
+}
+
 function ThreadPage({ id, thread, title, agent, team, isPhone }: { id: string; thread: Thread | undefined; title: string; agent: Agent | undefined; team: string; isPhone: boolean }) {
   const query = useQuery({ queryKey: queryKeys.thread(id), queryFn: () => fetchTurns(id), structuralSharing: false });
   const draft = useLive((state) => state.drafts[id]);
-  const all = useMemo(() => toSteps(query.data ?? []), [query.data]);
+  const readings = useReadings(team, id);
+  const all = useMemo(() => toSteps(query.data ?? [], readings), [query.data, readings]);
   const isOpen = thread?.closed_at === null;
   const now = useNow(1000, isOpen && all.some((step) => step.kind === "model" && step.calls.some((call) => call.endedAt === null)));
   const models = all.filter((step): step is ModelStep => step.kind === "model");

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { MAX_DRAWN_PAUSE_MS, modelFacts, type ModelStep, thoughtsLabel, timelineBars, toSteps, type Turn } from "@/views/threads/steps";
+import type { Event } from "@/live/log";
+import { MAX_DRAWN_PAUSE_MS, modelFacts, type ModelStep, readingsOf, thoughtsLabel, timelineBars, toSteps, type Turn } from "@/views/threads/steps";
 
 const turn = (seq: number, role: string, second: number, more: Partial<Turn> = {}): Turn => ({
   seq, role, text: `${role} ${seq}`, at: new Date(second * 1000).toISOString(), ref: null, calls: [], failed: false, model: null, input_tokens: 0, output_tokens: 0, usd: null, thinking: "", thinking_tokens: 0, cached_tokens: 0, is_estimated: false, served_model: "", refusal: "", ...more,
@@ -21,6 +22,15 @@ describe("steps", () => {
     expect(found.map((step) => step.kind)).toEqual(["text", "text", "model", "model"]);
     expect(found[2]).toMatchObject({ startedAt: 0, endedAt: 4000, calls: [{ name: "web_search", endedAt: 6000 }, { name: "bash", failed: true, endedAt: 9000 }] });
     expect(found[3]).toMatchObject({ startedAt: 9000, endedAt: 10_000 });
+  });
+
+  it("say how a call was read, if an event of this thread says it", () => {
+    const calls = [{ ...call("a", "bash"), reading: "Its arguments were text." }, { ...call("b", "bash"), reading: null }];
+    const event = (thread_id: string, seq: number) => ({ type: "turn.added", data: { thread_id, seq, calls } }) as unknown as Event;
+
+    const found = toSteps(thread, readingsOf([event("mine", 3), event("other", 6), { type: "node.started" } as Event], "mine"));
+
+    expect((found[2] as ModelStep).calls.map(({ reading }) => reading)).toEqual(["Its arguments were text.", ""]);
   });
 
   it("say how much a model thought, and that the cost includes it", () => {

@@ -1,5 +1,6 @@
 /** Steps: a thread's turns as model calls with their tool calls, with times; and the bars of the timeline. */
 import type { Schemas } from "@/api/client";
+import type { Event } from "@/live/log";
 import { compactNumber, duration, money, plural } from "@/lib/format";
 
 export type Turn = Schemas["TurnView"];
@@ -14,6 +15,8 @@ export interface ToolStep {
   endedAt: number | null;
   failed: boolean;
   text: string;
+  /** How the call was read, if the model wrote it in another form; empty if nothing was repaired or it is not known. */
+  reading: string;
 }
 export interface ModelStep {
   kind: "model";
@@ -47,7 +50,17 @@ export interface TextStep {
 }
 export type Step = ModelStep | TextStep;
 
-export function toSteps(turns: readonly Turn[]): Step[] {
+/** Return how the calls of a thread were read, by the keys of their steps. Only events say it, so older calls have none. */
+export function readingsOf(events: readonly Event[], thread: string): ReadonlyMap<string, string> {
+  const found = new Map<string, string>();
+  for (const event of events) {
+    if (event.type !== "turn.added" || event.data.thread_id !== thread) continue;
+    for (const call of event.data.calls) if (call.reading) found.set(`${event.data.seq}:${call.id}`, call.reading);
+  }
+  return found;
+}
+
+export function toSteps(turns: readonly Turn[], readings: ReadonlyMap<string, string> = new Map()): Step[] {
   const steps: Step[] = [];
   const openCalls = new Map<string, ToolStep>();
   let previousAt: number | null = null;
@@ -55,7 +68,7 @@ export function toSteps(turns: readonly Turn[]): Step[] {
     const at = Date.parse(turn.at);
     if (turn.role === "assistant") {
       const calls = turn.calls.map(
-        (call): ToolStep => ({ kind: "tool", key: `${turn.seq}:${call.id}`, name: call.name, arguments: call.arguments, startedAt: at, endedAt: null, failed: false, text: "" }),
+        (call): ToolStep => ({ kind: "tool", key: `${turn.seq}:${call.id}`, name: call.name, arguments: call.arguments, startedAt: at, endedAt: null, failed: false, text: "", reading: readings.get(`${turn.seq}:${call.id}`) ?? "" }),
       );
       turn.calls.forEach((call, index) => openCalls.set(call.id, calls[index]!));
       steps.push({

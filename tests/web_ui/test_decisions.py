@@ -1,0 +1,130 @@
+"""Decisions: a person confirms, rejects and revokes in the browser what a team may know and do."""
+
+import re
+from collections import Counter
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from playwright.async_api import Locator, Page, expect
+
+from tests.up_process import TOKEN
+from tests.web_ui import lively
+from tests.web_ui.browsing import Desk, Visit
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def kinds_to_decide(desk: Desk) -> Counter[str]:
+    """Return how many entries of each kind the digest has."""
+    digest = await desk.up.ask("GET", "/inbox/digest")
+    return Counter(entry["kind"] for team in digest for entry in team["entries"])
+
+
+async def press(page: Page, button: Locator) -> None:
+    """Press a button with the keyboard alone."""
+    await button.focus()
+    await page.keyboard.press("Enter")
+
+
+async def test_a_person_decides_on_the_entries_of_the_digest(visit: Visit) -> None:
+    desk = await visit(lively.Lively().play, path="/settings")
+    page = desk.page
+    team = await lively.forward_offers(desk)
+    before = await kinds_to_decide(desk)
+    await desk.open("/inbox")
+    await page.get_by_role("link", name=re.compile("To decide")).click()
+
+    # The words are shown as they are, with the file that they come from; no button for a request.
+    entry = page.get_by_role("listitem")
+    note = entry.filter(has_text="Nordlicht delivers first")
+    await expect(note).to_contain_text(f"from the file {lively.OFFER_FILE}")
+    request = page.get_by_role("region", name="Asks for your approval").get_by_role("listitem")
+    await expect(request).to_contain_text(lively.CHECK_STOCK)
+    await expect(request.get_by_role("button")).to_have_count(0)
+
+    # With the keyboard: each decision leaves the focus at the entry that follows.
+    await press(page, note.get_by_role("button", name="Confirm"))
+    await expect(note).to_have_count(0)
+    fact = entry.filter(has_text="Nordlicht sold the RTX PRO 6000 for $7,890 in week 47")
+    await expect(entry.locator(":focus")).to_have_count(1)
+    await press(page, fact.get_by_role("button", name="Reject"))
+    await expect(fact).to_have_count(0)
+    file = entry.filter(has_text="PLAN.md")
+    await expect(file.get_by_role("link", name="Read the file")).to_have_attribute(
+        "href", f"/t/{team['id']}/files/PLAN.md"
+    )
+
+    # All means knowledge and triggers: the request and the file stay.
+    await page.get_by_role("button", name=re.compile("Confirm all")).press("Enter")
+    await expect(page.get_by_text(re.compile(r"\d entries confirmed"))).to_be_visible()
+    await expect(page.get_by_role("button", name=re.compile("Confirm all"))).to_have_count(0)
+    assert before["pending"] == before["trigger"] == before["ask"] == before["file"] == 1
+    assert await kinds_to_decide(desk) == {"ask": 1, "file": 1}
+
+    # "Always" is offered in the card of the request, and says what it allows.
+    await page.get_by_role("link", name="Look at the call and decide").click()
+    await page.get_by_role("button", name=re.compile("run exactly this command")).click()
+    await expect(page.get_by_text("You approved")).to_be_visible()
+    [grant] = [g for g in await grants_of(desk, team) if g["kind"] == "command"]
+    assert grant["pattern"] == lively.CHECK_STOCK
+
+
+async def grants_of(desk: Desk, team: dict[str, Any]) -> list[dict[str, Any]]:
+    found = await desk.up.ask("GET", f"/teams/{team['id']}/grants")
+    return [grant for grant in found if grant["is_in_force"]]
+
+
+async def open_settings(page: Page) -> Locator:
+    await page.get_by_role("button", name="Team actions").click()
+    await page.get_by_role("menuitem", name="Settings and new goal").click()
+    return page.get_by_role("dialog")
+
+
+async def test_a_person_revokes_grants_sets_trust_and_says_that_they_are_away(visit: Visit) -> None:
+    desk = await visit(lively.Lively().play, path="/settings")
+    page = desk.page
+    until = datetime.now() + timedelta(days=30)
+    await page.get_by_label("Away until").fill(f"{until:%Y-%m-%dT%H:%M}")
+    await page.get_by_role("button", name="I am away").click()
+    await expect(page.get_by_text(f"Away until {until.day} {until:%b %Y}")).to_be_visible()
+    assert (await desk.up.ask("GET", "/persons/me"))["away_until"] is not None
+    await page.get_by_role("button", name="I am back").click()
+    await expect(page.get_by_label("Away until")).to_be_visible()
+    assert (await desk.up.ask("GET", "/persons/me"))["away_until"] is None
+
+    team = await lively.forward_offers(desk)
+    await desk.go(f"/t/{team['id']}/a/{team['coordinator_id']}")
+    log = page.get_by_role("log")
+    await expect(log.get_by_text(f"Holds words from the file {lively.OFFER_FILE}")).to_have_count(2)
+    dialog = await open_settings(page)
+    allowed = dialog.get_by_role("region", name="Allowed without asking")
+    await expect(allowed.get_by_role("listitem")).to_have_count(2)
+    search = allowed.get_by_role("listitem").filter(has_text="Call the tool web_search")
+    await press(page, search.get_by_role("button", name="Revoke"))
+    await expect(search).to_have_count(0)
+    assert [grant["kind"] for grant in await grants_of(desk, team)] == ["read"]
+
+    await dialog.get_by_label("Quiet hours").fill("22:00-07:00")
+    await dialog.get_by_label("Their time zone").fill("Europe/Berlin")
+    await dialog.get_by_label("Trust").select_option("strict")
+    await dialog.get_by_role("button", name="Save").click()
+    await expect(dialog).to_have_count(0)
+    changed = await desk.up.ask("GET", f"/teams/{team['id']}")
+    settings = (changed["trust"], changed["quiet_hours"], changed["quiet_zone"])
+    assert settings == ("strict", "22:00-07:00", "Europe/Berlin")
+
+    # Trust is the owner's to change: a session with less says so and changes nothing.
+    token = await desk.up.ask("POST", "/tokens", {"name": "a friend", "scope": "write"})
+    session = {"name": "agiraph_session", "url": desk.origin}
+    await desk.context.add_cookies([{**session, "value": token["secret"]}])  # type: ignore[list-item]
+    desk.watch.is_server_away = True  # the browser logs the refused request
+    dialog = await open_settings(page)
+    save = dialog.get_by_role("button", name="Save")
+    await dialog.get_by_label("Trust").select_option("open")
+    await expect(save).to_be_disabled()
+    await dialog.get_by_label("Type “Offers” to allow this").fill("Offers")
+    await save.click()
+    await expect(dialog.get_by_role("alert")).to_contain_text("needs the scope 'admin'")
+    await desk.context.add_cookies([{**session, "value": TOKEN}])  # type: ignore[list-item]
+    assert (await desk.up.ask("GET", f"/teams/{team['id']}"))["trust"] == "strict"

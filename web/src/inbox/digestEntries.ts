@@ -1,0 +1,67 @@
+/** Digest entries: what the digest shows of each entry, in which group, and what a decision says when it is saved. */
+import type { Schemas } from "@/api/client";
+import { capitalize, plural } from "@/lib/format";
+
+export type DigestEntry = Schemas["DigestEntry"];
+export type Decisions = Partial<Schemas["DigestDecisions"]>;
+
+const GROUPS: readonly (readonly [DigestEntry["kind"], string, string])[] = [
+  ["ask", "Asks for your approval", "The agents go on with other work until you decide."],
+  ["pending", "Waits for you", "Nobody uses these words before you confirm them."],
+  ["unverified", "Unverified", "Agents use these words with the mark that strangers wrote them."],
+  ["file", "Files with words of strangers", "Confirm a file after you have read it: its words then count as the team's."],
+  ["trigger", "Wakes itself later", "Confirmed, a trigger has no limits; its words stay marked."],
+  ["use", "Used what you allowed", "You can take it back in the settings of the team."],
+];
+
+export interface EntryGroup {
+  kind: DigestEntry["kind"];
+  title: string;
+  note: string;
+  entries: DigestEntry[];
+}
+
+/** Return the entries by kind, requests first; kinds without entries are left out. */
+export const groupEntries = (entries: readonly DigestEntry[]): EntryGroup[] =>
+  GROUPS.map(([kind, title, note]) => ({ kind, title, note, entries: entries.filter((entry) => entry.kind === kind) })).filter((group) => group.entries.length > 0);
+
+/** Whether "confirm all" covers an entry: knowledge, notes and triggers, never a way out and never a file. */
+export const isForAll = ({ kind }: DigestEntry): boolean => kind === "pending" || kind === "unverified" || kind === "trigger";
+
+/** A trigger as the server writes it: its payload, its type and its configuration. */
+const TRIGGER = /^(\{.*\}) [a-z_]+ (\{.*\})$/s;
+
+/** Return the words that the person decides on: of a call all arguments, of a trigger its task and all settings, one a line. */
+export function entryWords({ kind, text }: DigestEntry): string {
+  if (kind === "ask") return lines(jsonObject(text.slice(text.indexOf("{")))) ?? text;
+  if (kind !== "trigger") return text;
+  const [payload, config] = (TRIGGER.exec(text)?.slice(1) ?? []).map(jsonObject);
+  if (!payload || !config) return text;
+  const { task, ...more } = payload;
+  return [typeof task === "string" ? task : lines({ task }), lines(more), lines(config)].filter(Boolean).join("\n");
+}
+
+const lines = (given: Record<string, unknown> | null): string | null =>
+  given &&
+  Object.entries(given)
+    .map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`)
+    .join("\n");
+
+function jsonObject(text: string): Record<string, unknown> | null {
+  try {
+    const found: unknown = JSON.parse(text);
+    return typeof found === "object" && found !== null && !Array.isArray(found) ? (found as Record<string, unknown>) : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Return what an entry is, if its group and its words do not say it. */
+export const entryTitle = ({ kind, title }: DigestEntry): string => (kind === "file" ? "" : kind === "ask" ? title : capitalize(kind === "trigger" ? title.replace("_", " ") : title));
+
+/** Return what to tell the person about a decision on so many entries. */
+export function decidedText(body: Decisions, count: number): string {
+  if (body.stop?.length) return "Stopped: it does not fire again.";
+  if (body.reject?.length) return "Rejected: it is not used.";
+  return count === 1 ? "Confirmed." : `${plural(count, "entry", "entries")} confirmed.`;
+}
