@@ -2400,6 +2400,11 @@ export interface components {
             sources: string[];
             /** @description For an approval: the tool call to decide on, complete. Show it as plain text. */
             call: components["schemas"]["ToolCallView"] | null;
+            /**
+             * Consulted
+             * @description Of a reply: what its agent looked up, such as look_into(bob). Show it as plain text.
+             */
+            consulted: string[];
         };
         /** ModelCheck */
         ModelCheck: {
@@ -2994,7 +2999,7 @@ export interface components {
         };
         /**
          * Note
-         * @description A note with strangers' words in it, which no person has confirmed yet.
+         * @description A note with foreign words in it, which no person has confirmed yet.
          */
         Note: {
             /** Id */
@@ -4465,6 +4470,12 @@ export interface components {
             text: string;
             /** Node Id */
             node_id: string | null;
+            /**
+             * Consulted
+             * @description Of a reply to a person: what its agent looked up first, such as *look_into(bob)*.
+             * @default null
+             */
+            consulted: string[] | null;
         };
         /**
          * MessageSentEvent

@@ -28,17 +28,24 @@ export const groupEntries = (entries: readonly DigestEntry[]): EntryGroup[] =>
 /** Whether "confirm all" covers an entry: knowledge, notes and triggers, never a way out and never a file. */
 export const isForAll = ({ kind }: DigestEntry): boolean => kind === "pending" || kind === "unverified" || kind === "trigger";
 
-/** A trigger as the server writes it: its payload, its type and its configuration. */
-const TRIGGER = /^(\{.*\}) [a-z_]+ (\{.*\})$/s;
-
 /** Return the words that the person decides on: of a call all arguments, of a trigger its task and all settings, one a line. */
 export function entryWords({ kind, text }: DigestEntry): string {
   if (kind === "ask") return lines(jsonObject(text.slice(text.indexOf("{")))) ?? text;
   if (kind !== "trigger") return text;
-  const [payload, config] = (TRIGGER.exec(text)?.slice(1) ?? []).map(jsonObject);
-  if (!payload || !config) return text;
-  const { task, ...more } = payload;
+  const parts = triggerParts(text);
+  if (parts === null) return text;
+  const [{ task, ...more }, config] = parts;
   return [typeof task === "string" ? task : lines({ task }), lines(more), lines(config)].filter(Boolean).join("\n");
+}
+
+/** Return the payload and the configuration of a trigger, which the server writes with its type between them. Both may hold any text, so each place that looks like a type is tried. */
+function triggerParts(text: string): [Record<string, unknown>, Record<string, unknown>] | null {
+  for (const found of text.matchAll(/(?<=\}) [a-z_]+ (?=\{)/g)) {
+    const payload = jsonObject(text.slice(0, found.index));
+    const config = jsonObject(text.slice(found.index + found[0].length));
+    if (payload && config) return [payload, config];
+  }
+  return null;
 }
 
 const lines = (given: Record<string, unknown> | null): string | null =>

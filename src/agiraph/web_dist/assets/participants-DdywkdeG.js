@@ -1,0 +1,1 @@
+var e=`human`,t=`system`;export{t as n,e as t};
