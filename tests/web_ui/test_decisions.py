@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -39,7 +39,7 @@ async def test_a_person_decides_on_the_entries_of_the_digest(visit: Visit) -> No
     entry = page.get_by_role("listitem")
     note = entry.filter(has_text="Nordlicht delivers first")
     await expect(note).to_contain_text(f"from the file {lively.OFFER_FILE}")
-    request = page.get_by_role("region", name="Asks for your approval").get_by_role("listitem")
+    request = page.get_by_role("group", name="Asks for your approval").get_by_role("listitem")
     await expect(request).to_contain_text(lively.CHECK_STOCK)
     await expect(request.get_by_role("button")).to_have_count(0)
 
@@ -84,7 +84,7 @@ async def open_settings(page: Page) -> Locator:
 async def test_a_person_revokes_grants_sets_trust_and_says_that_they_are_away(visit: Visit) -> None:
     desk = await visit(lively.Lively().play, path="/settings")
     page = desk.page
-    until = datetime.now() + timedelta(days=30)
+    until = datetime.now(UTC).astimezone() + timedelta(days=30)
     await page.get_by_label("Away until").fill(f"{until:%Y-%m-%dT%H:%M}")
     await page.get_by_role("button", name="I am away").click()
     await expect(page.get_by_text(f"Away until {until.day} {until:%b %Y}")).to_be_visible()
@@ -116,7 +116,7 @@ async def test_a_person_revokes_grants_sets_trust_and_says_that_they_are_away(vi
     assert settings == ("strict", "22:00-07:00", "Europe/Berlin")
 
     # Trust is the owner's to change: a session with less says so and changes nothing.
-    token = await desk.up.ask("POST", "/tokens", {"name": "a friend", "scope": "write"})
+    token = await desk.up.ask("POST", "/tokens", {"name": "a friend", "scope": "operate"})
     session = {"name": "agiraph_session", "url": desk.origin}
     await desk.context.add_cookies([{**session, "value": token["secret"]}])  # type: ignore[list-item]
     desk.watch.is_server_away = True  # the browser logs the refused request

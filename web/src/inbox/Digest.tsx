@@ -94,7 +94,7 @@ function TeamSection({ team }: { team: TeamDigest }) {
         </p>
       )}
       {groupEntries(team.entries).map(({ kind, title, note, entries }) => (
-        <section key={kind} aria-label={title} className="mt-4">
+        <div key={kind} role="group" aria-label={title} className="mt-4">
           <h3 className="flex items-baseline gap-2 text-sm font-semibold">
             {title} <span className="tabular text-xs font-normal text-ink-3">{entries.length}</span>
           </h3>
@@ -113,7 +113,7 @@ function TeamSection({ team }: { team: TeamDigest }) {
               />
             ))}
           </ul>
-        </section>
+        </div>
       ))}
     </section>
   );
