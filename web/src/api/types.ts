@@ -323,6 +323,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/teams/{team}/jobs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Jobs
+         * @description List work with its progress: what runs, waits and is queued, then what ended last.
+         */
+        get: operations["list_jobs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/teams/{team}/stages": {
         parameters: {
             query?: never;
@@ -2212,6 +2232,67 @@ export interface components {
              * @description Shown only once; the server stores a hash.
              */
             secret: string;
+        };
+        /**
+         * JobView
+         * @description Work as a card shows it: who is on it, how far it is, and what it did last.
+         */
+        JobView: {
+            /** Node Id */
+            node_id: string;
+            /** Parent Id */
+            parent_id: string | null;
+            /** Title */
+            title: string;
+            /** Worker */
+            worker: string;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "running" | "waiting" | "queued" | "done" | "partial" | "failed" | "cancelled";
+            /**
+             * Position
+             * @description Its place in its worker's queue, from 1.
+             */
+            position: number | null;
+            /** Is Research */
+            is_research: boolean;
+            /**
+             * Used
+             * @description Calls made of each tool that its budget limits.
+             */
+            used: {
+                [key: string]: number;
+            };
+            /**
+             * Limits
+             * @description The limit on calls of each such tool.
+             */
+            limits: {
+                [key: string]: number;
+            };
+            /**
+             * Tasks
+             * @description Tasks that it has given away.
+             */
+            tasks: number;
+            /** Tasks Done */
+            tasks_done: number;
+            /**
+             * Progress
+             * @description Why it waits, else its last checkpoint.
+             */
+            progress: string;
+            /** Started At */
+            started_at: string | null;
+            /** Ended At */
+            ended_at: string | null;
+            /**
+             * Sources
+             * @description Who wrote some of these words, if not the team. Show links in them as text.
+             */
+            sources: string[];
         };
         /**
          * Label
@@ -7891,6 +7972,91 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["NodeView"][];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_jobs: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                team: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobView"][];
                 };
             };
             /** @description The request is malformed */
