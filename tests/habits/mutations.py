@@ -23,6 +23,12 @@ from tests.habits.understudy import Place, Understudy
 STILL_SECONDS = 0.8
 """A story that has not moved for so long waits for something that its script no longer does."""
 LONGEST_SECONDS = 60.0
+STRIDE = 14
+"""How many lapses further each story begins than the one before it."""
+RARE = {
+    "grown stage": ("forges a frame", "lies, twice"),
+}
+"""Lapses that few stories admit, and a story that plays them first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,11 +137,24 @@ def _memory() -> Path | None:
 
 def chosen(story: str, *, most: int, seed: int) -> list[Mutation]:
     """Return some mutations of a story, drawn with this seed: each lapse that it admits, then
-    others."""
+    others.
+
+    Each story begins with other lapses, so that a few runs of each story play every lapse.
+    """
     rest = list(rehearse(story).mutations(story))
     random.Random(f"{seed} {story}").shuffle(rest)
-    first = list({mutation.lapse: mutation for mutation in rest}.values())
-    return [*first, *(m for m in rest if m not in first)][:most]
+    first = {mutation.lapse: mutation for mutation in rest}
+    names = list(lapses.ALL)
+    turn = STRIDE * list(stories.ALL).index(story)
+    order = sorted(
+        first,
+        key=lambda name: (
+            name not in RARE.get(story, ()),
+            (names.index(name) - turn) % len(names),
+        ),
+    )
+    each = [first[name] for name in order]
+    return [*each, *(m for m in rest if m not in each)][:most]
 
 
 def main() -> None:

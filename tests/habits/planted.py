@@ -96,11 +96,15 @@ class Planted(NamedTuple):
     """The story in which the fault must be caught."""
     lapse: str = ""
     """The only lapse that is played, for a fault that few places of a story show; empty: any."""
+    is_after_words: bool = False
+    """Whether the replies that follow one in words are tried first."""
 
 
 ALL: dict[str, Planted] = {
     "second_words_complete": Planted(second_words_complete, "seed 5"),
-    "summary_counts_as_silence": Planted(summary_counts_as_silence, "seed 7", "announces"),
+    "summary_counts_as_silence": Planted(
+        summary_counts_as_silence, "seed 7", "announces", is_after_words=True
+    ),
     "ending_counts_beside_others": Planted(ending_counts_beside_others, "grown stage"),
     "any_finish_completes_the_team": Planted(any_finish_completes_the_team, "alarm"),
     "open_children_are_ignored": Planted(open_children_are_ignored, "grown stage"),
