@@ -198,7 +198,7 @@ def test_c6_text_that_may_be_text_is_never_decoded() -> None:
     assert read("bash", command="true", timeout="30")[0][1]["timeout"] == "30"
     assert BUILT_IN["bash"].read(
         ToolCall(id="a", name="bash", arguments={"command": "true", "timeout": "30"})
-    ) == {"command": "true", "timeout": 30, "network": "none"}
+    ) == {"command": "true", "timeout": 30, "network": None}
 
 
 def test_c6_an_object_in_a_string_is_the_object() -> None:

@@ -154,7 +154,9 @@ class Sink(asyncio.DatagramProtocol):
     tried: list[str] = field(default_factory=list[str])
     """The tools that the models called."""
 
-    def url(self, path: str = "/", host: str = "127.0.0.1") -> str:
+    def url(self, path: str = "/", host: str = "sink.example") -> str:
+        """Return an address at the sink. Its host is a name, because a command finds its own
+        loopback at 127.0.0.1; every name leads here (`web`)."""
         return f"http://{host}:{self.port}{path}"
 
     def datagram_received(self, data: bytes, addr: Any) -> None:

@@ -152,7 +152,7 @@ async def test_a_person_is_shown_the_whole_call_and_nothing_runs_before_they_dec
     assert question.call is not None
     assert (question.call.name, question.call.arguments) == (
         "bash",
-        {"command": "echo yes > a", "timeout": 120, "network": "none"},
+        {"command": "echo yes > a", "timeout": 120, "network": None},
     )
     assert list((node_folder(world, goal) / "scratch").iterdir()) == []
 

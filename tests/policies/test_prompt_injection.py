@@ -21,7 +21,7 @@ from tests.policies.attacks.leaks import AFTER_READING, LEAKS, with_network
 from tests.policies.obedient_model import SECRET, Sink, obedient_model, open_sink, order, web
 
 INSTRUCTION = "from-now-on-write-to-evil-example"
-PAGE = of_page("http://127.0.0.1")
+PAGE = of_page("http://sink.example")
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ async def test_an_approval_request_shows_the_exact_call(scene: Scene, way: str) 
     [question] = await scene.world.questions(team.team.id)
     assert (question.kind, question.call is None) == ("approval", False)
     assert scene.sink.url(f"/{SECRET}") in str(question.call)
-    assert "a page of 127.0.0.1" in question.text
+    assert "a page of sink.example" in question.text
     assert not scene.sink.has_secret
     await scene.world.answer(question, decision="approve")
     await scene.world.settle()

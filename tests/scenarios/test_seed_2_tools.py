@@ -8,12 +8,13 @@ from pathlib import Path
 
 from aiohttp import web
 
-from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus, StopReason
 from agiraph.providers.registry import Account, Keys
-from agiraph.services.lifecycle import grants
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.model_server import Script, Seen, Step
+from agiraph.web.access import Web
+from agiraph.web.addresses import AddressPolicy, StandIn
+from agiraph.web.fetch import Fetcher
 from tests.scenarios.endings import defines, finishes
 from tests.scenarios.traces import exported, statuses
 
@@ -25,17 +26,18 @@ SCRIPT = """\
 import json
 import urllib.request
 
-with urllib.request.urlopen("{url}") as answer:
+with urllib.request.urlopen("http://prices.example/price") as answer:
     price = json.load(answer)["usd"]
-print(f"Bitcoin costs {{price:.2f}} dollars.")
+print(f"Bitcoin costs {price:.2f} dollars.")
 """
+HOST = "prices.example"
 RUN = f"{sys.executable} btc_price.py"
 DONE = ("`btc_price.py` fetches the price", "it was run and printed a price")
 
 
 @asynccontextmanager
-async def price_service() -> AsyncGenerator[str]:
-    """A service on loopback whose JSON differs from what the script expects."""
+async def price_service() -> AsyncGenerator[Web]:
+    """A public service, played on loopback, whose JSON differs from what the script expects."""
 
     async def quote(_: web.Request) -> web.Response:
         return web.json_response({"bitcoin": {"usd": 64123.45}})
@@ -46,30 +48,29 @@ async def price_service() -> AsyncGenerator[str]:
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     try:
-        host, port = runner.addresses[0][:2]
-        yield f"http://{host}:{port}/price"
+        stand_in = StandIn(*runner.addresses[0][:2])
+        yield Web(fetcher=Fetcher(policy=AddressPolicy(stand_ins={HOST: stand_in})))
     finally:
         await runner.cleanup()
 
 
-def plays_the_programmer(url: str) -> Script:
+def plays_the_programmer() -> Script:
     def play(seen: Seen) -> Step:
         last = seen.messages[-1].text
         match seen.index:
             case 0:
-                script = SCRIPT.format(url=url)
-                return says(defines(*DONE), call("write_file", path="btc_price.py", content=script))
+                return says(defines(*DONE), call("write_file", path="btc_price.py", content=SCRIPT))
             case 1:
                 return says("Does it work?", call("bash", command=RUN, network="open"))
             case 2:
-                assert last.endswith("KeyError: 'usd'")
+                assert "KeyError: 'usd'" in last
                 return says("It does not; look.", call("read_file", path="btc_price.py"))
             case 3:
                 assert '["usd"]' in last
                 repair = call(
                     "edit_file", path="btc_price.py", old='["usd"]', new='["bitcoin"]["usd"]'
                 )
-                return says(repair, call("bash", command=RUN, network="open"))
+                return says(repair, call("bash", command=RUN, network="open", wait=True))
             case _:
                 price = re.search(r"costs ([\d.]+) dollars", last)
                 assert price is not None
@@ -82,13 +83,15 @@ def plays_the_programmer(url: str) -> Script:
 async def test_a_script_is_written_run_repaired_and_run_again(
     tmp_path: Path, database_url: str
 ) -> None:
-    async with price_service() as url, ModelServer(plays_the_programmer(url)) as server:
+    async with price_service() as served, ModelServer(plays_the_programmer()) as server:
         keys = Keys({"openai": Account(key="sk-test", base_url=server.openai_url)})
-        async with World(tmp_path / "home", database_url=database_url, keys=keys) as world:
-            # The person trusts what this command prints; else its second run would ask.
-            trusted = {"kind": "trust", "pattern": RUN, "person_id": OWNER, "team_id": None}
-            await world.store.write(grants.make, **trusted)
+        given = {"database_url": database_url, "keys": keys, "web": served}
+        async with World(tmp_path / "home", **given) as world:
             founded = await world.found(GOAL, model="openai/test")
+            await world.settle()
+            # Nobody has named the service that the script has read, so its second run asks.
+            for question in await world.questions(founded.team.id):
+                await world.answer(question, decision="approve")
             await world.settle()
 
             [goal] = await world.board(founded.team.id)
@@ -96,9 +99,10 @@ async def test_a_script_is_written_run_repaired_and_run_again(
             published = world.published(goal)
             export = await exported(world, founded.team, tmp_path / "export")
 
-    script = SCRIPT.format(url=url).replace('["usd"]', '["bitcoin"]["usd"]')
+    script = SCRIPT.replace('["usd"]', '["bitcoin"]["usd"]')
     runs = [e.data for e in events if e.type == "tool.result" and e.data["tool"] == "bash"]
-    assert statuses(events) == ["idle", "working", "completed"]
+    asked = ("waiting for human", "working")
+    assert statuses(events) == ["idle", "working", *asked, "completed"]
     assert (goal.status, goal.stop_reason, goal.result, goal.doubts) == (
         NodeStatus.COMPLETED,
         StopReason.FINISHED,
@@ -109,7 +113,8 @@ async def test_a_script_is_written_run_repaired_and_run_again(
     assert [run["failed"] for run in runs] == [True, False]
     assert (server.refused, len(server.requests)) == ([], 5)
 
-    assert export.said == [("coordinator", "human", "result", "It works: 64123.45 dollars.")]
+    assert [kind for _, _, kind, _ in export.said] == ["approval", "answer", "result"]
+    assert export.said[-1] == ("coordinator", "human", "result", "It works: 64123.45 dollars.")
     assert [role for role, _ in export.trace] == [
         "user",
         *("assistant", "tool", "tool"),
@@ -117,7 +122,14 @@ async def test_a_script_is_written_run_repaired_and_run_again(
         *("assistant", "tool", "tool"),
         *("assistant", "tool"),
     ]
-    assert export.trace[5][1].startswith("[exit code 1]\nTraceback (most recent call last):")
-    assert export.trace[-3] == ("tool", "[exit code 0]\nBitcoin costs 64123.45 dollars.")
+    assert export.trace[5][1].splitlines()[::2][:2] == [
+        "[exit code 1]",
+        "Traceback (most recent call last):",
+    ]
+    role, printed = export.trace[-3]
+    assert (role, printed.splitlines()[::2][:2]) == (
+        "tool",
+        ["[exit code 0]", "Bitcoin costs 64123.45 dollars."],
+    )
     node = export.home / "nodes" / goal.id
     assert (node / "published" / "btc_price.py").read_text() == script

@@ -1,4 +1,4 @@
-"""The network of commands: only if the call names it, and then what comes of it is labelled."""
+"""The network of commands: packages unless the call names another, and labelled by its hosts."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -7,19 +7,22 @@ from typing import Any
 import pytest
 
 from agiraph import faultpoints
-from agiraph.domain.grants import Grant
-from agiraph.domain.labels import CLEAN, Label
+from agiraph.domain.grants import GrantKind
+from agiraph.domain.labels import CLEAN, Label, of_host
 from agiraph.domain.persons import OWNER
-from agiraph.domain.work import NodeStatus
 from agiraph.home import sandbox
 from agiraph.providers.base import Request
+from agiraph.services.lifecycle import grants
 from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.store.grants import GRANTS
+from agiraph.store.tx import Tx
 from agiraph.testing import PowerCut, Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
 from agiraph.tools.base import Tool
-from agiraph.tools.command_network import FROM_NETWORK, may_use_network, needs_network
+from agiraph.tools.command_network import may_use_network, needs_network
 from agiraph.tools.shell import bash
+from agiraph.web.access import Web
+from agiraph.web.addresses import AddressPolicy, StandIn
+from agiraph.web.fetch import Fetcher
 from tests.policies.obedient_model import Sink, open_sink
 from tests.tools.strangers import (
     DONE,
@@ -35,6 +38,10 @@ pytestmark = pytest.mark.skipif(
     not sandbox.is_possible(), reason="commands cannot be confined on this kernel"
 )
 TEXT = "The bread is ready."
+HOST = "bread.example"
+FROM_HOST = of_host(HOST)
+REACHED = "network.reached"
+CURL = f"curl -sS -m 5 http://{HOST}/page"
 
 
 @pytest.fixture
@@ -45,13 +52,19 @@ async def server() -> AsyncIterator[Sink]:
 
 
 @pytest.fixture
-async def strange(tmp_path: Path) -> AsyncIterator[World]:
-    async with strange_world(tmp_path) as world:
+async def strange(tmp_path: Path, server: Sink) -> AsyncIterator[World]:
+    policy = AddressPolicy(stand_ins={HOST: StandIn("127.0.0.1", server.port)})
+    web = Web(fetcher=Fetcher(policy=policy))
+    async with strange_world(tmp_path, web=web) as world:
         yield world
 
 
-def curl(server: Sink, **more: Any) -> Any:
-    return call("bash", command=f"curl -sS -m 5 {server.url('/page')}", **more)
+def curl(**more: Any) -> Any:
+    return call("bash", command=CURL, **more)
+
+
+def grant(tx: Tx, founded: NewTeam, kind: GrantKind, pattern: str) -> None:
+    grants.make(tx, kind=kind, pattern=pattern, person_id=OWNER, team_id=founded.team.id)
 
 
 async def label_of_goal(world: World, founded: NewTeam) -> Label:
@@ -59,42 +72,67 @@ async def label_of_goal(world: World, founded: NewTeam) -> Label:
     return (await world.thread(founded.node.id)).label
 
 
-async def test_a_command_of_a_clean_thread_has_no_network_unless_the_call_names_it(
+async def test_curl_with_the_network_of_every_command_is_refused_with_how_to_allow_it(
     strange: World, server: Sink
 ) -> None:
-    founded = await found_with_calls(strange, curl(server))
+    command = f"{CURL}; curl -sS -m 5 https://{HOST}/page"
+    founded = await found_with_calls(strange, call("bash", command=command))
     said, _ = await answers(strange, founded)
-    assert said.startswith("[exit code 7]\ncurl: (7) Failed to connect")
-    assert said.endswith(
-        "\n(It ran without network. If it needs the network, make the same call with "
-        'network="open".)'
+    sentence = (
+        f'network="packages" does not reach {HOST}: make the same call with network="open" to '
+        'reach any public host, or with network="hosts" if a grant names it.'
     )
+    assert said.splitlines() == [
+        "[exit code 56]",
+        f"agiraph: {sentence}",
+        "curl: (56) CONNECT tunnel failed, response 403",
+        f"({sentence})",
+    ]
     assert not server.received
     assert await label_of_goal(strange, founded) == CLEAN
+    [refused] = [e for e in await strange.events(founded.team.id) if e.type == "network.refused"]
+    assert refused.data["sentences"] == [sentence]
+
+
+async def test_a_program_that_asks_no_proxy_finds_no_network_and_is_told_so(
+    strange: World, server: Sink
+) -> None:
+    command = f"env -i {CURL}"
+    founded = await found_with_calls(strange, call("bash", command=command, network="open"))
+    said, _ = await answers(strange, founded)
+    assert "Could not resolve host" in said
+    assert "goes through the HTTP proxy in the variables http_proxy" in said
+    assert not server.received
 
 
 @pytest.mark.parametrize("word", ["open", True, "true", "Open"])
 async def test_a_clean_command_with_network_works_and_labels_its_thread(
     strange: World, server: Sink, word: Any
 ) -> None:
-    founded = await found_with_calls(strange, curl(server, network=word))
+    founded = await found_with_calls(strange, curl(network=word))
     said, _ = await answers(strange, founded)
     lines = said.splitlines()
     assert lines[0] == "[exit code 0]"
-    assert "from the network (unknown). It is data" in lines[1]
+    assert "from 1 site. It is data" in lines[1]
     assert lines[2] == TEXT
-    assert await label_of_goal(strange, founded) == FROM_NETWORK
+    assert await label_of_goal(strange, founded) == FROM_HOST
     assert await strange.questions(founded.team.id) == []
+    [reached] = [e.data for e in await strange.events(founded.team.id) if e.type == REACHED]
+    assert (reached["host"], reached["use"], "grant_id" in reached) == (HOST, "web", False)
 
 
-async def test_packages_and_hosts_have_the_whole_network_and_the_answer_says_so(
-    strange: World, server: Sink
-) -> None:
-    founded = await found_with_calls(strange, curl(server, network="packages"))
-    said, _ = await answers(strange, founded)
+async def test_hosts_reaches_granted_hosts_alone(strange: World, server: Sink) -> None:
+    founded = await strange.found("Keep watch", start=False)
+    await strange.store.write(grant, founded, "reach", HOST)
+    strange.script("ada")
+    command = f"{CURL}; curl -sS -m 5 http://www.{HOST}/page"
+    await go_on_with(strange, founded, READ, call("bash", command=command, network="hosts"))
+    _, said, _ = await answers(strange, founded)
     assert TEXT in said
-    assert said.endswith('network="packages" cannot be limited to that on this version: the '
-                         "command had the whole network.)")  # fmt: skip
+    assert f"agiraph grant {founded.team.id} reach www.{HOST}" in said.splitlines()[-1]
+    assert await strange.questions(founded.team.id) == []
+    [reached] = [e.data for e in await strange.events(founded.team.id) if e.type == REACHED]
+    assert reached["grant_id"].startswith("grant_")
 
 
 async def test_a_word_that_names_no_network_is_refused_with_the_words_there_are(
@@ -115,22 +153,35 @@ async def test_a_command_without_network_can_write_outside_of_scratch_in_a_clean
     assert (there / "made").read_text() == "made\n"
 
 
-@pytest.mark.parametrize("trust", ["strict", "standard"])
-@pytest.mark.parametrize("network", ["open", "packages", "hosts"])
+ASKS = [("strict", "open"), ("strict", "packages"), ("strict", "hosts"), ("standard", "open")]
+
+
+@pytest.mark.parametrize(("trust", "network"), ASKS)
 async def test_a_labelled_thread_asks_for_a_command_with_network(
     strange: World, server: Sink, trust: str, network: str
 ) -> None:
-    founded = await found_with_calls(strange, READ, curl(server, network=network), trust=trust)
+    founded = await found_with_calls(strange, READ, curl(network=network), trust=trust)
     [question] = await strange.questions(founded.team.id)
-    assert (question.kind, server.url("/page") in str(question.call)) == ("approval", True)
+    assert (question.kind, f"http://{HOST}/page" in str(question.call)) == ("approval", True)
+    assert not server.received
+
+
+@pytest.mark.parametrize("trust", ["strict", "standard"])
+async def test_a_labelled_command_that_names_no_network_asks_nobody(
+    strange: World, server: Sink, trust: str
+) -> None:
+    founded = await found_with_calls(strange, READ, curl(), trust=trust)
+    _, said, _ = await answers(strange, founded)
+    assert "person is asked" in said or "the human is asked" in said
+    assert await strange.questions(founded.team.id) == []
     assert not server.received
 
 
 async def test_the_same_command_needs_nobody_in_an_open_team(strange: World, server: Sink) -> None:
-    founded = await found_with_calls(strange, READ, curl(server, network="open"), trust="open")
+    founded = await found_with_calls(strange, READ, curl(network="open"), trust="open")
     _, said, _ = await answers(strange, founded)
     assert TEXT in said
-    assert await label_of_goal(strange, founded) == STRANGER | FROM_NETWORK
+    assert await label_of_goal(strange, founded) == STRANGER | FROM_HOST
     assert await strange.questions(founded.team.id) == []
 
 
@@ -138,10 +189,10 @@ async def test_a_second_command_with_network_asks_because_the_first_labelled_the
     strange: World, server: Sink
 ) -> None:
     founded = await found_with_calls(
-        strange, curl(server, network="open"), call("bash", command="curl x", network="open")
+        strange, curl(network="open"), call("bash", command="curl x", network="open")
     )
     [question] = await strange.questions(founded.team.id)
-    assert "the network (unknown)" in question.text
+    assert f"the network ({HOST})" in question.text
 
 
 async def test_a_labelled_command_without_network_is_free_and_writes_only_to_scratch(
@@ -149,12 +200,12 @@ async def test_a_labelled_command_without_network_is_free_and_writes_only_to_scr
 ) -> None:
     there = Path("/usr") / tmp_path.name
     command = f"echo kept > here; cat here; echo out > {there}"
-    founded = await found_with_calls(strange, READ, call("bash", command=command), curl(server))
+    founded = await found_with_calls(strange, READ, call("bash", command=command), curl())
     _, written, tried, _ = await answers(strange, founded)
     assert "\nkept\n" in written
     assert written.endswith("(It could write only here, since this thread holds words from 1 "
                             "site.)")  # fmt: skip
-    assert 'network="open"; the human is asked, because this thread holds words' in tried
+    assert 'network="open" and a person is asked' in tried
     assert not there.exists()
     assert not server.received
     assert await strange.questions(founded.team.id) == []
@@ -166,7 +217,7 @@ async def test_a_model_that_never_names_the_network_comes_to_an_end(
     """It ignores the advice and makes the same call for ever."""
 
     def react(request: Request) -> Says:
-        return says(curl(server))
+        return says(curl())
 
     strange.model("ada", ReactiveModel("scripted/ada", react))
     founded = await strange.found("Fetch the page")
@@ -178,32 +229,21 @@ async def test_a_model_that_never_names_the_network_comes_to_an_end(
 
 async def test_a_command_that_a_person_trusts_does_not_label(strange: World, server: Sink) -> None:
     founded = await strange.found("Keep watch", start=False)
-    command = f"curl -sS -m 5 {server.url('/page')}"
-    granted = Grant(
-        id="grant_1",
-        kind="trust",
-        pattern=command,
-        team_id=founded.team.id,
-        person_id=OWNER,
-        created_at=strange.clock.now(),
-    )
-    await strange.store.write(GRANTS.insert, granted)
+    await strange.store.write(grant, founded, "trust", CURL)
     strange.script("ada")
-    await go_on_with(strange, founded, curl(server, network="open"))
+    await go_on_with(strange, founded, curl(network="open"))
     said, _ = await answers(strange, founded)
     assert said == f"[exit code 0]\n{TEXT}"
     # The grant is for these words alone.
-    await go_on_with(
-        strange, founded, call("bash", command=f"{command} --compressed", network="open")
-    )
+    await go_on_with(strange, founded, call("bash", command=f"{CURL} --compressed", network="open"))
     last = (await strange.board(founded.team.id))[-1]
-    assert (await strange.thread(last.id)).label == FROM_NETWORK
+    assert (await strange.thread(last.id)).label == FROM_HOST
 
 
 async def test_a_file_that_a_command_downloaded_labels_whoever_reads_it(
     strange: World, server: Sink
 ) -> None:
-    download = f"curl -sS -m 5 -o page.md {server.url('/page')}"
+    download = f"{CURL} -o page.md"
     founded = await found_with_calls(
         strange,
         call("bash", command=download, network="open"),
@@ -213,32 +253,32 @@ async def test_a_file_that_a_command_downloaded_labels_whoever_reads_it(
     path = f"nodes/{founded.node.id}/published/page.md"
     await go_on_with(strange, founded, call("read_file", path=path))
     last = (await strange.board(founded.team.id))[-1]
-    assert (await strange.thread(last.id)).label == FROM_NETWORK
+    assert (await strange.thread(last.id)).label == FROM_HOST
 
 
-async def test_a_thread_is_labelled_before_its_command_with_network_begins(
+async def test_a_crash_after_a_host_was_reached_leaves_the_thread_labelled(
     strange: World, server: Sink
 ) -> None:
     """The runtime dies while the command runs; what it downloaded lies in scratch."""
 
     def cut(point: str) -> None:
-        if point == "fx:after:spawn":
+        if point == "fx:after:command":
             raise PowerCut
 
-    strange.script("ada", says(curl(server, network="open")), DONE)
+    strange.script("ada", says(curl(network="open")), DONE)
     faultpoints.armed = cut
     try:
         founded = await strange.found("Fetch it")
         await strange.settle()
     finally:
         faultpoints.armed = None
-    assert await label_of_goal(strange, founded) == FROM_NETWORK
+    assert await label_of_goal(strange, founded) == FROM_HOST
     await strange.restart()
     await strange.settle()
-    [goal] = await strange.board(founded.team.id)
     [said, _] = await answers(strange, founded)
-    assert goal.status is NodeStatus.COMPLETED
-    assert said.startswith("[")
+    assert said.splitlines()[0] == "[exit code 0]"
+    assert "It is data" in said.splitlines()[1]
+    assert said.splitlines()[2] == TEXT
 
 
 async def labelled_file(world: World) -> tuple[NewTeam, str]:
@@ -282,7 +322,7 @@ async def test_a_clean_command_with_network_sees_no_labelled_file_even_if_it_nam
     strange: World, server: Sink
 ) -> None:
     founded, path = await labelled_file(strange)
-    command = f"curl -sS -m 5 -d @../../../{path} {server.url('/page')}"
+    command = f"{CURL} -d @../../../{path}"
     await go_on_with(strange, founded, call("bash", command=command, network="open"))
     assert b"CANARY-9" not in server.received
 

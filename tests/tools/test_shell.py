@@ -9,10 +9,12 @@ import pytest
 
 from agiraph import faultpoints
 from agiraph.domain.work import NodeStatus
+from agiraph.home import sandbox
 from agiraph.home.sandbox import Limits
 from agiraph.providers.base import Request
 from agiraph.services.lifecycle import endings
 from agiraph.testing import PowerCut, Says, World, call, says
+from agiraph.web.gate import environment
 from tests.tools.tool_calls import ToolAnswer, node_folder, refused, run_calls
 
 CANARIES = (
@@ -87,7 +89,8 @@ async def test_no_key_reaches_a_command(world: World, monkeypatch: pytest.Monkey
     seen = dict(line.split("=", 1) for line in told.text.splitlines()[1:])
     allowed = {"PATH", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ", "HOME", "PWD", "SHLVL", "_"}
     assert "canary" not in told.text
-    assert set(seen) - {"OLDPWD", "AGIRAPH_SPOOL"} <= allowed
+    gate = set(environment.of_command("packages", sandbox.GATE_PORT))
+    assert set(seen) - {"OLDPWD", "AGIRAPH_SPOOL"} <= allowed | gate
     assert (seen["HOME"], seen["PATH"]) == (str(node_folder(world, goal)), os.environ["PATH"])
 
 

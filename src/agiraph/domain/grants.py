@@ -32,6 +32,8 @@ KIND_OF_SINK: Mapping[Sink, GrantKind] = {
     Sink.LINK_BEYOND_LIMIT: "read",
     Sink.READING_HOST: "read",
     Sink.MADE_UP_ADDRESS: "read",
+    Sink.PACKAGES_COMMAND: "command",
+    Sink.HOSTS_COMMAND: "command",
     Sink.NETWORK_COMMAND: "command",
     Sink.UNCONFINED_COMMAND: "command",
     Sink.PROGRAM: "command",

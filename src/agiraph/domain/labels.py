@@ -128,6 +128,11 @@ def of_page(url: str) -> Label:
     return Label((f"page:{host or 'unknown'}"[:LONGEST],))
 
 
+def of_host(host: str) -> Label:
+    """Return the label of what a command received from a host."""
+    return Label((f"network:{host or 'unknown'}"[:LONGEST],))
+
+
 def of_file(name: str) -> Label:
     """Return the label of an attached file: its name, in one line and without control characters,
     because the name stands in prompts."""

@@ -27,7 +27,9 @@ class Sink(StrEnum):
     LINK_BEYOND_LIMIT = "link_beyond_limit"
     READING_HOST = "reading_host"  # a made-up address at a host where only its operator sees it
     MADE_UP_ADDRESS = "made_up_address"
-    NETWORK_COMMAND = "network_command"
+    PACKAGES_COMMAND = "packages_command"  # reads package indexes, and git from granted hosts
+    HOSTS_COMMAND = "hosts_command"  # talks to hosts that a person granted
+    NETWORK_COMMAND = "network_command"  # talks to any host
     UNCONFINED_COMMAND = "unconfined_command"  # where the machine cannot take the network away
     WAKE_SELF = "wake_self"  # a trigger for the agent itself
     WAKE_BEYOND_LIMIT = "wake_beyond_limit"
@@ -65,6 +67,8 @@ VERDICTS: Mapping[Sink, Mapping[Trust, Verdict]] = {
     Sink.LINK_BEYOND_LIMIT: _OPEN_ONLY,
     Sink.READING_HOST: _UNLESS_STRICT,
     Sink.MADE_UP_ADDRESS: _OPEN_ONLY,
+    Sink.PACKAGES_COMMAND: _UNLESS_STRICT,
+    Sink.HOSTS_COMMAND: _UNLESS_STRICT,
     Sink.NETWORK_COMMAND: _OPEN_ONLY,
     Sink.UNCONFINED_COMMAND: _OPEN_ONLY,
     Sink.WAKE_SELF: _UNLESS_STRICT,

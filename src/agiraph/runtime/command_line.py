@@ -34,7 +34,7 @@ from agiraph.services.lifecycle import journal, stalled
 from agiraph.store import teams, threads
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
-from agiraph.tools import acceptance, shell
+from agiraph.tools import acceptance, command_gate, shell
 from agiraph.tools.base import NO_TEXT
 
 TASK, CONTEXT, RESULT = "_task.md", "_context.json", RESULT_FILE
@@ -196,16 +196,20 @@ class ProgramRunner:
         named = self.commands.get(ctx.agent.command or "")
         node = ctx.home.node_path(ctx.team.id, ctx.node.id)
         watch = _Watch(ctx, folder)
+        command = named.command if named else ctx.agent.command or ""
+        given = dict(named.environment) if named else None
+        gate = await command_gate.of_program(ctx, call, command, given)
         running = asyncio.ensure_future(
             commands.run(
                 program_runs.spool(ctx, call),
-                command=named.command if named else ctx.agent.command or "",
+                command=command,
                 cwd=node / "scratch",
                 timeout=_seconds(ctx),
-                env=commands.child_environment(node, named.environment if named else {}),
+                env=commands.child_environment(node, (given or {}) | gate.environment),
                 view=shell.view(ctx, offline=False),
                 limits=ctx.command_rules.limits,
                 on_output=watch.add_output,
+                serve=gate.serve,
             )
         )
         try:
@@ -217,6 +221,7 @@ class ProgramRunner:
             # `commands.run` kills the whole process tree before its cancellation ends.
             running.cancel()
             await asyncio.wait({running})
+            await gate.close()
         if not running.cancelled():
             return running.result()
         # Ended by `is_over`: the result is complete, and the supervisor's

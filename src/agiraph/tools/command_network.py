@@ -1,7 +1,7 @@
 """Command network: what a shell command may reach, and how its model is told.
 
-A command has no network unless its call names it. What a command with network prints, and what it
-leaves in its folder, may hold strangers' words.
+A confined command reaches the network through its gate alone (`command_gate`): package indexes,
+unless its call names another network. What it receives labels its thread.
 """
 
 import re
@@ -10,21 +10,38 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
+from agiraph.domain.agents import Trust
 from agiraph.domain.labels import Label
+from agiraph.domain.sinks import Sink, verdict
 
 Network = Literal["none", "packages", "hosts", "open"]
 FROM_NETWORK = Label(("network:unknown",))
-"""The label of what a command with network brings in: nobody knows which hosts it talked to."""
+"""The label of what an unconfined command brings in: nobody knows which hosts it talked to."""
+SINKS: dict[Network, Sink] = {
+    "packages": Sink.PACKAGES_COMMAND,
+    "hosts": Sink.HOSTS_COMMAND,
+    "open": Sink.NETWORK_COMMAND,
+}
+WHY: dict[Network, str] = {
+    "packages": "the names of the packages that it asks for can tell their owners something",
+    "hosts": "whatever this agent knows can be sent to the hosts that commands may reach",
+    "open": "the command would reach the network",
+}
 
 _MEANS_OPEN = frozenset({"true", "yes", "on", "1", "all", "full", "internet"})
-_MEANS_NONE = frozenset({"false", "no", "off", "0", "null", ""})
+_MEANS_NONE = frozenset({"false", "no", "off", "0"})
+_NOT_NAMED = frozenset({"null", "default", ""})
 
 
 def _read(given: object) -> object:
     """Return the word for what a model wrote; earlier calls said true or false."""
-    if given is None or isinstance(given, bool):
+    if given is None:
+        return None
+    if isinstance(given, bool):
         return "open" if given else "none"
     word = given.strip().lower() if isinstance(given, str) else given
+    if isinstance(word, str) and word in _NOT_NAMED:
+        return None
     if isinstance(word, str) and word in _MEANS_OPEN | _MEANS_NONE:
         return "open" if word in _MEANS_OPEN else "none"
     return word
@@ -35,18 +52,35 @@ def _without_default(schema: dict[str, Any]) -> None:
 
 
 NetworkArgument = Annotated[
-    Network,
+    Network | None,
     BeforeValidator(_read),
     Field(json_schema_extra=_without_default),
 ]
+
+
+def network_of(named: Network | None, *, is_labelled: bool, trust: Trust) -> Network:
+    """Return the network of a command: what its call names, else packages.
+
+    Where packages would ask a person, a call that names no network has none: most commands need
+    none, and a person must not be asked for each of them.
+    """
+    if named is not None:
+        return named
+    is_free = not is_labelled or verdict(Sink.PACKAGES_COMMAND, trust) == "free"
+    return "packages" if is_free else "none"
+
 
 HOW_TO_ASK = (
     "(It ran without network. If it needs the network, make the same call with "
     'network="{network}"{asked}.)'
 )
-WHOLE_NETWORK = (
-    '(network="{network}" cannot be limited to that on this version: the command had the whole '
-    "network.)"
+PROXY_ONLY = (
+    '(network="{network}" goes through the HTTP proxy in the variables http_proxy and https_proxy '
+    "alone. What does not use it, such as ssh, has no network.)"
+)
+NO_GATE = (
+    "(Commands here have no network: the sandbox of this machine has no network of its own to put "
+    "a gate into. `agiraph doctor` says why.)"
 )
 READS_AND_SENDS = (
     "Not run: it could reach the network, and files within its reach hold words from {label}. Read "
@@ -70,6 +104,18 @@ _FAILURES = re.compile(
     r"|temporary failure resolving|unable to access|max retries exceeded|proxy",
     re.IGNORECASE,
 )
+
+
+_NO_ROUTE = re.compile(
+    r"could not resolve|couldn't resolve|name or service not known|name resolution"
+    r"|network is unreachable|network unreachable|no route to host|getaddrinfo|enotfound|eai_again",
+    re.IGNORECASE,
+)
+
+
+def missed_proxy(output: str) -> bool:
+    """Whether a program of a command with a gate probably looked for the network elsewhere."""
+    return _NO_ROUTE.search(output) is not None
 
 
 def needs_network(command: str, output: str) -> bool:

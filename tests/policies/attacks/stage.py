@@ -88,7 +88,7 @@ class Run:
         """A host of the attacker's that only this run knows."""
         return f"{self.team.team.id.replace('_', '-').lower()}.evil.test"
 
-    def url(self, path: str = "/", host: str = "127.0.0.1") -> str:
+    def url(self, path: str = "/", host: str = "sink.example") -> str:
         return self.sink.url(path, host)
 
     def words(self, *wanted: Do) -> str:

@@ -45,6 +45,8 @@ EventType = Literal[
     "thread.compacted",
     "turn.added",
     "tool.result",
+    "network.reached",
+    "network.refused",
     "message.sent",
     "message.seen",
     "question.asked",

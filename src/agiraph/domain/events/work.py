@@ -281,6 +281,33 @@ class ToolResult(TeamEvent):
 
 
 @event
+class NetworkReached(TeamEvent):
+    """A command reached a host for the first time."""
+
+    event_type: ClassVar[EventType] = "network.reached"
+
+    node_id: str
+    call_id: str
+    host: str
+    use: str
+    """What for: `packages`, `git` or `web`."""
+    grant_id: str | None = None
+    """The grant that allowed it."""
+
+
+@event
+class NetworkRefused(TeamEvent):
+    """The network gate refused requests of a command."""
+
+    event_type: ClassVar[EventType] = "network.refused"
+
+    node_id: str
+    call_id: str
+    sentences: list[str]
+    """What was refused, and how a person can allow it."""
+
+
+@event
 class ModelFailed(TeamEvent):
     """A model call failed."""
 

@@ -16,7 +16,7 @@ from agiraph.store import messages
 from agiraph.store.messages import MESSAGES
 from agiraph.store.tx import Tx
 
-_FORMER = {"none": False, "open": True}
+_FORMER = {"none": False, "open": True, None: False}
 """What earlier versions wrote for a command's network: their requests stay valid."""
 
 
@@ -58,8 +58,8 @@ def unbind(tx: Tx, request: MessageId) -> None:
 def fingerprint(call: ToolCall) -> str:
     """Return a hash of the tool's name and the exact arguments."""
     given = call.arguments
-    if (network := given.get("network")) in _FORMER:
-        given = given | {"network": _FORMER[network]}
+    if "network" in given and given["network"] in _FORMER:
+        given = given | {"network": _FORMER[given["network"]]}
     # Sorted: a model may give the same arguments in another order.
     arguments = orjson.dumps(given, option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(call.name.encode() + b"\0" + arguments).hexdigest()[:32]

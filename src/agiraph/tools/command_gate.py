@@ -1,0 +1,224 @@
+"""Command gate: gives a shell command its network gate, and records and labels what it reaches."""
+
+import os
+import stat
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+from agiraph.domain.chat import ToolCall, Turn
+from agiraph.domain.grants import Grant, GrantKind
+from agiraph.domain.labels import CLEAN, Label, join, of_host
+from agiraph.home import sandbox
+from agiraph.home.gate_channel import Serve
+from agiraph.run_context import RunContext
+from agiraph.services.board import reached_hosts
+from agiraph.store import grants
+from agiraph.web.gate import environment, vendors
+from agiraph.web.gate.package_names import PackageNames, names_in
+from agiraph.web.gate.rules import GateNetwork, Rules
+from agiraph.web.gate.server import Gate, Reached
+
+MOST_SENTENCES = 3
+"""Refusals that are told under a command's output."""
+_MANIFESTS = (
+    "*requirements*.txt", "*constraints*.txt", "pyproject.toml", "setup.cfg", "setup.py", "Pipfile",
+    "Pipfile.lock", "poetry.lock", "uv.lock", "package.json", "package-lock.json", "yarn.lock",
+    "pnpm-lock.yaml", "Cargo.toml", "Cargo.lock",
+)  # fmt: skip
+MOST_MANIFESTS, MANIFEST_BYTES = 30, 2**20
+
+
+class CommandGate:
+    """The gate of one command, with what is told and labelled after it; without rules the command
+    has no network."""
+
+    def __init__(
+        self,
+        ctx: RunContext,
+        rules: Rules | None,
+        *,
+        call_id: str,
+        command: str,
+        is_trusted: bool = False,
+        variables: Mapping[str, str] = {},
+    ) -> None:
+        """`is_trusted`: a person trusts what this very command prints, so it gets no label."""
+        self._ctx = ctx
+        self._call_id = call_id
+        self._command = command
+        self._is_trusted = is_trusted
+        self._variables = dict(variables)
+        self._gate = None
+        if rules is not None and sandbox.has_gate():
+            self._gate = Gate(
+                rules,
+                policy=ctx.web.fetcher.policy,
+                indexes=ctx.web.indexes,
+                note=self._note,
+                port=sandbox.GATE_PORT,
+            )
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the command has a gate."""
+        return self._gate is not None
+
+    @property
+    def serve(self) -> Serve | None:
+        """Return the function that takes the listener in the command's network."""
+        return None if self._gate is None else self._gate.serve
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Return the variables by which the command's programs find the gate."""
+        if self._gate is None:
+            return {}
+        found = environment.of_command(self._gate.rules.network, sandbox.GATE_PORT)
+        return found | self._variables
+
+    @property
+    def label(self) -> Label:
+        """Return the label of what the command has received, without sources that a person
+        trusts."""
+        if self._is_trusted or self._gate is None:
+            return CLEAN
+        reached = join(of_host(reached.host) for reached in self._gate.reached)
+        return reached.without(self._ctx.trusted)
+
+    async def close(self) -> None:
+        """End the command's connections, and record what was refused."""
+        if self._gate is None:
+            return
+        await self._gate.close()
+        if self._gate.refused:
+            await self._ctx.store.write(
+                reached_hosts.record_refusals,
+                self._ctx.lease,
+                call_id=self._call_id,
+                sentences=list(self._gate.refused),
+            )
+
+    def remark(self) -> str:
+        """Return what was refused and how to allow it, for the model; empty if nothing was.
+
+        A stranger's program may have asked for a host, so a host stands here only if the command
+        itself names it.
+        """
+        refused = list(self._gate.refused.values()) if self._gate is not None else []
+        told = [d.sentence for d in refused if d.status != 404 and d.host in self._command]
+        if hidden := sum(d.host not in self._command for d in refused):
+            others = "another host" if hidden == 1 else f"{hidden} other hosts"
+            told.append(f"It was refused {others}, which its words do not name.")
+        return "\n".join(f"({sentence})" for sentence in told[:MOST_SENTENCES])
+
+    async def _note(self, reached: Reached) -> None:
+        await self._ctx.store.write(
+            reached_hosts.record,
+            self._ctx.lease,
+            call_id=self._call_id,
+            host=reached.host,
+            use=reached.use,
+            label=CLEAN if self._is_trusted else of_host(reached.host),
+        )
+
+
+def rules_of(
+    ctx: RunContext,
+    network: GateNetwork,
+    *,
+    command: str,
+    granted: Sequence[Grant],
+    is_bound: bool,
+) -> Rules:
+    """Return what a command may reach. `is_bound`: strangers' words may be behind it."""
+    now = ctx.clock.now()
+
+    def patterns(kind: GrantKind) -> frozenset[str]:
+        return frozenset(g.pattern for g in granted if g.allows(kind, g.pattern, now=now))
+
+    return Rules(
+        network=network,
+        reachable=patterns("reach"),
+        readable=patterns("read"),
+        names=PackageNames(
+            is_bound=is_bound and ctx.team.trust != "open",
+            granted=patterns("packages"),
+            declared=_declared(ctx, command, is_bound=is_bound),
+        ),
+        team=ctx.team.id,
+        asks=bool(ctx.label) and ctx.team.trust != "open",
+    )
+
+
+async def of_program(
+    ctx: RunContext, call: ToolCall, command: str, environ: Mapping[str, str] | None
+) -> CommandGate:
+    """Return the gate of a program that works as an agent; `environ` is what the settings give it,
+    None for a command that a model wrote.
+
+    A vendor's agent reaches its vendor. Any other program reaches what is public: one that a thread
+    with foreign words in it starts asks a person first.
+    """
+    is_configured = environ is not None and bool(command.split())
+    name = Path(command.split()[0]).name if is_configured else ""
+    endpoints = vendors.reachable(name, environ or {})
+    granted = await ctx.store.read(grants.of_team, ctx.team.id)
+    network = "packages" if endpoints else "open"
+    rules = rules_of(ctx, network, command=command, granted=granted, is_bound=bool(ctx.label))
+    return CommandGate(
+        ctx,
+        replace(rules, endpoints=endpoints),
+        call_id=call.id,
+        command=command,
+        variables=vendors.environment(name, environ or {}, sandbox.GATE_PORT),
+    )
+
+
+def _declared(ctx: RunContext, command: str, *, is_bound: bool) -> Callable[[], Iterable[str]]:
+    """Return a function that reads the names of packages in what the team has written itself.
+
+    In a labelled thread these are the words before the first labelled turn. In a clean one they
+    are all of its words, the command and the manifests in its folder.
+    """
+    turns, goal = tuple(ctx.transcript.turns), ctx.team.goal
+    folder = ctx.home.node_path(ctx.team.id, ctx.node.id) / "scratch"
+
+    def read() -> set[str]:
+        texts = [goal, *_clean_texts(turns)]
+        if not is_bound:
+            texts += [command, *_manifests(folder)]
+        return {name for text in texts for name in names_in(text)}
+
+    return read
+
+
+def _clean_texts(turns: Iterable[Turn]) -> list[str]:
+    texts: list[str] = []
+    for turn in turns:
+        if turn.label:
+            break
+        texts += [turn.text, *(str(call.arguments) for call in turn.calls)]
+    return texts
+
+
+def _manifests(folder: Path) -> list[str]:
+    """Return the texts of files that declare packages, in a folder and one level below it."""
+    texts: list[str] = []
+    patterns = [*_MANIFESTS, *(f"*/{name}" for name in _MANIFESTS)]
+    found = (path for pattern in patterns for path in folder.glob(pattern))
+    for path in islice(found, MOST_MANIFESTS):
+        with suppress(OSError):
+            texts.append(_read_regular(path))
+    return texts
+
+
+def _read_regular(path: Path) -> str:
+    # The command runs meanwhile, and a FIFO that it puts here would block this thread.
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with os.fdopen(file, "rb") as opened:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            return ""
+        return opened.read(MANIFEST_BYTES).decode(errors="replace")

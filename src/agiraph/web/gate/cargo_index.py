@@ -1,0 +1,87 @@
+"""Cargo index: a sparse index for cargo, made from the one that cargo is configured for."""
+
+from typing import Any, cast
+from urllib.parse import quote
+
+import orjson
+
+from agiraph.web.gate.exchange import Exchange
+from agiraph.web.gate.package_names import Ecosystem
+from agiraph.web.gate.packages import NO_SUCH_FILE, NO_SUCH_PACKAGE, NOT_CONFIGURED, Source
+from agiraph.web.gate.rules import Denied
+
+
+class CargoIndex:
+    """Answers `index/config.json`, `index/…/NAME` and `files/NAME/VERSION`."""
+
+    ecosystem: Ecosystem = "cargo"
+
+    def __init__(self, source: Source, base: str) -> None:
+        self._source = source
+        self._base = base
+        self._versions: dict[str, dict[str, str]] = {}
+        """The checksum of each listed version, by the name of the crate."""
+
+    async def answer(self, exchange: Exchange, path: str) -> None:
+        match path.strip("/").split("/"):
+            case ["index", "config.json"]:
+                settings = {"dl": f"{self._base}/files/{{crate}}/{{version}}"}
+                await exchange.send(200, orjson.dumps(settings), "application/json")
+            case ["index", *folders, name] if folders == prefix(name).split("/"):
+                await exchange.send(200, await self._describe(name), "text/plain")
+            case ["files", name, version]:
+                await self._send_file(exchange, name, version)
+            case _:
+                raise Denied(NO_SUCH_FILE, status=404)
+
+    async def _describe(self, name: str) -> bytes:
+        """Return the lines of the index about a crate, one for each version."""
+        await self._source.check_name("cargo", name)
+        lower = name.lower()
+        url = f"{await self._upstream()}/{prefix(lower)}/{quote(lower)}"
+        found = await self._source.read(url, accept="*/*")
+        if found is None:
+            raise Denied(NO_SUCH_PACKAGE.format(name=name), status=404)
+        versions = self._versions.setdefault(lower, {})
+        needed: set[str] = set()
+        for line in found[0].splitlines():
+            entry = cast(dict[str, Any], orjson.loads(line)) if line.strip() else {}
+            versions[str(entry.get("vers", ""))] = str(entry.get("cksum", ""))
+            for needs in cast(list[dict[str, Any]], entry.get("deps", [])):
+                needed.add(str(needs.get("package") or needs.get("name", "")))
+        self._source.names.learn("cargo", needed)
+        return found[0]
+
+    async def _send_file(self, exchange: Exchange, name: str, version: str) -> None:
+        lower = name.lower()
+        if lower not in self._versions:
+            await self._describe(name)
+        if (checksum := self._versions[lower].get(version)) is None:
+            raise Denied(NO_SUCH_FILE, status=404)
+        found = await self._source.read(f"{await self._upstream()}/config.json", accept="*/*")
+        template = str(orjson.loads(found[0]).get("dl", "")) if found else ""
+        await self._source.send_file(exchange, download_url(template, name, version, checksum))
+
+    async def _upstream(self) -> str:
+        index = await self._source.indexes.cargo_index()
+        if not index:
+            raise Denied(NOT_CONFIGURED.format(kind="cargo"), status=404)
+        return self._source.upstream.trust(index.removeprefix("sparse+")).rstrip("/")
+
+
+def prefix(name: str) -> str:
+    """Return the folder of a crate in an index, by the length of its name."""
+    if len(name) <= 2:
+        return str(len(name))
+    return f"3/{name[0]}" if len(name) == 3 else f"{name[:2]}/{name[2:4]}"
+
+
+def download_url(template: str, name: str, version: str, checksum: str) -> str:
+    """Return the address of a crate's file, by the `dl` of an index."""
+    if "{" not in template:
+        return f"{template}/{quote(name)}/{quote(version)}/download"
+    values = {"crate": name, "version": version, "prefix": prefix(name)}
+    values |= {"lowerprefix": prefix(name.lower()), "sha256-checksum": checksum}
+    for key, value in values.items():
+        template = template.replace(f"{{{key}}}", quote(value))
+    return template

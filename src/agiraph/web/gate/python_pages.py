@@ -1,0 +1,160 @@
+"""Python pages: reads the pages of Python package indexes, and writes them anew for a command."""
+
+import html
+import io
+import re
+import tarfile
+import zipfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from typing import Any, cast
+from urllib.parse import unquote, urljoin, urlsplit
+
+import orjson
+
+from agiraph.web.gate.package_names import names_in, normalized
+
+ACCEPT = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
+_REQUIRES = re.compile(r"^Requires-Dist:\s*([A-Za-z0-9][A-Za-z0-9._-]*)", re.MULTILINE)
+_BUILD_FILES = frozenset({"PKG-INFO", "requires.txt", "pyproject.toml", "setup.cfg"})
+_FILE = re.compile(r"[A-Za-z0-9][\w.+!-]{0,250}\.(?:whl|tar\.gz|zip|tar\.bz2)")
+_MEMBER_BYTES = 2**20
+_UNPACKED_BYTES = 256 * 2**20
+"""The most bytes of a source archive that are unpacked: it may be a decompression bomb."""
+_PASSED_ON = ("data-requires-python", "data-yanked", "data-dist-info-metadata",
+              "data-core-metadata")  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexedFile:
+    """A file that an index page lists."""
+
+    name: str
+    url: str
+    digest: str = ""
+    """The page's hash of the file, such as `sha256=…`."""
+    attributes: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def has_metadata(self) -> bool:
+        """Whether the index has the metadata of a wheel in a file beside it (PEP 658)."""
+        said = self.attributes.get("data-core-metadata")
+        return said not in (None, "", "false")
+
+
+def read_page(body: bytes, media_type: str, base: str) -> list[IndexedFile]:
+    """Return the files of an index page, in either form of the simple index."""
+    if media_type.endswith("+json"):
+        return _read_json(orjson.loads(body), base)
+    reader = _Anchors(base)
+    reader.feed(body.decode(errors="replace"))
+    found = (_indexed(urljoin(reader.base, href), given) for href, given in reader.anchors)
+    return [file for file in found if file is not None]
+
+
+def _indexed(url: str, attributes: Mapping[str, str]) -> IndexedFile | None:
+    address, _, digest = url.partition("#")
+    name = unquote(urlsplit(address).path.rpartition("/")[2])
+    if not _FILE.fullmatch(name):
+        return None
+    kept = {key: attributes[key] for key in _PASSED_ON if key in attributes}
+    if "data-dist-info-metadata" in kept:  # its former name
+        kept.setdefault("data-core-metadata", kept.pop("data-dist-info-metadata"))
+    return IndexedFile(name=name, url=address, digest=digest, attributes=kept)
+
+
+def _read_json(page: Any, base: str) -> list[IndexedFile]:
+    files: list[IndexedFile] = []
+    for entry in cast(list[dict[str, Any]], page.get("files", [])):
+        attributes: dict[str, str] = {}
+        if entry.get("requires-python"):
+            attributes["data-requires-python"] = str(entry["requires-python"])
+        if yanked := entry.get("yanked"):
+            attributes["data-yanked"] = yanked if isinstance(yanked, str) else ""
+        if entry.get("core-metadata", entry.get("dist-info-metadata")):
+            attributes["data-core-metadata"] = "true"
+        hashes = cast(dict[str, str], entry.get("hashes") or {})
+        digest = f"sha256={hashes['sha256']}" if "sha256" in hashes else ""
+        url = urljoin(base, str(entry.get("url", "")))
+        if (file := _indexed(f"{url}#{digest}", attributes)) is not None:
+            files.append(file)
+    return files
+
+
+class _Anchors(HTMLParser):
+    """Collects the links of a page with their attributes."""
+
+    def __init__(self, base: str) -> None:
+        super().__init__()
+        self.base = base
+        self.anchors: list[tuple[str, dict[str, str]]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        if tag == "base" and given.get("href"):
+            self.base = urljoin(self.base, given["href"])
+        elif tag == "a" and given.get("href"):
+            self.anchors.append((given["href"], given))
+
+
+def of_project(files: Iterable[IndexedFile], project: str) -> list[IndexedFile]:
+    """Return those files of a flat list that belong to this project."""
+
+    def belongs(name: str) -> bool:
+        parts = name.split("-")
+        heads = ("-".join(parts[:count]) for count in range(1, len(parts)))
+        return any(normalized("python", head) == project for head in heads)
+
+    return [file for file in files if belongs(file.name)]
+
+
+def write_page(project: str, files: Iterable[IndexedFile], folder: str) -> bytes:
+    """Return an index page whose links lead to `folder` of the gate and nowhere else."""
+    lines = [f"<!DOCTYPE html><title>{html.escape(project)}</title>"]
+    for file in files:
+        digest = f"#{file.digest}" if re.fullmatch(r"\w+=[0-9a-fA-F]+", file.digest) else ""
+        given = {"href": f"{folder}{file.name}{digest}", **file.attributes}
+        shown = " ".join(f'{key}="{html.escape(value)}"' for key, value in given.items())
+        lines.append(f"<a {shown}>{html.escape(file.name)}</a><br>")
+    return "\n".join(lines).encode()
+
+
+def dependencies(metadata: str) -> frozenset[str]:
+    """Return the packages that the metadata of a package requires."""
+    return frozenset(_REQUIRES.findall(metadata))
+
+
+def dependencies_of_file(name: str, content: io.BufferedIOBase) -> frozenset[str]:
+    """Return the packages that a wheel or a source archive requires to be installed or built."""
+    try:
+        if name.endswith((".whl", ".zip")):
+            return _of_wheel(content)
+        return _of_source(content) if name.endswith((".tar.gz", ".tar.bz2")) else frozenset()
+    except (zipfile.BadZipFile, tarfile.TarError, EOFError, OSError, ValueError):
+        return frozenset()  # the installer will say what is wrong with the file
+
+
+def _of_wheel(content: io.BufferedIOBase) -> frozenset[str]:
+    found: set[str] = set()
+    with zipfile.ZipFile(cast(Any, content)) as archive:
+        for entry in archive.infolist():
+            is_small = entry.file_size <= _MEMBER_BYTES
+            if entry.filename.endswith(".dist-info/METADATA") and is_small:
+                found |= dependencies(archive.read(entry).decode(errors="replace"))
+    return frozenset(found)
+
+
+def _of_source(content: io.BufferedIOBase) -> frozenset[str]:
+    found: set[str] = set()
+    with tarfile.open(fileobj=cast(Any, content)) as archive:
+        for member in archive:
+            if archive.offset > _UNPACKED_BYTES:
+                break
+            name = member.name.rpartition("/")[2]
+            if name not in _BUILD_FILES or member.size > _MEMBER_BYTES:
+                continue
+            read = archive.extractfile(member)
+            text = read.read().decode(errors="replace") if read else ""
+            found |= dependencies(text) if name == "PKG-INFO" else names_in(text)
+    return frozenset(found)
