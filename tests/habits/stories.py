@@ -65,7 +65,7 @@ async def _memory(folder: Path) -> None:
 
 
 async def _criteria(folder: Path) -> None:
-    async with test_seed_000_criteria.told(folder / "home") as story:
+    async with test_seed_000_criteria.told(folder / "home", mode="infinite") as story:
         await story.an_hour_passes()
 
 

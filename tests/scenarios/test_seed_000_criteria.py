@@ -1,7 +1,9 @@
 """The success criteria of the document on foreground and background; the test names are its words.
 
-All tests share one story: a team is created and works, a person sends a message, the work is
-completed, followed by a reflection and a briefing; an hour later the heartbeat fires.
+All tests share one story, with the settings that a new team has: a finite team is created and
+works, a person sends a message, the work is completed, followed by a reflection and a briefing. A
+finite team that has reached its goal rests; where the document has a team act by itself an hour
+later, the team is one without an end.
 """
 
 import json
@@ -13,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.domain.agents import Agent
+from agiraph.domain.agents import Agent, Mode
 from agiraph.domain.chat import Thread, Turn
 from agiraph.domain.ids import AgentId, ThreadId
 from agiraph.domain.knowledge import Insight
@@ -22,7 +24,7 @@ from agiraph.domain.work import WorkNode
 from agiraph.providers.base import Request
 from agiraph.services.knowledge import items
 from agiraph.services.lifecycle import timers
-from agiraph.services.lifecycle.teams import NewTeam
+from agiraph.services.lifecycle.teams import HOUR, NewTeam
 from agiraph.services.members import roster
 from agiraph.store import threads, triggers
 from agiraph.testing import Says, World, call, says
@@ -101,12 +103,12 @@ class Story:
 
 
 @asynccontextmanager
-async def told(home: Path) -> AsyncGenerator[Story]:
-    """The story up to the person's message."""
+async def told(home: Path, *, mode: Mode = "finite") -> AsyncGenerator[Story]:
+    """The story up to the person's message, and the work that came of it."""
     async with World(home) as world:
         shown = Shown()
         world.model("ada", ReactiveModel("scripted/ada", shown.react))
-        founded = await world.found(GOAL, mode="infinite", learns=True, heartbeat=3600, start=True)
+        founded = await world.found(GOAL, mode=mode, learns=True, heartbeat=HOUR)
         await world.settle()
         await world.chat(founded.coordinator.id, ASKED)
         await world.settle()
@@ -119,16 +121,23 @@ async def story(tmp_path: Path) -> AsyncIterator[Story]:
         yield begun
 
 
+@pytest.fixture
+async def endless(tmp_path: Path) -> AsyncIterator[Story]:
+    """The same story of a team without an end."""
+    async with told(tmp_path, mode="infinite") as begun:
+        yield begun
+
+
 async def test_each_work_session_creates_new_thread(story: Story) -> None:
     worked = [node.thread_id for node in await story.nodes()]
     assert len(worked) == len(set(worked)) == 2
     assert [thread.id for thread in await story.threads()] == worked
 
 
-async def test_tasks_have_source_field(story: Story) -> None:
-    await story.an_hour_passes()
-    assert [node.source for node in await story.nodes()] == ["system", "user", "trigger"]
-    assert [node.doubts for node in await story.nodes()] == [None] * 3
+async def test_tasks_have_source_field(endless: Story) -> None:
+    await endless.an_hour_passes()
+    assert [node.source for node in await endless.nodes()] == ["system", "user", "trigger"]
+    assert [node.doubts for node in await endless.nodes()] == [None] * 3
 
 
 async def test_user_messages_queue_tasks_return_contextual_ack(story: Story) -> None:
@@ -167,29 +176,36 @@ async def test_team_leads_decide_briefings_not_automatic(story: Story) -> None:
     assert decided
 
 
-async def test_briefings_go_to_inbox_summary_and_conversation_full(story: Story) -> None:
-    await story.an_hour_passes()  # a briefing is sent only about work that no person asked for
-    [briefing] = [m for m in await story.world.inbox() if m.kind == "briefing"]
+async def test_briefings_go_to_inbox_summary_and_conversation_full(endless: Story) -> None:
+    await endless.an_hour_passes()  # a briefing is sent only about work that no person asked for
+    [briefing] = [m for m in await endless.world.inbox() if m.kind == "briefing"]
     assert (briefing.title, briefing.text) == ("NVIDIA is up", "NVIDIA rose 3 % today.")
-    assert briefing.id in [message.id for message in await story.said()]
+    assert briefing.id in [message.id for message in await endless.said()]
 
 
-async def test_team_leads_have_1_hour_proactive_trigger(story: Story) -> None:
-    [heartbeat] = await story.world.store.read(triggers.active_of_agent, story.lead.id)
+async def test_team_leads_have_1_hour_proactive_trigger(endless: Story) -> None:
+    [heartbeat] = await endless.world.store.read(triggers.active_of_agent, endless.lead.id)
     assert heartbeat.type == "heartbeat"
-    assert heartbeat.due_at == story.world.clock.now() + timedelta(hours=1)
-    before = len(await story.threads())
+    assert heartbeat.due_at == endless.world.clock.now() + timedelta(hours=1)
+    before = len(await endless.threads())
+    await endless.an_hour_passes()
+    assert len(await endless.threads()) == before + 1
+
+
+async def test_a_finite_team_that_has_reached_its_goal_rests(story: Story) -> None:
+    before = await story.nodes()
     await story.an_hour_passes()
-    assert len(await story.threads()) == before + 1
+    assert await story.nodes() == before
+    assert await story.world.store.read(triggers.active_of_agent, story.lead.id) == []
 
 
-async def test_workers_are_purely_reactive(story: Story) -> None:
-    bob = await story.world.store.write(
-        roster.hire, story.founded.team.id, name="bob", role="worker", model="scripted/ada"
+async def test_workers_are_purely_reactive(endless: Story) -> None:
+    bob = await endless.world.store.write(
+        roster.hire, endless.founded.team.id, name="bob", role="worker", model="scripted/ada"
     )
-    assert await story.world.store.read(triggers.active_of_agent, bob.id) == []
-    await story.an_hour_passes()
-    assert await story.world.store.read(threads.of_agent, bob.id) == []
+    assert await endless.world.store.read(triggers.active_of_agent, bob.id) == []
+    await endless.an_hour_passes()
+    assert await endless.world.store.read(threads.of_agent, bob.id) == []
 
 
 async def test_new_teams_bootstrap_with_get_to_work_task(story: Story) -> None:
@@ -197,10 +213,10 @@ async def test_new_teams_bootstrap_with_get_to_work_task(story: Story) -> None:
     assert (first.title, first.task, first.source) == ("Get to work on the goal", GOAL, "system")
 
 
-async def test_insights_accumulate_professional_knowledge_over_time(story: Story) -> None:
-    await story.an_hour_passes()
-    assert [i.content for i in await story.insights()].count(FACT) == 1
-    assert FACT in story.shown.works[-1].transcript.system
+async def test_insights_accumulate_professional_knowledge_over_time(endless: Story) -> None:
+    await endless.an_hour_passes()
+    assert [i.content for i in await endless.insights()].count(FACT) == 1
+    assert FACT in endless.shown.works[-1].transcript.system
 
 
 async def test_insights_sent_to_llm_only_in_background(story: Story) -> None:

@@ -312,10 +312,11 @@ class Executor:
         if key not in self.toolsets:
             # Where the prompt lists the specialists, the tool need not: a thread's prompt is
             # stored, and a changed file of a specialist must not change the thread's tools.
-            extra = self.extra_tools
+            extra, told = self.extra_tools, described(assign_task, self.specialists)
             if not is_in_sight(assign_task, agent):
-                extra = (*extra, described(assign_task, self.specialists))
-            self.toolsets[key] = toolset(agent, extra, is_lean=key[2])
+                extra = (*extra, told)
+            explained = {told.name: told}
+            self.toolsets[key] = toolset(agent, extra, is_lean=key[2], explained=explained)
         return self.toolsets[key]
 
     def _is_lean(self, loaded: _Loaded) -> bool:

@@ -131,10 +131,17 @@ def all_shown(tools: Mapping[str, Tool]) -> Toolset:
     return Toolset(tools, tuple(tool.spec for tool in tools.values()))
 
 
-def toolset(agent: Agent, extra: Iterable[Tool] = (), *, is_lean: bool = False) -> Toolset:
+def toolset(
+    agent: Agent,
+    extra: Iterable[Tool] = (),
+    *,
+    is_lean: bool = False,
+    explained: Mapping[str, Tool] | None = None,
+) -> Toolset:
     """Return the agent's tools, and which of them its model sees.
 
     `is_lean`: for a small window. Only the basic tools are shown, shortened, and none is listed.
+    `explained`: tools whose description is longer in `tool_help` than in the requests.
     """
     granted = tools_for(agent, extra)
     if is_lean:
@@ -144,7 +151,8 @@ def toolset(agent: Agent, extra: Iterable[Tool] = (), *, is_lean: bool = False) 
     # What is given to everybody and not shown is done better by a tool that is.
     listed = [t.name for t in seen.values() if not t.is_shown and not t.properties.always_granted]
     if listed:
-        seen |= {tool.name: tool for tool in on_demand.for_tools(seen)}
+        help_on = seen | {n: t for n, t in (explained or {}).items() if n in seen}
+        seen |= {tool.name: tool for tool in on_demand.for_tools(help_on)}
     tools = {name: seen[name] for name in sorted(seen)}
     shown = tuple(tool.spec for tool in tools.values() if tool.is_shown)
     return Toolset(tools, shown, tuple(listed))

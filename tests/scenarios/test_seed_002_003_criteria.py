@@ -1,0 +1,143 @@
+"""The success criteria of the documents on assigned tasks and on spawned agents.
+
+One story, with the settings that a new team has: a coordinator gives tasks to a new agent and to a
+specialist in the background, gets the results later, resumes the first session, and finishes.
+"""
+
+import re
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from agiraph.domain.agents import Agent
+from agiraph.domain.persons import OWNER
+from agiraph.domain.work import WorkNode
+from agiraph.home.specialists import specialists
+from agiraph.providers.base import Request
+from agiraph.services.lifecycle import teams
+from agiraph.store.teams import AGENTS
+from agiraph.testing import Says, World, call, says
+from agiraph.testing.scripted import ScriptedModel
+from tests.scenarios.endings import defines, finishes
+
+GOAL = "Say how many herons and storks there are, in answer.md."
+NOTHING_LEARNED = says('{"insights": [], "score": 0, "title": "", "text": ""}')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    world: World
+    goal: WorkNode
+    tasks: list[WorkNode]
+    ada: ScriptedModel
+    bob: ScriptedModel
+
+    async def agent(self, node: WorkNode) -> Agent:
+        return await self.world.store.read(AGENTS.get, node.assignee_id)
+
+    async def answers(self) -> list[str]:
+        turns = await self.world.turns(self.goal.id)
+        return [turn.text for turn in turns if turn.role == "tool"]
+
+
+def _assigns(agent: str, bird: str, **more: object) -> Says:
+    return says(
+        call(
+            "assign_task",
+            agent=agent,
+            task=f"Count the {bird}, for an answer to a bird watcher.",
+            description=f"Count the {bird}",
+            output="the number",
+            **more,
+        )
+    )
+
+
+def _first_task(request: Request) -> str:
+    said = "\n".join(turn.text for turn in request.transcript.spoken())
+    found = re.search(r"node_\w+", said)
+    assert found is not None
+    return found[0]
+
+
+def _resumes(request: Request) -> Says:
+    return _assigns("bob", "young herons", resume=_first_task(request))
+
+
+@asynccontextmanager
+async def told(home: Path) -> AsyncGenerator[Story]:
+    async with World(home) as world:
+        ada = world.script(
+            "ada",
+            says(defines("`answer.md` has both numbers"), call("tool_help", name="assign_task")),
+            _assigns("new:scripted/bob", "herons", run_in_background=True),
+            _assigns("new:researcher:scripted/cid", "storks"),
+            lambda request: says(call("task_output", id=_first_task(request), blocking=True)),
+            _resumes,
+            says(call("write_file", path="answer.md", content="Three herons and two storks.")),
+            finishes("Three herons and two storks: answer.md.", "file:answer.md"),
+            *[NOTHING_LEARNED] * 2,
+        )
+        counts = says(call("write_file", path="n.md", content="3"))
+        first, second = (
+            says(call("publish", summary=text)) for text in ("Three herons.", "One is young.")
+        )
+        bob = world.script("bob", counts, first, counts, second, *[NOTHING_LEARNED] * 2)
+        told = says(call("publish", summary="Two storks."))
+        world.script("cid", counts, told, *[NOTHING_LEARNED] * 2)
+        # As `POST /teams` does it, with nothing chosen.
+        founded = await world.store.write(
+            teams.create, goal=GOAL, model="scripted/ada", owner_id=OWNER
+        )
+        await world.settle()
+        goal, *tasks = await world.board(founded.team.id)
+        yield Story(world=world, goal=goal, tasks=tasks, ada=ada, bob=bob)
+
+
+@pytest.fixture
+async def story(tmp_path: Path) -> AsyncIterator[Story]:
+    async with told(tmp_path) as begun:
+        yield begun
+
+
+async def test_background_agents_can_be_launched_resumed_and_their_results_retrieved_later(
+    story: Story,
+) -> None:
+    herons, storks, young = story.tasks
+    _, _, launched, done, fetched, resumed, *_ = await story.answers()
+    assert launched.startswith(f"bob works on it in the background as {herons.id}.")
+    assert "Two storks." in done
+    assert "Three herons." in fetched
+    assert "One is young." in resumed
+    assert (story.goal.status, story.goal.doubts) == ("completed", None)
+    assert story.world.published(story.goal)["answer.md"] == "Three herons and two storks."
+
+    # The session is resumed with full context: the same thread, with all that was said in it.
+    assert young.thread_id == herons.thread_id != storks.thread_id
+    heard = [turn.text for turn in story.bob.requests[2].turns if turn.role == "user"]
+    assert ["Count the herons, " in heard[0], "Count the young herons, " in heard[-1]] == [True] * 2
+
+
+async def test_the_description_shows_tools_examples_and_when_not_to_use_each_agent(
+    story: Story,
+) -> None:
+    explained = (await story.answers())[1]
+    for specialist in specialists().values():
+        assert f"  Tools: {', '.join(specialist.tools)}\n" in explained
+        assert f"  Not when: {specialist.when_not_to_use}\n" in explained
+        assert all(f"  Example: {example}" in explained for example in specialist.examples)
+
+
+async def test_an_agent_is_created_by_the_address_of_its_task(story: Story) -> None:
+    bob, cid, again = [await story.agent(node) for node in story.tasks]
+    parent = (await story.world.thread(story.goal.id)).id
+    assert (bob.name, bob.model, bob.created_for) == ("bob", "scripted/bob", story.tasks[0].id)
+    assert (cid.role, cid.model, cid.parent_thread_id) == ("researcher", "scripted/cid", parent)
+    assert again == bob
+    assert [agent.persistent for agent in (bob, cid)] == [False, False]
+    first = story.bob.requests[0].turns[0].text
+    assert first.startswith("[Task] You have been given a task.\nTitle: Count the herons\n")
+    assert "Output: the number" in first
