@@ -15,5 +15,8 @@ def functions_in(module: str) -> set[str]:
 
 
 def test_every_listed_module_and_test_exists() -> None:
-    missing = {module: kept - functions_in(module) for module, kept in SQLITE_SUFFICES.items()}
+    missing = {
+        module: {name.partition("[")[0] for name in kept} - functions_in(module)
+        for module, kept in SQLITE_SUFFICES.items()
+    }
     assert {module: names for module, names in missing.items() if names} == {}
