@@ -118,6 +118,24 @@ async def test_an_option_settles_the_one_open_question_before_a_model_is_asked(
     assert len(await world.board(founded.team.id)) == 1
 
 
+async def test_an_answer_counts_once_if_a_crash_comes_before_the_reply(world: World) -> None:
+    work = world.script("ada", says(call("ask_human", question="Which?")), DONE)
+    founded = await world.found("Paint")
+    await world.settle()
+    [asked] = await world.questions(founded.team.id)
+    gives = says(call("answer", question_id=asked.id))
+    world.script("mouth", gives, PowerCut(), says("Then the cheaper one."))
+    await world.chat(founded.coordinator.id, "Use the cheaper one")
+    await world.settle()
+    await world.restart()
+    await world.settle()
+    assert heard(work.requests[-1]).count("Use the cheaper one") == 1
+    said = [(m.kind, m.text) for m in await world.conversation(founded.coordinator)]
+    assert said.count(("answer", "Use the cheaper one")) == 1
+    assert ("message", "Then the cheaper one.") in said
+    assert len(await world.board(founded.team.id)) == 1
+
+
 async def test_words_in_a_conversation_approve_nothing(world: World) -> None:
     founded = await world.found("Paint", start=False)
     asked = await world.store.write(_approval, founded.coordinator)

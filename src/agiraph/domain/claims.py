@@ -19,6 +19,8 @@ _COUNT = re.compile(
     r"|prozent|aufgaben|ergebnisse|quellen|seiten|dateien)\b))",
     re.IGNORECASE,
 )
+SMALL = 20
+"""The largest count that may come from counting what was shown."""
 _NUMBER = re.compile(r"\d[\d,.]*")
 
 
@@ -33,4 +35,10 @@ def unfounded(text: str, seen: str) -> list[str]:
     ids = [found for found in _ID.findall(text) if found not in seen]
     counts = [found.rstrip(".,") for found in _COUNT.findall(text)]
     known = {found.rstrip(".,") for found in _NUMBER.findall(seen)}
-    return list(dict.fromkeys([*ids, *(n for n in counts if n not in known and n != "0")]))
+    invented = [n for n in counts if n not in known and not _is_small(n)]
+    return list(dict.fromkeys([*ids, *invented]))
+
+
+def _is_small(count: str) -> bool:
+    """Whether somebody who reads a list may have counted its lines."""
+    return count.isdigit() and int(count) <= SMALL

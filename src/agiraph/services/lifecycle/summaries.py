@@ -44,8 +44,13 @@ class History(NamedTuple):
 
     @property
     def is_full(self) -> bool:
-        """Whether so many older messages are in no summary that one should be written."""
-        return len(self.older) >= FULL
+        """Whether so many older messages are in no summary that one should be written.
+
+        Messages of which a summary was asked for do not count again: a model that writes none is
+        asked anew after as many further messages, not after each reply.
+        """
+        asked = "" if self.summary is None else self.summary.next_upto
+        return sum(message.id > asked for message in self.older) >= FULL
 
 
 def history(tx: Tx, agent: Agent, person_id: PersonId, *, without: NodeId) -> History:
