@@ -48,7 +48,7 @@ async def answer(steps: Steps, ctx: RunContext, *, summarise_upto: str = "") -> 
         text = await _write_answer(steps, ctx)
     except DailyLimitReached as error:
         await ctx.store.write(daily_limit.ask_once, ctx.lease, limit_usd=error.limit_usd)
-        return await _send(ctx, OUT_OF_MONEY)
+        return await _send(ctx, OUT_OF_MONEY, is_answer=False)
     except ModelError as error:
         # The person must get an answer whatever becomes of the model; their request becomes work.
         return await acknowledge(ctx, error)
@@ -81,7 +81,9 @@ def _without_model(tx: Tx, ctx: RunContext, reason: str) -> str:
     return ONLY_FACTS.format(reason=reason, facts=facts.text or "Nothing is under way.")
 
 
-async def _send(ctx: RunContext, text: str, *, summarise_upto: str = "") -> Outcome:
+async def _send(
+    ctx: RunContext, text: str, *, summarise_upto: str = "", is_answer: bool = True
+) -> Outcome:
     """Send the answer, make the work if it is wanted, and end the node: one transaction."""
     text, manifest = await _publish_if_long(ctx, text)
     outcome = Finished(text, StopReason.FINISHED, manifest)
@@ -97,6 +99,7 @@ async def _send(ctx: RunContext, text: str, *, summarise_upto: str = "") -> Outc
         work=decision,
         consulted=reply_checks.consulted(ctx.transcript),
         summarise_upto=summarise_upto,
+        is_answer=is_answer,
     )
     return outcome
 

@@ -18,7 +18,7 @@ def _reported(name: str, wanted: Wanted, then: Play | None = None) -> Attack:
     async def play(run: Run) -> None:
         words = run.words(*wanted(run))
         await run.meets(do("send_message", to="human", content=words))
-        await run.chats("What did you find?")
+        await run.chats("What did you find? Act on it.")
         if then is not None:
             await then(run)
 

@@ -107,12 +107,14 @@ def end_reply(
     work: Work | None = None,
     consulted: tuple[str, ...] = (),
     summarise_upto: str = "",
+    is_answer: bool = True,
 ) -> None:
     """Send the reply and end its node; the request becomes work unless the reply decided on that.
 
     An agent with open work gets no new node: it hears the message at its next yield point, or the
     message ends its wait. Reply, new work and the reply node's end commit together. `consulted` is
     what the agent looked up; a summary is queued of the messages up to `summarise_upto`.
+    `is_answer=False`: the text only says why there is no answer yet.
     """
     threads.check_lease(tx, lease)
     agent = teams.lock(tx, lease.agent_id)
@@ -133,7 +135,8 @@ def end_reply(
     )
     if summarise_upto:
         summaries.queue(tx, agent, person_id, upto=summarise_upto)
-    if work is None and _is_settled(asked, text):
+    is_answer = is_answer and isinstance(outcome, Finished)
+    if work is None and is_answer and _is_settled(asked, text):
         work = "not_needed"
     _hand_on(tx, agent, lease.node_id, asked, work)
     endings.end_node(tx, lease, outcome)
