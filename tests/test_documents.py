@@ -129,8 +129,16 @@ def known_words() -> frozenset[str]:
     return frozenset(source().identifiers.union(words))
 
 
+@cache
+def names_of_tests() -> frozenset[str]:
+    files = (path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    return frozenset(re.findall(r"^(?:async )?def (test_\w+)", "\n".join(files), re.MULTILINE))
+
+
 def is_unknown(code: str) -> bool:
     """Return whether a text in backticks names a part of agiraph that does not exist."""
+    if re.fullmatch(r"test_\w+", code):
+        return code not in names_of_tests()
     if code in NOT_OURS or OF_A_HOME.search(code) or code in source().texts:
         return False
     if PATH.fullmatch(code):

@@ -16,6 +16,7 @@ from tests.scenarios import (
     test_human_in_the_loop,
     test_research,
     test_seed_000_criteria,
+    test_seed_002_003_criteria,
     test_seed_1_smoke,
     test_seed_2_tools,
     test_seed_3_deep_research,
@@ -69,6 +70,11 @@ async def _criteria(folder: Path) -> None:
         await story.an_hour_passes()
 
 
+async def _delegation(folder: Path) -> None:
+    async with test_seed_002_003_criteria.told(folder / "home"):
+        pass
+
+
 async def _research(folder: Path) -> None:
     async with (
         test_research.pages_about_pumps() as library,
@@ -90,6 +96,7 @@ async def _watch(folder: Path) -> None:
 
 CHEAP: dict[str, Story] = {
     "criteria": _criteria,
+    "delegation": _delegation,
     "seed 1": _with_folder(test_seed_1_smoke.test_an_agent_searches_writes_a_note_and_answers),
     "seed 5": _with_folder(
         test_seed_5_human.test_the_answer_of_a_person_decides_how_the_work_continues
