@@ -6,6 +6,7 @@ for the hosts that the rules name. What a program does without the proxy finds n
 """
 
 import asyncio
+import contextlib
 import logging
 import socket
 import ssl
@@ -18,6 +19,7 @@ from agiraph.web.gate import forwarding, git_reading
 from agiraph.web.gate.cargo_index import CargoIndex
 from agiraph.web.gate.exchange import TEXT, Exchange, Limits, Meter
 from agiraph.web.gate.http_messages import (
+    CHUNK_BYTES,
     MAX_HEAD_BYTES,
     Malformed,
     Request,
@@ -35,6 +37,7 @@ log: logging.Logger = logging.getLogger("agiraph.gate")
 
 MOST_SENTENCES = 20
 PREFIX = "agiraph: "
+LINGER_S, LINGER_BYTES = 1.0, 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,21 +116,28 @@ class Gate:
         await asyncio.gather(*self._connections, return_exceptions=True)
         await self._upstream.close()
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # A task of our own: asyncio's server logs an error for each of its tasks that is cancelled.
+        task = asyncio.ensure_future(self._serve_connection(reader, writer))
         self._connections.add(task)
+        task.add_done_callback(self._connections.discard)
+
+    async def _serve_connection(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         try:
+            if len(self._connections) > 2 * self.limits.connections:
+                return writer.transport.abort()
             if len(self._connections) > self.limits.connections:
                 said = f"{PREFIX}too many connections at a time; try again."
                 writer.write(answer(503, said.encode(), TEXT))
-                return
-            async with asyncio.timeout(self.limits.request_s):
-                await self._answer(reader, writer)
+            else:
+                async with asyncio.timeout(self.limits.request_s):
+                    await self._answer(reader, writer)
+            await _linger(reader, writer)
         except (TimeoutError, ConnectionError):
             writer.transport.abort()
         finally:
-            self._connections.discard(task)
             writer.close()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -229,6 +239,19 @@ class Gate:
             if reached not in self.reached:
                 await self._note(reached)
                 self.reached[reached] = None
+
+
+async def _linger(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Read what the client still sends: the kernel drops an answer if the connection is closed
+    while there is something to read."""
+    if writer.transport.is_closing():
+        return
+    writer.write_eof()
+    left = LINGER_BYTES
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(LINGER_S):
+            while left > 0 and (piece := await reader.read(CHUNK_BYTES)):
+                left -= len(piece)
 
 
 def _check_reading(request: Request) -> None:

@@ -1,0 +1,193 @@
+"""Package indexes behind the gate: read only, only what they list, only names that are allowed."""
+
+import json
+import re
+from collections.abc import AsyncIterator
+
+import pytest
+
+from agiraph.web.gate.indexes import pip_settings
+from agiraph.web.gate.package_names import PackageNames, names_in
+from agiraph.web.gate.rules import Rules
+from tests.web.gate.gates import OpenGate, open_gate
+from tests.web.gate.upstreams import Upstream, open_upstream, tarball, wheel
+
+SECRET = "secret-data-4711"
+
+
+@pytest.fixture
+async def upstream() -> AsyncIterator[Upstream]:
+    async with open_upstream() as opened:
+        opened.python |= {
+            "tea-timer": wheel("tea-timer", needs=["cup-holder>=1"]),
+            "cup-holder": wheel("cup-holder"),
+            SECRET: wheel(SECRET),
+        }
+        opened.npm |= {
+            "tea-js": (tarball("tea-js"), {"@cups/one": "^1.0.0", "alias": "npm:cup-two@1"}),
+            "@cups/one": (tarball("@cups/one"), {}),
+            "cup-two": (tarball("cup-two"), {}),
+        }
+        line = {"name": "teapot", "vers": "1.0.0", "cksum": "ab", "deps": [{"name": "spout"}]}
+        opened.pages |= {
+            "/cargo/te/ap/teapot": json.dumps(line).encode(),
+            "/cargo/config.json": json.dumps({"dl": f"{opened.url}/crates"}).encode(),
+            "/crates/teapot/1.0.0/download": b"a crate",
+        }
+        yield opened
+
+
+def rules(**more: object) -> Rules:
+    return Rules(network="packages", names=PackageNames(**more))  # pyright: ignore
+
+
+async def files_of(gate: OpenGate, name: str) -> list[str]:
+    status, page = await gate.get(f"/pypi/simple/{name}/")
+    assert status == 200
+    return re.findall(r'href="([^"#]+)', page.decode())
+
+
+async def test_a_page_leads_to_the_gate_alone_and_keeps_the_hashes(upstream: Upstream) -> None:
+    async with open_gate(rules(), indexes=upstream.indexes) as gate:
+        _, page = await gate.get("/pypi/simple/Tea_Timer/")
+        [file] = await files_of(gate, "tea-timer")
+        status, content = await gate.get(file.removeprefix(f"http://127.0.0.1:{gate.port}"))
+    assert re.search(rb"#sha256=[0-9a-f]{64}\"", page)
+    assert str(upstream.port).encode() not in page
+    assert (status, content) == (200, upstream.python["tea-timer"])
+    assert gate.noted == [("127.0.0.1", "packages")]
+
+
+REFUSED = {
+    "GET /pypi/files/tea-timer/other-1.0-py3-none-any.whl": 404,
+    "GET /pypi/simple/tea-timer/?q=secret": 404,
+    "GET /pypi/simple/": 404,
+    "GET /pypi/simple/..%2f..%2fetc/": 404,
+    "GET /pypi/simple/a%00b/": 404,
+    "PUT /pypi/simple/tea-timer/": 403,
+    "POST /npm/tea-js": 403,
+    "DELETE /npm/tea-js": 403,
+    "GET /npm/-/v1/search?text=secret": 404,
+    "GET /npm/tea-js/-/other.tgz": 404,
+    "GET /npm/../pages/x": 404,
+    "GET /cargo/index/xx/ap/teapot": 404,
+    "GET /cargo/files/teapot/9.9.9": 404,
+    "GET /go/example.com/!secret/@v/list": 404,
+    "GET /": 404,
+}
+
+
+async def test_what_no_index_lists_is_refused_and_never_asked_for(upstream: Upstream) -> None:
+    async with open_gate(rules(), indexes=upstream.indexes) as gate:
+        found = {line: (await gate.ask(f"{line} HTTP/1.1\nHost: x"))[0] for line in REFUSED}
+    assert found == REFUSED
+    assert not [asked for asked in upstream.asked if "secret" in asked or "other" in asked]
+
+
+async def test_upstream_sees_no_header_of_the_command(upstream: Upstream) -> None:
+    async with open_gate(rules(), indexes=upstream.indexes) as gate:
+        head = "GET /pypi/simple/tea-timer/ HTTP/1.1\nHost: x\nAccept: text/secret\nX-Data: secret"
+        await gate.ask(f"{head}\nUser-Agent: secret\nCookie: secret\nAuthorization: Basic secret")
+    [seen] = upstream.headers
+    assert set(seen) == {"host", "user-agent", "accept", "accept-encoding"}
+    assert "secret" not in str(seen)
+
+
+async def test_npm_packages_keep_their_integrity_and_are_fetched_through_the_gate(
+    upstream: Upstream,
+) -> None:
+    async with open_gate(rules(), indexes=upstream.indexes) as gate:
+        status, body = await gate.get("/npm/@cups%2fone")
+        version = json.loads(body)["versions"]["1.0.0"]
+        path = version["dist"]["tarball"].removeprefix(f"http://127.0.0.1:{gate.port}")
+        assert (status, path) == (200, "/npm/@cups/one/-/one-1.0.0.tgz")
+        assert version["dist"]["integrity"].startswith("sha512-")
+        assert await gate.get(path) == (200, upstream.npm["@cups/one"][0])
+    # A lock file names files of packages that this command has not asked for before.
+    async with open_gate(rules(), indexes=upstream.indexes) as gate:
+        assert await gate.get(path) == (200, upstream.npm["@cups/one"][0])
+
+
+async def test_cargo_reads_a_sparse_index(upstream: Upstream) -> None:
+    async with open_gate(rules(), indexes=upstream.indexes) as gate:
+        _, settings = await gate.get("/cargo/index/config.json")
+        status, line = await gate.get("/cargo/index/te/ap/teapot")
+        assert (status, json.loads(line)["cksum"]) == (200, "ab")
+        assert await gate.get("/cargo/files/teapot/1.0.0") == (200, b"a crate")
+    own = f"http://127.0.0.1:{gate.port}/cargo/files/{{crate}}/{{version}}"
+    assert json.loads(settings) == {"dl": own}
+
+
+async def test_a_bound_command_asks_for_no_name_that_a_stranger_can_have_made_up(
+    upstream: Upstream,
+) -> None:
+    """The owner of a rare package sees its downloads: a name would carry a secret out."""
+    async with open_gate(rules(is_bound=True), indexes=upstream.indexes) as gate:
+        status, said = await gate.get(f"/pypi/simple/{SECRET}/")
+        by_npm, _ = await gate.get(f"/npm/{SECRET}")
+        by_cargo, _ = await gate.get(f"/cargo/index/se/cr/{SECRET}")
+    assert (status, by_npm, by_cargo, upstream.asked) == (403, 403, 403, [])
+    assert f"`agiraph grant TEAM packages {SECRET}`" in said.decode()
+
+
+async def test_declared_granted_well_known_and_needed_packages_are_allowed(
+    upstream: Upstream,
+) -> None:
+    known = rules(is_bound=True, granted=["granted-one"], declared=lambda: ["Tea.Timer", "tea-js"])
+    async with open_gate(known, indexes=upstream.indexes) as gate:
+        assert (await gate.get("/pypi/simple/cup-holder/"))[0] == 403
+        [file] = await files_of(gate, "tea-timer")
+        await gate.get(file.removeprefix(f"http://127.0.0.1:{gate.port}"))
+        assert (await gate.get("/pypi/simple/cup-holder/"))[0] == 200  # the wheel needs it
+        assert (await gate.get("/npm/@cups%2fone"))[0] == 403
+        await gate.get("/npm/tea-js")
+        assert [(await gate.get(f"/npm/{n}"))[0] for n in ("@cups%2fone", "cup-two")] == [200, 200]
+        # Allowed, though this index has neither.
+        assert (await gate.get("/pypi/simple/requests/"))[0] == 404
+        assert (await gate.get("/pypi/simple/granted-one/"))[0] == 404
+
+
+async def test_a_clean_command_is_bound_once_it_has_received_a_package(upstream: Upstream) -> None:
+    """From then on a stranger's code may run in it: an install script, for example."""
+    async with open_gate(rules(declared=lambda: ["cup-two"]), indexes=upstream.indexes) as gate:
+        assert (await gate.get("/npm/tea-js"))[0] == 200
+        assert (await gate.get(f"/pypi/simple/{SECRET}/"))[0] == 200
+        await gate.get("/npm/tea-js/-/tea-js-1.0.0.tgz")
+        upstream.asked.clear()
+        assert (await gate.get("/pypi/simple/other-secret/"))[0] == 403
+        assert (await gate.get("/npm/cup-two"))[0] == 200
+    assert upstream.asked == ["GET /npm/cup-two"]
+
+
+async def test_a_page_of_the_network_leads_to_no_file_and_no_server_of_this_machine(
+    upstream: Upstream,
+) -> None:
+    name = "evil-1.0-py3-none-any.whl"
+    links = [f"file:///etc/{name}", f"http://169.254.169.254/{name}", f"http://[::1]/{name}"]
+    page = "".join(f'<a href="{link}"></a>' for link in links)
+    upstream.pages["/index/evil/"] = page.encode()
+    indexes = upstream.indexes
+    assert indexes.python is not None
+    indexes.python = type(indexes.python)(indexes=(f"{upstream.url}/index",))
+    async with open_gate(rules(), indexes=indexes) as gate:
+        status, said = await gate.get(f"/pypi/files/evil/{name}")
+    assert status == 403
+    assert b"169.254.169.254, which is not in the public internet" in said
+
+
+def test_names_are_found_where_manifests_write_them() -> None:
+    text = 'rich==13.1 "@types/node": "^20" serde = { version = "1" } tea-timer[extra]>=2, a.b'
+    assert {"rich", "@types/node", "serde", "tea-timer", "a.b"} <= names_in(text)
+    assert "secret" not in names_in(text)
+
+
+def test_the_settings_of_pip_are_read_with_the_environment_first() -> None:
+    listed = (
+        ":env:.index-url='http://one.example/simple'\n"
+        "global.extra-index-url='file:///a http://two.example/simple'\n"
+        "global.index-url='http://other.example/simple'\n"
+    )
+    assert pip_settings(listed) == {
+        "index-url": ["http://one.example/simple"],
+        "extra-index-url": ["file:///a", "http://two.example/simple"],
+    }
