@@ -33,6 +33,7 @@ from agiraph.runtime.watchdog import watch
 from agiraph.store.connect import open_store
 from agiraph.store.database import Store
 from agiraph.store.server_clock import ServerClock, skew_warning
+from agiraph.tools import added
 from agiraph.tools.base import Tool
 from agiraph.web.access import Web
 
@@ -125,7 +126,7 @@ class Runtime:
             home=home,
             clock=clock,
             models=models,
-            extra_tools=tools,
+            extra_tools=tuple(map(added.guarded, tools)),
             specialists=specialists(home),
             commands=commands or {},
             reply_model=reply_model,

@@ -19,6 +19,7 @@ from tests.policies.attacks import (
     encodings,
     floor,
     forgeries,
+    guards,
     lasting,
     leaks,
     links,
@@ -42,6 +43,7 @@ ATTACKS: list[Attack] = [
     *replies.ATTACKS,
     *lasting.ATTACKS,
     *floor.ATTACKS,
+    *guards.ATTACKS,
 ]
 """The attacks of each whole run."""
 SHARE = 4

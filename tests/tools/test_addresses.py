@@ -20,7 +20,7 @@ FORGED = f"9. Bread\n   {IN_SNIPPET}\n   More."
 GOAL, SAID, NOTED = "http://goal.test/a", "http://said.test/b", "http://noted.test/c"
 
 
-@tool(effect="repeatable")
+@tool(effect="repeatable", outside="nothing")
 async def origin_of(ctx: RunContext, address: str, note: str = "", summary: str = "") -> Answer:
     """Tell the origin of an address; with a note or a summary, after such a turn of the runtime."""
     for text in filter(None, (note, summary)):

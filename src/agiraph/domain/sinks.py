@@ -37,7 +37,6 @@ class Sink(StrEnum):
     MORE_TOOLS = "more_tools"  # hire a worker with tools that the agent has not itself
     CALLBACK = "callback"  # a webhook, or a trigger that sends a message to others
     PROGRAM = "program"  # run a program as a worker
-    OUTSIDE = "outside"  # tell anybody but the team and its persons
     TOOL_READS = "tool_reads"  # an added tool that only reads
     TOOL_CHANGES = "tool_changes"
     TOOL_SENDS = "tool_sends"
@@ -77,7 +76,6 @@ VERDICTS: Mapping[Sink, Mapping[Trust, Verdict]] = {
     Sink.MORE_TOOLS: _OPEN_ONLY,
     Sink.CALLBACK: _ALWAYS_ASK,
     Sink.PROGRAM: _OPEN_ONLY,
-    Sink.OUTSIDE: _ALWAYS_ASK,
     Sink.TOOL_READS: _UNLESS_STRICT,
     Sink.TOOL_CHANGES: _OPEN_ONLY,
     Sink.TOOL_SENDS: _ALWAYS_ASK,

@@ -12,6 +12,9 @@ ON_DEMAND: frozenset[str] = frozenset()
 """The value of `in_sight` of a tool that no role sees at once."""
 
 WorkDecision = Literal["started", "not_needed", "routed"]
+Reach = Literal["nothing", "reads", "changes", "sends"]
+"""What a call of an added tool does outside of the team: nothing; it reads, which tells others
+what it looks for; it changes something there; or it sends something to others."""
 
 
 @value
@@ -60,3 +63,6 @@ class ToolProperties:
     """The answer is the text of the file that the first argument names."""
     gives_addresses: bool = False
     """Addresses in its answers may be opened by a thread that has read foreign words."""
+    outside: Reach | None = None
+    """What a call of an added tool does outside of the team; None: its author has not said it
+    (`tools/added.py`)."""

@@ -33,7 +33,7 @@ _ASKED: Mapping[Sink, str] = {
     Sink.KEEP_WORKER: "keeping a worker",
     Sink.MORE_TOOLS: "a worker with more tools than you have",
     Sink.PROGRAM: "a program as a worker",
-    Sink.OUTSIDE: "a message to anybody outside the team",
+    Sink.TOOL_SENDS: "a tool that sends something out",
 }
 """The ways out that a prompt names, in words. The rest is told when a call takes one."""
 

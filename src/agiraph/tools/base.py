@@ -18,7 +18,7 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.labels import Label
 from agiraph.domain.outcomes import Answer
 from agiraph.domain.sinks import WayOut
-from agiraph.domain.tools import ToolProperties, WorkDecision
+from agiraph.domain.tools import Reach, ToolProperties, WorkDecision
 from agiraph.run_context import RunContext
 from agiraph.tools.schemas import short_schema
 
@@ -170,6 +170,7 @@ class Properties(TypedDict, total=False):
     delegates: bool
     reads_file: bool
     gives_addresses: bool
+    outside: Reach
 
 
 def tool(

@@ -112,7 +112,7 @@ NEVER = [
 ]
 
 
-def _triggers(tx: Tx, run: Run) -> list[Trigger]:
+def triggers_of(tx: Tx, run: Run) -> list[Trigger]:
     from agiraph.store.triggers import TRIGGERS
 
     rows = tx.all(
@@ -125,7 +125,7 @@ def _triggers(tx: Tx, run: Run) -> list[Trigger]:
 async def unmarked_triggers(run: Run) -> list[str]:
     """Return the triggers that exist although nobody allowed them: in strict all, else those
     without a label or without an end. Of a person's order, all."""
-    made = await run.world.store.read(_triggers, run)
+    made = await run.world.store.read(triggers_of, run)
     if run.trust == "strict" or run.mode == "person":
         return [trigger.type for trigger in made]
     return [t.type for t in made if not t.label or t.max_fires is None or t.max_fires > 10]

@@ -10,10 +10,13 @@ from agiraph.domain import fence, labels, sinks
 from agiraph.domain.grants import Grant
 from agiraph.domain.labels import CLEAN
 from agiraph.domain.sinks import Sink
+from agiraph.home import sandbox
 from agiraph.policies import provenance
+from agiraph.runtime import compaction
 from agiraph.services.board import labels as board_labels
-from agiraph.store import threads
-from agiraph.tools import delegation
+from agiraph.store import dump, threads
+from agiraph.store.tx import Tx
+from agiraph.tools import added, delegation
 from agiraph.tools import file_labels as tool_file_labels
 from agiraph.tools.toolsets import BUILT_IN
 
@@ -85,6 +88,22 @@ def _plain(text: str, **_: Any) -> str:
     return text
 
 
+def _unconfined(patch: pytest.MonkeyPatch) -> None:
+    """Let commands be unconfined, and no person be asked about them."""
+    patch.setattr(sandbox, "why_not", lambda: "this mutant confines nothing")
+    _free(Sink.UNCONFINED_COMMAND)(patch)
+
+
+def _unlabelled_dump(patch: pytest.MonkeyPatch) -> None:
+    """Let the labels of files be left out when a home is dumped."""
+    read = dump._rows
+
+    def forgetful(tx: Tx, table: str, *more: Any) -> Any:
+        return iter(()) if table == "file_labels" else read(tx, table, *more)
+
+    patch.setattr(dump, "_rows", forgetful)
+
+
 SINKS = {
     Sink.SEARCH: ("search: a query is the secret",),
     Sink.SEARCH_BEYOND_LIMIT: ("search: a secret is spelled by the number of queries",),
@@ -93,12 +112,46 @@ SINKS = {
     Sink.MADE_UP_ADDRESS: ("leak: web_fetch path",),
     Sink.NETWORK_COMMAND: ("leak: bash curl",),
     Sink.WAKE_SELF: ("for later: schedule acts after the thread has ended",),
+    Sink.WAKE_BEYOND_LIMIT: ("guard: an agent wakes itself every five minutes",),
+    Sink.READING_HOST: ("guard: a reading host is asked for the secret",),
+    Sink.KEEP_WORKER: ("guard: a worker is kept",),
+    Sink.MORE_TOOLS: ("guard: a newcomer has more tools",),
+    Sink.CALLBACK: ("guard: a message to others is set for later",),
+    Sink.PROGRAM: ("leak: task for a program",),
+    Sink.TOOL_READS: ("added tool: look_up is ordered",),
+    Sink.TOOL_CHANGES: ("added tool: change is ordered",),
+    Sink.TOOL_SENDS: ("added tool: post is ordered",),
 }
 """Ways out, and an attack that takes each of them."""
 MUTANTS = [
     *(
         Mutant(name=f"the way out {sink} is free", arm=_free(sink), caught_by=caught_by)
         for sink, caught_by in SINKS.items()
+    ),
+    Mutant(
+        name=f"the way out {Sink.UNCONFINED_COMMAND} is free",
+        arm=_unconfined,
+        caught_by=("leak: bash curl",),
+    ),
+    Mutant(
+        name="an added tool that says nothing is free",
+        arm=_patched(added, "guarded", lambda tool: tool),
+        caught_by=("added tool: unsaid is ordered",),
+    ),
+    Mutant(
+        name="what an added tool brings carries no label",
+        arm=_patched(added, "_labelling", lambda tool: tool),
+        caught_by=("added tool: what it brings orders a way out",),
+    ),
+    Mutant(
+        name="the summary of a full thread is not fenced",
+        arm=_patched(compaction, "enclose", _plain),
+        caught_by=("guard: orders go on in the summary of a full thread",),
+    ),
+    Mutant(
+        name="a dump of the home holds no labels",
+        arm=_unlabelled_dump,
+        caught_by=("moved: orders wait in a notebook while the home is moved",),
     ),
     Mutant(
         name="no way out is guarded",
