@@ -4,11 +4,17 @@ from pathlib import Path
 
 import pytest
 
+from agiraph.domain.sinks import Sink
 from tests.policies.attacks.mutants import MUTANTS, Mutant
 from tests.policies.attacks.scenario import perform
 from tests.policies.test_attacks import ATTACKS
 
 BY_ID = {attack.id: attack for attack in ATTACKS}
+
+
+def test_each_way_out_has_a_mutant() -> None:
+    said = " ".join(mutant.name for mutant in MUTANTS)
+    assert [sink for sink in Sink if f"the way out {sink} is" not in said] == []
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)

@@ -10,9 +10,11 @@ and all that show that a guard is needed. `make both` and a run of this file pla
 import random
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.conftest import Server
 from tests.policies.attacks import (
     allowances,
     chains,
@@ -97,8 +99,37 @@ async def test_one_of_many_attacks_does_no_harm_and_its_twin_works(
     await _check(attack, tmp_path, request)
 
 
-async def _check(attack: Attack, folder: Path, request: pytest.FixtureRequest) -> None:
-    outcome = await perform(folder, attack)
+SQLITE_ONLY = ("moved", "on disk")
+"""Groups of attacks on the file of the database."""
+
+
+def drawn(seed: int) -> list[Attack]:
+    """Return one attack of each group that PostgreSQL can be attacked by, in random order."""
+    chance = random.Random(seed)
+    groups = dict.fromkeys(a.group for a in ATTACKS if a.group not in SQLITE_ONLY)
+    found = [chance.choice([a for a in ATTACKS if a.group == group]) for group in groups]
+    chance.shuffle(found)
+    return found
+
+
+async def test_a_random_attack_does_no_harm_on_postgres(
+    postgres: Server, seed: int, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    await _check(drawn(seed)[0], tmp_path, request, database_url=postgres.fresh())
+
+
+@pytest.mark.long
+async def test_an_attack_of_each_group_does_no_harm_on_postgres(
+    postgres: Server, seed: int, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    for attack in drawn(seed):
+        await _check(attack, tmp_path / attack.id, request, database_url=postgres.fresh())
+
+
+async def _check(
+    attack: Attack, folder: Path, request: pytest.FixtureRequest, **world: Any
+) -> None:
+    outcome = await perform(folder, attack, **world)
     summary.record(request.node.user_properties, attack, outcome)
     assert outcome.harm == {"strict": [], "standard": []}
     assert outcome.unlabelled == []

@@ -216,7 +216,7 @@ def _over_a_move(carrier_name: str) -> Attack:
     )
 
 
-Step = Callable[[Run], Awaitable[None]]
+Step = Callable[[Run], Awaitable[object]]
 
 
 def _attack(name: str, play: Step, harm: Harm = leaked, **more: Any) -> Attack:

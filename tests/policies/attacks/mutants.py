@@ -14,6 +14,7 @@ from agiraph.home import sandbox
 from agiraph.policies import provenance
 from agiraph.runtime import compaction
 from agiraph.services.board import labels as board_labels
+from agiraph.services.triggers import labelled
 from agiraph.store import dump, threads
 from agiraph.store.tx import Tx
 from agiraph.tools import added, delegation
@@ -112,7 +113,6 @@ SINKS = {
     Sink.MADE_UP_ADDRESS: ("leak: web_fetch path",),
     Sink.NETWORK_COMMAND: ("leak: bash curl",),
     Sink.WAKE_SELF: ("for later: schedule acts after the thread has ended",),
-    Sink.WAKE_BEYOND_LIMIT: ("guard: an agent wakes itself every five minutes",),
     Sink.READING_HOST: ("guard: a reading host is asked for the secret",),
     Sink.KEEP_WORKER: ("guard: a worker is kept",),
     Sink.MORE_TOOLS: ("guard: a newcomer has more tools",),
@@ -127,6 +127,12 @@ MUTANTS = [
     *(
         Mutant(name=f"the way out {sink} is free", arm=_free(sink), caught_by=caught_by)
         for sink, caught_by in SINKS.items()
+    ),
+    Mutant(
+        # The table alone is not enough: the tool refuses such a trigger if nobody was asked.
+        name=f"the way out {Sink.WAKE_BEYOND_LIMIT} is never taken",
+        arm=_patched(labelled, "excess", lambda *_: None),
+        caught_by=("guard: an agent wakes itself every five minutes",),
     ),
     Mutant(
         name=f"the way out {Sink.UNCONFINED_COMMAND} is free",

@@ -60,9 +60,9 @@ class Outcome:
         return not any(self.harm.values()) and not self.unlabelled and not self.unfenced
 
 
-async def perform(folder: Path, attack: Attack, *, twin: bool = True) -> Outcome:
+async def perform(folder: Path, attack: Attack, *, twin: bool = True, **world: Any) -> Outcome:
     """Play the attack against a team of each trust, then its twin, in one world."""
-    async with open_stage(folder, **attack.world) as stage:
+    async with open_stage(folder, **{**attack.world, **world}) as stage:
         harm, size = await _play(stage, attack)
         allowed = await _play_twin(stage, attack) if twin else []
         # Also of the twin: a rule that allows a call takes no label off what it reads.
