@@ -331,7 +331,8 @@ NAMES = [m.name for m in migrate.migrations()]
 TABLES = [
     *("about", "agents", "answered", "audit", "channels"),
     *("conversation_summaries", "daily_limits", "deliveries", "dependencies"),
-    *("errands", "events", "file_labels", "firings", "grants", "insights", "knowledge_changes"),
+    *("errands", "events", "file_labels", "firings", "folder_changes", "grants", "insights"),
+    "knowledge_changes",
     *("link_fetches", "memories", "messages"),
     *(
         "nodes",

@@ -1,5 +1,6 @@
 """Presenters: convert rows to the views that clients get."""
 
+from dataclasses import asdict
 from typing import Any
 
 from agiraph.api.job_views import JobView
@@ -7,6 +8,7 @@ from agiraph.api.views import (
     AgentView,
     AttachmentView,
     CostView,
+    FolderView,
     GrantOffer,
     InboxItem,
     MessageView,
@@ -59,6 +61,7 @@ def team_view(tx: Tx, team: Team, viewer: PersonId) -> TeamView:
         learns=team.learns,
         review=team.review,
         trust=team.trust,
+        folders=[FolderView(**asdict(folder)) for folder in team.folders],
         quiet_hours=team.quiet_hours,
         quiet_zone=team.quiet_zone,
         channel=team.channel,

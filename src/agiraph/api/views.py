@@ -9,6 +9,7 @@ from agiraph.domain.access import Scope, TokenKind
 from agiraph.domain.agents import AgentKind, Doing, Mode, Review, TeamStatus, Trust
 from agiraph.domain.deliveries import Delivery
 from agiraph.domain.effort import Effort
+from agiraph.domain.folders import Access
 from agiraph.domain.grants import GrantKind
 from agiraph.domain.knowledge import KnowledgeStatus
 from agiraph.domain.messages import Decision, MessageKind, Rating, State
@@ -33,6 +34,12 @@ class CostView(View):
     usd: float = Field(description="The known part; calls without a known price count as zero.")
 
 
+class FolderView(View):
+    name: str = Field(description="Its name in the team's paths: folders/<name>.")
+    path: str
+    access: Access
+
+
 class TeamView(View):
     id: str
     name: str
@@ -44,6 +51,7 @@ class TeamView(View):
     learns: bool
     review: Review
     trust: Trust
+    folders: list[FolderView] = Field(description="Folders of a person that its agents see.")
     effort: Effort | None = Field(
         description="How much its agents' models think; null: as the settings say."
     )

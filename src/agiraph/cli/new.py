@@ -10,13 +10,16 @@ from agiraph.cli.settings import (
     ACCEPT_HELP,
     EFFORT_HELP,
     EVERY_HELP,
+    FOLDER_HELP,
     MODE_HELP,
     REVIEW_HELP,
     REVIEWS,
     TRUST_HELP,
     TRUSTS,
     Interval,
+    absolute_folder,
     confirm_open,
+    told_folder,
 )
 from agiraph.cli.teams import json_option
 from agiraph.domain.agents import Mode, Review, Trust, name_from_goal
@@ -41,6 +44,7 @@ from agiraph.redaction import environment
 @click.option(
     "--trust", type=click.Choice(TRUSTS), default="standard", show_default=True, help=TRUST_HELP
 )
+@click.option("--folder", "folders", multiple=True, metavar="PATH[:ro|rw]", help=FOLDER_HELP)
 @click.option("--model", default="", help="The coordinator's model, as provider/model.")
 @click.option("--effort", type=click.Choice(EFFORTS), help=EFFORT_HELP)
 @click.option(
@@ -63,6 +67,7 @@ async def new(
     every: float,
     review: Review,
     trust: Trust,
+    folders: tuple[str, ...],
     model: str,
     effort: Effort | None,
     budget: float | None,
@@ -90,6 +95,7 @@ async def new(
             interval=every,
             review=review,
             trust=trust,
+            folders=[absolute_folder(folder) for folder in folders],
             model=model,
             effort=effort,
             budget=limit,
@@ -102,5 +108,7 @@ async def new(
     if json_:
         return click.echo(as_json(team))
     click.echo(f"{clean(team.name)} {team.id}")
+    for folder in team.folders:
+        click.echo(told_folder(folder.name, folder.path, folder.access))
     click.echo(f"Watch the team: agiraph tail {team.id}")
     click.echo(f"Talk to its coordinator: agiraph chat {team.id}")

@@ -36,6 +36,7 @@ class AskedGoal:
     acceptance: tuple[str, ...]
     review: Review
     trust: Trust = "standard"
+    folders: tuple[str, ...] = ()
     effort: Effort | None = None
 
 
@@ -64,6 +65,7 @@ class Remote:
             acceptance=goal.acceptance,
             review=goal.review,
             trust=goal.trust,
+            folders=goal.folders,
             effort=goal.effort,
         )
         return await self.watch(team)

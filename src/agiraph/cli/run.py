@@ -16,10 +16,12 @@ from agiraph.cli.session import command
 from agiraph.cli.settings import (
     ACCEPT_HELP,
     EFFORT_HELP,
+    FOLDER_HELP,
     REVIEW_HELP,
     REVIEWS,
     TRUST_HELP,
     TRUSTS,
+    absolute_folder,
     confirm_open,
 )
 from agiraph.client import Client
@@ -30,6 +32,7 @@ from agiraph.domain.errors import Declined, HomeInUse, Refused, Unreachable
 from agiraph.domain.messages import Message
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import GOAL_TURNS, Budget, NodeStatus, WorkNode
+from agiraph.home import given_folders
 from agiraph.providers.catalogue import Catalogue
 from agiraph.redaction import environment
 from agiraph.services.board import budgets, texts
@@ -65,6 +68,7 @@ SENDING_TIMEOUT_S = 10
 @click.option("--accept", multiple=True, metavar="LINE", help=ACCEPT_HELP)
 @click.option("--review", type=click.Choice(REVIEWS), help=f"{REVIEW_HELP}  [default: auto]")
 @click.option("--trust", type=click.Choice(TRUSTS), help=f"{TRUST_HELP}  [default: standard]")
+@click.option("--folder", "folders", multiple=True, metavar="PATH[:ro|rw]", help=FOLDER_HELP)
 @command
 async def run(
     goal: str | None,
@@ -78,6 +82,7 @@ async def run(
     accept: tuple[str, ...],
     review: Review | None,
     trust: Trust | None,
+    folders: tuple[str, ...],
 ) -> None:
     """Work on a GOAL until it is reached, and show the progress.
 
@@ -88,7 +93,7 @@ async def run(
         raise click.UsageError(
             'Give a goal (agiraph run "GOAL") or continue a team (agiraph run --resume TEAM).'
         )
-    others = (effort, turns, tokens, usd, minutes, accept, review, trust)
+    others = (effort, turns, tokens, usd, minutes, accept, review, trust, folders)
     if resume is not None and any(others):
         raise click.UsageError(
             "--resume keeps the limits of the team: leave out the other options, but for --model."
@@ -108,6 +113,7 @@ async def run(
         acceptance=accept,
         review=review or "auto",
         trust=trust or "standard",
+        folders=tuple(map(absolute_folder, folders)),
         effort=effort,
     )
     try:
@@ -160,6 +166,7 @@ class Run:
         self._team: Team | None = None
 
     async def begin(self, goal: AskedGoal) -> int:
+        folders = given_folders.check(self._settings.home, goal.folders)
         async with self._open() as runtime:
             # Before a team is created.
             self._progress.warn(await refuse_unfit(runtime.models, goal.model))
@@ -176,6 +183,7 @@ class Run:
                 acceptance=goal.acceptance,
                 review=goal.review,
                 trust=goal.trust,
+                folders=folders,
                 effort=goal.effort,
             )
             return await self._go(runtime, founded.team)

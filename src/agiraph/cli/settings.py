@@ -1,6 +1,7 @@
 """`agiraph set` and `agiraph goal`: change a team's settings, and give it a new goal."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import click
@@ -10,6 +11,7 @@ from agiraph.cli.session import as_json, clean, command, connected
 from agiraph.cli.teams import json_option
 from agiraph.domain.agents import Review, Trust
 from agiraph.domain.effort import EFFORTS
+from agiraph.domain.folders import Access, split_access
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 TRUSTS = ["strict", "standard", "open"]
@@ -47,6 +49,9 @@ TRUST_HELP = (
     "What the team may do by itself after it has read strangers' words; open is for throw-away "
     "homes and containers."
 )
+FOLDER_HELP = (
+    "A folder of yours that the team may read, or with :rw also change; one option a folder."
+)
 QUIET_HELP = "When no briefing is sent to your channels, such as 22:00-07:00; or none."
 CHANNEL_HELP = "Your channel for the team's questions; or all."
 ANSWER_HELP = (
@@ -70,6 +75,18 @@ def confirm_open(trust: Trust | None, name: str) -> None:
         raise click.UsageError("That is not the team's name; nothing was changed.")
 
 
+def absolute_folder(folder: str) -> str:
+    """Return `PATH[:ro|rw]` with an absolute path: the server runs in another folder."""
+    path, access = split_access(folder)
+    return f"{Path(path).expanduser().absolute()}:{access}"
+
+
+def told_folder(name: str, path: str, access: Access) -> str:
+    """Return what a person is told of a folder that they gave."""
+    may = "reads and changes" if access == "rw" else "reads"
+    return f"The team {may} {clean(path)}, as folders/{clean(name)}."
+
+
 @click.command()
 @click.argument("team")
 @click.option("--name", help="The team's name.")
@@ -77,6 +94,13 @@ def confirm_open(trust: Trust | None, name: str) -> None:
 @click.option("--every", type=Interval(), help=EVERY_HELP)
 @click.option("--review", type=click.Choice(REVIEWS), help=REVIEW_HELP)
 @click.option("--trust", type=click.Choice(TRUSTS), help=TRUST_HELP)
+@click.option(
+    "--folder",
+    "folders",
+    multiple=True,
+    metavar="PATH[:ro|rw]",
+    help=f"{FOLDER_HELP} All of them, or none.",
+)
 @click.option("--model", help="The coordinator's model, as provider/model.")
 @click.option("--effort", type=click.Choice([*EFFORTS, "default"]), help=EFFORT_HELP)
 @click.option("--soul", help="The team's character: the new content of its SOUL.md.")
@@ -107,6 +131,8 @@ async def set(
         "limits": None if workers is None else {"agents": workers},
         "budget": {name: most for name, most in limits.items() if most is not None} or None,
     }
+    if folders := given.pop("folders"):
+        given["folders"] = [absolute_folder(folder) for folder in folders if folder != "none"]
     settings: Any = {key: value for key, value in given.items() if value is not None}
     if not settings:
         raise click.UsageError("Say what to change, for example --mode infinite --every 1h.")
@@ -124,6 +150,8 @@ async def set(
         f"Changed {clean(changed.name)!r}: {changed.mode}, {changed.status}, the coordinator acts "
         f"{acts}, review {changed.review}, trust {changed.trust}{_asking(changed)}."
     )
+    for folder in changed.folders if "folders" in settings else ():
+        click.echo(told_folder(folder.name, folder.path, folder.access))
 
 
 def _asking(team: TeamView) -> str:

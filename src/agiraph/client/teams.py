@@ -24,6 +24,8 @@ class TeamSettings(TypedDict, total=False):
     interval: float
     review: Review
     trust: Trust
+    folders: Sequence[str]
+    """Folders of the server's machine that its agents see, as PATH[:ro|rw]; all of them."""
     effort: Effort | Literal["default"]
     quiet_hours: str
     """Hours in which no briefing is sent to channels, such as `22:00-07:00`; empty: none."""
@@ -55,12 +57,14 @@ class TeamCalls(Connection):
         interval: float = 3600.0,
         review: Review = "auto",
         trust: Trust = "standard",
+        folders: Sequence[str] = (),
         effort: Effort | None = None,
         acceptance: Sequence[str] = (),
     ) -> TeamView:
         """Create a team, which starts working on the goal unless `start` is false.
 
-        `acceptance` is what must be true when the goal is reached, one statement each.
+        `acceptance` is what must be true when the goal is reached, one statement each; `folders`
+        are folders of the server's machine that the team sees, as PATH[:ro|rw].
         """
         body = {
             "goal": goal,
@@ -78,6 +82,7 @@ class TeamCalls(Connection):
             "interval": interval,
             "review": review,
             "trust": trust,
+            "folders": list(folders),
             "effort": effort,
         }
         return await self.make(TeamView, "/teams", body)

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Literal
 
 from agiraph.domain.effort import Effort
+from agiraph.domain.folders import GivenFolder
 from agiraph.domain.ids import AgentId, NodeId, PersonId, TeamId, ThreadId
 from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.persons import OWNER
@@ -80,6 +81,8 @@ class Team:
     trust: Trust = "standard"
     """What its agents may do by themselves after they have read foreign words. Only a person
     sets it; no file in the team's home is read for it."""
+    folders: tuple[GivenFolder, ...] = ()
+    """Folders of a person that its agents see, besides their own. Only a person gives them."""
 
 
 @value

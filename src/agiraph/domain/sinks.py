@@ -30,6 +30,7 @@ class Sink(StrEnum):
     PACKAGES_COMMAND = "packages_command"  # reads package indexes, and git from granted hosts
     HOSTS_COMMAND = "hosts_command"  # talks to hosts that a person granted
     NETWORK_COMMAND = "network_command"  # talks to any host
+    GIVEN_FOLDER = "given_folder"  # change a file in a folder of a person
     UNCONFINED_COMMAND = "unconfined_command"  # where the machine cannot take the network away
     WAKE_SELF = "wake_self"  # a trigger for the agent itself
     WAKE_BEYOND_LIMIT = "wake_beyond_limit"
@@ -70,6 +71,7 @@ VERDICTS: Mapping[Sink, Mapping[Trust, Verdict]] = {
     Sink.HOSTS_COMMAND: _UNLESS_STRICT,
     Sink.NETWORK_COMMAND: _OPEN_ONLY,
     Sink.UNCONFINED_COMMAND: _OPEN_ONLY,
+    Sink.GIVEN_FOLDER: _UNLESS_STRICT,
     Sink.WAKE_SELF: _UNLESS_STRICT,
     Sink.WAKE_BEYOND_LIMIT: _OPEN_ONLY,
     Sink.KEEP_WORKER: _UNLESS_STRICT,

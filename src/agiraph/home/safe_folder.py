@@ -55,13 +55,15 @@ class Entry:
 class Folder:
     """An open directory. All paths are relative to it and follow no symbolic link; close it."""
 
-    __slots__ = ("_fd", "_opener", "name")
+    __slots__ = ("_fd", "_opener", "is_private", "name")
 
     def __init__(self, fd: int, *, name: str, opener: Opener) -> None:
         self._fd = fd
         self._opener = opener
         self.name: str = name
         """Its name in error messages; empty for the folder from which all paths start."""
+        self.is_private = True
+        """Whether what is written in it is for its owner only; else files keep their mode."""
 
     @classmethod
     def open(cls, path: Path, *, opener: Opener | None = None) -> Self:
@@ -132,7 +134,7 @@ class Folder:
         names = split(rel)
         fault("fx:before:write")
         with self._translate_errors(rel), self._parent(names, create=True) as parent:
-            _replace(parent, names[-1], data, synced=synced)
+            _replace(parent, names[-1], data, synced=synced, private=self.is_private)
         if synced:
             self.sync_path("/".join(names[:-1]))
         fault("fx:after:write")
@@ -297,7 +299,7 @@ class Folder:
         at = os.dup(self._fd)
         try:
             for name in names:
-                _make_folder(at, name)
+                _make_folder(at, name, mode=0o700 if self.is_private else 0o755)
                 above, at = at, step(at, name, FOLDER)
                 os.close(above)
         except BaseException:
@@ -342,22 +344,22 @@ class Folder:
             raise refusal(sentence.format(rel)) from error
 
 
-def _make_folder(parent: int, name: str) -> bool:
+def _make_folder(parent: int, name: str, *, mode: int = 0o700) -> bool:
     """Create a folder unless the name exists; return whether it was created."""
     try:
-        os.mkdir(name, 0o700, dir_fd=parent)
+        os.mkdir(name, mode, dir_fd=parent)
     except FileExistsError:
         return False
     return True
 
 
-def _replace(parent: int, name: str, data: bytes, *, synced: bool) -> None:
+def _replace(parent: int, name: str, data: bytes, *, synced: bool, private: bool = True) -> None:
     """Write a temporary file and rename it over `name`. The caller syncs the folder."""
     temporary = f"{PARTIAL}{secrets.token_hex(8)}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         with os.fdopen(os.open(temporary, flags, 0o600, dir_fd=parent), "wb") as file:
-            os.fchmod(file.fileno(), _mode(parent, name))
+            os.fchmod(file.fileno(), _mode(parent, name, private=private))
             file.write(data)
             file.flush()
             if synced:
@@ -371,13 +373,16 @@ def _replace(parent: int, name: str, data: bytes, *, synced: bool) -> None:
         raise
 
 
-def _mode(parent: int, name: str) -> int:
-    """Return the mode of a replacement: private, and executable if the old file was."""
+def _mode(parent: int, name: str, *, private: bool) -> int:
+    """Return the mode of a replacement: private, and executable if the old file was; or that of the
+    old file, and the usual one of a new file."""
     with suppress(FileNotFoundError):
         old = os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode
+        if stat.S_ISREG(old) and not private:
+            return stat.S_IMODE(old) & 0o777
         if stat.S_ISREG(old) and old & stat.S_IXUSR:
             return 0o700
-    return 0o600
+    return 0o600 if private else 0o644
 
 
 def _entry(item: os.DirEntry[str]) -> Entry:

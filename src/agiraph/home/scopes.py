@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Literal
 
-from agiraph.domain.errors import OutOfScope
+from agiraph.domain.errors import OutOfScope, Refused
+from agiraph.domain.folders import GivenFolder
 from agiraph.domain.ids import NodeId
 from agiraph.home.layout import TeamFolder
 from agiraph.home.safe_folder import Folder
@@ -27,6 +29,8 @@ class Area(StrEnum):
     SOUL = "soul"  # SOUL.md and GOAL.md
     PLAN = "plan"
     TEAM_MEMORY = "team_memory"  # MEMORY.md and memory/
+    GIVEN_TO_READ = "given_to_read"  # a folder of a person that the team may read
+    GIVEN_TO_CHANGE = "given_to_change"  # one that it may also change
     UNKNOWN = "unknown"
 
 
@@ -44,6 +48,8 @@ ACCESS: dict[str, dict[Area, str]] = {
         P.SOUL: "r",
         P.PLAN: "rw",
         P.TEAM_MEMORY: "rw",
+        P.GIVEN_TO_READ: "r",
+        P.GIVEN_TO_CHANGE: "rw",
         P.UNKNOWN: "",
     },
     "worker": {
@@ -58,6 +64,8 @@ ACCESS: dict[str, dict[Area, str]] = {
         P.SOUL: "r",
         P.PLAN: "r",
         P.TEAM_MEMORY: "",
+        P.GIVEN_TO_READ: "r",
+        P.GIVEN_TO_CHANGE: "rw",
         P.UNKNOWN: "",
     },
 }
@@ -89,6 +97,8 @@ class ScopedPath:
     area: Area
     folder: str = ""
     rest: tuple[str, ...] = ()
+    given: GivenFolder | None = None
+    """The folder of a person that `folder` names; None: it is in the team's folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,18 +113,43 @@ class Scope:
     """The node whose result is reviewed: all its files can be read."""
     is_public: bool = False
     """Whether nothing of the team's may be read."""
+    given: tuple[GivenFolder, ...] = ()
+    """Folders of a person that the team was given."""
 
     def resolve(self, path: str, want: Want) -> tuple[Folder, str]:
         """Return the open folder, which the caller closes, and the rest of the path below it."""
         found = self.locate(path)
         if want not in self._access[found.area]:
             raise OutOfScope(self._refusal(path, want))
+        if found.given is not None:
+            return self._open_given(found, found.given, path, want)
         folder = self.team.folder.sub(found.folder, create=want == "w")
+        return folder, "/".join(found.rest)
+
+    def _open_given(
+        self, found: ScopedPath, given: GivenFolder, path: str, want: Want
+    ) -> tuple[Folder, str]:
+        # Hooks and settings of a repository run programs outside of any sandbox, as the person.
+        if want == "w" and any(name.casefold() == ".git" for name in found.rest):
+            raise OutOfScope(f"{path[:200]!r} belongs to git; use git commands instead.")
+        try:
+            folder = Folder.open(Path(given.path))
+        except OSError as error:
+            raise Refused(
+                f"The folder {found.folder} cannot be opened: {error.strerror}. Tell the human."
+            ) from None
+        folder.name, folder.is_private = found.folder, False
         return folder, "/".join(found.rest)
 
     def locate(self, path: str) -> ScopedPath:
         """Return the area of a path. Names are compared exactly; others are scratch files."""
-        match names := split(path):
+        match names := split(self._relative(path)):
+            case ("folders", name, *rest) if given := self._given(name):
+                area = P.GIVEN_TO_CHANGE if given.is_writable else P.GIVEN_TO_READ
+                spot = f"folders/{given.name}"
+                return ScopedPath(area=area, folder=spot, rest=tuple(rest), given=given)
+            case ("folders", *_) if self.given:
+                return ScopedPath(area=P.UNKNOWN)
             case ("nodes", node, *rest) if node == self.node:
                 return self._locate_own(tuple(rest))
             case ("nodes", node, *rest) if node == self.reviewed:
@@ -146,6 +181,19 @@ class Scope:
                 # file.
                 return self._locate_own(("scratch", *names))
 
+    def _given(self, name: str) -> GivenFolder | None:
+        return next((folder for folder in self.given if folder.name == name), None)
+
+    def _relative(self, path: str) -> str:
+        """Return a path as the file tools know it: commands see a given folder at its own path,
+        and as /folders/<name>."""
+        if self.given and path.startswith("/folders/"):
+            return path[1:]
+        for folder in self.given:
+            if path == folder.path or path.startswith(f"{folder.path}/"):
+                return f"folders/{folder.name}{path[len(folder.path) :]}"
+        return path
+
     def _locate_own(self, names: tuple[str, ...]) -> ScopedPath:
         home = f"nodes/{self.node}"
         match names:
@@ -169,7 +217,11 @@ class Scope:
 
     def _refusal(self, path: str, want: Want) -> str:
         verb = "read" if want == "r" else "write"
-        granted = [words for area, words in _WORDS.items() if want in self._access[area]]
+        words = _WORDS | {
+            area: ", ".join(f"folders/{one.name}/…" for one in self.given if one.access == access)
+            for area, access in ((P.GIVEN_TO_READ, "ro"), (P.GIVEN_TO_CHANGE, "rw"))
+        }
+        granted = [text for area, text in words.items() if text and want in self._access[area]]
         open_to = ", ".join(granted).format(agent=self.agent)
         return f"You may not {verb} {path[:200]!r}. You may {verb} these: {open_to}."
 

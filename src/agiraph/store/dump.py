@@ -24,6 +24,7 @@ TABLES: dict[str, str] = {
     "passages": "id", "channels": "name", "deliveries": "id", "audit": "id",
     "grants": "id", "file_labels": "id", "link_fetches": "id",
     "conversation_summaries": "id",
+    "folder_changes": "id",
 }  # fmt: skip
 """The dumped tables, in an order that satisfies foreign keys, each with its column for paging."""
 LEFT_OUT = frozenset({"about", "passes", "answered", "passage_words", "schema_version", "workers"})

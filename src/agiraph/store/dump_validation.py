@@ -20,6 +20,7 @@ from agiraph.store import (
     daily_limits,
     deliveries,
     file_labels,
+    folder_changes,
     grants,
     knowledge,
     link_fetches,
@@ -51,6 +52,7 @@ _TABLES: dict[str, Table[Any]] = {
         deliveries.DELIVERIES, access.AUDIT, persons.PERSONS, daily_limits.DAILY_LIMITS,
         grants.GRANTS, file_labels.FILE_LABELS, link_fetches.LINK_FETCHES,
         conversation_summaries.SUMMARIES,
+        folder_changes.FOLDER_CHANGES,
     )
 }  # fmt: skip
 _TYPES: dict[str, tuple[type, ...]] = {

@@ -91,17 +91,44 @@ def put(
 ) -> None:
     """Record that these bytes are about to be written with a label. `clean_text` is what the file
     holds before, if that is clean."""
+    text = None if clean_text is None else to_text(clean_text)
+    _put(tx, team_id, path, digest(data), label=label, thread_id=thread_id, clean_text=text)
+
+
+def put_hash(
+    tx: Tx, team_id: TeamId, path: str, sha: str, *, label: Label, thread_id: ThreadId | None
+) -> None:
+    """Record the label of a file, or of everything in a folder, that a command may have written."""
+    _put(tx, team_id, path, sha, label=label, thread_id=thread_id, clean_text=None)
+
+
+def _put(
+    tx: Tx,
+    team_id: TeamId,
+    path: str,
+    sha: str,
+    *,
+    label: Label,
+    thread_id: ThreadId | None,
+    clean_text: str | None,
+) -> None:
     tx.run(
         _PUT,
         id=new_id("file"),
         team_id=team_id,
         path=to_text(path),
-        sha=digest(data),
+        sha=sha,
         label=from_label(label),
         thread_id=thread_id,
         now=to_micros(tx.now),
-        clean_text=None if clean_text is None else to_text(clean_text),
+        clean_text=clean_text,
     )
+
+
+def remove(tx: Tx, team_id: TeamId, path: str) -> None:
+    """Remove the row of a path."""
+    sql = "delete from file_labels where team_id = :team_id and path = :path"
+    tx.run(sql, team_id=team_id, path=to_text(path))
 
 
 def amend(tx: Tx, file: FileLabel, data: bytes, *, clean_text: str | None) -> None:
@@ -130,6 +157,5 @@ def copy(tx: Tx, team_id: TeamId, moved: Mapping[str, str]) -> None:
     """Give files that are about to be moved or copied the label of the old path at the new one."""
     for old, new in moved.items():
         if (file := find(tx, team_id, old)) is not None:
-            sql = "delete from file_labels where team_id = :team_id and path = :path"
-            tx.run(sql, team_id=team_id, path=to_text(new))
+            remove(tx, team_id, new)
             FILE_LABELS.insert(tx, replace(file, id=new_id("file"), path=new))

@@ -13,7 +13,9 @@ from agiraph.domain.fence import enclose_foreign, enclose_words, one_line
 from agiraph.domain.ids import NodeId
 from agiraph.domain.labels import Label
 from agiraph.domain.outcomes import Answer, Done
+from agiraph.domain.sinks import Sink, WayOut
 from agiraph.domain.tools import EVERY_ROLE, ON_DEMAND
+from agiraph.home.kept_files import full_path
 from agiraph.home.scopes import Area
 from agiraph.run_context import RunContext
 from agiraph.tools import kept_writes
@@ -92,9 +94,18 @@ def _page(ctx: RunContext, path: str, offset: int, data: bytes, label: Label) ->
     return f"{text}\n… there is more: read_file({path!r}, offset={after})"
 
 
+async def _way_out(ctx: RunContext, call: ToolCall) -> WayOut | None:
+    spot = ctx.scope.locate(str(call.arguments.get("path", "")))
+    if spot.area is not Area.GIVEN_TO_CHANGE:
+        return None
+    why = "a file of a person's folder would be changed"
+    return WayOut(sink=Sink.GIVEN_FOLDER, target=full_path(spot), why=why)
+
+
 @tool(
     effect="repeatable",
     writes_files=True,
+    way_out=_way_out,
     basic_for=EVERY_ROLE,
 )
 async def write_file(ctx: RunContext, path: Path, content: str) -> Answer:
@@ -191,6 +202,7 @@ async def _resolve_edit(ctx: RunContext, call: ToolCall, known: Known) -> Answer
     writes_files=True,
     foresee=_foresee_edit,
     resolve=_resolve_edit,
+    way_out=_way_out,
     in_sight=frozenset({"worker"}),
 )
 async def edit_file(

@@ -28,7 +28,7 @@ from agiraph.run_context import RunContext
 from agiraph.services.knowledge import notes
 from agiraph.store import file_labels as rows
 from agiraph.store.tx import Tx
-from agiraph.tools import file_labels
+from agiraph.tools import file_labels, given_folders
 
 MARKED = " It is marked as unverified, because this thread holds words from {by}."
 PENDING = (
@@ -66,6 +66,7 @@ async def write(ctx: RunContext, change: Change, done: str) -> Done:
     check_name(spot)
     _check_scope(ctx, change.path)
     path = full_path(spot)
+    await given_folders.keep(ctx, change.path, change.after)
     if not ctx.label:
         async with file_lock.hold(ctx.home, ctx.team.id):
             await _write_clean(ctx, path, change)

@@ -23,7 +23,7 @@ from agiraph.home.commands import CommandResult
 from agiraph.run_context import RunContext
 from agiraph.store import file_labels, grants, threads
 from agiraph.store.tx import Tx
-from agiraph.tools import command_gate
+from agiraph.tools import command_gate, given_folders
 from agiraph.tools.base import NO_TEXT, Known, tool
 from agiraph.tools.command_gate import CommandGate
 from agiraph.tools.command_network import (
@@ -99,6 +99,7 @@ async def _resolve(ctx: RunContext, call: ToolCall, known: Known) -> Answer | No
     """Answer a command that was running when the runtime crashed, from its spool."""
     spool = ctx.home.spool(_spool_name(ctx, call.id))
     result = await asyncio.to_thread(commands.resolve, spool)
+    await given_folders.catch_up(ctx)
     if result is None:
         return Done(
             "The runtime was cut off before this command began. It did not run; call it again "
@@ -216,24 +217,26 @@ async def bash(
     is_offline = bool(label) and not ctx.is_confirmed
     reach = await ctx.store.read(_reach, ctx, command, network)
     gate = _gate(ctx, command, reach)
-    try:
-        result = await commands.run(
-            ctx.home.spool(_spool_name(ctx, ctx.current_call_id)),
-            command=pipes.reporting(command),
-            cwd=node / "scratch",
-            # No command outlives the node's deadline. One that would have no time left still gets
-            # a moment, so that the model is told "out of time" and not an odd error.
-            timeout=timeout if left is None else min(timeout, max(left, SHORTEST_S)),
-            env=commands.child_environment(node, gate.environment),
-            view=view(ctx, offline=is_offline, network=False, hidden=reach.hidden),
-            limits=ctx.command_rules.limits,
-            serve=gate.serve,
-        )
-    finally:
-        await gate.close()
+    async with given_folders.watched(ctx) as watched:
+        try:
+            result = await commands.run(
+                ctx.home.spool(_spool_name(ctx, ctx.current_call_id)),
+                command=pipes.reporting(command),
+                cwd=node / "scratch",
+                # No command outlives the node's deadline. One that would have no time left still
+                # gets a moment, so that the model is told "out of time" and not an odd error.
+                timeout=timeout if left is None else min(timeout, max(left, SHORTEST_S)),
+                env=commands.child_environment(node, gate.environment),
+                view=view(ctx, offline=is_offline, network=False, hidden=reach.hidden),
+                limits=ctx.command_rules.limits,
+                serve=gate.serve,
+            )
+        finally:
+            await gate.close()
+            watched.label = gate.label
     label |= reach.label | gate.label  # another node may have read strangers' words since
     answer = _as_labelled(ctx, result, label) if label else as_answer(result)
-    remark = _remark(ctx, command, reach, result, gate)
+    remark = f"{_remark(ctx, command, reach, result, gate)}\n{watched.remark}".strip()
     return replace(answer, text=f"{answer.text}\n{remark}") if remark else answer
 
 

@@ -1,11 +1,13 @@
 """Team routes: create, list, pause, resume, stop, archive and redirect teams."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal, cast
 
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from agiraph.api.access_control import Caller
 from agiraph.api.deps import (
     After,
     Api,
@@ -22,8 +24,10 @@ from agiraph.api.problems import documented
 from agiraph.api.views import TeamView
 from agiraph.domain.agents import Limits, Mode, Review, Rule, Trust
 from agiraph.domain.effort import Effort
+from agiraph.domain.folders import MOST_FOLDERS, GivenFolder
 from agiraph.domain.ids import PersonId, TeamId
 from agiraph.domain.work import GOAL_TURNS, Budget
+from agiraph.home import given_folders
 from agiraph.services.board import budgets
 from agiraph.services.board.acceptance_lines import LINE_CHARACTERS, MAX_LINES
 from agiraph.services.lifecycle import settings
@@ -87,6 +91,13 @@ ANSWER_WITHIN = (
     "0 for ever."
 )
 EFFORT = "How much the models of the team think, unless an agent or a node says otherwise."
+FOLDERS = (
+    "Folders of this machine that the team sees, as PATH, PATH:ro or PATH:rw: to read, or to read "
+    "and change. Giving one needs the scope `admin`."
+)
+Folders = Annotated[
+    list[Annotated[str, Field(min_length=1, max_length=4096)]], Field(max_length=MOST_FOLDERS)
+]
 Acceptance = Annotated[
     list[Annotated[str, Field(max_length=LINE_CHARACTERS)]], Field(max_length=MAX_LINES)
 ]
@@ -125,6 +136,7 @@ class NewTeam(BaseModel):
     interval: float = Field(default=verbs.HOUR, ge=0, le=MAX_INTERVAL_S, description=INTERVAL)
     review: Review = Field(default="auto", description=REVIEW)
     trust: Trust = Field(default="standard", description=TRUST)
+    folders: Folders = Field(default_factory=list[str], description=FOLDERS)
     effort: Effort | None = Field(default=None, description=EFFORT)
     acceptance: Acceptance = Field(default_factory=list[str], description=ACCEPTANCE)
 
@@ -172,6 +184,9 @@ class TeamChanges(BaseModel):
     interval: float | None = Field(default=None, ge=0, le=MAX_INTERVAL_S, description=INTERVAL)
     review: Review | None = Field(default=None, description=REVIEW)
     trust: Trust | None = Field(default=None, description=TRUST)
+    folders: Folders | None = Field(
+        default=None, description=FOLDERS + " The list replaces the old one."
+    )
     effort: EffortChange | None = Field(default=None, description=EFFORT + NO_EFFORT)
     quiet_hours: str | None = Field(default=None, max_length=20, description=QUIET_HOURS)
     quiet_zone: str | None = Field(default=None, max_length=100, description=QUIET_ZONE)
@@ -188,7 +203,7 @@ class TeamChanges(BaseModel):
 
     def settings(self) -> Settings:
         """Return the fields that are set, as the verb takes them."""
-        given = self.model_dump(exclude_none=True)
+        given = self.model_dump(exclude_none=True, exclude={"folders"})
         for name in ("interval", "answer_within"):
             if name in given:
                 given[f"{name}_s"] = given.pop(name)
@@ -216,6 +231,7 @@ async def create_team(
     """Create a team. Its coordinator starts working on the goal, unless `start` is false."""
     if body.trust == "open":
         check_owner(caller, "To create an open team")
+    folders = await _given_folders(body.folders, api, caller)
     await api.models.learn(body.model or api.model)
     api.check_model(body.model or api.model)
     settings.check_interval(body.interval)
@@ -242,11 +258,21 @@ async def create_team(
             heartbeat=body.interval,
             review=body.review,
             trust=body.trust,
+            folders=folders,
             effort=body.effort,
         )
         return team_view(tx, founded.team, person)
 
     return await idempotently(found, status=201)  # pyright: ignore[reportReturnType]
+
+
+async def _given_folders(
+    folders: Sequence[str], api: Api, caller: Caller
+) -> tuple[GivenFolder, ...]:
+    """Return the folders that the caller gives to a team, once they are found to be fit for it."""
+    if folders:
+        check_owner(caller, "To give a team a folder of this machine")
+    return await asyncio.to_thread(given_folders.check, api.home.path, folders)
 
 
 @router.get("/teams", responses=documented())
@@ -273,7 +299,7 @@ async def change_team(
 ) -> TeamView:
     """Change a team's settings. A completed team that becomes infinite starts to work again.
 
-    Its trust can be changed only with the scope `admin`.
+    Its trust and its folders can be changed only with the scope `admin`.
     """
     if body.trust is not None:
         check_owner(caller, "To change the trust of a team")
@@ -281,9 +307,13 @@ async def change_team(
         await api.models.learn(body.model)
         api.check_model(body.model)
 
+    changes = body.settings()
+    if body.folders is not None:
+        changes["folders"] = await _given_folders(body.folders, api, caller)
+
     def change(tx: Tx) -> TeamView:
         found = teams.find(tx, team)
-        return team_view(tx, settings.change(tx, found.id, by=person, **body.settings()), person)
+        return team_view(tx, settings.change(tx, found.id, by=person, **changes), person)
 
     changed = await api.store.write(change)
     if body.soul is not None:

@@ -38,6 +38,7 @@ EventType = Literal[
     "node.acceptance",
     "node.stalled",
     "node.output",
+    "folder.changed",
     "stage.started",
     "stage.ended",
     "stage.reconvened",

@@ -185,6 +185,20 @@ class NodeOutput(TeamEvent):
 
 
 @event
+class FolderChanged(TeamEvent):
+    """Files of a folder that a person gave to the team were changed."""
+
+    event_type: ClassVar[EventType] = "folder.changed"
+
+    node_id: str | None
+    """The node whose agent did it; null: a person undid changes."""
+    folder: str
+    paths: list[str]
+    """The first of them, below the folder."""
+    count: int
+
+
+@event
 class StageStarted(TeamEvent):
     """A stage was opened with its first nodes."""
 

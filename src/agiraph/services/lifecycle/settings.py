@@ -8,6 +8,7 @@ from agiraph.domain.agents import Agent, Limits, Mode, Review, Team, Trust, name
 from agiraph.domain.effort import Effort
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.team import TeamChanged, TeamResumed
+from agiraph.domain.folders import GivenFolder
 from agiraph.domain.ids import AgentId, NodeId, TeamId
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus, WorkNode
@@ -31,6 +32,8 @@ class Settings(TypedDict, total=False):
     review: Review
     trust: Trust
     """What its agents may do by themselves after they have read foreign words."""
+    folders: tuple[GivenFolder, ...]
+    """Folders of a person that its agents see, all of them; checked by `home.given_folders`."""
     effort: Effort | None
     """How much its agents' models think; None: as the settings of the installation say."""
     quiet_hours: str
@@ -78,7 +81,7 @@ def change(tx: Tx, team_id: TeamId, *, by: str = OWNER, **settings: Unpack[Setti
 
 def _columns(team: Team, settings: Settings) -> dict[str, object]:
     """Return the columns of the team that the settings change, as they are stored."""
-    plain = ("mode", "review", "trust", "effort")
+    plain = ("mode", "review", "trust", "folders", "effort")
     columns: dict[str, object] = {k: value for k, value in settings.items() if k in plain}
     if "name" in settings:
         columns["name"] = settings["name"].strip() or name_from_goal(team.goal)

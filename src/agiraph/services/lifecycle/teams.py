@@ -15,6 +15,7 @@ from agiraph.domain.events.team import (
     TeamResumed,
     TeamStopped,
 )
+from agiraph.domain.folders import GivenFolder
 from agiraph.domain.ids import NodeId, PersonId, TeamId, new_id
 from agiraph.domain.work import GOAL_TURNS, Budget, NodeStatus, WorkNode
 from agiraph.services.board import acceptance_lines, planning, texts
@@ -56,6 +57,7 @@ def create(
     heartbeat: float | None = HOUR,
     review: Review = "auto",
     trust: Trust = "standard",
+    folders: tuple[GivenFolder, ...] = (),
     effort: Effort | None = None,
     acceptance: Sequence[str] = (),
 ) -> NewTeam:
@@ -79,6 +81,7 @@ def create(
         soul=soul.strip(),
         review=review,
         trust=trust,
+        folders=folders,
         effort=effort,
     )
     teams.TEAMS.insert(tx, team)

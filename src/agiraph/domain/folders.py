@@ -1,0 +1,44 @@
+"""Folders: folders of a person that a team may read, or read and change."""
+
+import re
+from typing import Literal
+
+from agiraph.domain.value import value
+
+Access = Literal["ro", "rw"]
+MOST_FOLDERS = 16
+_NAME = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+@value
+class GivenFolder:
+    """A folder that a person gave to a team. Agents see it as `folders/<name>`."""
+
+    name: str
+    path: str
+    """Absolute, without a symbolic link in it."""
+    access: Access = "ro"
+
+    @property
+    def is_writable(self) -> bool:
+        return self.access == "rw"
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.access}"
+
+
+def split_access(text: str) -> tuple[str, Access]:
+    """Split `PATH[:ro|rw]`; without an ending the folder can only be read."""
+    if text.endswith(":rw"):
+        return text[:-3], "rw"
+    return text.removesuffix(":ro"), "ro"
+
+
+def name_for(folder: str, taken: frozenset[str]) -> str:
+    """Return the name of a folder in the team's paths: its last part, made plain and unique."""
+    plain = _NAME.sub("-", folder).strip("-.") or "folder"
+    number, name = 1, plain[:60]
+    while name.casefold() in taken:
+        number += 1
+        name = f"{plain[:60]}-{number}"
+    return name

@@ -1,0 +1,100 @@
+"""Given folders: checks the folders that a person gives to a team, before any agent sees them."""
+
+import os
+import stat
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from agiraph.domain.errors import Refused
+from agiraph.domain.folders import MOST_FOLDERS, GivenFolder, name_for, split_access
+
+MOST_SOCKETS = 5
+"""Sockets that are named to the person; a walk stops there."""
+MOST_SEEN = 20_000
+"""Entries that the search for sockets looks at."""
+_SYSTEM = ("bin", "boot", "dev", "etc", "lib", "lib64", "proc", "run", "sbin", "sys", "usr", "var")
+_FOR_USERS = (("/", "dev", "shm"), ("/", "var", "tmp"))
+
+
+def check(home: Path, folders: Sequence[str]) -> tuple[GivenFolder, ...]:
+    """Return the folders that a person named as `PATH[:ro|rw]`, or raise `Refused` with the reason.
+
+    A folder must exist and belong to the user that the runtime runs as. Neither the home of
+    agiraph, nor what it lies in, nor the whole home of a user can be given: they hold tokens, keys
+    and the files of other teams.
+    """
+    if len(folders) > MOST_FOLDERS:
+        raise Refused(f"A team works in at most {MOST_FOLDERS} folders; give one that holds them.")
+    given: list[GivenFolder] = []
+    for text in folders:
+        path, access = split_access(text.strip())
+        real = _real_path(path)
+        _check_place(real, home.resolve(), text)
+        if inner := next((one for one in given if _overlap(real, Path(one.path))), None):
+            raise Refused(f"{text!r} and {inner.path!r} overlap; give the outer one only.")
+        taken = frozenset(one.name.casefold() for one in given)
+        given.append(GivenFolder(name=name_for(real.name, taken), path=str(real), access=access))
+    return tuple(given)
+
+
+def _real_path(text: str) -> Path:
+    try:
+        path = Path(text).expanduser()
+        if not text or not path.is_absolute():
+            raise Refused(f"{text!r} is not an absolute path; write it out, from / or ~ on.")
+        real = path.resolve(strict=True)
+        found = real.stat()
+    except (OSError, RuntimeError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise Refused(f"The folder {text!r} cannot be given: {why}.") from None
+    if not stat.S_ISDIR(found.st_mode):
+        raise Refused(f"{text!r} is not a folder; give the folder that it lies in.")
+    if found.st_uid != os.geteuid():
+        raise Refused(f"{text!r} belongs to another user; give a folder of your own.")
+    return real
+
+
+def _check_place(real: Path, home: Path, text: str) -> None:
+    if _overlap(real, home):
+        raise Refused(f"{text!r} holds agiraph's own files, or lies in them; give another folder.")
+    user = Path.home().resolve()
+    if real == Path("/") or user.is_relative_to(real):
+        raise Refused(
+            f"{text!r} holds your whole home, with keys and passwords; give a folder inside of it."
+        )
+    if real.parts[1] in _SYSTEM and (real.parts[:3] not in _FOR_USERS or len(real.parts) < 4):
+        raise Refused(f"{text!r} belongs to the system; give a folder of your own.")
+    parts = real.relative_to(user).parts if real.is_relative_to(user) else ()
+    if hidden := [part for part in parts if part.startswith(".")]:
+        raise Refused(
+            f"{text!r} lies in {hidden[0]!r} of your home, where programs keep keys and settings; "
+            "move what the team needs to another folder."
+        )
+
+
+def _overlap(one: Path, other: Path) -> bool:
+    return one.is_relative_to(other) or other.is_relative_to(one)
+
+
+def sockets(folders: Iterable[GivenFolder]) -> list[str]:
+    """Return Unix sockets in these folders, a few of them. Commands of the team cannot connect to
+    any; the person is told, because programs that need them will not work."""
+    found: list[str] = []
+    seen = 0
+    for folder in folders:
+        for at, _, names in os.walk(folder.path):
+            for name in names:
+                seen += 1
+                path = f"{at}/{name}"
+                if _is_socket(path):
+                    found.append(path)
+                if len(found) == MOST_SOCKETS or seen >= MOST_SEEN:
+                    return found
+    return found
+
+
+def _is_socket(path: str) -> bool:
+    try:
+        return stat.S_ISSOCK(os.lstat(path).st_mode)
+    except OSError:
+        return False
