@@ -1,7 +1,7 @@
 """Views: the responses of the API. They import no store code, so that the client starts quickly."""
 
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -34,10 +34,28 @@ class CostView(View):
     usd: float = Field(description="The known part; calls without a known price count as zero.")
 
 
-class FolderView(View):
+class GivenFolderView(View):
     name: str = Field(description="Its name in the team's paths: folders/<name>.")
     path: str
     access: Access
+
+
+class FolderChangeView(View):
+    id: str
+    path: str = Field(description="The name of the folder, then the path below it.")
+    kind: Literal["made", "changed", "removed"]
+    node_id: str | None = Field(description="The node whose agent did it; null: it was undone.")
+    created_at: datetime
+    undone_at: datetime | None
+    is_kept: bool = Field(description="Whether there is a copy, so that it can be undone.")
+
+
+class UndoneView(View):
+    restored: list[str]
+    changed_since: list[str] = Field(
+        description="Left as they are, because somebody else has changed them since."
+    )
+    not_kept: list[str] = Field(description="Left as they are, because there is no copy.")
 
 
 class TeamView(View):
@@ -51,7 +69,7 @@ class TeamView(View):
     learns: bool
     review: Review
     trust: Trust
-    folders: list[FolderView] = Field(description="Folders of a person that its agents see.")
+    folders: list[GivenFolderView] = Field(description="Folders of a person that its agents see.")
     effort: Effort | None = Field(
         description="How much its agents' models think; null: as the settings say."
     )

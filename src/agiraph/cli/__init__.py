@@ -27,6 +27,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "thread": "agents",
         "triggers": "triggers",
         "cost": "cost",
+        "changes": "folders",
     },
     "Control": {
         "set": "settings",
@@ -35,6 +36,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "resume": "teams",
         "stop": "teams",
         "extend": "extend",
+        "undo": "folders",
         "away": "away",
         "grants": "decisions",
         "grant": "decisions",

@@ -1,6 +1,9 @@
 """Files: a team's folder and notes."""
 
-from agiraph.api.views import FileView, FolderView
+from collections.abc import Sequence
+from typing import Literal
+
+from agiraph.api.views import FileView, FolderChangeView, FolderView, UndoneView
 from agiraph.client.connection import Connection, path_of
 
 
@@ -21,6 +24,25 @@ class FileCalls(Connection):
 
     async def read_memory(self, team: str, path: str) -> bytes:
         return await self.ask("GET", _below(team, "memory", path))
+
+    async def folder_changes(
+        self, team: str, *, node: str | None = None, limit: int = 100
+    ) -> list[FolderChangeView]:
+        """List what was changed in the folders that the team was given, newest first."""
+        of_node = {} if node is None else {"node": node}
+        path = path_of("teams", team, "changes")
+        return await self.get(list[FolderChangeView], path, limit=limit, **of_node)
+
+    async def read_copy(self, team: str, change: str, side: Literal["before", "after"]) -> bytes:
+        """Return what a file held before or after a change."""
+        return await self.ask("GET", path_of("teams", team, "changes", change, side))
+
+    async def undo(
+        self, team: str, *, node: str | None = None, paths: Sequence[str] = (), force: bool = False
+    ) -> UndoneView:
+        """Put files back as they were before agents changed them."""
+        body = {"node": node, "paths": list(paths), "force": force}
+        return await self.post(UndoneView, path_of("teams", team, "undo"), body)
 
 
 def _below(team: str, kind: str, path: str) -> str:

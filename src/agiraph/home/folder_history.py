@@ -168,7 +168,7 @@ class FolderHistory:
 
     def _write_index(self, index: Mapping[str, Entry]) -> None:
         partial = self._index_path.with_suffix(".partial")
-        partial.write_bytes(orjson.dumps(index))
+        partial.write_bytes(orjson.dumps({path: [*entry] for path, entry in index.items()}))
         _sync_disk(partial)  # copies and index alike, before the command may overwrite anything
         partial.replace(self._index_path)
 
@@ -311,7 +311,11 @@ def _opened(root: str, path: str, *, create: bool = False) -> Generator[int | No
     top = os.open(root, FOLDER)
     try:
         parent = _descend(top, path.rpartition("/")[0], create=create)
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError) as error:
+        if create:
+            raise Refused(
+                f"{path!r} lies in a link or a file now; move that away first."
+            ) from error
         yield None
         return
     finally:

@@ -31,7 +31,7 @@ def seen_by(ctx: RunContext) -> tuple[GivenFolder, ...]:
     words cannot change them, unless a person has allowed the command."""
     if ctx.scope.is_public:
         return ()
-    if not ctx.label or ctx.team.trust != "strict" or ctx.is_vouched_for:
+    if not ctx.label or ctx.team.trust != "strict" or ctx.is_confirmed:
         return ctx.scope.given
     return tuple(replace(folder, access="ro") for folder in ctx.scope.given)
 

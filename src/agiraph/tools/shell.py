@@ -164,7 +164,7 @@ def _reach(tx: Tx, ctx: RunContext, command: str, named: Network | None) -> _Rea
     own = {ctx.node.id, ctx.scope.reviewed, *_referred(ctx)}
     nodes, files = threads.labelled(tx, ctx.team.id), file_labels.under(tx, ctx.team.id)
     near = join(label for node, label in nodes if node in own)
-    near |= join(file.label for file in files if _node_of(file.path) in own)
+    near |= join(f.label for f in files if _node_of(f.path) in own or _is_given(f.path))
     is_named = any(word in command for word in (*_OUTSIDE, str(ctx.home.path)))
     is_mute = named in (None, "none", "packages") or not sandbox.is_possible()
     far, hidden = CLEAN, ()
@@ -174,7 +174,7 @@ def _reach(tx: Tx, ctx: RunContext, command: str, named: Network | None) -> _Rea
         desk = f"agents/{ctx.agent.name}"
         hidden = (
             *(f"nodes/{node}" for node, _ in nodes if node not in own),
-            *(file.path for file in files if _node_of(file.path) not in own),
+            *(f.path for f in files if _node_of(f.path) not in own and not _is_given(f.path)),
             *(f"{desk}/{PAGES}", f"{desk}/{RESULTS}"),
         )
     label = near | far
@@ -186,6 +186,11 @@ def _reach(tx: Tx, ctx: RunContext, command: str, named: Network | None) -> _Rea
 def _referred(ctx: RunContext) -> set[str]:
     """Return the nodes whose results this node was given to read."""
     return {_node_of(path) for path in ctx.node.refs.values()}
+
+
+def _is_given(path: str) -> bool:
+    """Whether a labelled path is in a folder that a person gave to the team."""
+    return path.startswith("folders/")
 
 
 def _node_of(path: str) -> str:
