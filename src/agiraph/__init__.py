@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         DigestView,
         GrantView,
     )
+    from agiraph.api.folder_views import FolderChangeView, GivenFolderView, UndoneView
     from agiraph.api.job_views import JobView
     from agiraph.api.model_views import (
         ModelCheck,
@@ -96,8 +97,10 @@ __all__ = [
     "Event",
     "FileView",
     "Firing",
+    "FolderChangeView",
     "FolderView",
     "Frame",
+    "GivenFolderView",
     "GrantOffer",
     "GrantView",
     "HealthView",
@@ -138,6 +141,7 @@ __all__ = [
     "TriggerView",
     "TurnView",
     "UnconfirmedView",
+    "UndoneView",
     "Unreachable",
     "World",
     "call",
@@ -149,6 +153,7 @@ _MODULES = {
     "agiraph.api.decision_views": (
         "DecidedView", "DigestEntry", "DigestGroup", "DigestView", "GrantView",
     ),
+    "agiraph.api.folder_views": ("FolderChangeView", "GivenFolderView", "UndoneView"),
     "agiraph.api.job_views": ("JobView",),
     "agiraph.api.model_views": (
         "ModelCheck", "ModelTestView", "ModelView", "ModelsView", "ProviderView",

@@ -19,6 +19,10 @@ WORDS = [(name,) for name in NAMES] + [
 ]
 WRONG = {
     ("away", "--until", "3 days", "--back"): "Say --until or --back, not both.",
+    ("changes", "x", "change_1"): (
+        "Give the id of a change with either --before or --after, or none."
+    ),
+    ("undo",): "Missing argument 'TEAM'.",
     ("extend", "node_1"): (
         "Say how much more it gets: --turns, --tokens, --budget (dollars) or --seconds."
     ),

@@ -1,15 +1,16 @@
 """Views: the responses of the API. They import no store code, so that the client starts quickly."""
 
 from datetime import datetime
-from typing import Any, ClassVar, Literal
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
+from agiraph.api.folder_views import GivenFolderView
+from agiraph.api.view import View
 from agiraph.domain.access import Scope, TokenKind
 from agiraph.domain.agents import AgentKind, Doing, Mode, Review, TeamStatus, Trust
 from agiraph.domain.deliveries import Delivery
 from agiraph.domain.effort import Effort
-from agiraph.domain.folders import Access
 from agiraph.domain.grants import GrantKind
 from agiraph.domain.knowledge import KnowledgeStatus
 from agiraph.domain.messages import Decision, MessageKind, Rating, State
@@ -22,40 +23,10 @@ DOMAIN_FIELDS = ConfigDict(use_attribute_docstrings=True)
 """For views that contain domain classes: the docstrings of those classes describe their fields."""
 
 
-class View(BaseModel):
-    # Deferred: a command uses one or two of the views, and building all of them would slow its
-    # start. Fields have no docstrings either: pydantic would parse this file once per class.
-    model_config: ClassVar[ConfigDict] = ConfigDict(defer_build=True)
-
-
 class CostView(View):
     calls: int
     tokens: int
     usd: float = Field(description="The known part; calls without a known price count as zero.")
-
-
-class GivenFolderView(View):
-    name: str = Field(description="Its name in the team's paths: folders/<name>.")
-    path: str
-    access: Access
-
-
-class FolderChangeView(View):
-    id: str
-    path: str = Field(description="The name of the folder, then the path below it.")
-    kind: Literal["made", "changed", "removed"]
-    node_id: str | None = Field(description="The node whose agent did it; null: it was undone.")
-    created_at: datetime
-    undone_at: datetime | None
-    is_kept: bool = Field(description="Whether there is a copy, so that it can be undone.")
-
-
-class UndoneView(View):
-    restored: list[str]
-    changed_since: list[str] = Field(
-        description="Left as they are, because somebody else has changed them since."
-    )
-    not_kept: list[str] = Field(description="Left as they are, because there is no copy.")
 
 
 class TeamView(View):

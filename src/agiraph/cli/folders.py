@@ -28,7 +28,7 @@ async def changes(
 
     With the id of a CHANGE and --before or --after, print what the file held.
     """
-    if (change is None) == (before or after) or (before and after):
+    if (change is not None) != (before or after) or (before and after):
         raise click.UsageError("Give the id of a change with either --before or --after, or none.")
     async with connected() as client:
         found = await client.team(team)

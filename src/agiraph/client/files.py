@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from agiraph.api.views import FileView, FolderChangeView, FolderView, UndoneView
+from agiraph.api.folder_views import FolderChangeView, UndoneView
+from agiraph.api.views import FileView, FolderView
 from agiraph.client.connection import Connection, path_of
 
 

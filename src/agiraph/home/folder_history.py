@@ -39,6 +39,11 @@ REGENERATED = frozenset(
 _GIT_STORAGE = frozenset({"objects", "lfs"})
 """Folders in .git whose files git itself never changes."""
 
+TOO_MANY = (
+    f"folders/{{name}} holds more than {MOST_FILES:,} files, too many to keep copies of. The human "
+    "can give a smaller folder, or this one to read only."
+)
+
 Version = str
 """What a path held: `file <mode> <hash>`, `link <target>`, or `uncopied <mode> <size>`."""
 
@@ -177,27 +182,32 @@ class FolderHistory:
         copied = 0
         self.left_out = []
         root = os.open(self._given.path, FOLDER)
-        try:
+        with _closed(root):
             for path, parent, name, status in _files(root, self.left_out):
-                stamp = (status.st_size, status.st_ino, status.st_mode, status.st_ctime_ns)
-                known = before.get(path)
-                if known is not None and known.stamp == stamp:
-                    found[path] = known
+                entry = self._entry(before.get(path), parent, name, status, copied=copied)
+                if entry is None:
                     continue
-                is_room = copied + status.st_size <= SCAN_BYTES
-                with suppress(FileNotFoundError):
-                    version = self._version_of(parent, name, status, copies=is_room)
-                    found[path] = Entry(stamp, version)
-                    copied += status.st_size if version.startswith("file") else 0
+                copied += status.st_size if entry is not before.get(path) else 0
+                found[path] = entry
                 if len(found) > MOST_FILES:
-                    raise Refused(
-                        f"folders/{self._given.name} holds more than {MOST_FILES:,} files, too "
-                        "many to keep copies of. The human can give a smaller folder, or this one "
-                        "to read only."
-                    )
-        finally:
-            os.close(root)
+                    raise Refused(TOO_MANY.format(name=self._given.name))
         return found
+
+    def _entry(
+        self, known: Entry | None, parent: int, name: str, status: os.stat_result, *, copied: int
+    ) -> Entry | None:
+        """Return what is known of a file, after copying it if it has changed; None if it is gone.
+
+        `copied` are the bytes that this scan has copied so far.
+        """
+        stamp = (status.st_size, status.st_ino, status.st_mode, status.st_ctime_ns)
+        if known is not None and known.stamp == stamp:
+            return known
+        try:
+            copies = copied + status.st_size <= SCAN_BYTES
+            return Entry(stamp, self._version_of(parent, name, status, copies=copies))
+        except FileNotFoundError:
+            return None
 
     def _version_of(
         self, parent: int, name: str, status: os.stat_result, *, copies: bool = True
@@ -257,23 +267,37 @@ def _files(root: int, left_out: list[str]) -> Iterator[tuple[str, int, str, os.s
     folders = [""]
     while folders:
         at = folders.pop()
-        try:
-            parent = _descend(root, at)
-        except OSError:  # removed or replaced since it was listed
-            continue
-        try:
-            with os.scandir(parent) as entries:
-                for entry in entries:
-                    path = f"{at}/{entry.name}" if at else entry.name
-                    status = _status(entry)
-                    if status is None or status.st_dev != device or not path.isprintable():
-                        continue
-                    if not stat.S_ISDIR(status.st_mode):
-                        yield path, parent, entry.name, status
-                    else:
-                        (left_out if _is_left_out(path) else folders).append(path)
-        finally:
-            os.close(parent)
+        for parent, name, status in _listed(root, at, device):
+            path = f"{at}/{name}" if at else name
+            if not stat.S_ISDIR(status.st_mode):
+                yield path, parent, name, status
+                continue
+            (left_out if _is_left_out(path) else folders).append(path)
+
+
+@contextmanager
+def _closed(fd: int) -> Generator[None, None, None]:
+    """Close a descriptor at the end."""
+    try:
+        yield
+    finally:
+        os.close(fd)
+
+
+def _listed(root: int, path: str, device: int) -> Iterator[tuple[int, str, os.stat_result]]:
+    """Yield the names in a folder that lie on this device, with the open folder and their status.
+
+    Nothing is yielded of a folder that was removed or replaced since it was listed.
+    """
+    try:
+        folder = _descend(root, path)
+    except OSError:
+        return
+    with _closed(folder), os.scandir(folder) as entries:
+        for entry in entries:
+            status = _status(entry)
+            if status is not None and status.st_dev == device and entry.name.isprintable():
+                yield folder, entry.name, status
 
 
 def _status(entry: os.DirEntry[str]) -> os.stat_result | None:
@@ -291,18 +315,17 @@ def _is_left_out(path: str) -> bool:
 def _descend(root: int, path: str, *, create: bool = False) -> int:
     """Open a folder below another one, name by name, so that no link leads out."""
     at = os.dup(root)
-    try:
-        for name in path.split("/") if path else ():
+    for name in path.split("/") if path else ():
+        with _closed(at):
             if create:
-                with suppress(FileExistsError):
-                    os.mkdir(name, dir_fd=at)
-            below = os.open(name, FOLDER | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
-            os.close(at)
-            at = below
-    except BaseException:
-        os.close(at)
-        raise
+                _make_folder(at, name)
+            at = os.open(name, FOLDER | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
     return at
+
+
+def _make_folder(parent: int, name: str) -> None:
+    with suppress(FileExistsError):
+        os.mkdir(name, dir_fd=parent)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import os
 import stat
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from pathlib import Path
 
 from agiraph.domain.errors import Refused
@@ -79,18 +80,10 @@ def _overlap(one: Path, other: Path) -> bool:
 def sockets(folders: Iterable[GivenFolder]) -> list[str]:
     """Return Unix sockets in these folders, a few of them. Commands of the team cannot connect to
     any; the person is told, because programs that need them will not work."""
-    found: list[str] = []
-    seen = 0
-    for folder in folders:
-        for at, _, names in os.walk(folder.path):
-            for name in names:
-                seen += 1
-                path = f"{at}/{name}"
-                if _is_socket(path):
-                    found.append(path)
-                if len(found) == MOST_SOCKETS or seen >= MOST_SEEN:
-                    return found
-    return found
+    paths = (
+        f"{at}/{name}" for one in folders for at, _, names in os.walk(one.path) for name in names
+    )
+    return list(islice(filter(_is_socket, islice(paths, MOST_SEEN)), MOST_SOCKETS))
 
 
 def _is_socket(path: str) -> bool:

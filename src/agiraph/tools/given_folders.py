@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from agiraph.domain.errors import NotFound
 from agiraph.domain.folders import GivenFolder
+from agiraph.domain.labels import CLEAN, Label
 from agiraph.home import git_guard
 from agiraph.home.folder_history import Change, FolderHistory
 from agiraph.home.scopes import Area
@@ -45,6 +46,8 @@ class Watched:
     """What a command did in given folders."""
 
     put_back: list[str] = field(default_factory=list[str])
+    label: Label = CLEAN
+    """Of what the command read from the network."""
 
     @property
     def remark(self) -> str:
@@ -63,7 +66,7 @@ async def watched(ctx: RunContext) -> AsyncGenerator[Watched]:
         await asyncio.to_thread(history.scan)
         if ctx.label:
             # If the runtime dies before `_settle`, everything in the folder keeps the label.
-            await ctx.store.write(_label_whole, ctx, given)
+            await ctx.store.write(_label_whole, ctx, given, ctx.label)
     watched = Watched()
     try:
         yield watched
@@ -88,7 +91,8 @@ async def _settle(
         await asyncio.to_thread(history.scan)
         watched.put_back += [f"folders/{given.name}/{path}" for path in sorted(harmful)]
         changes = [change for change in changes if change.path not in harmful]
-    await ctx.store.write(_record, ctx, given, changes, history.left_out)
+    label = ctx.label | watched.label
+    await ctx.store.write(_record, ctx, given, changes, history.left_out, label)
     if changes:
         used = await ctx.store.read(rows.copies_since, ctx.team.id, ctx.clock.now() - KEPT_FOR)
         await asyncio.to_thread(history.remove_copies, used=used)
@@ -112,27 +116,37 @@ def _put_back(history: FolderHistory, changes: list[Change]) -> set[str]:
     return harmful
 
 
-def _label_whole(tx: Tx, ctx: RunContext, given: GivenFolder) -> None:
+def _label_whole(tx: Tx, ctx: RunContext, given: GivenFolder, label: Label) -> None:
     path = f"folders/{given.name}"
     known = file_labels.find(tx, ctx.team.id, path)
-    label = ctx.label if known is None else ctx.label | known.label
+    label = label if known is None else label | known.label
     file_labels.put_hash(tx, ctx.team.id, path, "", label=label, thread_id=ctx.lease.thread_id)
 
 
 def _record(
-    tx: Tx, ctx: RunContext, given: GivenFolder, changes: list[Change], left_out: list[str]
+    tx: Tx,
+    ctx: RunContext,
+    given: GivenFolder,
+    changes: list[Change],
+    left_out: list[str],
+    label: Label,
 ) -> None:
     folder_changes.record(tx, ctx.team.id, ctx.node.id, given.name, changes)
     root = f"folders/{given.name}"
-    if not ctx.label or len(changes) > MOST_LABELS:
-        return  # more than that: the label of the whole folder stays
+    if not label:
+        return
+    if len(changes) > MOST_LABELS:
+        _label_whole(tx, ctx, given, label)
+        return
     written = {path: after for path, _, after in changes if after is not None}
     for path, version in (written | dict.fromkeys(left_out, "")).items():
         sha = version.rpartition(" ")[2]
         full = f"{root}/{path}"
         known = file_labels.find(tx, ctx.team.id, full)
-        label = ctx.label if known is None else ctx.label | known.label
-        file_labels.put_hash(tx, ctx.team.id, full, sha, label=label, thread_id=ctx.lease.thread_id)
+        joined = label if known is None else label | known.label
+        file_labels.put_hash(
+            tx, ctx.team.id, full, sha, label=joined, thread_id=ctx.lease.thread_id
+        )
     whole = file_labels.find(tx, ctx.team.id, root)
     if whole is not None and whole.thread_id == ctx.lease.thread_id:
         file_labels.remove(tx, ctx.team.id, root)

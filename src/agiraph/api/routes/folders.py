@@ -7,8 +7,8 @@ from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from agiraph.api.deps import Api, ApiDep, CallerDep, Limit, check_owner
+from agiraph.api.folder_views import FolderChangeView, UndoneView
 from agiraph.api.problems import documented
-from agiraph.api.views import FolderChangeView, UndoneView
 from agiraph.domain.agents import Team
 from agiraph.domain.errors import NotFound
 from agiraph.domain.ids import NodeId
