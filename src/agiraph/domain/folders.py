@@ -1,6 +1,7 @@
 """Folders: folders of a person that a team may read, or read and change."""
 
 import re
+from dataclasses import replace
 from typing import Literal
 
 from agiraph.domain.value import value
@@ -25,6 +26,11 @@ class GivenFolder:
 
     def __str__(self) -> str:
         return f"{self.path}:{self.access}"
+
+
+def seen_by(folders: tuple[GivenFolder, ...], *, reviews: bool) -> tuple[GivenFolder, ...]:
+    """Return a team's folders as an agent sees them: a reviewer changes nothing in them."""
+    return tuple(replace(one, access="ro") for one in folders) if reviews else folders
 
 
 def split_access(text: str) -> tuple[str, Access]:

@@ -14,7 +14,7 @@ from agiraph.domain.agents import Agent, Specialist, Team
 from agiraph.domain.chat import LEAN_SYSTEM, Attachment, Lease, Transcript, Turn
 from agiraph.domain.effort import Effort, first_effort
 from agiraph.domain.errors import Misconfigured
-from agiraph.domain.folders import GivenFolder
+from agiraph.domain.folders import seen_by
 from agiraph.domain.ids import SYSTEM, TeamId
 from agiraph.domain.outcomes import Outcome
 from agiraph.domain.persons import is_person
@@ -360,7 +360,7 @@ class Executor:
                 team=folder,
                 reviewed=None if node.reviews_call is None else node.parent_id,
                 is_public=node.is_public,
-                given=_given(loaded.team, node),
+                given=seen_by(loaded.team.folders, reviews=node.reviews_call is not None),
             ),
             # Empty here; `add_turns` fills it and counts what the node has consumed.
             transcript=Transcript(),
@@ -393,10 +393,3 @@ async def _begin(ctx: RunContext, opening: Opening) -> None:
             insights=opening.insights,
         )
     )
-
-
-def _given(team: Team, node: WorkNode) -> tuple[GivenFolder, ...]:
-    """Return the folders that the node's agent sees. A reviewer changes nothing in them."""
-    if node.reviews_call is None:
-        return team.folders
-    return tuple(replace(folder, access="ro") for folder in team.folders)
