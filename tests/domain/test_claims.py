@@ -15,7 +15,7 @@ from agiraph.domain.claims import claims_to_have_stopped, unfounded
     ],
 )
 def test_a_claim_to_have_stopped_work_is_recognised(text: str) -> None:
-    assert claims_to_have_stopped(text)
+    assert claims_to_have_stopped(text, asked="Stop the second one")
 
 
 @pytest.mark.parametrize(
@@ -26,10 +26,17 @@ def test_a_claim_to_have_stopped_work_is_recognised(text: str) -> None:
         "I will stop it.",
         "Should I stop the second task?",
         "It stopped raining.",
+        "I stopped reading at page 40.",
     ],
 )
 def test_other_words_about_stopping_are_no_claim(text: str) -> None:
-    assert not claims_to_have_stopped(text)
+    assert not claims_to_have_stopped(text, asked="Stop the second one")
+
+
+def test_that_something_was_stopped_is_a_claim_only_if_it_was_asked_for() -> None:
+    text = "The production was stopped in 2019."
+    assert not claims_to_have_stopped(text, asked="What did Bob find?")
+    assert claims_to_have_stopped(text, asked="Stop the production task")
 
 
 def test_ids_and_counts_that_were_seen_nowhere_are_unfounded() -> None:

@@ -87,7 +87,7 @@ def status_questions_start_work(patch: pytest.MonkeyPatch) -> None:
 
 def claims_of_stops_are_believed(patch: pytest.MonkeyPatch) -> None:
     """A reply may say that it stopped work, whether it did or not."""
-    patch.setattr(reply_checks, "claims_to_have_stopped", lambda text: False)
+    patch.setattr(reply_checks, "claims_to_have_stopped", lambda text, asked: False)
 
 
 class Planted(NamedTuple):

@@ -88,7 +88,6 @@ class Cast:
                 "cid": "Read reviews.",
             }
             return says(
-                call("set_acceptance", lines=["answer"]),
                 *(call("spawn_worker", name=name) for name in tasks),
                 *(
                     call("assign_task", agent=name, task=task, description=task,
@@ -141,7 +140,7 @@ async def told(folder: Path, database_url: str = "") -> AsyncGenerator["Talk"]:
         keys = Keys({"openai": Account(key="k", base_url=models.openai_url)})
         more: dict[str, Any] = {"database_url": database_url} if database_url else {}
         async with serving(folder, keys=keys, model="openai/test", **more) as served:
-            team = {"goal": GOAL, "model": "openai/test", "learns": False}
+            team = {"goal": GOAL, "model": "openai/test", "learns": False, "acceptance": ["answer"]}
             status, made = await served.ask("POST", "/teams", team)
             assert status in (200, 201), made
             talk = Talk(served, cast, made["id"], made["coordinator_id"])
@@ -212,6 +211,8 @@ async def converse(talk: Talk) -> None:
     assert [read.partition("(")[0] for read in reply["consulted"]] == ["read_report"]
     assert "a guarantee of 7 years" in new_text(requests[-1])
     assert PRICES not in new_text(requests[-1])
+
+    assert "Human (answer)" not in requests[-1].system
 
     assert (await talk.says(STOP))["text"] == STOPPED
     await talk.served.world.settle()

@@ -3,12 +3,22 @@
 import re
 
 _SPLIT = re.compile(r"(?<=[.!?。])\s+|\n")
-_STOPPED = re.compile(
-    r"\b(?:i(?:['\u2019]ve| have)?(?: now| just)? (?:stopped|cancell?ed|aborted|halted|killed)"
-    r"|(?:is|are|was|were|has been|have been) (?:now )?(?:stopped|cancell?ed|aborted|halted)"
-    r"|(?:ich habe|habe ich|wurde|ist) (?:\w+ ){0,6}(?:gestoppt|abgebrochen|angehalten|beendet)"
-    r"|j['\u2019]ai (?:arr[êe]t[ée]|annul[ée])|he (?:parado|detenido|cancelado))\b"
+_I_STOPPED = re.compile(
+    r"\bi(?:['\u2019]ve| have)?(?: now| just)? (?:stopped|cancell?ed|aborted|halted|killed)\b"
+    r"(?! \w+ing\b)"
+    r"|\b(?:ich habe|habe ich) (?:\w+ ){0,6}(?:gestoppt|abgebrochen|angehalten)\b"
+    r"|\bj['\u2019]ai (?:arr[êe]t[ée]|annul[ée])\b|\bhe (?:parado|detenido|cancelado)\b",
+    re.IGNORECASE,
+)
+_IS_STOPPED = re.compile(
+    r"\b(?:is|are|was|were|has been|have been) (?:now )?(?:stopped|cancell?ed|aborted|halted)\b"
+    r"|\b(?:wurde|ist) (?:\w+ ){0,6}(?:gestoppt|abgebrochen|angehalten|beendet)\b"
     r"|^(?:stopped|cancell?ed|done, stopped|gestoppt|abgebrochen)\b",
+    re.IGNORECASE,
+)
+_ASKS_TO_STOP = re.compile(
+    r"\b(?:stop|cancel|abort|halt|kill|end|stopp|stoppe|abbrechen|beende|arr[êe]te|annule|para"
+    r"|cancela|det[ée]n)\b",
     re.IGNORECASE,
 )
 _NOT = re.compile(r"\b(?:not|n['\u2019]t|never|nothing|nicht|nichts|pas|no)\b", re.IGNORECASE)
@@ -24,10 +34,19 @@ SMALL = 20
 _NUMBER = re.compile(r"\d[\d,.]*")
 
 
-def claims_to_have_stopped(text: str) -> bool:
-    """Whether a sentence of the text says that work was stopped, and does not deny it."""
+def claims_to_have_stopped(text: str, *, asked: str = "") -> bool:
+    """Whether a sentence of the text says that its author stopped work, and does not deny it.
+
+    That something *was stopped* is a claim only if `asked`, the message that the text answers, asks
+    to stop something: else it may be about anything.
+    """
+    is_asked = _ASKS_TO_STOP.search(asked) is not None
     sentences = (said.strip() for said in _SPLIT.split(text))
-    return any(_STOPPED.search(said) and not _NOT.search(said) for said in sentences)
+    return any(
+        (_I_STOPPED.search(said) or (is_asked and _IS_STOPPED.search(said)))
+        and not _NOT.search(said)
+        for said in sentences
+    )
 
 
 def unfounded(text: str, seen: str) -> list[str]:

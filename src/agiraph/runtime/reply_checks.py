@@ -46,7 +46,10 @@ def objections(ctx: RunContext, reply: Turn) -> list[SystemNote]:
 
 def is_false_stop(transcript: Transcript, text: str) -> bool:
     """Whether a text says that work was stopped, although no call of the reply stopped any."""
-    return claims_to_have_stopped(text) and not _was_called(transcript, stop_work.name)
+    asked = "\n".join(turn.text for turn in transcript.turns if turn.ref == "assignment")
+    if not claims_to_have_stopped(text, asked=asked):
+        return False
+    return not _was_called(transcript, stop_work.name)
 
 
 def consulted(transcript: Transcript) -> tuple[str, ...]:

@@ -102,8 +102,9 @@ def _open_lines(
     has_record = False
     for node in still_open:
         tail = () if node.thread_id is None else tails.get(node.thread_id, ())
-        lines.append(_open_line(view, node, tail))
-        if tail and node.assignee_id == agent.id and not has_record:
+        is_own = bool(tail) and node.assignee_id == agent.id and not has_record
+        lines.append(_open_line(view, node, () if is_own else tail))
+        if is_own:
             has_record = True
             lines.append(_record_line(view, node, tail))
     return lines

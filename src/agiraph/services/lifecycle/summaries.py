@@ -6,6 +6,7 @@ after a crash the node is claimed again. Until it is written, the older messages
 as single lines.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from agiraph.domain.agents import Agent
@@ -58,9 +59,16 @@ def history(tx: Tx, agent: Agent, person_id: PersonId, *, without: NodeId) -> Hi
     found = conversation_summaries.of(tx, agent.id, person_id)
     said = messages.lately(tx, agent.team_id, agent.id, person_id, limit=READ)
     known = "" if found is None else found.upto
-    fresh = [m for m in said if m.reply_id != without]
+    fresh = [m for m in said if m.reply_id != without and not _is_repeated(m, said)]
     newest = fresh[-SHOWN:]
     return History(found, [m for m in fresh[:-SHOWN] if m.id > known], newest)
+
+
+def _is_repeated(message: Message, said: Sequence[Message]) -> bool:
+    """Whether an answer repeats a message of the person: one that a reply gave to the question."""
+    if message.kind != "answer":
+        return False
+    return any(m.text == message.text and m.reply_id is not None for m in said)
 
 
 def queue(tx: Tx, agent: Agent, person_id: PersonId, *, upto: str) -> None:
