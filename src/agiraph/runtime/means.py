@@ -82,6 +82,16 @@ class Means:
         return f"Workers: {', '.join(names)}." if names else ""
 
 
+def folders(team: Team) -> str:
+    """Return the folders of a person that the team was given, for its agents' prompts."""
+    lines = [
+        f"- folders/{one.name}: you may {'read and change' if one.is_writable else 'only read'} "
+        f"it. Commands find it at {one_line(one.path)}."
+        for one in team.folders
+    ]
+    return "\n".join(["# Folders that the person gave you", "", *lines]) if lines else ""
+
+
 def _model_line(model: HireableModel, mark: str = "") -> str:
     known: list[str] = []
     if model.input_usd is not None and model.output_usd is not None:

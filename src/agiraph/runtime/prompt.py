@@ -17,7 +17,7 @@ from agiraph.home.layout import SOUL, TeamFolder
 from agiraph.prompts import prompt
 from agiraph.providers.embeddings import embeddings
 from agiraph.run_context import RunContext
-from agiraph.runtime.means import Means, Standing
+from agiraph.runtime.means import Means, Standing, folders
 from agiraph.runtime.shown_files import ShownFiles
 from agiraph.services.board import labels, texts
 from agiraph.services.knowledge import maintenance, recall
@@ -161,6 +161,7 @@ def system_prompt(team: Team, reader: Reader, now: datetime, known: Known | None
         reader.files.note(f"{reader.desk}/IDENTITY.md"),
         reader.files.note("SOUL.md", SOUL_BYTES),
         _goal(team, reader),
+        folders(team),
         _plan(reader),
         *_notes(reader, now),
         titled("Your notebook", reader.files.note(f"{reader.desk}/NOTEBOOK.md")),
@@ -179,6 +180,7 @@ def _lean_sections(team: Team, reader: Reader, now: datetime, known: Known) -> l
         reader.files.note(f"{reader.desk}/IDENTITY.md", SOUL_BYTES),
         _lean_soul(reader.files),
         _goal(team, reader),
+        folders(team),
         _plan(reader),
         *_learned(reader, Known(known.insights[:LEAN_INSIGHTS])),
         _today(now),

@@ -231,7 +231,7 @@ async def create_team(
     """Create a team. Its coordinator starts working on the goal, unless `start` is false."""
     if body.trust == "open":
         check_owner(caller, "To create an open team")
-    folders = await _given_folders(body.folders, api, caller)
+    folders = await _given_folders(body.folders, api, caller) if body.folders else ()
     await api.models.learn(body.model or api.model)
     api.check_model(body.model or api.model)
     settings.check_interval(body.interval)
@@ -270,8 +270,7 @@ async def _given_folders(
     folders: Sequence[str], api: Api, caller: Caller
 ) -> tuple[GivenFolder, ...]:
     """Return the folders that the caller gives to a team, once they are found to be fit for it."""
-    if folders:
-        check_owner(caller, "To give a team a folder of this machine")
+    check_owner(caller, "To give a team a folder of this machine")
     return await asyncio.to_thread(given_folders.check, api.home.path, folders)
 
 
