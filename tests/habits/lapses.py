@@ -208,7 +208,7 @@ ALL: dict[str, Lapse] = {
         Lapse(
             name="gives null",
             said=(says(Call("check_board", id=f"{MARK}_1", raw="null")),),
-            applies=_has("check_board"),
+            applies=lambda conversation: "check_board" in conversation.tools,
         ),
         Lapse(name="gives a null argument", distort=_null_arguments),
         Lapse(name="gives strings", distort=_as_strings),

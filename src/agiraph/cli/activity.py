@@ -1,6 +1,8 @@
 """Activity: what a team does meanwhile, as lines of a chat: cards of work, and a status line."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from agiraph.api.job_views import JobView
 from agiraph.api.views import AgentView
@@ -88,11 +90,10 @@ def _state(job: JobView) -> str:
     return f"{job.state}{place}"
 
 
-def looks(data: dict[str, object]) -> list[str]:
+def looks(data: Mapping[str, Any]) -> list[str]:
     """Return a line for what an agent looks up before it replies."""
-    calls = data.get("calls")
     named: list[str] = []
-    for call in calls if isinstance(calls, list) else []:
+    for call in data["calls"]:
         if call["name"] in LOOKS:
             subject = str(next(iter(call["arguments"].values()), ""))[:60]
             named.append(f"{LOOKS[call['name']]} {subject}".strip())
