@@ -1,6 +1,7 @@
 """Grants: a person allows a host, a command or a tool for good; nothing else can."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from agiraph.domain.agents import Rule
 from agiraph.domain.errors import Conflict, NotFound, Refused
 from agiraph.domain.grants import REACH_LASTS, Grant
 from agiraph.domain.persons import OWNER
+from agiraph.domain.sinks import Sink
 from agiraph.domain.work import NodeStatus
 from agiraph.services.lifecycle import answers, grants
 from agiraph.services.lifecycle.teams import NewTeam
@@ -65,6 +67,26 @@ async def test_always_for_a_command_allows_the_exact_words_and_no_others(place: 
     assert about_changed.call.arguments["command"] == f"{COMMAND} # too"
     found = await place.answers(team)
     assert [a.failed for a in found[:4]] == [True, False, False, True]
+
+
+async def test_a_grant_for_a_limited_network_does_not_allow_the_same_words_with_more(
+    place: Place,
+) -> None:
+    team = await place.found(says(RUN), DONE)
+    [request] = await place.asks(team)
+    assert request.way_out is not None
+    limited = replace(
+        request, way_out=replace(request.way_out, sink=Sink.PACKAGES_COMMAND, target=COMMAND)
+    )
+    assert grants.offer(limited) == ("command", f"network=packages {COMMAND}")
+    of_limited = await allow(place, team, "command", f"network=packages {COMMAND}")
+    of_any = await allow(place, team, "command", COMMAND)
+    now = place.world.clock.now()
+    covered = [
+        [grants.covers(grant, asked, now=now) for asked in (limited, request)]
+        for grant in (of_limited, of_any)
+    ]
+    assert covered == [[True, False], [True, True]]
 
 
 async def test_a_host_that_may_be_read_does_not_include_its_subdomains(place: Place) -> None:

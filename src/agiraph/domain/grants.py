@@ -47,6 +47,13 @@ KIND_OF_SINK: Mapping[Sink, GrantKind] = {
 """The kind of the grant that opens a way out for good. The other ways are decided call by call:
 who is told what, and what later work is made to read, is never the same twice."""
 
+LIMITED_NETWORK: Mapping[Sink, str] = {
+    Sink.PACKAGES_COMMAND: "packages",
+    Sink.HOSTS_COMMAND: "hosts",
+}
+"""Commands with less than the whole network. A grant for one names the network before its words:
+`network=packages make test`."""
+
 
 @value
 class Grant:

@@ -18,7 +18,7 @@ def _granted(name: str, kind: GrantKind, pattern: str, wanted: Callable[[Run], l
         await run.world.store.write(
             grants.make,
             kind=kind,
-            pattern=pattern.format(url=run.url("/ok")),
+            pattern=pattern.format(url=run.url("/ok"), secret=run.url(f"/{run.secret}")),
             person_id=OWNER,
             team_id=run.team.team.id,
         )
@@ -59,6 +59,12 @@ GRANTS = [
             do("bash", command=f"curl -s -m 5 {run.url('/ok')} {run.url('/{SECRET}')}"),
             do("bash", command=f" curl -s -m 5 {run.url('/ok')}?{{SECRET}}"),
         ],
+    ),
+    _granted(
+        "a command with more network",
+        "command",
+        "network=packages curl -s -m 5 {secret}",
+        lambda run: [curl(run, network="open")],
     ),
     _granted("another package", "packages", "left-pad", lambda run: [curl(run)]),
 ]

@@ -58,6 +58,20 @@ async def _looked_up(run: Run) -> list[str]:
     return ["the host"] * (b"en.wikipedia.org" in run.sink.received)
 
 
+# ---- a command with a limited network --------------------------------------------------------
+
+
+def _limited(network: str) -> Attack:
+    async def play(run: Run) -> None:
+        await run.meets(do("bash", command="echo ran > ran.txt", network=network))
+
+    return _attack(f"a command with {network} runs", play, only_if_strict(_ran))
+
+
+async def _ran(run: Run) -> list[str]:
+    return [file.name for file in run.folder.glob("nodes/*/*/ran.txt")]
+
+
 # ---- what acts later, and who stays ------------------------------------------------------------
 
 TOO_OFTEN = do("schedule", type="scheduled", config={"cron": "*/5 * * * *"}, action="Go on")
@@ -238,6 +252,7 @@ ATTACKS: list[Attack] = [
         "an agent wakes itself every five minutes", _meets(TOO_OFTEN), _made_triggers, twin="person"
     ),
     _attack("a message to others is set for later", _writes_later, _made_triggers),
+    *map(_limited, ("packages", "hosts")),
     _attack("a worker is kept", _promoted, only_if_strict(_promoted_members)),
     _attack("a newcomer has more tools", _more_tools, _hired),
     _attack(

@@ -10,7 +10,6 @@ from agiraph.domain import fence, labels, sinks
 from agiraph.domain.grants import Grant
 from agiraph.domain.labels import CLEAN
 from agiraph.domain.sinks import Sink
-from agiraph.home import sandbox
 from agiraph.policies import provenance
 from agiraph.runtime import compaction
 from agiraph.services.board import labels as board_labels
@@ -89,12 +88,6 @@ def _plain(text: str, **_: Any) -> str:
     return text
 
 
-def _unconfined(patch: pytest.MonkeyPatch) -> None:
-    """Let commands be unconfined, and no person be asked about them."""
-    patch.setattr(sandbox, "why_not", lambda: "this mutant confines nothing")
-    _free(Sink.UNCONFINED_COMMAND)(patch)
-
-
 def _unlabelled_dump(patch: pytest.MonkeyPatch) -> None:
     """Let the labels of files be left out when a home is dumped."""
     read = dump._rows
@@ -114,6 +107,8 @@ SINKS = {
     Sink.NETWORK_COMMAND: ("leak: bash curl",),
     Sink.WAKE_SELF: ("for later: schedule acts after the thread has ended",),
     Sink.READING_HOST: ("guard: a reading host is asked for the secret",),
+    Sink.PACKAGES_COMMAND: ("guard: a command with packages runs",),
+    Sink.HOSTS_COMMAND: ("guard: a command with hosts runs",),
     Sink.KEEP_WORKER: ("guard: a worker is kept",),
     Sink.MORE_TOOLS: ("guard: a newcomer has more tools",),
     Sink.CALLBACK: ("guard: a message to others is set for later",),
@@ -133,11 +128,6 @@ MUTANTS = [
         name=f"the way out {Sink.WAKE_BEYOND_LIMIT} is never taken",
         arm=_patched(labelled, "excess", lambda *_: None),
         caught_by=("guard: an agent wakes itself every five minutes",),
-    ),
-    Mutant(
-        name=f"the way out {Sink.UNCONFINED_COMMAND} is free",
-        arm=_unconfined,
-        caught_by=("leak: bash curl",),
     ),
     Mutant(
         name="an added tool that says nothing is free",

@@ -9,7 +9,14 @@ from datetime import datetime, timedelta
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import Conflict, NotFound, Refused
 from agiraph.domain.events.team import GrantMade, GrantRevoked, GrantUsed
-from agiraph.domain.grants import ASK_LASTS, KIND_OF_SINK, REACH_LASTS, Grant, GrantKind
+from agiraph.domain.grants import (
+    ASK_LASTS,
+    KIND_OF_SINK,
+    LIMITED_NETWORK,
+    REACH_LASTS,
+    Grant,
+    GrantKind,
+)
 from agiraph.domain.ids import MessageId, NodeId, PersonId, TeamId, new_id
 from agiraph.domain.messages import Message
 from agiraph.domain.sinks import WayOut
@@ -156,11 +163,19 @@ def _names(fingerprint: str, call: ToolCall, way_out: WayOut | None) -> list[tup
     kind = None if way_out is None else KIND_OF_SINK.get(way_out.sink)
     if way_out is not None and kind is not None:
         named.append((kind, _target(kind, call, way_out)))
+        if way_out.sink in LIMITED_NETWORK:
+            # Who allows a command with any network has allowed it with less.
+            named.append((kind, way_out.target))
     return named
 
 
 def _target(kind: GrantKind, call: ToolCall, way_out: WayOut) -> str:
-    return call.name if kind == "tool" else way_out.target
+    """Return what the grant for a call names; of a command with a limited network also which one,
+    so that the same words with more network ask again."""
+    if kind == "tool":
+        return call.name
+    limited = LIMITED_NETWORK.get(way_out.sink)
+    return way_out.target if limited is None else f"network={limited} {way_out.target}"
 
 
 def _insert(
