@@ -1,6 +1,7 @@
 """Fixtures of all tests: a PostgreSQL server, a world on each database; options and summaries."""
 
 import contextlib
+import gc
 import os
 import random
 import shutil
@@ -30,6 +31,8 @@ SLOWEST = frozenset({"test_accessibility.py", "test_hostile.py", "test_time.py"}
 KEPT = 8
 """How many databases are kept: no test uses more than a few."""
 ROOM = 2 * 2**30
+GARBAGE = (10_000, 20, 20)
+"""When garbage is collected. With Python's own numbers it takes a tenth of the tests' time."""
 PORTS = range(15_000, 30_000)
 """Below the ephemeral ports: no other program is given the port of a server that is stopped."""
 
@@ -50,6 +53,16 @@ def pytest_configure() -> None:
     """Put the folders of tests into memory if it has room: to a disk, each commit waits."""
     if (memory := _roomy_memory()) is not None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
+    # Thousands of tests are collected, and none of them is garbage.
+    gc.disable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
+    """Collect garbage while tests run, but neither among the collected tests nor every moment."""
+    gc.freeze()
+    gc.set_threshold(*GARBAGE)
+    gc.enable()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
