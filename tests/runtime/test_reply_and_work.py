@@ -183,6 +183,19 @@ async def test_what_a_reply_reads_of_labelled_work_labels_it(world: World) -> No
     assert (reply.consulted, reply.label) == (("look_into(bob)",), STRANGER)
 
 
+async def test_a_reply_looks_into_work_only(world: World) -> None:
+    founded = await world.found("Keep watch", start=False)
+    reflection = await world.store.write(
+        planning.create, team_id=founded.team.id, task="Look back", source="self", lane="reflection"
+    )
+    looks = [call("look_into", what=reflection.id), call("read_report", id=reflection.id)]
+    mouth = world.script("mouth", says(*looks), says("I cannot see that.", NO_WORK))
+    await world.chat(founded.coordinator.id, "What did you learn?")
+    await world.settle()
+    refused = [turn.text for turn in mouth.requests[-1].turns if turn.role == "tool"]
+    assert refused == [f"{reflection.id} is no work; check_board lists the team's work."] * 2
+
+
 async def test_a_search_finds_messages_steps_and_insights(world: World) -> None:
     founded, bob = await team_of_two(world)
     ada = founded.coordinator

@@ -198,7 +198,8 @@ def _find_text(tx: Tx, ctx: RunContext, identity: str, file: str) -> _Text:
     if message is not None and message.team_id == ctx.team.id and is_person(message.recipient):
         if not message.node_id or len(message.text) >= texts.LONGEST:
             return _Text(f"{message.kind} {message.id}", message.text, message.label)
-        return _of_node(tx, nodes.find(tx, ctx.team.id, message.node_id), file, message.text)
+        found = _of_node(tx, nodes.find(tx, ctx.team.id, message.node_id), file, message.text)
+        return found._replace(label=found.label | message.label)
     try:
         node = routing.find_work(tx, ctx.agent, identity)
     except NotFound as unknown:
@@ -209,8 +210,9 @@ def _find_text(tx: Tx, ctx: RunContext, identity: str, file: str) -> _Text:
 def _of_node(tx: Tx, node: WorkNode, file: str, text: str) -> _Text:
     label = labels.of_nodes(tx, [node.id]) | node.label
     if file and file not in node.manifest:
-        known = ", ".join(sorted(node.manifest)) or "none"
-        raise Refused(f"{node.id} has published no file {file!r}. Its files: {known}.")
+        # A stranger may have chosen the names, and a refusal stands in no fence.
+        known = f'look_into("{node.id}") lists them' if label else ", ".join(sorted(node.manifest))
+        raise Refused(f"{node.id} has published no file {file!r}. Its files: {known or 'none'}.")
     written = [name for name in sorted(node.manifest) if name.lower().endswith((".md", ".txt"))]
     reports = [name for name in written if "report" in name.lower()] or written
     chosen = file or (reports[0] if len(reports) == 1 else "")

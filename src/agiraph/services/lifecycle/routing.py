@@ -29,7 +29,11 @@ def find_work(tx: Tx, agent: Agent, identity: str) -> WorkNode:
     """Return the node with this id; an agent's name means the work that this agent is at, or did
     last. Raise `NotFound` with the names of those who have work."""
     try:
-        return nodes.find(tx, agent.team_id, identity)
+        node = nodes.find(tx, agent.team_id, identity)
+        if node.lane != "work":
+            # Reflections hold insights, and replies what others were told in confidence.
+            raise Refused(f"{node.id} is no work; check_board lists the team's work.")
+        return node
     except NotFound:
         found = teams.find_agent(tx, agent.team_id, identity.strip())
         if found is None:
@@ -105,8 +109,6 @@ def answer(tx: Tx, agent: Agent, reply_id: NodeId, question_id: str) -> str:
 def stop(tx: Tx, agent: Agent, reply_id: NodeId, identity: str) -> str:
     """Cancel open work and all below it, as a person's message asks for; return the receipt."""
     node = find_work(tx, agent, identity)
-    if node.lane != "work":
-        raise Refused(f"{node.id} is no work that can be stopped.")
     has_open_below = nodes.count_open_children(tx, node.id) > 0
     if node.status.is_final and not has_open_below:
         raise Refused(f"{node.id} has ended already ({node.status}); there is nothing to stop.")
