@@ -40,6 +40,7 @@ from agiraph.runtime.configured_limits import shown as shown_limit
 from agiraph.web.access import Web
 from agiraph.web.configured import shown as shown_engine
 from agiraph.web.configured import web as web_of
+from agiraph.web.gate.configured import shown as shown_indexes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +89,7 @@ _LIMITS = "command_limits"
 _CHANNELS = "channels"
 _SEARCH = "search"
 _WEB = "web"
+_PACKAGES = "packages"
 # User and password in an address: `show` masks the password in the list that people look at.
 _PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*@")
 
@@ -180,7 +182,10 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
 def _web(pick: _Picker, path: Path, *, own_port: int) -> Web:
     """Return the agents' web access, and record its engine and its reading hosts."""
     search, reading = pick.written.get(_SEARCH), pick.written.get(_WEB)
-    web = web_of(path, search, pick.environ, own_port=own_port, reading=reading)
+    packages = pick.written.get(_PACKAGES)
+    web = web_of(path, search, pick.environ, own_port=own_port, reading=reading, packages=packages)
+    for name, value in shown_indexes(web.indexes).items():
+        pick.show(f"{_PACKAGES}.{name}", value, FILE)
     if reading is not None:
         pick.show(f"{_WEB}.reading_hosts", ", ".join(web.reading_hosts.entries) or "none", FILE)
     if engine := shown_engine(web):

@@ -23,6 +23,7 @@ TABLES = frozenset(
     {
         "servers",
         "web",
+        "packages",
         "models",
         "roles",
         "commands",

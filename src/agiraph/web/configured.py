@@ -11,6 +11,7 @@ from agiraph.redaction import keep
 from agiraph.web.access import Web
 from agiraph.web.addresses import AddressPolicy, StandIn
 from agiraph.web.fetch import Fetcher
+from agiraph.web.gate.configured import indexes as configured_indexes
 from agiraph.web.reading_hosts import ReadingHosts, is_entry
 from agiraph.web.search import RemoteEngine
 
@@ -50,15 +51,22 @@ class _WebEntry(BaseModel):
 
 
 def web(
-    path: Path, written: Any, environ: Mapping[str, str], *, own_port: int, reading: Any = None
+    path: Path,
+    written: Any,
+    environ: Mapping[str, str],
+    *,
+    own_port: int,
+    reading: Any = None,
+    packages: Any = None,
 ) -> Web:
-    """Return the agents' web access, from the tables [search] (`written`) and [web] (`reading`). It
-    refuses the port of the runtime's own API."""
+    """Return the agents' web access, from the tables [search] (`written`), [web] (`reading`) and
+    [packages]. It refuses the port of the runtime's own API."""
     policy = AddressPolicy(refused_ports=frozenset({own_port}), stand_ins=dict(stand_ins))
     return Web(
         fetcher=Fetcher(policy=policy),
         engine=_engine(path, written, environ),
         reading_hosts=_reading_hosts(path, reading),
+        indexes=configured_indexes(path, packages),
     )
 
 

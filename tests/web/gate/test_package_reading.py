@@ -3,10 +3,15 @@
 import json
 import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
-from agiraph.web.gate.indexes import pip_settings
+from agiraph import config
+from agiraph.domain.errors import Misconfigured
+from agiraph.web.addresses import AddressPolicy
+from agiraph.web.gate import index_check
+from agiraph.web.gate.indexes import PythonSources, pip_settings
 from agiraph.web.gate.package_names import PackageNames, names_in
 from agiraph.web.gate.rules import Rules
 from tests.web.gate.gates import OpenGate, open_gate
@@ -191,3 +196,37 @@ def test_the_settings_of_pip_are_read_with_the_environment_first() -> None:
         "index-url": ["http://one.example/simple"],
         "extra-index-url": ["file:///a", "http://two.example/simple"],
     }
+
+
+def test_the_settings_name_indexes_and_their_passwords_are_masked(tmp_path: Path) -> None:
+    address = "https://me:pass-4711@index.example/simple"
+    (tmp_path / "agiraph.toml").write_text(
+        f'[packages]\npython = ["{address}"]\nnpm = "https://npm.example/"\n'
+    )
+    found = config.load({"AGIRAPH_HOME": str(tmp_path)})
+    assert found.web.indexes.python == PythonSources(indexes=(address,))
+    assert {name: s.value for name, s in found.shown.items() if name.startswith("packages")} == {
+        "packages.python": "https://me:…@index.example/simple",
+        "packages.npm": "https://npm.example/",
+    }
+
+
+@pytest.mark.parametrize("line", ['python = "x"', 'npm = "ftp://x"', "go = 1"])
+def test_a_wrong_table_of_packages_is_refused_with_an_example(tmp_path: Path, line: str) -> None:
+    (tmp_path / "agiraph.toml").write_text(f"[packages]\n{line}\n")
+    with pytest.raises(Misconfigured, match=r"packages\..*Write \[packages\] with python = "):
+        config.load({"AGIRAPH_HOME": str(tmp_path)})
+
+
+async def test_the_check_of_indexes_says_which_answers(upstream: Upstream, tmp_path: Path) -> None:
+    indexes = upstream.indexes
+    missing = (tmp_path / "missing").as_uri()
+    indexes.python = PythonSources(indexes=(f"{upstream.url}/simple", missing))
+    indexes.npm, indexes.cargo = "http://127.0.0.1:1/", f"{upstream.url}/cargo/"
+    states = [state async for state in index_check.check(indexes, AddressPolicy())]
+    assert [(state.kind, bool(state.fault)) for state in states] == [
+        ("python", False),
+        ("python", True),
+        ("npm", True),
+        ("cargo", False),
+    ]

@@ -1,0 +1,52 @@
+"""Index check: whether the package indexes that commands read answer."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from agiraph.web.addresses import AddressPolicy
+from agiraph.web.gate.indexes import PackageIndexes
+from agiraph.web.gate.rules import Denied
+from agiraph.web.gate.upstream import Upstream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexState:
+    """What came of asking one index."""
+
+    kind: str
+    url: str
+    """Without a user name and password."""
+    fault: str = ""
+    """Why it cannot be read; empty if it answers."""
+
+
+async def check(indexes: PackageIndexes, policy: AddressPolicy) -> AsyncIterator[IndexState]:
+    """Ask each index for a page that every index has, or must say that it has not."""
+    python = await indexes.python_sources()
+    wanted = [("python", url, f"{url.rstrip('/')}/pip/") for url in python.indexes]
+    if npm := await indexes.npm_registry():
+        wanted.append(("npm", npm, f"{npm.rstrip('/')}/-/ping"))
+    if cargo := (await indexes.cargo_index()).removeprefix("sparse+"):
+        wanted.append(("cargo", cargo, f"{cargo.rstrip('/')}/config.json"))
+    upstream = Upstream(policy)
+    try:
+        for kind, url, page in wanted:
+            shown = upstream.trust(url)
+            fault = await _fault(upstream, upstream.trust(page))
+            yield IndexState(kind=kind, url=shown, fault=fault)
+    finally:
+        await upstream.close()
+
+
+async def _fault(upstream: Upstream, page: str) -> str:
+    if urlsplit(page).scheme == "file":
+        folder = Path(unquote(urlsplit(page).path)).parent
+        return "" if folder.is_dir() else "There is no such folder."
+    try:
+        async with upstream.get(page) as response:
+            is_there = response.status < 400 or response.status == 404
+            return "" if is_there else f"It answers {response.status}."
+    except Denied as denied:
+        return denied.sentence
