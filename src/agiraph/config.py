@@ -66,6 +66,8 @@ class Settings(Location):
     """Programs that can be hired as `cli:NAME`."""
     channels: dict[str, Channel] = field(default_factory=dict[str, Channel], repr=False)
     """Where messages for the person are sent, besides their inbox."""
+    folders: dict[str, str] = field(default_factory=dict[str, str])
+    """Folders that a team can be given by name, as PATH[:ro|rw]."""
     limits: Limits = Limits()
     """Processes, memory and disk that one command may use."""
     usd_per_day: float | None = None
@@ -86,6 +88,7 @@ _MODELS = "models"
 _ROLES = "roles"
 _COMMANDS = "commands"
 _LIMITS = "command_limits"
+_FOLDERS = "folders"
 _CHANNELS = "channels"
 _SEARCH = "search"
 _WEB = "web"
@@ -168,6 +171,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         prices=Prices(_terms(path, without_patience(without_options(models)))),
         commands=commands,
         channels=channels,
+        folders=_folders(pick, path),
         limits=limits,
         usd_per_day=daily_usd,
         web=web,
@@ -191,6 +195,19 @@ def _web(pick: _Picker, path: Path, *, own_port: int) -> Web:
     if engine := shown_engine(web):
         pick.show(_SEARCH, engine, FILE if search is not None else "environment")
     return web
+
+
+def _folders(pick: _Picker, path: Path) -> dict[str, str]:
+    """Return the folders that can be given by name, and record them."""
+    try:
+        found = _adapter(dict[str, str]).validate_python(pick.written.get(_FOLDERS, {}))
+    except ValidationError as error:
+        raise Misconfigured(
+            f'{path}: [{_FOLDERS}] names folders for teams: app = "/home/me/app:rw".'
+        ) from error
+    for name, folder in found.items():
+        pick.show(f"{_FOLDERS}.{name}", folder, FILE)
+    return found
 
 
 def _show_place(pick: _Picker, place: Location) -> None:

@@ -28,6 +28,7 @@ TABLES = frozenset(
         "roles",
         "commands",
         "command_limits",
+        "folders",
         "limits",
         "rate_limits",
         "channels",

@@ -193,6 +193,7 @@ def _api(settings: Settings, runtime: Runtime, hub: Hub, port: int) -> Api:
         check_model=runtime.models.check,
         models=runtime.models,
         is_priced=runtime.models.is_priced,
+        folders=settings.folders,
         usd_per_day=settings.usd_per_day,
         build=version("agiraph"),
         failing=runtime.periodic.failing,

@@ -25,6 +25,8 @@ def test_a_folder_is_given_to_read_unless_a_person_says_otherwise(tmp_path: Path
     found = given_folders.check(HOME, [str(tmp_path / "My app"), f"{tmp_path}/b/My app:rw"])
     assert [(one.name, one.access) for one in found] == [("My-app", "ro"), ("My-app-2", "rw")]
     assert found[0].path == str((tmp_path / "My app").resolve())
+    named = {"mine": f"{tmp_path}/My app:rw"}
+    assert given_folders.check(HOME, ["mine"], named)[0].access == "rw"
 
 
 def test_a_folder_with_keys_or_of_others_is_refused_with_the_reason(
@@ -46,8 +48,8 @@ def test_a_folder_with_keys_or_of_others_is_refused_with_the_reason(
         str(user / "link"): "keys and settings",
         str(user / "file"): "is not a folder",
         str(user / "none"): "No such file or directory",
-        "app": "is not an absolute path",
-        "": "is not an absolute path",
+        "app": "is neither an absolute path nor a name",
+        "": "is neither an absolute path nor a name",
         "/usr/lib": "belongs to the system",
         "/var/log": "belongs to the system",
     }

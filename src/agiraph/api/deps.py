@@ -1,6 +1,6 @@
 """Dependencies: what FastAPI passes to every route."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -59,6 +59,8 @@ class Api:
     """What is known of the models, and calls to them that test one."""
     is_priced: Callable[[str], bool] = lambda name: True
     """Whether the price of a model is known; without one, a goal gets a limit on tokens."""
+    folders: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Folders that a team can be given by name, from the settings."""
     usd_per_day: float | None = None
     """The most dollars that all teams may spend in a day; None: no limit."""
     build: str = "dev"

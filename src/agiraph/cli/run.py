@@ -166,7 +166,7 @@ class Run:
         self._team: Team | None = None
 
     async def begin(self, goal: AskedGoal) -> int:
-        folders = given_folders.check(self._settings.home, goal.folders)
+        folders = given_folders.check(self._settings.home, goal.folders, self._settings.folders)
         async with self._open() as runtime:
             # Before a team is created.
             self._progress.warn(await refuse_unfit(runtime.models, goal.model))

@@ -76,9 +76,12 @@ def confirm_open(trust: Trust | None, name: str) -> None:
 
 
 def absolute_folder(folder: str) -> str:
-    """Return `PATH[:ro|rw]` with an absolute path: the server runs in another folder."""
+    """Return `PATH[:ro|rw]` with an absolute path: the server runs in another folder. A plain word
+    that names no folder here is left as it is: agiraph.toml may name it."""
     path, access = split_access(folder)
-    return f"{Path(path).expanduser().absolute()}:{access}"
+    found = Path(path).expanduser()
+    is_name = "/" not in folder and not found.exists()
+    return folder if is_name else f"{found.absolute()}:{access}"
 
 
 def told_folder(name: str, path: str, access: Access) -> str:

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -17,8 +17,11 @@ _SYSTEM = ("bin", "boot", "dev", "etc", "lib", "lib64", "proc", "run", "sbin", "
 _FOR_USERS = (("/", "dev", "shm"), ("/", "var", "tmp"))
 
 
-def check(home: Path, folders: Sequence[str]) -> tuple[GivenFolder, ...]:
+def check(
+    home: Path, folders: Sequence[str], named: Mapping[str, str] | None = None
+) -> tuple[GivenFolder, ...]:
     """Return the folders that a person named as `PATH[:ro|rw]`, or raise `Refused` with the reason.
+    One of `named`, which are those of agiraph.toml, can be given by its name alone.
 
     A folder must exist and belong to the user that the runtime runs as. Neither the home of
     agiraph, nor what it lies in, nor the whole home of a user can be given: they hold tokens, keys
@@ -28,7 +31,7 @@ def check(home: Path, folders: Sequence[str]) -> tuple[GivenFolder, ...]:
         raise Refused(f"A team works in at most {MOST_FOLDERS} folders; give one that holds them.")
     given: list[GivenFolder] = []
     for text in folders:
-        path, access = split_access(text.strip())
+        path, access = split_access((named or {}).get(text, text).strip())
         real = _real_path(path)
         _check_place(real, home.resolve(), text)
         if inner := next((one for one in given if _overlap(real, Path(one.path))), None):
@@ -42,7 +45,10 @@ def _real_path(text: str) -> Path:
     try:
         path = Path(text).expanduser()
         if not text or not path.is_absolute():
-            raise Refused(f"{text!r} is not an absolute path; write it out, from / or ~ on.")
+            raise Refused(
+                f"{text!r} is neither an absolute path nor a name in [folders] of agiraph.toml; "
+                "write the path out, from / or ~ on."
+            )
         real = path.resolve(strict=True)
         found = real.stat()
     except (OSError, RuntimeError, ValueError) as error:

@@ -34,7 +34,7 @@ from agiraph.services.lifecycle import journal, stalled
 from agiraph.store import teams, threads
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
-from agiraph.tools import acceptance, command_gate, shell
+from agiraph.tools import acceptance, command_gate, given_folders, shell
 from agiraph.tools.base import NO_TEXT
 
 TASK, CONTEXT, RESULT = "_task.md", "_context.json", RESULT_FILE
@@ -112,6 +112,7 @@ class ProgramRunner:
             return None
         mailbox = ProgramMailbox(ctx, folder)
         await mailbox.collect()
+        await given_folders.catch_up(ctx)
         await program_runs.record(ctx, run)
         if run.ended_by_itself or await asyncio.to_thread(_read_result, folder):
             return await _outcome(ctx, folder, run, cut_off=not run.ended_by_itself)
@@ -187,7 +188,8 @@ class ProgramRunner:
             label=of_program(ctx.agent.name),
         )
         ctx.add_turns(intent)
-        run = Run(call, await self._supervise(ctx, folder, call))
+        async with given_folders.watched(ctx):
+            run = Run(call, await self._supervise(ctx, folder, call))
         await mailbox.collect()
         await program_runs.record(ctx, run)
         return run

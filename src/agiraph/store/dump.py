@@ -102,6 +102,8 @@ def _reset_derived(tx: Tx) -> None:
     nodes.forget_owners(tx)
     deliveries.forget_owners(tx)
     tx.run("update errands set taken_at = null")
+    # A backup may come from elsewhere: a person gives a restored team its folders again.
+    tx.run("update teams set folders = '[]'")
     passages.index_all(tx)
     if tx.dialect == "postgres":
         # The rows brought their numbers along. The sequences know nothing of them and would give

@@ -271,7 +271,7 @@ async def _given_folders(
 ) -> tuple[GivenFolder, ...]:
     """Return the folders that the caller gives to a team, once they are found to be fit for it."""
     check_owner(caller, "To give a team a folder of this machine")
-    return await asyncio.to_thread(given_folders.check, api.home.path, folders)
+    return await asyncio.to_thread(given_folders.check, api.home.path, folders, api.folders)
 
 
 @router.get("/teams", responses=documented())
