@@ -121,6 +121,8 @@ def test_every_built_in_tool_says_in_its_first_sentence_what_it_does(built_in: T
     assert (dot, len(first) <= 120, "\n" in first) == (".", True, False)
 
 
+MOST_ARGUMENTS, MOST_CHARACTERS = {"assign_task": 11}, {"assign_task": 450}
+"""Of `assign_task`, because each part of a brief is an argument, and an example shows them."""
 IN_SIGHT = [tool for tool in BUILT_IN.values() if tool.properties.in_sight & tool.properties.roles]
 
 
@@ -128,8 +130,8 @@ IN_SIGHT = [tool for tool in BUILT_IN.values() if tool.properties.in_sight & too
 def test_a_tool_in_sight_is_described_shortly_and_has_flat_arguments(shown: Tool) -> None:
     arguments = shown.spec.schema["properties"]
 
-    assert len(shown.spec.description) <= 300
-    assert len(arguments) <= 7
+    assert len(shown.spec.description) <= MOST_CHARACTERS.get(shown.name, 300)
+    assert len(arguments) <= MOST_ARGUMENTS.get(shown.name, 7)
     for name, field in arguments.items():
         is_flat = field["type"] in {"string", "integer", "boolean", "number"}
         assert is_flat or field == {**field, "type": "array", "items": {"type": "string"}}, name

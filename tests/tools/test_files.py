@@ -209,8 +209,8 @@ async def test_an_ambiguous_edit_is_refused_with_the_number_of_matches(world: Wo
 
     # The coordinator sees this tool only by name, so the refusal shows its whole form.
     usage = (
-        'Its arguments, as a JSON schema: {"properties":{"path":{"description":"In scratch/, or a '
-        'team path","type":"string"},"old":{"type":"string"},"new":{"type":"string"}},"required":'
+        'Its arguments, as a JSON schema: {"properties":{"path":{"description":"In scratch/, or '
+        'agents/<you>/…","type":"string"},"old":{"type":"string"},"new":{"type":"string"}},"required":'
         '["path","old","new"],"type":"object"}'
     )
     assert told[1:] == [

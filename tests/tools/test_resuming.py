@@ -48,7 +48,8 @@ async def test_a_session_is_resumed_with_full_context(world: World) -> None:
         "",
         "Published: n.md.",
         "[Task] You have been given a task.\nTitle: Count files\nFrom: coordinator\n"
-        f"Id: {second.id}\n\n{fenced_task('Now sort them', second.thread_id or '')}",
+        f"Id: {second.id}\nLimits: 100 turns\n\n"
+        f"{fenced_task('Now sort them', second.thread_id or '')}",
     ]
     assert (world.published(first), world.published(second)) == (
         {"n.md": "3"},

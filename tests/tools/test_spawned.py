@@ -157,7 +157,10 @@ async def test_notification_content_of_an_assignment_has_refs_and_acceptance(
 
     _, task = await world.board(founded.team.id)
     with_refs = replace(task, refs={"old": "nodes/node_1/published"})
-    head = f"[Task] You have been given a task.\nTitle: Count\nFrom: coordinator\nId: {task.id}\n"
+    head = (
+        f"[Task] You have been given a task.\nTitle: Count\nFrom: coordinator\nId: {task.id}\n"
+        "Limits: 100 turns\n"
+    )
     thread = (await world.thread(task.id)).id
     fenced = fenced_task("Count\nthe files", thread)
     body = f"\n{fenced}\n\nDone means:\n- `n.md` holds a number"

@@ -252,7 +252,8 @@ async def test_task_notification_is_the_first_message_of_a_new_agent(world: Worl
     assert (first.role, first.text) == (
         "user",
         "[Task] You have been given a task.\nTitle: Count files\nFrom: coordinator\n"
-        f"Id: {task.id}\n\n{fenced_task('Count the files', task.thread_id or '')}",
+        f"Id: {task.id}\nLimits: 100 turns\n\n"
+        f"{fenced_task('Count the files', task.thread_id or '')}",
     )
     assert bob.requests[0].system.count("You are bob.") == 1
 

@@ -25,7 +25,7 @@ TEXTS: dict[str, int] = {
     "harvest": 270,
     "heartbeat": 140,
     "lean": 200,
-    "lean_coordinator": 270,
+    "lean_coordinator": 340,
     "maintenance": 200,
     "promise": 140,
     "public": 260,

@@ -39,7 +39,7 @@ _NODE_ID = re.compile(r"node_\w+")
 InBackground = Annotated[bool, Field(description="Get the id now, the result later by task_output")]
 
 Public = Annotated[
-    bool, Field(description="It reads the web freely; `task` must hold nothing private")
+    bool, Field(description="It reads the web freely; put nothing private into the brief")
 ]
 
 EffortArgument = Annotated[Effort | None, Field(description="How thorough it should be")]
@@ -139,12 +139,11 @@ def assign_task(
     resume: Annotated[str | None, Field(description="The id of an earlier task")] = None,
     public: Public = False,
 ) -> Answer:
-    """Give a task to a worker and get its result: the usual way to delegate. They see only what you
-    write here. Several calls in one reply run side by side. You wait at no cost, unless
-    run_in_background. resume continues an ended task with all its context. Example: {"agent":
-    "researcher", "description": "Prices of the three pumps", "task": "Find what A, B and C cost,
-    for a report to a home owner", "context": "A is made by X", "output": "`prices.md`: a table with
-    sources", "boundaries": "No reviews", "effort": "low"}
+    """Give a task to a worker and get its result. They see only what you write here. Several calls
+    in one reply run side by side. You wait at no cost, unless run_in_background. resume continues an ended task with all its context. Example: {"agent":
+    "researcher", "description": "Pump prices", "task": "Find what A, B and C cost, for a report",
+    "context": "A is made by X", "output": "`prices.md`, with sources", "boundaries": "No reviews",
+    "effort": "low"}
     """
     if public:
         refuse_private(ctx, resume)

@@ -27,7 +27,7 @@ from agiraph.tools.nearest_lines import explain_miss, explain_several
 PAGE_BYTES = 16 * 1024
 """Bytes of a file that one call returns; the model asks for more with an offset."""
 
-Path = Annotated[str, Field(description="In scratch/, or a team path")]
+Path = Annotated[str, Field(description="In scratch/, or agents/<you>/…")]
 
 
 def _read(ctx: RunContext, path: str) -> bytes:
@@ -57,10 +57,10 @@ async def _write(ctx: RunContext, change: Change, done: str) -> Done:
 )
 async def read_file(
     ctx: RunContext,
-    path: Path,
+    path: str,
     offset: Annotated[int, Field(ge=0, description="In bytes; for the next page")] = 0,
 ) -> Answer:
-    """Read a text file: in scratch/, _spec.md, nodes/<id>/published/… of others, or agents/<you>/….
+    """Read a text file in scratch/, or of the team, such as nodes/<id>/published/… of another task.
     Long files come in pages: use the offset you are given.
     """
 

@@ -40,7 +40,7 @@ async def call_tool(
     name: str,
     arguments: Annotated[dict[str, Any] | None, Field(description="As tool_help shows")] = None,
 ) -> Answer:
-    """Call a listed tool."""
+    """Call a tool that is listed but not shown."""
     # Every other call by it was read as a call of the tool that it names (`unwrap`).
     raise Refused(NO_NAME)
 

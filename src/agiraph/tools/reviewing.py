@@ -157,7 +157,7 @@ def _task(ctx: RunContext, node: WorkNode, summary: str, evidence: Sequence[str]
             _record_of(ctx),
             f"The files are in nodes/{node.id}/scratch for read_file and list_files, and in "
             f"../../{node.id}/scratch for bash. You can read them and cannot change them.",
-            "Check the result against the task and against each line, then call give_verdict.",
+            "Check the result against the task and each Done means line, then call give_verdict.",
         ]
     )
 

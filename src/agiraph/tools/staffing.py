@@ -70,9 +70,10 @@ def spawn_worker(
     ] = None,
     effort: EffortArgument = None,
 ) -> Answer:
-    """Hire a worker for good. A strong model can be trusted with a large task; a small cheap one
-    does narrow tasks well. type="autonomous" runs a command-line agent instead of a model: it
-    finds its task in _task.md and writes _result.md.
+    """Hire a worker who stays on the team. For one task, assign_task with new:provider/model is
+    enough. A strong model can be trusted with a large task; a cheap one does simple tasks well.
+    type="autonomous" runs a command-line agent instead of a model: it finds its task in _task.md
+    and writes _result.md.
     """
     given = hirer(ctx)
     if type == "autonomous" and not agent_command:
@@ -128,7 +129,7 @@ def assign_worker(
     node_id: str,
     worker_id: Annotated[str, Field(description="A worker's name or id, or: " + hiring.FORMS)],
 ) -> Answer:
-    """Give a piece of work to a worker."""
+    """Give a task of the board to a worker, or to another one than before."""
     node = nodes.find(tx, ctx.team.id, node_id)
     worker = hiring.resolve(tx, hirer(ctx), worker_id)
     hiring.set_purpose(tx, worker, node.id)

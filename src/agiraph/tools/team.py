@@ -63,13 +63,13 @@ def create_work_node(
     max_turns: Annotated[int | None, Field(ge=1, le=1000)] = None,
     effort: EffortArgument = None,
 ) -> Answer:
-    """Add a piece of work to the board. Say what is wanted, for what, and in `acceptance` what done
-    means: lines that can be checked, with `file names` in backticks. It starts when all it
-    depends on has succeeded. Without assigned_to somebody with nothing to do takes it, or a new
-    worker, half a minute later or as soon as you wait. max_turns=1 asks for a single answer
-    without tools; what its refs name is then put into its prompt. Example: {"task": "Merge a.md
-    and b.md into report.md", "refs": {"a": "node_1", "b": "node_2"}, "acceptance": ["`report.md`
-    covers both"]}
+    """Add a task that needs the results of others, or that a stage runs. For a task that can start
+    now, use assign_task. It starts when all that depends_on and refs name has succeeded. Give in
+    `acceptance` what done means: lines that can be checked, with `file names` in backticks. Without
+    assigned_to, an idle member or a new worker takes it, half a minute later or as soon as you
+    wait. max_turns=1 asks for a single answer without tools; what its refs name is put into its
+    prompt. Example: {"task": "Merge a.md and b.md into report.md", "refs": {"a": "node_1", "b":
+    "node_2"}, "acceptance": ["`report.md` covers both"]}
     """
     check_tools(ctx, tools)
     needs = [nodes.find(tx, ctx.team.id, name).id for name in depends_on or ()]
@@ -185,9 +185,7 @@ def cancel_work_node(
     node_id: str,
     reason: Annotated[str, Field(min_length=1, description="For the record")],
 ) -> Answer:
-    """Cancel a piece of work that was given away, with all below it. What it has written stays in
-    its folder.
-    """
+    """Cancel a task that was given away, and all tasks below it. Its files stay in its folder."""
     node = nodes.find(tx, ctx.team.id, node_id)
     if node.status.is_final:
         return Done(f"{node.id} is {node.status} already.")

@@ -191,12 +191,21 @@ REVIEW: Mapping[str, Tool] = {
 }
 """The tools of a review, whatever the reviewer may call otherwise: it reads, runs and judges."""
 
+_READS_SCRATCH = replace(
+    files.read_file,
+    spec=replace(
+        files.read_file.spec,
+        description="Read a text file in scratch/. Long files come in pages: use the offset you "
+        "are given.",
+    ),
+)
+
 PUBLIC: Mapping[str, Tool] = {
     tool.name: tool
     for tool in (
         files.list_files,
         work.publish,
-        files.read_file,
+        _READS_SCRATCH,
         web.web_fetch,
         web.web_search,
         files.write_file,

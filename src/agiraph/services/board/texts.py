@@ -6,7 +6,7 @@ from agiraph.domain import fence
 from agiraph.domain.fence import one_line
 from agiraph.domain.ids import TeamId
 from agiraph.domain.labels import CLEAN, Label
-from agiraph.domain.work import NodeStatus, WorkNode
+from agiraph.domain.work import Budget, NodeStatus, WorkNode
 
 LONGEST = 20_000
 """Characters of a node's result that go into another thread; its files hold the rest."""
@@ -40,7 +40,8 @@ def assignment(
     `refs` are the texts of its refs, for an assignee that has no tool to read them with. Where the
     giver has read strangers' words, its title, names and lines are fenced, too.
     """
-    lines = ["[Task] You have been given a task.", f"From: {giver}", f"Id: {node.id}"]
+    limits = f"Limits: {_limits(node.budget)}"
+    lines = ["[Task] You have been given a task.", f"From: {giver}", f"Id: {node.id}", limits]
     title = f"Title: {title_of(node)}"
     named = ", ".join(f"{one_line(name)} ({path})" for name, path in node.refs.items())
     to_read = [f"To read with read_ref: {one_line(named)}"] if node.refs and refs is None else []
@@ -52,6 +53,14 @@ def assignment(
         lines = [lines[0], title, *lines[1:], *to_read]
     words = fence.enclose_words(task, thread=thread, author=giver, kind="what you are asked to do")
     return "\n\n".join(["\n".join(lines), words, *(refs or ()), *lines_to_prove])
+
+
+def _limits(budget: Budget) -> str:
+    parts = [f"{budget.turns} turns"]
+    parts += [] if budget.usd is None else [f"${budget.usd:.2f}"]
+    parts += [] if budget.tokens is None else [f"{budget.tokens:,} tokens"]
+    parts += [] if budget.seconds is None else [f"{budget.seconds / 60:,.0f} minutes of work"]
+    return ", ".join(parts)
 
 
 def done_means(node: WorkNode) -> list[str]:

@@ -52,7 +52,7 @@ _LINES = re.compile(
     r"^(?:<<<|>>>) [0-9a-f]{16}:[^\n]*$"
     r"|^\[(?:Runtime|Task)\][^\n]*$"
     r"|\[Message from [^\]\n]*\]"
-    r"|^(?:Id|From|Status|Files|To read with read_ref): [^\n]*$"
+    r"|^(?:Id|From|Limits|Status|Files|To read with read_ref): [^\n]*$"
     r"|^(?:Title|Not confirmed|Done means):",
     re.MULTILINE,
 )
