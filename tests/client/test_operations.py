@@ -85,6 +85,7 @@ async def _call_every_method(client: Client) -> None:
         client.threads(agent),
         client.thread("t_x"),
         client.board(team.id),
+        client.jobs(team.id),
         client.stages(team.id),
         client.node("node_x"),
         client.cancel_node("node_x"),
