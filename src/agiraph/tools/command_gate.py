@@ -181,15 +181,16 @@ def _declared(ctx: RunContext, command: str, *, is_bound: bool) -> Callable[[], 
     """Return a function that reads the names of packages in what the team has written itself.
 
     In a labelled thread these are the words before the first labelled turn. In a clean one they
-    are all of its words, the command and the manifests in its folder.
+    are all of its words, the command and the manifests in its folder and the team's folders.
     """
     turns, goal = tuple(ctx.transcript.turns), ctx.team.goal
-    folder = ctx.home.node_path(ctx.team.id, ctx.node.id) / "scratch"
+    folders = [ctx.home.node_path(ctx.team.id, ctx.node.id) / "scratch"]
+    folders += [Path(folder.path) for folder in ctx.team.folders]
 
     def read() -> set[str]:
         texts = [goal, *_clean_texts(turns)]
         if not is_bound:
-            texts += [command, *_manifests(folder)]
+            texts += [command, *(text for folder in folders for text in _manifests(folder))]
         return {name for text in texts for name in names_in(text)}
 
     return read

@@ -49,7 +49,8 @@ async def test_a_host_without_a_grant_is_refused_with_how_to_allow_it(
     rules: Rules, upstream: Upstream
 ) -> None:
     policy = AddressPolicy(stand_ins={"other.example": StandIn("127.0.0.1", upstream.port)})
-    async with open_gate(replace(rules, team="team_1"), policy=policy) as gate:
+    limits = Limits(idle_s=0.2)  # a tunnel that should not be there ends by itself
+    async with open_gate(rules, policy=policy, limits=limits) as gate:
         plain, _, said = await gate.ask("POST http://other.example/x HTTP/1.1\nHost: x")
         tunnel, _, _ = await gate.ask("CONNECT other.example:443 HTTP/1.1\nHost: x")
     [sentence] = gate.gate.refused

@@ -20,25 +20,30 @@ from tests.web.gate.upstreams import Upstream, open_upstream, tarball, wheel
 SECRET = "secret-data-4711"
 
 
+def fill(upstream: Upstream) -> None:
+    """Put packages of each kind into the indexes."""
+    upstream.python |= {
+        "tea-timer": wheel("tea-timer", needs=["cup-holder>=1"]),
+        "cup-holder": wheel("cup-holder"),
+        SECRET: wheel(SECRET),
+    }
+    upstream.npm |= {
+        "tea-js": (tarball("tea-js"), {"@cups/one": "^1.0.0", "alias": "npm:cup-two@1"}),
+        "@cups/one": (tarball("@cups/one"), {}),
+        "cup-two": (tarball("cup-two"), {}),
+    }
+    line = {"name": "teapot", "vers": "1.0.0", "cksum": "ab", "deps": [{"name": "spout"}]}
+    upstream.pages |= {
+        "/cargo/te/ap/teapot": json.dumps(line).encode(),
+        "/cargo/config.json": json.dumps({"dl": f"{upstream.url}/crates"}).encode(),
+        "/crates/teapot/1.0.0/download": b"a crate",
+    }
+
+
 @pytest.fixture
 async def upstream() -> AsyncIterator[Upstream]:
     async with open_upstream() as opened:
-        opened.python |= {
-            "tea-timer": wheel("tea-timer", needs=["cup-holder>=1"]),
-            "cup-holder": wheel("cup-holder"),
-            SECRET: wheel(SECRET),
-        }
-        opened.npm |= {
-            "tea-js": (tarball("tea-js"), {"@cups/one": "^1.0.0", "alias": "npm:cup-two@1"}),
-            "@cups/one": (tarball("@cups/one"), {}),
-            "cup-two": (tarball("cup-two"), {}),
-        }
-        line = {"name": "teapot", "vers": "1.0.0", "cksum": "ab", "deps": [{"name": "spout"}]}
-        opened.pages |= {
-            "/cargo/te/ap/teapot": json.dumps(line).encode(),
-            "/cargo/config.json": json.dumps({"dl": f"{opened.url}/crates"}).encode(),
-            "/crates/teapot/1.0.0/download": b"a crate",
-        }
+        fill(opened)
         yield opened
 
 
