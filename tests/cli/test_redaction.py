@@ -2,9 +2,6 @@
 
 import base64
 import gzip
-import os
-import subprocess
-import sys
 import tarfile
 from pathlib import Path
 from urllib.parse import quote
@@ -12,6 +9,8 @@ from urllib.parse import quote
 import pytest
 
 from agiraph.testing import ModelServer, call, says
+from tests.cli.shell import Shell
+from tests.cli.test_run import team_in, use_model_server
 
 CANARIES = {
     "OPENAI_API_KEY": "canary-openai-0123456789",
@@ -43,17 +42,18 @@ async def test_no_key_is_in_rows_exports_or_the_environment_of_commands(tmp_path
         says(call("finish", summary=f"done with {key}")),
     ]
     async with ModelServer(script) as server:
-        environment = {
-            "PATH": os.environ["PATH"],
-            "AGIRAPH_HOME": str(home),
+        environment = CANARIES | {
             "AGIRAPH_MODEL": "openai/test",
             "OPENAI_BASE_URL": server.openai_url,
-            **CANARIES,
         }
-        done = await _run(environment, "run", "Tell me", "--accept", "answer")
-        exported = await _run(environment, "export", _team(done), str(tmp_path / "out"))
+        # Executed: the environment of a forked process is not in its /proc.
+        executed = Shell(home, environment, is_forked=False)
+        done = await executed("run", "Tell me", "--accept", "answer")
+        exported = await Shell(home, environment)(
+            "export", team_in(done.out), str(tmp_path / "out")
+        )
         assert server.requests[0].headers["authorization"] == f"Bearer {key}"
-    assert (done.returncode, exported.returncode) == (0, 0), done.stdout + done.stderr
+    assert (done.code, exported.code) == (0, 0), done.out + done.err
 
     needles = [v.encode() for v in CANARIES.values()] + [
         coded.encode(),
@@ -90,25 +90,21 @@ def members_of(path: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
-async def test_a_key_printed_by_a_command_is_in_no_backup_and_no_export(tmp_path: Path) -> None:
+async def test_a_key_printed_by_a_command_is_in_no_backup_and_no_export(
+    agiraph: Shell, tmp_path: Path
+) -> None:
     script = [
         says(call("write_file", path="key.txt", content=KEY)),
         says(call("bash", command=PRINT_KEY_ENCODED)),
         says(call("finish", summary="done")),
     ]
-    home = tmp_path / "home"
+    home = agiraph.home
     async with ModelServer(script) as server:
-        environment = {
-            "PATH": os.environ["PATH"],
-            "AGIRAPH_HOME": str(home),
-            "AGIRAPH_MODEL": "openai/test",
-            "OPENAI_BASE_URL": server.openai_url,
-            "OPENAI_API_KEY": KEY,
-        }
-        done = await _run(environment, "run", "Print it", "--accept", "answer")
-    exported = await _run(environment, "export", _team(done), str(tmp_path / "out"))
-    saved = await _run(environment, "backup", str(tmp_path / "b.tar.gz"))
-    assert (done.returncode, exported.returncode, saved.returncode) == (0, 0, 0), saved.stderr
+        use_model_server(agiraph, server, KEY)
+        done = await agiraph("run", "Print it", "--accept", "answer")
+    exported = await agiraph("export", team_in(done.out), str(tmp_path / "out"))
+    saved = await agiraph("backup", str(tmp_path / "b.tar.gz"))
+    assert (done.code, exported.code, saved.code) == (0, 0, 0), saved.err
     raw = KEY.encode()
     needles = [
         *(raw, quote(KEY, safe="").encode(), quote(KEY).encode(), raw.hex().encode()),
@@ -127,29 +123,8 @@ async def test_a_key_printed_by_a_command_is_in_no_backup_and_no_export(tmp_path
         assert [needle for needle in needles if needle in flat] == [], name
         assert KEY not in name
     assert {name.rpartition("/")[2] for name in members} >= {"scratch.txt", "large.bin", "output"}
-    assert "Overwrote an API key in home/spool/" in saved.stderr
-    assert "/scratch.txt" in saved.stderr
+    assert "Overwrote an API key in home/spool/" in saved.err
+    assert "/scratch.txt" in saved.err
     # Compressed files are not redacted, as docs/operations.md says.
     [packed] = [data for name, data in members.items() if name.endswith("scratch/key.txt.gz")]
     assert gzip.decompress(packed) == raw
-
-
-async def _run(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    import asyncio
-
-    process = await asyncio.create_subprocess_exec(
-        str(Path(sys.executable).parent / "agiraph"),
-        *arguments,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    out, err = await process.communicate()
-    code = process.returncode
-    assert code is not None
-    return subprocess.CompletedProcess(arguments, code, out.decode(), err.decode())
-
-
-def _team(done: subprocess.CompletedProcess[str]) -> str:
-    return next(word for word in done.stdout.split() if word.startswith("team_"))

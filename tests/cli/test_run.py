@@ -49,7 +49,7 @@ async def test_the_demo_model_reaches_any_goal_and_says_that_it_is_scripted(
     assert "\nDone. 4 turns · " in ended.out
     assert Path(path).is_relative_to(executed.home / "teams" / team)
     assert Path(path).read_text().startswith("# A note from the demo")
-    [listed] = orjson.loads((await executed("teams", "--json")).out)
+    [listed] = orjson.loads((await Shell(executed.home)("teams", "--json")).out)
     assert listed["review"] == "never"
 
 
