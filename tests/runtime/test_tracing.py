@@ -1,7 +1,6 @@
 """Traces: runs, model calls and tool calls as spans of the GenAI conventions; nothing when off."""
 
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -129,14 +128,11 @@ async def test_a_span_has_the_type_of_an_error_and_not_its_message(tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_the_opentelemetry_sdk_is_not_loaded_unless_tracing_is_on(tmp_path: Path) -> None:
+async def test_the_opentelemetry_sdk_is_not_loaded_unless_tracing_is_on(tmp_path: Path) -> None:
     assert tracing.open_tracing("", {}) is None
-    look = (
-        "import sys; import agiraph.serving; "
-        "print([name for name in sys.modules if name.startswith('opentelemetry.sdk')])"
-    )
-    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    loaded = Shell(tmp_path, function="tests.runtime.loaded_modules:main")
+    assert (await loaded("opentelemetry.sdk")).out == "[]\n"
+    assert "'agiraph.serving'" in (await loaded("agiraph.serving")).out
 
 
 def test_a_missing_tracing_package_is_reported_with_the_install_command(
