@@ -1,0 +1,199 @@
+"""Program credentials: lends a command-line agent the person's sign-in, and takes it back renewed.
+
+A confined program sees nothing of the person's home. So the files with its sign-in are copied to
+its own home before it starts. Such programs renew their tokens and would save them; after the run
+a renewed copy replaces the person's file, but only if nothing else in it has changed: a program
+that was talked into it could otherwise sign the person in to somebody else's account.
+"""
+
+import os
+import secrets
+import shlex
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import orjson
+
+from agiraph.home.safe_open import PARTIAL
+
+FILE_BYTES = 2**20
+_RENEWED = frozenset(
+    {"accesstoken", "refreshtoken", "expiresat", "access_token", "refresh_token", "id_token",
+     "expiry_date", "last_refresh", "expires", "access", "refresh", "expires_at", "expires_in",
+     "refreshtokenexpiresat"}
+)  # fmt: skip
+"""Names of the fields that renewing a sign-in changes, in lower case."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preset:
+    """A command-line agent whose files are known."""
+
+    signed_in: tuple[str, ...]
+    """Files in a home with its sign-in, which it renews."""
+    settings: tuple[str, ...] = ()
+    """Files with settings of the person, which it only reads."""
+    environment: Mapping[str, str]
+    """Variables that keep it from talking to other hosts, or from sandboxing itself once more."""
+
+
+PRESETS: Mapping[str, Preset] = {
+    "claude": Preset(
+        signed_in=(".claude/.credentials.json",),
+        settings=(".claude.json",),
+        environment={
+            "DISABLE_AUTOUPDATER": "1",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        },
+    ),
+    "codex": Preset(
+        signed_in=(".codex/auth.json",),
+        settings=(".codex/config.toml",),
+        environment={},
+    ),
+    "gemini": Preset(
+        signed_in=(".gemini/oauth_creds.json",),
+        settings=(".gemini/settings.json", ".gemini/google_accounts.json"),
+        environment={"GEMINI_SANDBOX": "false"},
+    ),
+    "opencode": Preset(
+        signed_in=(".local/share/opencode/auth.json",),
+        settings=(".config/opencode/opencode.json",),
+        environment={"OPENCODE_DISABLE_AUTOUPDATE": "1"},
+    ),
+}
+"""Presets by the name of the executable."""
+
+
+def program_of(command: str) -> str:
+    """Return the name of the executable that a command line starts; empty if it is not plain."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return ""
+    words = [word for word in words if "=" not in word.split("/")[0]]
+    return Path(words[0]).name if words else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lent:
+    """A file of the person that a program has a copy of."""
+
+    own: Path
+    copy: Path
+    data: bytes
+
+
+def lend(command: str, person: Path, home: Path) -> list[Lent]:
+    """Copy the sign-in and the settings of a preset to its home; return the copies that it renews.
+
+    `person` is the home of the person, `home` that of the program. A file that the program has from
+    an earlier run is replaced.
+    """
+    preset = PRESETS.get(program_of(command))
+    if preset is None:
+        return []
+    lent: list[Lent] = []
+    for name in (*preset.signed_in, *preset.settings):
+        data = _read(person / name)
+        if data is None:
+            continue
+        _write(home / name, data, mode=0o600)
+        if name in preset.signed_in:
+            lent.append(Lent(person / name, home / name, data))
+    return lent
+
+
+def take_back(lent: Sequence[Lent]) -> list[str]:
+    """Replace the person's files by copies that the program renewed; return their names.
+
+    A file that the person has renewed meanwhile, or a copy with another change, is left alone.
+    """
+    renewed: list[str] = []
+    for one in lent:
+        data = _read(one.copy)
+        if data is None or data == one.data or _read(one.own) != one.data:
+            continue
+        if _is_renewed(one.data, data):
+            _write(one.own, data, mode=one.own.stat().st_mode & 0o777)
+            renewed.append(one.own.name)
+    return renewed
+
+
+def _is_renewed(before: bytes, after: bytes) -> bool:
+    """Whether two files differ in nothing but tokens and their times."""
+    try:
+        return _alike(orjson.loads(before), orjson.loads(after), name="")
+    except orjson.JSONDecodeError:
+        return False
+
+
+def _alike(before: Any, after: Any, *, name: str) -> bool:
+    if isinstance(before, dict) and isinstance(after, dict):
+        old, new = cast(dict[str, Any], before), cast(dict[str, Any], after)
+        return old.keys() == new.keys() and all(_alike(old[key], new[key], name=key) for key in old)
+    if before == after:
+        return True
+    return _is_plain(before) and _is_plain(after) and name.casefold() in _RENEWED
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, str | int | float)
+
+
+def folders_of(command: str, path: str) -> list[Path]:
+    """Return the folders that hold a program of the settings, and Node if it needs that: where they
+    lie in the home of a person, they are shown to the program, read-only."""
+    with suppress(ValueError):
+        words = [word for word in shlex.split(command) if "=" not in word.split("/")[0]]
+        found = shutil.which(words[0], path=path) if words else None
+        if found is None:
+            return []
+        real = Path(found).resolve()
+        folders = [Path(found).absolute().parent, _package(real)]
+        if _needs_node(real) and (node := shutil.which("node", path=path)) is not None:
+            folders += [Path(node).absolute().parent, Path(node).resolve().parent]
+        return list(dict.fromkeys(folders))
+    return []
+
+
+def _package(real: Path) -> Path:
+    """Return the folder of a program with what it imports: all packages beside it, under npm."""
+    parts = real.parts
+    if "node_modules" in parts:
+        return Path(*parts[: parts.index("node_modules") + 1])
+    return real.parent
+
+
+def _needs_node(real: Path) -> bool:
+    with suppress(OSError), real.open("rb") as file:
+        line = file.readline(200)
+        return line.startswith(b"#!") and b"node" in line
+    return False
+
+
+def _read(path: Path) -> bytes | None:
+    """Return a small regular file; None if there is none. A link in the program's home is not
+    followed: it could lead to a file that the program may not read."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        with os.fdopen(os.open(path, flags), "rb") as file:
+            data = file.read(FILE_BYTES + 1)
+    except OSError:
+        return None
+    return data if len(data) <= FILE_BYTES else None
+
+
+def _write(path: Path, data: bytes, *, mode: int) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    partial = path.parent / f"{PARTIAL}{secrets.token_hex(8)}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(partial, flags, mode), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
