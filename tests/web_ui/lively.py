@@ -19,6 +19,7 @@ CHIPS = "Compare the AI accelerators one can buy this year, and recommend one fo
 CATALOGUE = "Choose a vector database for our product catalogue."
 WATCH = "Watch the prices of graphics cards and tell me when something changes that matters."
 
+RETURNS = "Which of these cards have users returned, and why?"
 OFFERS = "Read the offers that I forward, and keep what matters for our purchases."
 FORWARDED = "Here are this week's offers. Keep what matters, and look again on Friday."
 OFFER_FILE = "week-47-offers.csv"
@@ -90,7 +91,9 @@ class Lively:
     def _play(self, seen: Seen) -> Step:
         everything = seen.system + "".join(message.text for message in seen.messages)
         if "no_work_needed" in seen.tools:
-            return self.reply(everything)
+            return self.reply(seen, everything)
+        if RETURNS in everything and "web_fetch" in seen.tools:
+            return self.researcher(seen)
         if "ask_human" not in seen.tools:
             return self.looking_back(everything)
         if CATALOGUE in everything:
@@ -111,9 +114,12 @@ class Lively:
             case _:
                 return self.dan()
 
-    def reply(self, everything: str) -> Step:
+    def reply(self, seen: Seen, everything: str) -> Step:
         if OFFERS in everything:
             return says("Thank you. I read them, and keep what matters.", call("start_work"))
+        if reply_count(seen) == 0:
+            looks = call("look_into", what="alice"), call("read_file", path="GOAL.md")
+            return says(*looks, call("check_board"))
         return says(
             "Yes. I put it into the comparison as three figures for each card:\n\n"
             "- what it draws under load,\n- what that costs in a year at **0.31 €/kWh**,\n"
@@ -227,6 +233,12 @@ class Lively:
             case _:
                 return says(call("publish", summary="Intel: nothing one can buy singly."))
 
+    def researcher(self, seen: Seen) -> Step:
+        if reply_count(seen) == 0 and "checkpoint" in seen.tools:
+            found = "Two forums are read: most returns are for coil whine, few for heat."
+            return says(call("checkpoint", summary=found))
+        return self.dan()
+
     def dan(self) -> Step:
         words = (
             "The data sheets say 600 W and 750 W, but what counts is the draw at the socket. "
@@ -334,6 +346,10 @@ def _is_answered(said: Any) -> bool:
     return any("0.31" in message["text"] for message in said)
 
 
+def _is_research_running(jobs: Any) -> bool:
+    return any(job["is_research"] and job["state"] == "running" for job in jobs)
+
+
 def _has_all_kinds(digest: Any) -> bool:
     kinds = {entry["kind"] for team in digest for entry in team["entries"]}
     return kinds >= {"ask", "pending", "unverified", "file", "trigger"}
@@ -370,6 +386,8 @@ async def begin(desk: Desk) -> dict[str, Any]:
     said = {"message": "Please say what each of them draws, too.", "mode": "send"}
     await desk.up.ask("POST", f"/agents/{lead}/send", said)
     await _until(desk, f"/agents/{lead}/conversation", _is_answered)
+    await desk.up.ask("POST", f"/agents/{lead}/research", {"goal": RETURNS})
+    await _until(desk, f"/teams/{chips['id']}/jobs", _is_research_running)
     for content in ("Has one socket of 16 A in the lab.", "Likes figures before words."):
         await desk.up.ask("POST", f"/agents/{lead}/memories", {"content": content})
     return chips | {"done": done["id"], "watch": watch["id"], "offers": offers["id"]}

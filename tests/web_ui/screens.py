@@ -1,5 +1,6 @@
 """Screens: every screen of the web UI by name, and how to open it with content."""
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -57,6 +58,12 @@ def _presses(key: str) -> Act:
     return press
 
 
+async def _open_job(page: Page) -> None:
+    card = page.get_by_role("region", name="Work under way").get_by_role("listitem")
+    await card.filter(has_text="Which of these cards").locator("[aria-expanded]").click()
+    await page.get_by_text(re.compile("^Read: ")).click()
+
+
 async def _open_settings(page: Page) -> None:
     await page.get_by_role("button", name="Team actions").click()
     await page.get_by_role("menuitem", name="Settings and new goal").click()
@@ -93,6 +100,7 @@ async def screens(desk: Desk, team: dict[str, Any]) -> list[Screen]:
     published = f"nodes/{report['id']}/published"
     return [
         Screen("coordinator", f"{at}/a/{agents['coordinator']}", "0.31"),
+        Screen("job-card", f"{at}/a/{agents['coordinator']}", "All steps", _open_job),
         Screen("question", f"{at}/a/{agents['alice']}", "is waiting for your answer"),
         Screen("thinking", f"{at}/a/{agents['dan']}", "thinking aloud"),
         Screen("inbox", f"{desk.origin}/inbox", "Latest"),

@@ -18,6 +18,7 @@ import { useNavigate } from "@tanstack/react-router";
 
 const TeamSettings = lazy(() => import("@/conversation/TeamSettings"));
 const Details = lazy(() => import("@/conversation/Details"));
+const JobCards = lazy(() => import("@/conversation/JobCards"));
 const ConversationSearch = lazy(() => import("@/conversation/ConversationSearch"));
 const STATUS_TONES: Record<AgentStatus, Tone> = { idle: "done", queued: "work", working: "work", waiting: "plain", waiting_for_you: "wait", left: "plain", failed: "fail" };
 const STATUS_MARKS: Record<AgentStatus, string> = { idle: "●", queued: "○", working: "●", waiting: "◌", waiting_for_you: "◆", left: "○", failed: "●" };
@@ -107,6 +108,9 @@ function AgentView({ team, agent, agents, at }: { team: Team; agent: Agent; agen
           </Suspense>
         )}
         <ConversationView team={team} agent={agent} agents={agents} at={foundKey ?? at} showTools={showTools} expandTools={!isCoordinator} isCoordinator={isCoordinator} />
+        <Suspense>
+          <JobCards team={team} agent={agent} isCoordinator={isCoordinator} />
+        </Suspense>
         <Composer team={team} agent={agent} isCoordinator={isCoordinator} agents={agents} />
       </div>
       {detailsPanel && (

@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import {
-  AlarmClock, Ban, Check, CheckCircle2, ChevronRight, CircleAlert, CirclePlay, CircleSlash2, Copy, FileText, Flag, Hourglass, PenLine, Pencil, RotateCcw, StickyNote, Unplug, UserRound, Users, Wrench,
+  AlarmClock, Ban, BookOpen, Check, CheckCircle2, ChevronRight, CircleAlert, CirclePlay, CircleSlash2, Copy, FileText, Flag, Hourglass, PenLine, Pencil, RotateCcw, StickyNote, Unplug, UserRound, Users, Wrench,
 } from "lucide-react";
 import { createContext, memo, useContext, useState } from "react";
 import type { Message } from "@/api/client";
@@ -10,6 +10,7 @@ import { inboxQuery } from "@/api/queries";
 import { type Draft, resendMessage, discardUnsent, useLive } from "@/live";
 import type { GivenAnswer, ToolCall, NodeSummary, MessageRow, TextRow, SystemRow, ToolsRow } from "@/live/log";
 import { copyText } from "@/lib/clipboard";
+import { describeConsulted, isReading } from "@/lib/consulted";
 import { cx } from "@/lib/cx";
 import { type Ending, messageLabel } from "@/lib/endings";
 import { fencedWords } from "@/lib/fence";
@@ -132,6 +133,7 @@ function MessageItem({ row, message, isContinued, isHighlighted, agentId }: { ro
           <Markdown text={isPeer ? fencedWords(row.text) : row.text} breaks={row.messageKind !== "report" && row.messageKind !== "briefing"} />
         </div>
         {message && message.attachments.length > 0 && <Attachments message={message} />}
+        {message && message.consulted.length > 0 && <Consulted calls={message.consulted} />}
         {message && <Sources of={message.sources} />}
       </div>
       {isHovered && <Actions row={row} agentId={agentId} />}
@@ -162,6 +164,39 @@ function Actions({ row, agentId }: { row: MessageRow; agentId: string }) {
         </button>
       )}
     </div>
+  );
+}
+
+/** What a reply has read before it was written, folded into one line. */
+function Consulted({ calls }: { calls: readonly string[] }) {
+  const info = useContext(TeamContext);
+  const found = calls.map((call) => describeConsulted(call, (node) => info.nodes[node]?.title));
+  return (
+    <details className="group/read mt-1 text-xs text-ink-3">
+      <summary className="flex min-h-6 max-w-full list-none items-center gap-1.5 pointer-coarse:min-h-10">
+        <BookOpen className="size-3.5 shrink-0" aria-hidden />
+        <span dir="ltr" className="truncate">
+          Read: <Literal text={found.map(({ text }) => text).join(", ")} />
+        </span>
+        <ChevronRight className="size-3.5 shrink-0 transition-transform group-open/read:rotate-90" aria-hidden />
+      </summary>
+      <ul className="ml-5 list-disc">
+        {found.map(({ text, node, item, file }, index) => {
+          const href = node ? screenHref(info.team, "board", "", `?node=${node}`) : item ? `/inbox/${item}` : file ? screenHref(info.team, "files", file) : null;
+          return (
+            <li key={index} dir="ltr" className="literal">
+              {href ? (
+                <Link to={href as "/"} className="underline">
+                  <Literal text={text} />
+                </Link>
+              ) : (
+                <Literal text={text} />
+              )}
+            </li>
+          );
+        })}
+      </ul>
+    </details>
   );
 }
 
@@ -304,6 +339,9 @@ function ToolCalls({ row }: { row: ToolsRow }) {
   const failed = row.calls.filter((call) => call.failed).length;
   const repaired = row.calls.filter((call) => call.reading).length;
   const time = totalDurationMs(row.calls);
+  const node = info.nodes[row.nodeId];
+  // The reply itself says what it has read.
+  if (node?.lane === "reply" && node.status === "completed" && failed === 0 && row.calls.every((call) => isReading(call.name))) return null;
   return (
     <div className="py-0.5 pr-4 pl-[60px] max-md:px-3">
       <button type="button" aria-expanded={open} onClick={() => setIsOpen(!open)} className="flex min-h-7 max-w-full items-center gap-2 rounded-sm text-sm text-ink-2 hover:text-ink pointer-coarse:min-h-10">

@@ -18,13 +18,13 @@ export function keysToInvalidate(event: Event): Key[] {
     case "node":
       return event.type === "node.output"
         ? []
-        : [queryKeys.agents(team), queryKeys.board(team), queryKeys.node(String(data.node_id)), queryKeys.teams, ["files", team]];
+        : [queryKeys.agents(team), queryKeys.board(team), queryKeys.jobs(team), queryKeys.node(String(data.node_id)), queryKeys.teams, ["files", team]];
     case "stage":
       return [queryKeys.stages(team), queryKeys.board(team)];
     case "thread":
       return [["threads"], queryKeys.cost(team)];
     case "turn":
-      return [queryKeys.thread(String(data.thread_id)), queryKeys.cost(team), queryKeys.node(String(data.node_id))];
+      return [queryKeys.thread(String(data.thread_id)), queryKeys.cost(team), queryKeys.jobs(team), queryKeys.node(String(data.node_id))];
     case "tool":
       return [["thread"], ["files", team], queryKeys.node(String(data.node_id))];
     case "message":

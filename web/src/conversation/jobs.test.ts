@@ -1,0 +1,19 @@
+import { expect, test } from "vitest";
+import { type Job, jobFacts, jobsOf, jobState } from "@/conversation/jobs";
+
+const job = (node_id: string, more: Partial<Job> = {}): Job => ({ node_id, parent_id: null, title: node_id, worker: "ada", state: "running", position: null, is_research: false, used: {}, limits: {}, tasks: 0, tasks_done: 0, progress: "", started_at: "2026-01-01T00:00:00Z", ended_at: null, sources: [], ...more });
+
+test("the coordinator shows its own work and all research, and a worker what it does", () => {
+  const jobs = [job("goal"), job("part", { parent_id: "goal", worker: "bob" }), job("research", { parent_id: "goal", worker: "eve", is_research: true }), job("over", { ended_at: "2026-01-01T00:01:00Z" }), job("left", { parent_id: "over", worker: "bob" })];
+
+  expect(jobsOf(jobs, { name: "ada" }, true).map((one) => one.node_id)).toEqual(["goal", "research", "left"]);
+  expect(jobsOf(jobs, { name: "bob" }, false).map((one) => one.node_id)).toEqual(["part", "left"]);
+});
+
+test("a card says who is on it, how long, how far and what it cost", () => {
+  const research = job("r", { used: { web_search: 3 }, limits: { web_search: 10, web_fetch: 1 }, tasks: 2, tasks_done: 1 });
+
+  expect(jobFacts(research, 0.125, Date.parse("2026-01-01T00:02:05Z"))).toBe("2m 5s · 1 of 2 tasks done · 3 of 10 searches · 0 of 1 page · $0.13");
+  expect(jobFacts(job("q", { started_at: null, state: "queued" }), null, 0)).toBe("");
+  expect([jobState(research), jobState(job("w", { state: "waiting" })), jobState(job("q", { state: "queued", position: 3 })), jobState(job("q", { state: "queued", position: 1 }))]).toEqual(["ada, runs", "ada, waits", "ada, number 3 in the queue", "ada, starts soon"]);
+});

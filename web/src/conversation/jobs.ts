@@ -1,0 +1,29 @@
+/** Jobs: which open work a conversation shows as cards, and how far each is, in words. */
+import type { Agent, Schemas } from "@/api/client";
+import { duration, money, plural } from "@/lib/format";
+
+export type Job = Schemas["JobView"];
+
+/** Return the open work that concerns an agent. The coordinator shows what nobody gave it or a person asked for, and all research; what it gave away is counted in its card. */
+export function jobsOf(jobs: readonly Job[], agent: Pick<Agent, "name">, isCoordinator: boolean): Job[] {
+  const open = jobs.filter((job) => job.ended_at === null);
+  const ids = new Set(open.map((job) => job.node_id));
+  const isPartOfOther = (job: Job) => job.parent_id !== null && ids.has(job.parent_id);
+  return open.filter((job) => (isCoordinator ? job.is_research || !isPartOfOther(job) : job.worker === agent.name));
+}
+
+const STATES: Partial<Record<Job["state"], string>> = { waiting: "waits", running: "runs" };
+
+/** Return who is on it and whether it runs. */
+export function jobState({ state, worker, position }: Job): string {
+  if (state === "queued") return position !== null && position > 1 ? `${worker}, number ${position} in the queue` : `${worker}, starts soon`;
+  return `${worker}, ${STATES[state] ?? state}`;
+}
+
+const TOOLS: Record<string, [string, string]> = { web_search: ["search", "searches"], web_fetch: ["page", "pages"] };
+
+/** Return the facts of a card: how long it has run, how far it is and what it has cost. */
+export function jobFacts({ started_at, used, limits, tasks, tasks_done }: Job, usd: number | null, now: number): string {
+  const calls = Object.entries(limits).map(([tool, limit]) => `${used[tool] ?? 0} of ${plural(limit, ...(TOOLS[tool] ?? [`call of ${tool}`, `calls of ${tool}`]))}`);
+  return [started_at !== null && duration(Math.max(0, now - Date.parse(started_at))), tasks > 0 && `${tasks_done} of ${plural(tasks, "task")} done`, ...calls, usd !== null && usd > 0 && money(usd)].filter(Boolean).join(" · ");
+}
