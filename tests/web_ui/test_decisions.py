@@ -109,11 +109,15 @@ async def test_a_person_revokes_grants_sets_trust_and_says_that_they_are_away(vi
     await dialog.get_by_label("Quiet hours").fill("22:00-07:00")
     await dialog.get_by_label("Their time zone").fill("Europe/Berlin")
     await dialog.get_by_label("Trust").select_option("strict")
+    project = desk.home.parent / "project"
+    project.mkdir()
+    await dialog.get_by_label("Folders of this machine").fill(f"\n{project}:rw\n")
     await dialog.get_by_role("button", name="Save").click()
     await expect(dialog).to_have_count(0)
     changed = await desk.up.ask("GET", f"/teams/{team['id']}")
     settings = (changed["trust"], changed["quiet_hours"], changed["quiet_zone"])
     assert settings == ("strict", "22:00-07:00", "Europe/Berlin")
+    assert changed["folders"] == [{"name": "project", "path": str(project), "access": "rw"}]
 
     # Trust is the owner's to change: a session with less says so and changes nothing.
     token = await desk.up.ask("POST", "/tokens", {"name": "a friend", "scope": "operate"})

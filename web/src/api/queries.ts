@@ -11,6 +11,7 @@ export const queryKeys = {
   agents: (team: string) => ["agents", team] as const,
   conversation: (agent: string) => ["conversation", agent] as const,
   inbox: ["inbox"] as const,
+  folderChanges: (team: string) => ["folder-changes", team] as const,
   jobs: (team: string) => ["jobs", team] as const,
   board: (team: string) => ["board", team] as const,
   stages: (team: string) => ["stages", team] as const,

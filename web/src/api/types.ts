@@ -53,7 +53,7 @@ export interface paths {
          * Change Team
          * @description Change a team's settings. A completed team that becomes infinite starts to work again.
          *
-         *     Its trust can be changed only with the scope `admin`.
+         *     Its trust and its folders can be changed only with the scope `admin`.
          */
         patch: operations["change_team"];
         trace?: never;
@@ -1100,6 +1100,68 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/teams/{team}/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Folder Changes
+         * @description List what was changed in the folders that a team was given, newest first.
+         */
+        get: operations["list_folder_changes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/teams/{team}/changes/{change}/{side}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Copy
+         * @description Return what a file held before or after a change, as long as its copy is kept.
+         */
+        get: operations["read_copy"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/teams/{team}/undo": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Undo Changes
+         * @description Put files back as they were before agents changed them. Needs the scope `admin`.
+         *
+         *     A file that somebody else has changed since is left as it is and listed, unless `force` is set.
+         */
+        post: operations["undo_changes"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/teams/{team}/events": {
         parameters: {
             query?: never;
@@ -2010,6 +2072,38 @@ export interface components {
              */
             origin: "file" | "server" | "package" | "assumed";
         };
+        /** FolderChangeView */
+        FolderChangeView: {
+            /** Id */
+            id: string;
+            /**
+             * Path
+             * @description The name of the folder, then the path below it.
+             */
+            path: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "made" | "changed" | "removed";
+            /**
+             * Node Id
+             * @description The node whose agent did it; null: it was undone.
+             */
+            node_id: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Undone At */
+            undone_at: string | null;
+            /**
+             * Is Kept
+             * @description Whether there is a copy, so that it can be undone.
+             */
+            is_kept: boolean;
+        };
         /**
          * FolderView
          * @description The entries of a folder.
@@ -2019,6 +2113,21 @@ export interface components {
             path: string;
             /** Entries */
             entries: components["schemas"]["FileView"][];
+        };
+        /** GivenFolderView */
+        GivenFolderView: {
+            /**
+             * Name
+             * @description Its name in the team's paths: folders/<name>.
+             */
+            name: string;
+            /** Path */
+            path: string;
+            /**
+             * Access
+             * @enum {string}
+             */
+            access: "ro" | "rw";
         };
         /**
          * GrantOffer
@@ -2771,6 +2880,11 @@ export interface components {
              */
             trust: "strict" | "standard" | "open";
             /**
+             * Folders
+             * @description Folders of this machine that the team sees, as PATH, PATH:ro or PATH:rw: to read, or to read and change. Giving one needs the scope `admin`.
+             */
+            folders?: string[];
+            /**
              * Effort
              * @description How much the models of the team think, unless an agent or a node says otherwise.
              */
@@ -3379,6 +3493,11 @@ export interface components {
              */
             trust?: ("strict" | "standard" | "open") | null;
             /**
+             * Folders
+             * @description Folders of this machine that the team sees, as PATH, PATH:ro or PATH:rw: to read, or to read and change. Giving one needs the scope `admin`. The list replaces the old one.
+             */
+            folders?: string[] | null;
+            /**
              * Effort
              * @description How much the models of the team think, unless an agent or a node says otherwise. `default` takes the setting away, so that the next wider one counts.
              */
@@ -3464,6 +3583,11 @@ export interface components {
              * @enum {string}
              */
             trust: "strict" | "standard" | "open";
+            /**
+             * Folders
+             * @description Folders of a person that its agents see.
+             */
+            folders: components["schemas"]["GivenFolderView"][];
             /**
              * Effort
              * @description How much its agents' models think; null: as the settings say.
@@ -3773,6 +3897,43 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
+        };
+        /**
+         * UndoRequest
+         * @description Which changes to undo: those of a node, those of some paths, or all of the team's agents.
+         * @example {
+         *       "node": "node_1m7k8nh2bctv"
+         *     }
+         */
+        UndoRequest: {
+            /** Node */
+            node?: string | null;
+            /**
+             * Paths
+             * @description As the changes name them: folder/path.
+             */
+            paths?: string[];
+            /**
+             * Force
+             * @description Whether to put back files, too, that somebody else has changed since.
+             * @default false
+             */
+            force: boolean;
+        };
+        /** UndoneView */
+        UndoneView: {
+            /** Restored */
+            restored: string[];
+            /**
+             * Changed Since
+             * @description Left as they are, because somebody else has changed them since.
+             */
+            changed_since: string[];
+            /**
+             * Not Kept
+             * @description Left as they are, because there is no copy.
+             */
+            not_kept: string[];
         };
         /**
          * AgentHired
@@ -4182,7 +4343,51 @@ export interface components {
              */
             op: "event";
             /** Event */
-            event: components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamChangedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["GrantMadeEvent"] | components["schemas"]["GrantUsedEvent"] | components["schemas"]["GrantRevokedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodePartialEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeExtendedEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeAcceptanceEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerChangedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgePendingEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"];
+            event: components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamChangedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["GrantMadeEvent"] | components["schemas"]["GrantUsedEvent"] | components["schemas"]["GrantRevokedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodePartialEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeExtendedEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeAcceptanceEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["FolderChangedEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["NetworkReachedEvent"] | components["schemas"]["NetworkRefusedEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerChangedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgePendingEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"];
+        };
+        /**
+         * FolderChanged
+         * @description Files of a folder that a person gave to the team were changed.
+         */
+        FolderChanged: {
+            /**
+             * Node Id
+             * @description The node whose agent did it; null: a person undid changes.
+             */
+            node_id: string | null;
+            /** Folder */
+            folder: string;
+            /**
+             * Paths
+             * @description The first of them, below the folder.
+             */
+            paths: string[];
+            /** Count */
+            count: number;
+        };
+        /**
+         * FolderChangedEvent
+         * @description `folder.changed`: Files of a folder that a person gave to the team were changed.
+         */
+        FolderChangedEvent: {
+            /** Team Id */
+            team_id: string;
+            /**
+             * Seq
+             * @description The event's number in its team: without gaps, in commit order.
+             */
+            seq: number;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "folder.changed";
+            data: components["schemas"]["FolderChanged"];
         };
         /**
          * GrantMade
@@ -4615,6 +4820,92 @@ export interface components {
              */
             type: "model.failed";
             data: components["schemas"]["ModelFailed"];
+        };
+        /**
+         * NetworkReached
+         * @description A command reached a host for the first time.
+         */
+        NetworkReached: {
+            /** Node Id */
+            node_id: string;
+            /** Call Id */
+            call_id: string;
+            /** Host */
+            host: string;
+            /**
+             * Use
+             * @description What for: `packages`, `git` or `web`.
+             */
+            use: string;
+            /**
+             * Grant Id
+             * @description The grant that allowed it.
+             * @default null
+             */
+            grant_id: string | null;
+        };
+        /**
+         * NetworkReachedEvent
+         * @description `network.reached`: A command reached a host for the first time.
+         */
+        NetworkReachedEvent: {
+            /** Team Id */
+            team_id: string;
+            /**
+             * Seq
+             * @description The event's number in its team: without gaps, in commit order.
+             */
+            seq: number;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "network.reached";
+            data: components["schemas"]["NetworkReached"];
+        };
+        /**
+         * NetworkRefused
+         * @description The network gate refused requests of a command.
+         */
+        NetworkRefused: {
+            /** Node Id */
+            node_id: string;
+            /** Call Id */
+            call_id: string;
+            /**
+             * Sentences
+             * @description What was refused, and how a person can allow it.
+             */
+            sentences: string[];
+        };
+        /**
+         * NetworkRefusedEvent
+         * @description `network.refused`: The network gate refused requests of a command.
+         */
+        NetworkRefusedEvent: {
+            /** Team Id */
+            team_id: string;
+            /**
+             * Seq
+             * @description The event's number in its team: without gaps, in commit order.
+             */
+            seq: number;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "network.refused";
+            data: components["schemas"]["NetworkRefused"];
         };
         /**
          * NodeAcceptance
@@ -6034,7 +6325,7 @@ export interface components {
             data: components["schemas"]["TurnAdded"];
         };
         Frame: components["schemas"]["HelloFrame"] | components["schemas"]["EventFrame"] | components["schemas"]["DeltaFrame"] | components["schemas"]["DraftFrame"] | components["schemas"]["ResyncFrame"] | components["schemas"]["PingFrame"];
-        Event: components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamChangedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["GrantMadeEvent"] | components["schemas"]["GrantUsedEvent"] | components["schemas"]["GrantRevokedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodePartialEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeExtendedEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeAcceptanceEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerChangedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgePendingEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"];
+        Event: components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamChangedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["GrantMadeEvent"] | components["schemas"]["GrantUsedEvent"] | components["schemas"]["GrantRevokedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodePartialEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeExtendedEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeAcceptanceEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["FolderChangedEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["NetworkReachedEvent"] | components["schemas"]["NetworkRefusedEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerChangedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgePendingEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"];
         /**
          * SubscribeFrame
          * @description The first frame that a client sends on `/api/events`.
@@ -12389,6 +12680,300 @@ export interface operations {
             };
             /** @description Not found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_folder_changes: {
+        parameters: {
+            query?: {
+                node?: string | null;
+                /** @description The last id of the page. */
+                before?: string;
+                /** @description The most entries to return. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                team: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FolderChangeView"][];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    read_copy: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                team: string;
+                change: string;
+                side: "before" | "after";
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The bytes of the file */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": unknown;
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    undo_changes: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                team: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UndoRequest"];
+            };
+        };
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UndoneView"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Already decided, or not possible in the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };

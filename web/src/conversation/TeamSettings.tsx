@@ -3,12 +3,13 @@ import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, useRef, useState } from "react";
 import { type Agent, api, errorMessage, type Team, unwrap } from "@/api/client";
 import { queryClient, queryKeys } from "@/api/queries";
+import { FolderChanges } from "@/conversation/FolderChanges";
 import { Grants } from "@/conversation/Grants";
 import { randomId } from "@/lib/randomId";
 import type { Trust } from "@/lib/trust";
 import { ModelField } from "@/models/ModelField";
 import { meQuery } from "@/shell/AwaySetting";
-import { AcceptanceField, acceptanceLines, type Effort, EffortField, IntervalField, type Mode, ModePills, ReachFields, type Review, ReviewField, TrustField } from "@/shell/teamFields";
+import { AcceptanceField, type Effort, EffortField, FoldersField, IntervalField, linesOf, type Mode, ModePills, ReachFields, type Review, ReviewField, TrustField } from "@/shell/teamFields";
 import { Button, Dialog, DialogActions, Input, Textarea } from "@/ui";
 
 const MODE_NOTES: Record<Mode, string> = {
@@ -24,6 +25,8 @@ export default function TeamSettings({ team, coordinator, onClose }: { team: Tea
   const [effort, setEffort] = useState<Effort | null>(team.effort);
   const [review, setReview] = useState<Review>(team.review);
   const [trust, setTrust] = useState<Trust>(team.trust);
+  const givenFolders = team.folders.map((folder) => `${folder.path}:${folder.access}`).join("\n");
+  const [folders, setFolders] = useState(givenFolders);
   const [hours, setHours] = useState(team.quiet_hours);
   const [zone, setZone] = useState(team.quiet_zone);
   const [channel, setChannel] = useState(team.channel);
@@ -46,6 +49,7 @@ export default function TeamSettings({ team, coordinator, onClose }: { team: Tea
     ...(zone.trim() !== team.quiet_zone ? { quiet_zone: zone.trim() } : {}),
     ...(channel !== team.channel ? { channel } : {}),
     ...(trust !== team.trust ? { trust } : {}),
+    ...(linesOf(folders).join("\n") !== givenFolders ? { folders: linesOf(folders) } : {}),
     ...(effort !== team.effort ? { effort: effort ?? ("default" as const) } : {}),
   };
   const isUnconfirmed = trust === "open" && team.trust !== "open" && typedName.trim() !== team.name;
@@ -57,7 +61,7 @@ export default function TeamSettings({ team, coordinator, onClose }: { team: Tea
       if (Object.keys(changes).length > 0) await unwrap(api.PATCH("/api/teams/{team}", { params: { path: { team: team.id } }, body: changes }));
       if (goal.trim())
         await unwrap(
-          api.POST("/api/teams/{team}/goal", { params: { path: { team: team.id }, header: { "idempotency-key": idempotencyKey.current } }, body: { goal: goal.trim(), acceptance: mode === "finite" ? acceptanceLines(acceptance) : [] } }),
+          api.POST("/api/teams/{team}/goal", { params: { path: { team: team.id }, header: { "idempotency-key": idempotencyKey.current } }, body: { goal: goal.trim(), acceptance: mode === "finite" ? linesOf(acceptance) : [] } }),
         );
       await queryClient.invalidateQueries({ queryKey: queryKeys.teams });
       onClose();
@@ -87,6 +91,8 @@ export default function TeamSettings({ team, coordinator, onClose }: { team: Tea
         </div>
         <TrustField value={trust} onChange={setTrust} name={team.name} typed={typedName} onType={setTypedName} />
         <Grants team={team.id} />
+        <FoldersField value={folders} onChange={setFolders} />
+        <FolderChanges team={team.id} />
         <ModelField label="Model of the coordinator" value={model} onChange={setModel} />
         <label className="flex flex-col gap-1">
           New goal

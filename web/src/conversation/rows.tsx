@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import {
-  AlarmClock, Ban, BookOpen, Check, CheckCircle2, ChevronRight, CircleAlert, CirclePlay, CircleSlash2, Copy, FileText, Flag, Hourglass, PenLine, Pencil, RotateCcw, StickyNote, Unplug, UserRound, Users, Wrench,
+  AlarmClock, Ban, BookOpen, Check, CheckCircle2, ChevronRight, CircleAlert, CirclePlay, CircleSlash2, Copy, FileText, Flag, Globe, Hourglass, PenLine, Pencil, RotateCcw, StickyNote, Unplug, UserRound, Users, Wrench,
 } from "lucide-react";
 import { createContext, memo, useContext, useState } from "react";
 import type { Message } from "@/api/client";
@@ -284,7 +284,7 @@ function AgentText({ row }: { row: TextRow }) {
   );
 }
 
-const ICONS = { assigned: CirclePlay, started: CirclePlay, done: CheckCircle2, partial: CircleSlash2, failed: CircleAlert, cancelled: Ban, waiting: Hourglass, stage: Flag, person: UserRound, clock: AlarmClock, note: StickyNote, team: Users, model: Unplug };
+const ICONS = { assigned: CirclePlay, started: CirclePlay, done: CheckCircle2, partial: CircleSlash2, failed: CircleAlert, cancelled: Ban, waiting: Hourglass, stage: Flag, person: UserRound, clock: AlarmClock, note: StickyNote, team: Users, model: Unplug, network: Globe };
 const TONE_STYLES = { plain: "text-ink-3", work: "text-work", done: "text-done", wait: "text-wait", fail: "text-fail" };
 
 function SystemItem({ row, isHighlighted }: { row: SystemRow; isHighlighted: boolean }) {

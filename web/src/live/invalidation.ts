@@ -19,6 +19,8 @@ export function keysToInvalidate(event: Event): Key[] {
       return event.type === "node.output"
         ? []
         : [queryKeys.agents(team), queryKeys.board(team), queryKeys.jobs(team), queryKeys.node(String(data.node_id)), queryKeys.teams, ["files", team]];
+    case "folder":
+      return [queryKeys.folderChanges(team)];
     case "stage":
       return [queryKeys.stages(team), queryKeys.board(team)];
     case "thread":

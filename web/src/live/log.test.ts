@@ -64,6 +64,19 @@ describe("a log", () => {
     expect(again.nodes.n1).toMatchObject({ status: "completed", hasDoubts: true });
   });
 
+  it("says which hosts commands reached or were refused, and what was changed in a person's folder", () => {
+    const log = all([
+      ...story(),
+      event("network.reached", { node_id: "n1", call_id: "c1", host: "pypi.org", use: "packages", grant_id: null }),
+      event("network.refused", { node_id: "n1", call_id: "c1", sentences: ["No to a.example.", "Allow it."] }),
+      event("folder.changed", { node_id: "n1", folder: "work", paths: ["a.txt"], count: 1 }),
+      event("folder.changed", { node_id: null, folder: "work", paths: ["a.txt", "b.txt"], count: 2 }),
+    ]);
+    expect(shape(log, BOB).slice(-3)).toEqual(["system A command for {node} reached pypi.org (packages)", "system A command for {node} was refused the network", "system Changed 1 file of folders/work for {node}"]);
+    expect(log.rowsByAgent[BOB]!.at(-2)).toMatchObject({ detail: "No to a.example. Allow it.", tone: "wait" });
+    expect(shape(log, ADA).at(-1)).toBe("system You put 2 files of folders/work back");
+  });
+
   it("knows whether a call runs or waits", () => {
     const told = story();
     const waits = (until: number) => all(told.slice(0, until)).nodes.n1!.status === "waiting";

@@ -61,7 +61,7 @@ export type Tone = "plain" | "work" | "done" | "wait" | "fail";
 /** A line about the agent's work or its team. `text` may contain {node}, which stands for the title of `nodeId`. */
 export interface SystemRow extends RowBase {
   kind: "system";
-  icon: "assigned" | "started" | "done" | "partial" | "failed" | "cancelled" | "waiting" | "stage" | "person" | "clock" | "note" | "team" | "model";
+  icon: "assigned" | "started" | "done" | "partial" | "failed" | "cancelled" | "waiting" | "stage" | "person" | "clock" | "note" | "team" | "model" | "network";
   tone: Tone;
   text: string;
   detail: string;
@@ -244,6 +244,12 @@ function applyStatusEvent(log: MutableLog, event: Event): void {
       return addSystemRow(log, log.coordinator, event, "stage", `Reviewed stage ${event.data.name}`, "plain", event.data.assessment);
     case "thread.compacted":
       return addTaskRow(log, event.data.node_id, event, "note", "Continued {node} from a summary of the work so far");
+    case "network.reached":
+      return addTaskRow(log, event.data.node_id, event, "network", `A command for {node} reached ${event.data.host}${event.data.use === "web" ? "" : ` (${event.data.use})`}`);
+    case "network.refused":
+      return addTaskRow(log, event.data.node_id, event, "network", "A command for {node} was refused the network", "wait", event.data.sentences.join(" "));
+    case "folder.changed":
+      return applyFolderChange(log, event);
     case "model.failed":
       return addTaskRow(log, event.data.node_id, event, "model", "The model did not answer for {node}", "fail", event.data.reason);
     case "call.lost":
@@ -265,6 +271,13 @@ function applyStatusEvent(log: MutableLog, event: Event): void {
     default:
       return;
   }
+}
+
+function applyFolderChange(log: MutableLog, event: Extract<Event, { type: "folder.changed" }>): void {
+  const { node_id, folder, paths, count } = event.data;
+  const files = count === 1 ? "1 file" : `${count} files`;
+  if (node_id === null) return addSystemRow(log, log.coordinator, event, "note", `You put ${files} of folders/${folder} back`, "plain", paths.join(", "));
+  return addTaskRow(log, node_id, event, "note", `Changed ${files} of folders/${folder} for {node}`, "plain", paths.join(", "));
 }
 
 type EndEvent = Extract<Event, { type: "node.completed" | "node.partial" | "node.failed" | "node.cancelled" }>;

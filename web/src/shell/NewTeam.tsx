@@ -10,7 +10,7 @@ import type { Trust } from "@/lib/trust";
 import { Button, Dialog, DialogActions, Input, Textarea } from "@/ui";
 import { ModelField } from "@/models/ModelField";
 import { useShell } from "@/shell/state";
-import { AcceptanceField, acceptanceLines, type Effort, EffortField, IntervalField, type Mode, ModePills, type Review, ReviewField, TrustField } from "@/shell/teamFields";
+import { AcceptanceField, type Effort, EffortField, FoldersField, IntervalField, linesOf, type Mode, ModePills, type Review, ReviewField, TrustField } from "@/shell/teamFields";
 
 const TEMPLATES = [
   { icon: Scale, name: "Compare", mode: "finite", goal: "Compare [A], [B] and [C] for [what you need them for]. Cover price, limits and what users complain about. End with a recommendation and what would change it." },
@@ -34,6 +34,7 @@ export default function NewTeam() {
   const [usd, setUsd] = useState("");
   const [workers, setWorkers] = useState("");
   const [acceptance, setAcceptance] = useState("");
+  const [folders, setFolders] = useState("");
   const [isExpanded, setIsExpanded] = useState(false);
   const [problem, setProblem] = useState("");
   const [isSending, setIsSending] = useState(false);
@@ -72,13 +73,14 @@ export default function NewTeam() {
             effort,
             ...(usd ? { budget: { usd: Number(usd), turns: 1000 } } : {}),
             ...(workers ? { workers: Number(workers) } : {}),
-            acceptance: mode === "finite" ? acceptanceLines(acceptance) : [],
+            acceptance: mode === "finite" ? linesOf(acceptance) : [],
             soul: "",
             learns: true,
             start: true,
             interval,
             review,
             trust,
+            folders: linesOf(folders),
           },
         }),
       );
@@ -134,6 +136,7 @@ export default function NewTeam() {
             <IntervalField value={interval} onChange={setRestInterval} />
             <ReviewField value={review} onChange={setReview} />
             <TrustField value={trust} onChange={setTrust} name={openName} typed={typedName} onType={setTypedName} />
+            <FoldersField value={folders} onChange={setFolders} />
           </div>
         )}
         {problem && (

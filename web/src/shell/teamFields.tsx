@@ -136,6 +136,19 @@ export function ReachFields({ hours, zone, channel, channels, onHours, onZone, o
   );
 }
 
+/** The folders of this machine that the team sees, one a line. */
+export function FoldersField({ value, onChange }: { value: string; onChange: (text: string) => void }) {
+  return (
+    <label className="col-span-full flex flex-col gap-1">
+      Folders of this machine
+      <Textarea rows={2} value={value} onChange={(event) => onChange(event.target.value)} placeholder={"One a line: /home/me/project to read it, or with :rw behind it to change it, too"} className="font-normal" spellCheck={false} />
+    </label>
+  );
+}
+
+/** Return the lines of a field, without empty ones. */
+export const linesOf = (text: string): string[] => text.split("\n").map((line) => line.trim()).filter(Boolean);
+
 /** What must be true when the goal is reached, one statement a line. */
 export function AcceptanceField({ value, onChange }: { value: string; onChange: (text: string) => void }) {
   return (
@@ -145,9 +158,6 @@ export function AcceptanceField({ value, onChange }: { value: string; onChange: 
     </label>
   );
 }
-
-/** Return the statements of the field, without empty lines. */
-export const acceptanceLines = (text: string): string[] => text.split("\n").map((line) => line.trim()).filter(Boolean);
 
 /** Null leaves the effort to the settings of the server and to the model. */
 export function EffortField({ value, onChange }: { value: Effort | null; onChange: (effort: Effort | null) => void }) {

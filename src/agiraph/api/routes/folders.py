@@ -43,7 +43,7 @@ class UndoRequest(BaseModel):
 
 
 @router.get("/teams/{team}/changes", responses=documented(404))
-async def list_changes(
+async def list_folder_changes(
     team: str,
     api: ApiDep,
     node: Annotated[str | None, Query(max_length=200)] = None,
