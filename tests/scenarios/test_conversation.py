@@ -214,6 +214,10 @@ async def converse(talk: Talk) -> None:
 
     assert "Human (answer)" not in requests[-1].system
 
+    goal = next(n for n in await talk.get(f"/teams/{talk.team}/board") if n["parent_id"] is None)
+    heard = await talk.get(f"/threads/{goal['thread_id']}")
+    assert FOUND not in str(heard), "the work has no need to hear what the reply has settled"
+
     assert (await talk.says(STOP))["text"] == STOPPED
     await talk.served.world.settle()
     assert (await talk.says(GO_ON))["text"] == BOB_GOES_ON

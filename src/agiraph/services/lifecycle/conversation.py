@@ -144,8 +144,11 @@ def end_reply(
 
 def _is_settled(asked: Sequence[Message], text: str) -> bool:
     """Whether a reply that decided nothing is all that was asked for: how things stand."""
-    only_asked = bool(asked) and all(is_status_question(message.text) for message in asked)
-    return only_asked and not promises_work(text)
+    return _only_asks(asked) and not promises_work(text)
+
+
+def _only_asks(asked: Sequence[Message]) -> bool:
+    return bool(asked) and all(is_status_question(message.text) for message in asked)
 
 
 def _hand_on(
@@ -160,8 +163,8 @@ def _hand_on(
         return
     if work == "not_needed":
         # Leave the messages unseen for a node that waits for the person: a message that needs no
-        # work may be the answer to its question.
-        if not waiting.asks_person(tx, agent.id):
+        # work may be the answer to its question, unless it only asks how things stand.
+        if _only_asks(asked) or not waiting.asks_person(tx, agent.id):
             messages.mark_seen(tx, [message.id for message in unseen])
     elif work == "started":
         if not waiting.interrupt(tx, agent.id, asked, asking_only=True, remark=STARTED):
