@@ -138,11 +138,8 @@ def _alike(before: Any, after: Any, *, name: str) -> bool:
         return old.keys() == new.keys() and all(_alike(old[key], new[key], name=key) for key in old)
     if before == after:
         return True
-    return _is_plain(before) and _is_plain(after) and name.casefold() in _RENEWED
-
-
-def _is_plain(value: object) -> bool:
-    return isinstance(value, str | int | float)
+    plain = (str, int, float)
+    return isinstance(before, plain) and isinstance(after, plain) and name.casefold() in _RENEWED
 
 
 def folders_of(command: str, path: str) -> list[Path]:
