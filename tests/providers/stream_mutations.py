@@ -7,7 +7,7 @@ of arguments were taken away, doubled or moved (see `streams.violations`).
 import json
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -63,17 +63,28 @@ def _holds_arguments(path: tuple[Any, ...]) -> bool:
     return names[-1] in ARGUMENTS or bool({"args", "input", "arguments"} & {*names})
 
 
-def _leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, Any, tuple[Any, ...]]]:
-    """Yield each place of the JSON: its container, its key, and the path to it."""
-    if isinstance(value, (dict, list)):
-        items = value.items() if isinstance(value, dict) else enumerate(value)
-        for key, part in list(items):
-            yield value, key, (*path, key)
-            yield from _leaves(part, (*path, key))
+CONTAINERS = frozenset({dict, list})
+Place = tuple[Any, Any, tuple[Any, ...]]
+"""A place in JSON: its container, its key, and the path to it."""
 
 
-def _place(events: list[Any], rng: random.Random) -> tuple[Any, Any, tuple[Any, ...]] | None:
-    places = [place for event in events if isinstance(event, dict) for place in _leaves(event)]
+def _leaves(value: Any, found: list[Place], path: tuple[Any, ...] = ()) -> list[Place]:
+    """Add each place of the JSON to those that were found, and return them."""
+    kind = type(value)
+    if kind in CONTAINERS:
+        for key, part in value.items() if kind is dict else enumerate(value):
+            here = (*path, key)
+            found.append((value, key, here))
+            if type(part) in CONTAINERS:
+                _leaves(part, found, here)
+    return found
+
+
+def _place(events: list[Any], rng: random.Random) -> Place | None:
+    places: list[Place] = []
+    for event in events:
+        if type(event) is dict:
+            _leaves(event, places)
     return rng.choice(places) if places else None
 
 
@@ -154,7 +165,7 @@ def _odd_event(events: list[Any], rng: random.Random) -> bool:
 def _other_end(events: list[Any], rng: random.Random) -> bool | None:
     word, found = rng.choice(ENDS), False
     for event in events:
-        for container, key, _ in _leaves(event) if isinstance(event, dict) else ():
+        for container, key, _ in _leaves(event, []) if isinstance(event, dict) else ():
             if key in ("finish_reason", "stop_reason", "finishReason") and container[key]:
                 container[key], found = word, True
     return False if found else None
@@ -172,7 +183,7 @@ def _extra_choice(events: list[Any], rng: random.Random) -> bool | None:
 def _huge_counts(events: list[Any], rng: random.Random) -> bool | None:
     found = False
     for event in events:
-        for container, key, _ in _leaves(event) if isinstance(event, dict) else ():
+        for container, key, _ in _leaves(event, []) if isinstance(event, dict) else ():
             if isinstance(key, str) and "oken" in key and isinstance(container[key], int):
                 container[key], found = rng.choice([10**30, -5, "9", 1e300, None]), True
     return False if found else None

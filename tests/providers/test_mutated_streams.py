@@ -25,7 +25,7 @@ from tests.time_box import TimeBox
 
 OVER_SOCKETS = 150
 """Mutated streams of each wire that go over a connection."""
-EACH = 2_000
+EACH = 5_000
 """Mutated streams of each wire in `make test`."""
 SEED = 11
 
