@@ -7,6 +7,7 @@ from agiraph.domain.labels import join
 from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Failed, Finished, Outcome
 from agiraph.domain.persons import is_person
+from agiraph.domain.prompt_lines import Line, newest
 from agiraph.domain.work import StopReason
 from agiraph.prompts import prompt
 from agiraph.run_context import RunContext
@@ -17,6 +18,8 @@ from agiraph.services.lifecycle import summaries
 from agiraph.services.lifecycle.journal import SystemNote
 
 MESSAGE_CHARACTERS = 1500
+LEAST_BYTES = 16_000
+"""Bytes of messages that are shown to a model whose window nobody knows."""
 WRITTEN = Finished("Summarised.", StopReason.FINISHED)
 
 
@@ -30,25 +33,27 @@ async def opening(ctx: RunContext) -> Opening:
     before = row.text
     if before and row.label:
         before = enclose_foreign(before, thread=thread, source=str(row.label))
+    # A quarter of the window, at four bytes a token: an answer and a second try fit, too.
+    shown = newest([_line(m, ctx.agent.name, thread) for m in said], room=ctx.window or LEAST_BYTES)
     system = [
         f"You are {ctx.agent.name}.",
         prompt("conversation_summary"),
         titled("The summary so far", before),
-        titled("What was said since", "\n\n".join(_line(m, ctx.agent.name, thread) for m in said)),
+        titled("What was said since", "\n\n".join(line.text for line in shown)),
     ]
-    label = row.label | join(message.label for message in said)
+    label = row.label | join(line.label for line in shown)
     return Opening("\n\n".join(filter(None, system)), ctx.node.task, label=label)
 
 
-def _line(message: Message, name: str, thread: str) -> str:
+def _line(message: Message, name: str, thread: str) -> Line:
     at = f"[{message.created_at:%d %b %H:%M}]"
     if is_person(message.sender):
         words = quotations.enclose_quoted(message.text, thread=thread, longest=MESSAGE_CHARACTERS)
-        return f"{at} Human: {words}"
+        return Line(f"{at} Human: {words}", message.label)
     text = "\n    ".join(texts.truncate(message.text, MESSAGE_CHARACTERS).splitlines())
     if message.label:
         text = "\n" + enclose_foreign(text, thread=thread, source=str(message.label))
-    return f"{at} {name}: {text}"
+    return Line(f"{at} {name}: {text}", message.label)
 
 
 async def write(steps: Steps, ctx: RunContext) -> Outcome:

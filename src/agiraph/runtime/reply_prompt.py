@@ -109,12 +109,13 @@ def _state(tx: Tx, ctx: RunContext) -> State:
     asked = messages.to_answer(tx, ctx.node.id)
     person_id = planning.person_for(tx, ctx.node)
     history = summaries.history(tx, ctx.agent, person_id, without=ctx.node.id)
-    told = [m.created_at for m in history.newest if not is_person(m.sender)]
+    # Since the last reply, not since the last message: results are sent to the person unasked.
+    replies = [m for m in history.newest if not is_person(m.sender) and m.in_reply_to is not None]
     return State(
         asked=asked,
         history=history,
         memories=items.memories(tx, ctx.agent.id),
-        standing=standing.of_team(tx, ctx.agent, since=told[-1] if told else None),
+        standing=standing.of_team(tx, ctx.agent, since=replies[-1].created_at if replies else None),
     )
 
 

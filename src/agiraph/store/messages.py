@@ -201,13 +201,20 @@ def lately(
 
 
 def between(
-    tx: Tx, team_id: TeamId, agent_id: AgentId, person_id: PersonId, *, after: str, upto: str
+    tx: Tx,
+    team_id: TeamId,
+    agent_id: AgentId,
+    person_id: PersonId,
+    *,
+    after: str,
+    upto: str,
+    limit: int,
 ) -> list[Message]:
-    """Return the messages of that conversation after one and up to another, oldest first."""
-    where = f"{_BETWEEN} and id > :after and id <= :upto order by id"
-    return MESSAGES.select(
-        tx, where, team_id=team_id, agent=agent_id, person=person_id, after=after, upto=upto
-    )
+    """Return the newest messages of that conversation after one and up to another, oldest
+    first."""
+    where = f"{_BETWEEN} and id > :after and id <= :upto order by id desc limit :limit"
+    named = {"team_id": team_id, "agent": agent_id, "person": person_id}
+    return MESSAGES.select(tx, where, **named, after=after, upto=upto, limit=limit)[::-1]
 
 
 def said_with(tx: Tx, team_id: TeamId, words: Sequence[str], *, limit: int) -> list[Message]:

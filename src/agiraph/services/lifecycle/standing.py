@@ -85,7 +85,7 @@ class _View(NamedTuple):
         return node.label | self.labels.get(node.id, CLEAN)
 
     def is_new(self, moment: datetime | None) -> bool:
-        return self.since is not None and moment is not None and moment > self.since
+        return self.since is not None and moment is not None and moment >= self.since
 
 
 def _rank(node: WorkNode, agent: Agent) -> tuple[bool, int, str]:

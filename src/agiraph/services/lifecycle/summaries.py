@@ -29,6 +29,9 @@ FULL = 20
 """Older messages without a summary; with so many, one is written."""
 READ = SHOWN + 2 * FULL
 """Messages that are read of a conversation."""
+MOST = 300
+"""Messages that one summary adds; of a longer conversation from before there were summaries, the
+newest ones."""
 TASK = "Write the summary of the older part of your conversation with the person."
 TURNS = 3
 CHARACTERS = 3000
@@ -111,7 +114,13 @@ def to_summarise(tx: Tx, node_id: NodeId) -> tuple[ConversationSummary, list[Mes
     if found is None:
         return None
     said = messages.between(
-        tx, found.team_id, found.agent_id, found.person_id, after=found.upto, upto=found.next_upto
+        tx,
+        found.team_id,
+        found.agent_id,
+        found.person_id,
+        after=found.upto,
+        upto=found.next_upto,
+        limit=MOST,
     )
     return found, said
 
