@@ -140,10 +140,10 @@ def assign_task(
     public: Public = False,
 ) -> Answer:
     """Give a task to a worker and get its result. They see only what you write here. Several calls
-    in one reply run side by side. You wait at no cost, unless run_in_background. resume continues an ended task with all its context. Example: {"agent":
-    "researcher", "description": "Pump prices", "task": "Find what A, B and C cost, for a report",
-    "context": "A is made by X", "output": "`prices.md`, with sources", "boundaries": "No reviews",
-    "effort": "low"}
+    in one reply run side by side. You wait at no cost, unless run_in_background. resume continues
+    an ended task with all its context. Example: {"agent": "researcher", "description": "Pump
+    prices", "task": "Find what A, B and C cost, for a report", "context": "A is made by X",
+    "output": "`prices.md`, with sources", "boundaries": "No reviews", "effort": "low"}
     """
     if public:
         refuse_private(ctx, resume)
@@ -221,7 +221,9 @@ def refuse_repeats(
     )
 
 
-_FOR_ALL = frozenset({Area.PUBLISHED, Area.PLAN, Area.SOUL})
+_FOR_ALL = frozenset(
+    {Area.PUBLISHED, Area.PLAN, Area.SOUL, Area.GIVEN_TO_READ, Area.GIVEN_TO_CHANGE}
+)
 """Areas of the team's folder that every worker may read."""
 
 
