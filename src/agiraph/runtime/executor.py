@@ -70,6 +70,7 @@ from agiraph.tools.toolsets import (
     is_in_sight,
     toolset,
 )
+from agiraph.tools.web import web_search
 from agiraph.web.access import Web
 
 
@@ -317,7 +318,10 @@ class Executor:
             if not is_in_sight(assign_task, agent):
                 extra = (*extra, told)
             explained = {told.name: told}
-            self.toolsets[key] = toolset(agent, extra, is_lean=key[2], explained=explained)
+            hidden = () if self.web.engine else (web_search.name,)
+            self.toolsets[key] = toolset(
+                agent, extra, is_lean=key[2], explained=explained, hidden=hidden
+            )
         return self.toolsets[key]
 
     def _is_lean(self, loaded: _Loaded) -> bool:

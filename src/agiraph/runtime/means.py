@@ -72,7 +72,7 @@ class Means:
         search = (
             "Web search is available."
             if self.has_search
-            else "No web search is set up: `web_search` fails. Read addresses that you know."
+            else "No web search is set up. Read addresses that you know with `web_fetch`."
         )
         return "\n".join(f"- {line}" for line in (search, _trust(team), *_rules(team.permissions)))
 

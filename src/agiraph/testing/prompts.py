@@ -19,6 +19,8 @@ from agiraph.providers.servers import Server
 from agiraph.testing.model_server import ModelServer
 from agiraph.testing.script import Call, Says, Seen, call, says
 from agiraph.testing.world import World
+from agiraph.web.access import Web
+from agiraph.web.search import LocalEngine
 
 PromptWire = Literal["openai", "responses", "anthropic", "gemini", "text"]
 WIRES: tuple[PromptWire, ...] = ("openai", "responses", "anthropic", "gemini", "text")
@@ -95,7 +97,9 @@ async def first_requests(
             servers={"house": Server(base_url=server.openai_url, wire="responses")},
         )
         prices = Prices({name: Terms(window=window) for name in _MODELS.values()})
-        async with World(folder, keys=keys, prices=prices, validates_events=False) as world:
+        web = Web(engine=LocalEngine([]))
+        opened = World(folder, keys=keys, prices=prices, web=web, validates_events=False)
+        async with opened as world:
             known = load_specialists(world.runtime.home)
             play.specialists = [name for name in known if roles is None or name in roles]
             founded = await world.found(GOAL, model=model)

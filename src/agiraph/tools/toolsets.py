@@ -1,6 +1,6 @@
 """Toolsets: the built-in tools, and which of them an agent is given."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -137,19 +137,28 @@ def toolset(
     *,
     is_lean: bool = False,
     explained: Mapping[str, Tool] | None = None,
+    hidden: Collection[str] = (),
 ) -> Toolset:
     """Return the agent's tools, and which of them its model sees.
 
     `is_lean`: for a small window. Only the basic tools are shown, shortened, and none is listed.
-    `explained`: tools whose description is longer in `tool_help` than in the requests.
+    `explained`: tools whose description is longer in `tool_help` than in the requests. `hidden`:
+    tools that cannot work in this installation; a call of one is refused with the reason.
     """
     granted = tools_for(agent, extra)
     if is_lean:
-        tools = {n: replace(t, is_shown=_is_shown_lean(t, agent)) for n, t in granted.items()}
+        tools = {
+            name: replace(tool, is_shown=name not in hidden and _is_shown_lean(tool, agent))
+            for name, tool in granted.items()
+        }
         return Toolset(tools, tuple(_lean(t.spec) for t in tools.values() if t.is_shown))
-    seen = {name: replace(t, is_shown=is_in_sight(t, agent)) for name, t in granted.items()}
+    seen = {
+        name: replace(tool, is_shown=name not in hidden and is_in_sight(tool, agent))
+        for name, tool in granted.items()
+    }
     # What is given to everybody and not shown is done better by a tool that is.
-    listed = [t.name for t in seen.values() if not t.is_shown and not t.properties.always_granted]
+    unseen = (t for t in seen.values() if not t.is_shown and t.name not in hidden)
+    listed = [tool.name for tool in unseen if not tool.properties.always_granted]
     if listed:
         help_on = seen | {n: t for n, t in (explained or {}).items() if n in seen}
         seen |= {tool.name: tool for tool in on_demand.for_tools(help_on)}
