@@ -162,8 +162,7 @@ async def of_program(
     A vendor's agent reaches its vendor. Any other program reaches what is public: one that a thread
     with foreign words in it starts asks a person first.
     """
-    is_configured = environ is not None and bool(command.split())
-    name = Path(command.split()[0]).name if is_configured else ""
+    name = "" if environ is None else vendors.program_of(command)
     endpoints = vendors.reachable(name, environ or {})
     granted = await ctx.store.read(grants.of_team, ctx.team.id)
     network = "packages" if endpoints else "open"

@@ -12,7 +12,7 @@ from agiraph.web.addresses import AddressPolicy, StandIn
 from agiraph.web.gate.exchange import Limits
 from agiraph.web.gate.rules import Denied, Endpoint, Rules, names_host
 from agiraph.web.gate.server import Reached
-from agiraph.web.gate.vendors import environment, reachable
+from agiraph.web.gate.vendors import environment, program_of, reachable
 from tests.web.gate.gates import PUBLIC, open_gate
 from tests.web.gate.upstreams import Upstream, open_upstream
 from tests.web.sites import recording_connections
@@ -243,3 +243,20 @@ def test_a_preset_may_talk_to_its_vendor_in_the_network_of_every_command() -> No
     rules.check_host("api.openai.com", 443)
     with pytest.raises(Denied):
         rules.check_host("api.openai.com.evil.test", 443)
+
+
+STARTS = {
+    'claude -p "$(cat _task.md)"': "claude",
+    "'/opt/my tools/codex' exec": "codex",
+    "HOME=/tmp exec gemini -y": "gemini",
+    "opencode run": "opencode",
+    "./claude.sh": "",
+    "echo claude": "",
+    "claude 'unclosed": "",
+    "": "",
+}
+
+
+@pytest.mark.parametrize("command", STARTS)
+def test_a_preset_is_known_by_the_program_that_a_command_starts(command: str) -> None:
+    assert program_of(command) == STARTS[command]

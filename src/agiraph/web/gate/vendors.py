@@ -1,7 +1,10 @@
 """Vendors: which hosts the command-line agents of vendors reach, and by which variables."""
 
+import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from agiraph.web.addresses import is_public
 from agiraph.web.gate.forwarding import below_gate
@@ -18,6 +21,7 @@ class VendorHosts:
     """Variables that name another address for its requests."""
 
 
+_VARIABLE = re.compile(r"\w+=")
 _ANTHROPIC = VendorHosts(
     hosts=("api.anthropic.com", "console.anthropic.com", "platform.claude.com", "claude.ai"),
     variables=("ANTHROPIC_BASE_URL",),
@@ -43,6 +47,21 @@ PROGRAMS: Mapping[str, VendorHosts] = {
     ),
 }
 """The presets of programs, by the name of their executable."""
+
+
+def program_of(command: str) -> str:
+    """Return the preset that a command of the settings starts; empty if it starts none.
+
+    Only the first word counts, behind variables that are set for it: a script that starts several
+    programs is none of the presets.
+    """
+    try:
+        words = shlex.split(command, comments=False)
+    except ValueError:
+        return ""
+    first = next((word for word in words if not _VARIABLE.match(word) and word != "exec"), "")
+    name = PurePath(first).name
+    return name if name in PROGRAMS else ""
 
 
 def reachable(program: str, environ: Mapping[str, str]) -> frozenset[Endpoint]:
