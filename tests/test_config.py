@@ -220,6 +220,10 @@ def test_command_limits_are_read_from_the_file(tmp_path: Path) -> None:
         "command_limits.memory_mib": "1024",
         "command_limits.file_mib": "4096",
         "command_limits.free_disk_mib": "256",
+        "command_limits.team_processes": "1024",
+        "command_limits.team_memory_mib": "12288",
+        "command_limits.all_processes": "2048",
+        "command_limits.all_memory_mib": "16384",
     }
 
 

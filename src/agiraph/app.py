@@ -9,10 +9,11 @@ from pathlib import Path
 from agiraph.domain.effort import Effort
 from agiraph.domain.ids import TeamId
 from agiraph.domain.time import Clock, SystemClock
-from agiraph.home import sandbox
+from agiraph.home import levels
 from agiraph.home.layout import Home
+from agiraph.home.levels import CommandRules, Confinement, Wanted
 from agiraph.home.lock import HomeLock
-from agiraph.home.sandbox import CommandRules, Limits
+from agiraph.home.sandbox import Limits, database_files
 from agiraph.home.specialists import specialists
 from agiraph.providers.catalogue import Catalogue
 from agiraph.providers.facts.prices import Prices
@@ -69,6 +70,7 @@ class Runtime:
         trigger_worker: TriggerWorker,
         periodic: PeriodicTasks,
         daily: DailySpend,
+        confinement: Confinement,
     ) -> None:
         self.home = home
         self._lock = lock
@@ -80,6 +82,8 @@ class Runtime:
         self.trigger_worker = trigger_worker
         self.periodic = periodic
         self.daily = daily
+        self.confinement = confinement
+        """How the commands of this runtime are confined."""
         self._lock_problem = ""
         self._watchdog: asyncio.Task[None] | None = None
         self._lock_watch: asyncio.Task[None] | None = None
@@ -107,6 +111,8 @@ class Runtime:
         efforts: Mapping[str, Effort] | None = None,
         web: Web | None = None,
         limits: Limits | None = None,
+        level: Wanted = "",
+        readable: tuple[Path, ...] = (),
         usd_per_day: float | None = None,
         on_delta: Callable[[RunContext, str], None] | None = None,
         tracing: Tracing | None = None,
@@ -119,7 +125,8 @@ class Runtime:
         models = Catalogue(Registry(keys, clock), prices or Prices(), clock)
         for provider, maker in (own_models or {}).items():
             models.add(provider, maker)
-        rules = CommandRules(limits=limits or Limits(), masked=sandbox.database_files(database_url))
+        given = CommandRules.of(limits, database_files(database_url), readable)
+        rules = await asyncio.to_thread(given.confined, level, home.path)
         daily = DailySpend(store, clock, usd_per_day)
         executor = Executor(
             store=store,
@@ -139,22 +146,22 @@ class Runtime:
         )
         dispatcher = Dispatcher(store=store, clock=clock, executor=executor, periodic=periodic)
         engine = make_engine(database_url, store, dispatcher, periodic)
-        outbox = Outbox(
-            store, clock, channels or {}, is_sole_process=lock is not None, periodic=periodic
-        )
+        is_sole = lock is not None
+        outbox = Outbox(store, clock, channels or {}, is_sole_process=is_sole, periodic=periodic)
         trigger_worker = TriggerWorker(
             store=store,
             home=home,
             clock=clock,
             periodic=periodic,
             callbacks=callbacks or {},
-            is_sole_process=lock is not None,
+            is_sole_process=is_sole,
         )
-        return cls(home, lock, store, models, engine, outbox, trigger_worker, periodic, daily)
+        working = (engine, outbox, trigger_worker, periodic, daily)
+        return cls(home, lock, store, models, *working, rules.confinement)
 
     async def start(self, only: TeamId | None = None) -> None:
         """Start to work on everything that is queued; with `only`, on one team alone."""
-        await asyncio.to_thread(sandbox.warn_if_impossible)
+        levels.warn_if_not_confined(self.confinement)
         await self.outbox.start()  # before the engine, whose runs send messages
         await self.daily.start()
         await self.engine.start(only)

@@ -13,6 +13,7 @@ from typing_extensions import TypedDict
 
 from agiraph.domain.effort import Effort
 from agiraph.domain.errors import Misconfigured
+from agiraph.home.levels import KNOWN, Wanted
 from agiraph.home.sandbox import Limits
 from agiraph.location import FILE, IN_FILE, Location, chain, find, written_in
 from agiraph.logs import LEVELS
@@ -70,6 +71,10 @@ class Settings(Location):
     """Folders that a team can be given by name, as PATH[:ro|rw]."""
     limits: Limits = Limits()
     """Processes, memory and disk that one command may use."""
+    sandbox: Wanted = ""
+    """The level at which commands are confined; empty: the best that works here."""
+    sandbox_readable: tuple[Path, ...] = ()
+    """Paths of this machine that every command may read, besides the system."""
     usd_per_day: float | None = None
     """The most dollars that all teams may spend on models in a day (UTC); None: no limit."""
     web: Web = Web()
@@ -115,6 +120,10 @@ class _LimitsEntry(TypedDict, total=False):
     memory_mib: _Count
     file_mib: _Count
     free_disk_mib: _Count
+    team_processes: _Count
+    team_memory_mib: _Count
+    all_processes: _Count
+    all_memory_mib: _Count
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +182,8 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         channels=channels,
         folders=_folders(pick, path),
         limits=limits,
+        sandbox=cast(Wanted, _one_of("AGIRAPH_SANDBOX", pick("AGIRAPH_SANDBOX", ""), KNOWN)),
+        sandbox_readable=_readable(pick("AGIRAPH_SANDBOX_READ", "")),
         usd_per_day=daily_usd,
         web=web,
         address=place.address,
@@ -263,6 +274,12 @@ def _show_tables(
         pick.show(f"{_LIMITS}.{name}", str(value), origin)
     for name, channel in channels.items():
         pick.shown[f"{_CHANNELS}.{name}"] = Setting(value=channel.description, origin=FILE)
+
+
+def _readable(paths: str) -> tuple[Path, ...]:
+    """Return the paths of a setting, without symbolic links; those that do not exist do no harm."""
+    given = (path.strip() for path in re.split(r"[:,]", paths))
+    return tuple(Path(path).expanduser().resolve() for path in given if path)
 
 
 def _one_of(name: str, value: str, choices: tuple[str, ...]) -> str:

@@ -16,6 +16,8 @@ IN_FILE = {
     "AGIRAPH_DATABASE_URL": "database_url",
     "AGIRAPH_MODEL": "model",
     "AGIRAPH_REPLY_MODEL": "reply_model",
+    "AGIRAPH_SANDBOX": "sandbox",
+    "AGIRAPH_SANDBOX_READ": "sandbox_read",
 }
 """Settings that agiraph.toml may hold too. Keys may not: files are shared by accident."""
 SERVER = "server"

@@ -14,7 +14,7 @@ from agiraph.domain.tools import ToolProperties
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import Usage, WorkNode
 from agiraph.home.layout import Home
-from agiraph.home.sandbox import CommandRules
+from agiraph.home.levels import CommandRules
 from agiraph.home.scopes import Scope
 from agiraph.services.board.budgets import Envelope, LimitsOfRun
 from agiraph.store.database import Store
@@ -78,8 +78,8 @@ class RunContext:
     window: int = 0
     """Tokens that a request to the agent's model may have; 0 if it is not known."""
     web: Web = field(default_factory=Web)
-    command_rules: CommandRules = CommandRules()
-    """Limits and hidden files that apply to every shell command."""
+    command_rules: CommandRules = field(default_factory=CommandRules)
+    """How every shell command is confined and limited."""
     consumed: Consumption = field(default_factory=Consumption)
 
     deferred_answers: list[tuple[ToolCall, Done]] = field(

@@ -282,6 +282,8 @@ async def _runtime(settings: Settings, forwarder: _DeltaForwarder) -> AsyncGener
         efforts=settings.efforts,
         web=settings.web,
         limits=settings.limits,
+        level=settings.sandbox,
+        readable=settings.sandbox_readable,
         usd_per_day=settings.usd_per_day,
         on_delta=forwarder,
         tracing=tracing,

@@ -78,7 +78,9 @@ class Shell:
     @property
     def _environment(self) -> dict[str, str]:
         passed = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-        return passed | {"AGIRAPH_HOME": str(self.home)} | self.environment
+        # Tests put programs and pipes beside the home.
+        places = {"AGIRAPH_HOME": str(self.home), "AGIRAPH_SANDBOX_READ": str(self.home.parent)}
+        return passed | places | self.environment
 
     async def __call__(self, *arguments: str) -> Ended:
         """Run a command to its end, without a terminal."""

@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agiraph.domain.errors import Conflict, Refused
-from agiraph.home import commands, supervisor
+from agiraph.home import commands, supervisor, warden
 from agiraph.home.commands import CommandResult, child_environment, resolve, run
 
 RUNTIME = """
@@ -95,7 +95,7 @@ def case(request: pytest.FixtureRequest, tmp_path: Path) -> Case:
 async def run_command(
     home: Path, command: str, isolation: str = "", **options: Any
 ) -> CommandResult:
-    extra = {supervisor.ISOLATION: isolation} if isolation else {}
+    extra = {warden.ISOLATION: isolation} if isolation else {}
     given: dict[str, Any] = {"cwd": home, "timeout": 60, "env": child_environment(home, extra)}
     return await run(home / "spool", command=command, **(given | options))
 

@@ -1,4 +1,4 @@
-"""The gate's channel: the listener on a command's own loopback comes out to the runtime."""
+"""Gate channel: the listener on a command's own loopback comes out to the runtime."""
 
 import asyncio
 import os
@@ -7,12 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.home import commands, sandbox
-from agiraph.home.sandbox import View
+from agiraph.home import commands, levels, sandbox
+from agiraph.home.sandbox import Level, Mount, Spec
 
-pytestmark = pytest.mark.skipif(
-    not sandbox.has_gate(), reason="commands have no network namespace of their own here"
-)
 ASK = """
 exec 3<>/dev/tcp/127.0.0.1/{port}; echo "to the gate" >&3; cat <&3; exec 3>&-
 (echo > /dev/tcp/127.0.0.1/{other}) 2>&1 | tail -c 20
@@ -20,37 +17,42 @@ ls /proc/self/fd | wc -l
 """
 
 
-async def test_the_runtime_serves_a_listener_in_the_network_of_the_command(tmp_path: Path) -> None:
+@pytest.mark.parametrize("level", ["namespaces", "bubblewrap"])
+async def test_the_runtime_serves_a_listener_in_the_network_of_the_command(
+    tmp_path: Path, level: Level
+) -> None:
+    if levels.choose(level).reasons:
+        pytest.skip(f"this machine has no {level}")
     heard: list[bytes] = []
-    servers: list[asyncio.Server] = []
-    tasks: list[asyncio.Task[None]] = []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         heard.append(await reader.readline())
         writer.write(b"from outside\n")
         writer.close()
 
-    async def start(listener: socket.socket) -> None:
-        servers.append(await asyncio.start_server(answer, sock=listener))
+    started: list[asyncio.Task[asyncio.Server]] = []
 
     def serve(listener: socket.socket) -> None:
-        tasks.append(asyncio.ensure_future(start(listener)))
+        started.append(asyncio.create_task(asyncio.start_server(answer, sock=listener)))
 
-    home, scratch = tmp_path / "home", tmp_path / "home" / "scratch"
-    scratch.mkdir(parents=True)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
     with socket.create_server(("127.0.0.1", 0)) as machine:
         other = machine.getsockname()[1]
         result = await commands.run(
-            tmp_path / "home" / "spool",
+            tmp_path / "spool",
             command=ASK.format(port=sandbox.GATE_PORT, other=other),
             cwd=scratch,
             timeout=20,
             env={"PATH": os.environ["PATH"]},
-            view=View(home=home, writable=(scratch,)),
+            spec=Spec(
+                level=level,
+                mounts=(Mount(source=scratch, target=scratch, is_writable=True),),
+                network="gate",
+            ),
             serve=serve,
         )
-    for server in servers:
-        server.close()
+    (await started[0]).close()
     assert heard == [b"to the gate\n"]
     lines = result.output.splitlines()
     assert lines[0] == "from outside"

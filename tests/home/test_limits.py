@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.home import supervisor
+from agiraph.home import warden
 from agiraph.home.commands import CommandResult, child_environment, run
-from agiraph.home.sandbox import Limits, View
+from agiraph.home.sandbox import Limits, Mount, Spec
 
 SMALL = Limits(processes=40, memory_mib=200, file_mib=8, free_disk_mib=1)
 
@@ -26,7 +26,7 @@ def isolation(request: pytest.FixtureRequest) -> str:
 async def run_command(
     home: Path, command: str, isolation: str = "", limits: Limits = SMALL
 ) -> CommandResult:
-    env = child_environment(home, {supervisor.ISOLATION: isolation} if isolation else {})
+    env = child_environment(home, {warden.ISOLATION: isolation} if isolation else {})
     spool = home / f"spool-{uuid.uuid4().hex}"
     return await run(spool, command=command, cwd=home, timeout=60, env=env, limits=limits)
 
@@ -109,15 +109,16 @@ async def test_a_file_cannot_grow_over_the_limit(tmp_path: Path, isolation: str)
 
 
 async def test_a_confined_command_cannot_raise_its_limits(tmp_path: Path) -> None:
-    view = View(home=tmp_path / "home", writable=(tmp_path / "home" / "scratch",))
-    (tmp_path / "home" / "scratch").mkdir(parents=True)
+    scratch = tmp_path / "home" / "scratch"
+    scratch.mkdir(parents=True)
+    spec = Spec(mounts=(Mount(source=scratch, target=scratch, is_writable=True),))
     result = await run(
         tmp_path / "spool",
         command="ulimit -f unlimited; python3 -c 'import resource as r; r.setrlimit(1, (-1, -1))'",
-        cwd=tmp_path / "home" / "scratch",
+        cwd=scratch,
         timeout=60,
         env=child_environment(tmp_path),
-        view=view,
+        spec=spec,
         limits=SMALL,
     )
     assert result.exit_code == 1

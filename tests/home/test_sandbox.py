@@ -1,5 +1,6 @@
-"""Sandbox: where commands cannot be confined, `doctor` and the log say so."""
+"""Levels: the runtime chooses how commands are confined, and `doctor` says what does not hold."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -7,22 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.home import sandbox
+from agiraph.home import levels
+from agiraph.home.levels import Confinement
+from agiraph.home.sandbox import Level
 
 NO_NAMESPACES = "echo 0 > /proc/sys/user/max_pid_namespaces && exec "
 """Run by root of a user namespace: its processes can create no pid namespace."""
-
-WARN_TWICE = """
-import logging
-from agiraph.home import sandbox
-logging.basicConfig(format="%(name)s %(levelname)s %(message)s")
-sandbox.warn_if_impossible()
-sandbox.warn_if_impossible()
-print(sandbox.is_possible(), sandbox.why_not())
+CHOOSE = """
+import sys
+from agiraph.home import levels
+print(levels.choose(sys.argv[1]))
 """
 
 pytestmark = pytest.mark.skipif(
-    not sandbox.is_possible(), reason="commands cannot be confined on this kernel"
+    not levels.choose().has_gate, reason="this machine has no namespaces to take away"
 )
 
 
@@ -36,21 +35,70 @@ def without_namespaces(*command: str, home: Path | None = None) -> subprocess.Co
     )
 
 
-def test_a_process_warns_once_where_commands_cannot_be_confined() -> None:
-    done = without_namespaces(sys.executable, "-c", WARN_TWICE)
+def test_where_there_are_no_namespaces_landlock_is_chosen() -> None:
+    done = without_namespaces(sys.executable, "-c", CHOOSE, "")
 
-    assert done.stdout == "False the kernel allows no namespaces\n", done.stderr
-    [line] = done.stderr.splitlines()
-    assert line.startswith(
-        "agiraph.commands WARNING Commands cannot be confined on this machine (the kernel allows "
-        "no namespaces): every command can read the token and the database of agiraph"
+    assert done.stdout.startswith("Confinement(level='landlock'"), done.stderr + done.stdout
+    assert "namespaces: " in done.stdout
+
+
+def test_a_named_level_that_does_not_work_is_kept_and_its_commands_fail() -> None:
+    done = without_namespaces(sys.executable, "-c", CHOOSE, "namespaces")
+
+    assert done.stdout.startswith("Confinement(level='namespaces'"), done.stderr + done.stdout
+
+
+@pytest.mark.parametrize("number", [*levels.PASSING, None])
+def test_a_passing_failure_of_the_probe_never_lowers_the_level(number: int | None) -> None:
+    said = f"[Errno {number}] it failed"
+    tries: list[Level] = []
+
+    def attempt(level: Level, has_spare_user: bool) -> tuple[int | None, str]:
+        tries.append(level)
+        return (None if number is None else 127), said
+
+    best = levels.candidate_levels()[0]
+    assert levels.choose_by(attempt) == Confinement(
+        level=best[0], has_spare_user=best[1], reasons=(f"{best[0]}: {said}",)
     )
+    assert tries == [best[0]] * levels.TRIES
+
+
+def test_a_refusal_of_the_kernel_makes_the_next_level_be_tried() -> None:
+    refused = f"[Errno {errno.EPERM}] unshare"
+
+    def attempt(level: Level, has_spare_user: bool) -> tuple[int | None, str]:
+        return (0, "") if level == "landlock" else (127, refused)
+
+    assert levels.choose_by(attempt).level == "landlock"
+    assert levels.choose_by(lambda *_: (127, refused)).level == "none"
+    named = levels.choose_by(lambda *_: (127, refused), "bubblewrap")
+    assert (named.level, named.reasons) == ("bubblewrap", (f"bubblewrap: {refused}",))
+
+
+def test_none_is_described_with_who_chose_it() -> None:
+    named = levels.choose("none")
+    only = Confinement(level="none", reasons=("landlock: the kernel has version 0 of it",))
+
+    assert "(agiraph.toml names it)" in named.describe()
+    assert "(landlock: the kernel has version 0 of it)" in only.describe()
 
 
 @pytest.mark.slow
-def test_doctor_reports_a_problem_where_commands_cannot_be_confined(tmp_path: Path) -> None:
+def test_doctor_names_the_level_and_what_it_does_not_hold(tmp_path: Path) -> None:
     agiraph = str(Path(sys.executable).parent / "agiraph")
-    done = without_namespaces(agiraph, "doctor", home=tmp_path / "home")
+    here = {**os.environ, "AGIRAPH_HOME": str(tmp_path / "home")}
+    said = {
+        level: subprocess.run(
+            [agiraph, "doctor"],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=here | {"AGIRAPH_SANDBOX": level},
+        ).stdout
+        for level in ("landlock", "none")
+    }
 
-    assert done.returncode == 1
-    assert "✗ sandbox Commands cannot be confined on this machine" in done.stdout
+    assert "✓ sandbox Commands are confined by landlock" in said["landlock"]
+    assert "There is no gate" in said["landlock"]
+    assert "✗ sandbox Commands are not confined (agiraph.toml names it)" in said["none"]

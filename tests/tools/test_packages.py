@@ -10,7 +10,7 @@ import pytest
 from agiraph.domain.grants import GrantKind
 from agiraph.domain.labels import Label
 from agiraph.domain.persons import OWNER
-from agiraph.home import sandbox
+from agiraph.home import levels, sandbox
 from agiraph.services.lifecycle import grants
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store.tx import Tx
@@ -22,7 +22,7 @@ from tests.tools.strangers import READ, STRANGER, answers, go_on_with, strange_w
 from tests.web.gate.upstreams import Upstream, open_upstream, tarball, wheel
 
 pytestmark = pytest.mark.skipif(
-    not sandbox.has_gate(), reason="commands have no network namespace of their own here"
+    not levels.choose().has_gate, reason="commands have no network namespace of their own here"
 )
 HOST = "git.example"
 ASK = f"curl -sSf http://127.0.0.1:{sandbox.GATE_PORT}/pypi/simple/{{}}/"

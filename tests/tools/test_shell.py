@@ -1,6 +1,7 @@
 """Shell tool: commands have timeouts, limits and no keys, and long output is shortened."""
 
 import asyncio
+import contextlib
 import os
 import re
 from pathlib import Path
@@ -226,12 +227,15 @@ async def test_a_command_over_a_limit_is_answered_with_the_limit(
 
 
 async def test_a_cancelled_command_leaves_no_process_behind(world: World, tmp_path: Path) -> None:
-    begun = tmp_path / "begun"
-    os.mkfifo(begun)
-    world.script("ada", says(call("bash", command=f"echo yes > {begun}; sleep 600 # {tmp_path}")))
+    wait = f"mkfifo begun 2>/dev/null; echo yes > begun; sleep 600 # {tmp_path}"
+    world.script("ada", says(call("bash", command=wait)))
     founded = await world.found("Wait for ever")
-    await asyncio.to_thread(begun.read_text)
     assert founded.node is not None
+    begun = node_folder(world, founded.node) / "scratch" / "begun"
+    begun.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        os.mkfifo(begun)
+    await asyncio.to_thread(begun.read_text)
     await world.store.write(endings.cancel, founded.node.id)
     await world.settle()
 

@@ -30,8 +30,8 @@ class Checkup:
     runner: str = ""
     """The process that uses the home or the database now; empty if none does."""
 
-    def fine(self, name: str, what: str) -> None:
-        self.findings.append(Finding(name=name, verdict="fine", what=what))
+    def fine(self, name: str, what: str, *details: str) -> None:
+        self.findings.append(Finding(name=name, verdict="fine", what=what, details=[*details]))
 
     def note(self, name: str, what: str) -> None:
         self.findings.append(Finding(name=name, verdict="note", what=what))

@@ -19,7 +19,7 @@ from agiraph.cli.tables import day_text
 from agiraph.domain.errors import AgiraphError, HomeInUse, Refused
 from agiraph.domain.time import SystemClock
 from agiraph.home import health as home_health
-from agiraph.home import sandbox
+from agiraph.home import levels
 from agiraph.home.layout import Home
 from agiraph.redaction import environment, redact
 from agiraph.services import health as work_health
@@ -237,14 +237,12 @@ async def _background(checkup: Checkup, store: Store) -> None:
 
 
 def _surroundings(checkup: Checkup) -> None:
-    if (why := sandbox.why_not()) is None:
-        checkup.fine("sandbox", "Commands are confined: the home is hidden from them.")
+    found = levels.choose(checkup.settings.sandbox, checkup.settings.home)
+    open_ways = [f"not held: {way}" for way in found.not_held]
+    if found.is_confined:
+        checkup.fine("sandbox", found.describe(), *found.reasons, *open_ways)
     else:
-        checkup.problem(
-            "sandbox",
-            sandbox.NOT_CONFINED.format(why=why),
-            "Commands of threads that have read strangers' words run only if you approve each.",
-        )
+        checkup.problem("sandbox", found.describe(), *open_ways)
 
 
 def _size(count: int) -> str:

@@ -223,6 +223,8 @@ class Run:
             efforts=self._settings.efforts,
             web=self._settings.web,
             limits=self._settings.limits,
+            level=self._settings.sandbox,
+            readable=self._settings.sandbox_readable,
             usd_per_day=self._settings.usd_per_day,
             on_delta=lambda _, words: self._progress.show_delta(words),
         )

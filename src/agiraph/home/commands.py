@@ -13,6 +13,7 @@ import importlib.util
 import os
 import shutil
 import signal
+import socket
 import struct
 import sys
 import time
@@ -25,10 +26,10 @@ import orjson
 
 from agiraph.domain.errors import Conflict, Refused, StoreFull
 from agiraph.faultpoints import fault
-from agiraph.home import processes, sandbox, supervisor
+from agiraph.home import processes, sandbox, supervisor, watchdog
 from agiraph.home.command_output import OutputListener, excerpt
-from agiraph.home.gate_channel import GateChannel, Serve
-from agiraph.home.sandbox import DEFAULT_LIMITS, Limits, View
+from agiraph.home.gate_channel import Serve, receiving
+from agiraph.home.sandbox import DEFAULT_LIMITS, Limits, Spec
 
 INHERITED = ("PATH", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ")
 """The allow-list of variables that a command inherits. A deny-list would have gaps."""
@@ -42,6 +43,8 @@ PATIENCE = 15.0
 RESOLVE_MAX = 3.0
 """Seconds that `resolve` waits for processes to end; after half of them it kills them."""
 
+LOWEST = 10
+"""Above every descriptor that a supervisor is given by its number."""
 LEAST_ROOM = 64 * 1024
 """With fewer bytes free than this, a command that did not start had no space for its spool."""
 
@@ -77,35 +80,36 @@ async def run(
     cwd: Path,
     timeout: float,
     env: Mapping[str, str],
-    view: View | None = None,
+    spec: Spec | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    team: str = "",
     on_output: Callable[[bytes], None] | None = None,
     serve: Serve | None = None,
 ) -> CommandResult:
     """Run a command and return how it ended; if the spool has a result already, return that.
 
-    Without a view the command is not confined. With `serve` a confined command has a network
-    namespace of its own; `serve` gets a listener on its loopback before the command starts, and
-    owns that socket. If the runtime dies, no process of the command
-    survives. Call this on a thread that lives as long as the runtime: PR_SET_PDEATHSIG fires when
-    the thread that started the supervisor ends, not only when the process does.
+    Without a spec the command is not confined. If its network is "gate", `serve` gets a listener on
+    its loopback before it starts, and owns that socket. If the runtime dies, no process of the
+    command survives. Call this on a thread that lives as long as the runtime: PR_SET_PDEATHSIG
+    fires when the thread that started the supervisor ends, not only when the process does.
     """
     _check(command, cwd)
     digest = hashlib.sha256(command.encode()).hexdigest()
     if (known := await asyncio.to_thread(_prepare, spool, digest)) is not None:
         return known
-    spec = sandbox.encode(view, limits, has_gate=serve is not None)
-    arguments = [str(timeout), str(cwd), digest, spec, command]
     fault("fx:before:spawn")
     try:
-        process = _Process(spool, arguments, env, serve=serve if view is not None else None)
+        spec, env = sandbox.with_temporary_folder(spec, env, spool)
+        arguments = [str(timeout), str(cwd), digest, sandbox.encode(spec, limits), command]
+        process = _Process(spool, arguments, env)
     except OSError as error:
         return _interrupted(spool, why=f"The command could not be started: {error}")
-    with contextlib.closing(process):
+    usage = watchdog.Usage(process.counts, process.control, team, limits.for_machine())
+    with contextlib.closing(process), watchdog.watching(usage):
         fault("fx:after:spawn")
-        cancelled = await process.end(
-            timeout + PATIENCE, OutputListener(spool / "output", on_output)
-        )
+        async with receiving(process.channel, serve):
+            listener = OutputListener(spool / "output", on_output)
+            cancelled = await process.end(timeout + PATIENCE, listener)
     result = await asyncio.to_thread(resolve, spool)
     # Only now, after `resolve`: when a caller sees the cancellation, no process of the command is
     # left.
@@ -152,14 +156,7 @@ def is_alive(spool: Path) -> bool:
 class _Process:
     """A running supervisor, with its control pipe and a pidfd to wait on."""
 
-    def __init__(
-        self,
-        spool: Path,
-        arguments: list[str],
-        env: Mapping[str, str],
-        *,
-        serve: Serve | None = None,
-    ) -> None:
+    def __init__(self, spool: Path, arguments: list[str], env: Mapping[str, str]) -> None:
         spool = spool.absolute()
         python = [sys.executable, "-I", "-S", _script(), str(spool), str(os.getpid())]
         # `theirs` closes our copies of the child's ends. With them open, a write to a dead
@@ -170,16 +167,23 @@ class _Process:
                 raise Conflict(f"The command of {str(spool)!r} is already running.")
             control, self.control = _pipe(theirs, ours)
             self.ticks, ticks = _pipe(ours, theirs)
-            self.gate = GateChannel(serve, ours, theirs) if serve else None
+            self.channel, channel = socket.socketpair()
+            ours.enter_context(self.channel)
+            theirs.enter_context(channel)
+            self.counts = os.memfd_create("counts")
+            ours.callback(os.close, self.counts)
+            sources = (control, ticks, lock, channel.fileno(), self.counts)
+            # Moved out of the way: else one target could close a source that comes later.
+            moved = [fcntl.fcntl(source, fcntl.F_DUPFD_CLOEXEC, LOWEST) for source in sources]
+            for descriptor in moved:
+                theirs.callback(os.close, descriptor)
             self.pid = os.posix_spawn(
                 sys.executable,
                 python + arguments,
                 env,
                 file_actions=[
-                    (os.POSIX_SPAWN_DUP2, control, supervisor.CONTROL),
-                    (os.POSIX_SPAWN_DUP2, ticks, supervisor.TICKS),
-                    (os.POSIX_SPAWN_DUP2, lock, supervisor.SPOOL),
-                    *(self.gate.file_actions() if self.gate else ()),
+                    (os.POSIX_SPAWN_DUP2, source, target)
+                    for source, target in zip(moved, supervisor.DESCRIPTORS, strict=True)
                 ],
                 # Ctrl-C in a terminal must reach only the runtime, which ends commands in order.
                 setsid=True,
@@ -191,9 +195,7 @@ class _Process:
             ours.callback(os.close, self.descriptor)
             self.let_go = ours.pop_all().close
 
-    async def end(
-        self, patience: float, listener: "OutputListener"
-    ) -> asyncio.CancelledError | None:
+    async def end(self, patience: float, listener: OutputListener) -> asyncio.CancelledError | None:
         """Wait until the supervisor is dead, even if cancelled; return the cancellation, if any.
 
         A cancellation is passed on to the command and does not end the wait: returning earlier
@@ -217,22 +219,18 @@ class _Process:
         timer = loop.call_later(patience, give_up)
         loop.add_reader(self.descriptor, dead.set)
         loop.add_reader(self.ticks, listener.hear, self.ticks)
-        if self.gate is not None:
-            self.gate.watch(loop)
         try:
             cancelled = await _outlast(dead, hurry)
         finally:
             timer.cancel()
             loop.remove_reader(self.descriptor)
             loop.remove_reader(self.ticks)
-            if self.gate is not None:
-                self.gate.ignore(loop)
         listener.catch_up()
         return cancelled
 
     def cancel(self) -> None:
         with contextlib.suppress(BrokenPipeError):
-            os.write(self.control, b"c")
+            os.write(self.control, supervisor.CANCEL)
 
     def close(self) -> None:
         """Close the pipes. A supervisor that still runs takes that for our death and ends."""

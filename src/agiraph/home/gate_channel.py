@@ -1,43 +1,50 @@
-"""Gate channel: receives the listener of a command's network gate from the warden."""
+"""Gate channel: receives the listener that a command's sandbox hands out, and has it served.
 
+The listener was opened in the command's own network namespace, where nothing else can be reached.
+Whoever accepts on it decides what goes in and out.
+"""
+
+import array
 import asyncio
 import contextlib
-import os
 import socket
-from collections.abc import Callable
-
-from agiraph.home import confinement
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 
 Serve = Callable[[socket.socket], None]
-"""Takes the listener on the loopback of a command's network namespace, on the event loop."""
+"""Begins to accept on a listening, non-blocking socket, which it owns."""
 
 
-class GateChannel:
-    """A pair of sockets: the warden sends one descriptor by its end, and then closes it."""
+@asynccontextmanager
+async def receiving(channel: socket.socket, serve: Serve | None) -> AsyncGenerator[None]:
+    """Have the listener that comes through the channel served, for the time of the block.
 
-    def __init__(
-        self, serve: Serve, ours: contextlib.ExitStack, theirs: contextlib.ExitStack
-    ) -> None:
-        self._serve = serve
-        self._ours, self._theirs = socket.socketpair()
-        ours.callback(self._ours.close)
-        theirs.callback(self._theirs.close)
-        self._ours.setblocking(False)
+    No listener comes if the sandbox could not be built; then the command did not start.
+    """
+    if serve is None:
+        yield
+        return
+    task = asyncio.create_task(_receive(channel, serve), name="gate of a command")
+    try:
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
 
-    def file_actions(self) -> list[tuple[int, int, int]]:
-        """Return what gives the supervisor its end of the pair."""
-        return [(os.POSIX_SPAWN_DUP2, self._theirs.fileno(), confinement.GATE)]
 
-    def watch(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Wait for the listener on this event loop."""
-        loop.add_reader(self._ours, self._take, loop)
-
-    def ignore(self, loop: asyncio.AbstractEventLoop) -> None:
-        loop.remove_reader(self._ours)
-
-    def _take(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.ignore(loop)  # there is one message; after it the channel is at its end
-        with contextlib.suppress(OSError):  # the warden died; the command never starts
-            _, descriptors, _, _ = socket.recv_fds(self._ours, 1, 1)
-            for descriptor in descriptors:
-                self._serve(socket.socket(fileno=descriptor))
+async def _receive(channel: socket.socket, serve: Serve) -> None:
+    loop = asyncio.get_running_loop()
+    arrived = asyncio.Event()
+    channel.setblocking(False)
+    loop.add_reader(channel, arrived.set)
+    try:
+        await arrived.wait()
+    finally:
+        loop.remove_reader(channel)
+    _, ancillary, _, _ = channel.recvmsg(1, socket.CMSG_SPACE(4))
+    for level, kind, rights in ancillary:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            listener = socket.socket(fileno=array.array("i", rights)[0])
+            listener.setblocking(False)
+            serve(listener)

@@ -9,7 +9,10 @@ imports few and fast.
 import os
 
 PROCESSES, MEMORY, DISK = 1, 2, 3
-"""Numbers of the limits, as the warden reports them."""
+TEAM_PROCESSES, TEAM_MEMORY, ALL_PROCESSES, ALL_MEMORY = 4, 5, 6, 7
+"""Numbers of the limits: the warden reports the first three, the runtime orders the others."""
+COUNT_BYTES = 16
+"""The size of a command's counts in its file: processes and bytes of memory, 8 bytes each."""
 MIB = 1024 * 1024
 SLOW, FAST, CROWDED = 0.05, 0.02, 0.25
 """Seconds between two checks of what a command uses: fast once it uses an eighth of a limit. Where
@@ -85,14 +88,41 @@ def describe(limits: dict[str, int], exceeded: int) -> str:
         PROCESSES: f"it had more than {limits['processes']} processes at a time",
         MEMORY: f"its processes used more than {limits['memory_mib']} MiB of memory",
         DISK: f"it left less than {limits['free_disk_mib']} MiB of the disk free",
+        TEAM_PROCESSES: (
+            f"the commands of this team had more than {limits['team_processes']} processes, and "
+            "this one the most"
+        ),
+        TEAM_MEMORY: (
+            f"the commands of this team used more than {limits['team_memory_mib']} MiB of memory, "
+            "and this one the most"
+        ),
+        ALL_PROCESSES: (
+            f"all commands had more than {limits['all_processes']} processes, and this one the most"
+        ),
+        ALL_MEMORY: (
+            f"all commands used more than {limits['all_memory_mib']} MiB of memory, and this one "
+            "the most"
+        ),
     }[exceeded]
 
 
 class Guard:
     """Measures what all processes of a command use together. Runs in the command's warden."""
 
-    def __init__(self, limits: dict[str, int], folders: list[str], *, alone: bool) -> None:
+    def __init__(
+        self,
+        limits: dict[str, int],
+        folders: list[str],
+        counts: int,
+        *,
+        tmpfs: tuple[str, ...] = (),
+        alone: bool,
+    ) -> None:
         self.limits = limits
+        self.counts = counts
+        """The descriptor of the file from which the runtime reads what the command uses."""
+        self.tmpfs = tmpfs
+        """Folders in memory: what lies in them counts as the command's memory."""
         self.alone = alone
         """Whether this is process 1 of a pid namespace: then /proc shows this command alone."""
         self.pause: float = SLOW
@@ -108,14 +138,16 @@ class Guard:
     def exceeded(self) -> int:
         """Return the number of the limit that the command exceeds now; 0 if none."""
         pids = self.pids()
-        used = sum(private_bytes(pid) for pid in pids)
+        stored = sum(stored_bytes(folder) for folder in self.tmpfs)
+        used = stored + sum(private_bytes(pid) for pid in pids)
+        os.pwrite(self.counts, len(pids).to_bytes(8, "little") + used.to_bytes(8, "little"), 0)
         most, most_bytes = self.limits["processes"], self.limits["memory_mib"] * MIB
         is_busy = len(pids) * 8 > most or used * 8 > most_bytes
         self.pause = (FAST if is_busy else SLOW) if self.alone else CROWDED
         if len(pids) > most:
             return PROCESSES
         # The first sum counts shared pages once per process; the exact sum is slow.
-        if used > most_bytes and sum(exact_bytes(pid) for pid in pids) > most_bytes:
+        if used > most_bytes and stored + sum(map(exact_bytes, pids)) > most_bytes:
             return MEMORY
         return DISK if any(free(f) < floor for f, floor in self.floors.items()) else 0
 
@@ -141,6 +173,11 @@ def free(folder: str) -> int:
         # A folder that is gone cannot be filled.
         return 2**63
     return found.f_bavail * found.f_frsize
+
+
+def stored_bytes(folder: str) -> int:
+    found = os.statvfs(folder)
+    return (found.f_blocks - found.f_bfree) * found.f_frsize
 
 
 def private_bytes(pid: int) -> int:

@@ -1,78 +1,136 @@
-"""Sandbox: decides which files of the home a command sees and which limits apply.
+"""Sandbox: what a command of an agent sees and may use, whichever level makes it true.
 
-A command sees the files that its agent's file tools may read, and may write to its own node's
-folder. The rest of the home is hidden: token, database, settings, specialists, other teams.
+A command sees a read-only system, the files that its agent's file tools may read, and the folders
+that a person gave the team; it may write to its own node's folder. Nothing else of the machine is
+there: no token, no database, no other team, no home of the user. `levels` chooses how this is
+enforced, the supervisor enforces it (`confinement`).
 """
 
-import logging
 import marshal
-import subprocess
+import os
 import sys
-import tempfile
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
+from typing import Any, Literal
 
-from agiraph.home import confinement
+from agiraph.domain.folders import GivenFolder
+from agiraph.domain.ids import TeamId
+from agiraph.home import bubblewrap, confinement, seccomp
 from agiraph.home.layout import Home
 from agiraph.home.node_folder import PUBLISHED, REFS, SCRATCH, SPEC
 from agiraph.home.scopes import Area, Scope
 
-log: logging.Logger = logging.getLogger("agiraph.commands")
+Level = Literal["bubblewrap", "namespaces", "landlock", "none"]
+NetworkKind = Literal["none", "gate", "open"]
+"""none: a loopback of its own. gate: also a listener that the runtime serves. open: the machine's
+network."""
 
 MOST_PUBLISHED = 200
 """The most `published` folders that a command sees: its references, then the newest."""
-GATE_PORT = 3128
-"""The port of the network gate on the loopback of a command's own network namespace."""
 MOST_HIDDEN = 200
 """The most paths that are covered one by one: each is a mount, which takes time at the start."""
+OWN_HOME = "_home"
+"""The folder of a node that is the HOME of commands which may not write to the whole node."""
+FOLDERS = "/folders"
+"""Where commands see links to the folders that a person gave the team."""
+GATE_PORT = confinement.GATE_PORT
+SPARE_USERS, FIRST_SPARE_USER = 60_000, 200_000
+"""Numbers of the users as which root's commands run: one for each team, without a name."""
+TMP_MIB = 256
+"""The size of each folder in memory: /tmp, /run and /var/tmp."""
+THREADS_PER_PROCESS = 4
+"""The kernel counts threads like processes; the guard counts processes alone."""
+ADDRESS_FACTOR, LEAST_ADDRESS_MIB = 4, 16_384
+"""Programs reserve much more addresses than memory."""
+TEMPORARY = "tmp"
+"""The folder for temporary files of a command that cannot have a /tmp of its own, in its spool."""
+SHARE_OF_MEMORY = 0.75
+"""The share of the machine's memory that commands may use at most, whatever their limits say."""
 
-NOT_CONFINED = (
-    "Commands cannot be confined on this machine ({why}): every command can read the token and the "
-    "database of agiraph, and has all your permissions. Allow user namespaces, or run agiraph in a "
-    "container or as a user of its own."
-)
+SYSTEM = (
+    "/usr", "/opt", "/nix/store", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32",
+    *(
+        f"/etc/{name}"
+        for name in (
+            "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "ssl", "pki", "ca-certificates",
+            "ca-certificates.conf", "alternatives", "nsswitch.conf", "localtime", "timezone",
+            "mime.types", "debian_version", "os-release", "lsb-release", "profile", "bash.bashrc",
+            "inputrc", "services", "protocols", "magic", "fonts", "terminfo", "java", "perl",
+            "R", "texmf", "host.conf", "gai.conf", "python3", "login.defs", "shells",
+        )
+    ),
+)  # fmt: skip
+"""Paths of the machine that every command can read. Of /etc only what holds no secret."""
+NAMES = ("/etc/passwd", "/etc/group", "/etc/hosts")
+"""Files that are written for the command where it has a root folder of its own."""
+OF_NETWORK = ("/etc/resolv.conf", "/etc/hosts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits for all processes of one command together; `file_mib` applies to each file."""
+    """Limits for all processes of one command together; `file_mib` applies to each file.
+
+    The limits of a team and of all hold for the commands that run at the same time.
+    """
 
     processes: int = 512
     memory_mib: int = 8192
     file_mib: int = 4096
     free_disk_mib: int = 256
-    """MiB that must stay free on the disks of its folder and of /tmp."""
+    """MiB that must stay free on the disk of its folder."""
+    team_processes: int = 1024
+    team_memory_mib: int = 12_288
+    all_processes: int = 2048
+    all_memory_mib: int = 16_384
+
+    def for_machine(self) -> "Limits":
+        """Return these limits, with no more memory than the machine can spare."""
+        most = _spare_mib()
+        return replace(
+            self,
+            memory_mib=min(self.memory_mib, most),
+            team_memory_mib=min(self.team_memory_mib, most),
+            all_memory_mib=min(self.all_memory_mib, most),
+        )
 
 
 DEFAULT_LIMITS = Limits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
-    """The paths that a command sees; none of them contains a symbolic link."""
+class Mount:
+    """A file or folder that a command sees; its source contains no symbolic link."""
 
-    home: Path
-    readable: tuple[Path, ...] = ()
-    writable: tuple[Path, ...] = ()
-    """An inner folder overrides an outer one, in either list."""
-    hidden: tuple[Path, ...] = ()
-    """Files and folders below `readable` that appear empty."""
-    masked: tuple[Path, ...] = ()
-    """Files outside the home that appear empty: the database, if it lies elsewhere."""
-    offline: bool = False
-    """Whether it has no network and may write only to `writable` and its own /tmp."""
-    network: bool = True
-    """Whether it has the machine's own network, unless it is offline or has a gate."""
+    source: Path
+    target: Path
+    """The path at which the command sees it; `landlock` cannot show it elsewhere."""
+    is_writable: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommandRules:
-    """Rules for every command of this runtime."""
+class Spec:
+    """What a command sees and may use."""
 
-    limits: Limits = Limits()
+    level: Level = "namespaces"
+    mounts: tuple[Mount, ...] = ()
+    """An inner folder overrides an outer one."""
+    readable: tuple[Path, ...] = ()
+    """Paths of the machine that a person lets every command read. The home is hidden in them."""
+    hidden: tuple[Path, ...] = ()
+    """Files and folders inside of mounts that appear empty."""
     masked: tuple[Path, ...] = ()
+    """The home and the database: hidden even if they lie below a path of the system."""
+    links: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Symbolic links in the command's root folder: path to target."""
+    network: NetworkKind = "none"
+    unix: bool = True
+    """Whether it may create Unix sockets. A folder of a person may hold sockets of other programs,
+    and the machine's network has abstract ones."""
+    user: int = 0
+    """The number of the spare user as whom it runs; 0: the runtime's own user."""
 
 
 def database_files(url: str) -> tuple[Path, ...]:
@@ -83,24 +141,83 @@ def database_files(url: str) -> tuple[Path, ...]:
     return tuple(path.with_name(path.name + end) for end in ("", "-wal", "-shm", "-journal"))
 
 
-def view_of(
+def spare_user(team_id: TeamId) -> int:
+    """Return the number of the user as whom root runs the commands of a team."""
+    return FIRST_SPARE_USER + zlib.crc32(team_id.encode()) % SPARE_USERS
+
+
+def home_folder(node: Path, *, level: Level, scratch_only: bool) -> Path:
+    """Return the folder that is HOME for a command of this node; it is created if needed."""
+    if not scratch_only and level != "landlock":
+        return node
+    (node / OWN_HOME).mkdir(mode=0o700, exist_ok=True)
+    return node / OWN_HOME
+
+
+def spec_of(
     home: Home,
     scope: Scope,
     *,
+    level: Level,
+    has_spare_user: bool = False,
     masked: Iterable[Path] = (),
+    readable: Iterable[Path] = (),
     refs: Iterable[str] = (),
     outputs: Iterable[Path] = (),
-    offline: bool = False,
-    network: bool = True,
+    folders: Iterable[GivenFolder] = (),
+    scratch_only: bool = False,
+    network: NetworkKind = "none",
     hidden: Iterable[str] = (),
-) -> View:
+) -> Spec:
     """Return what a command of this scope's node sees; `outputs` are files of earlier commands.
 
-    `hidden` are paths in the team's folder that it may read otherwise.
+    `hidden` are paths in the team's folder that it may read otherwise. With `scratch_only` it may
+    write to its scratch folder and its home folder, and to nothing else of its node.
     """
     root = home.path.resolve()
     team = root / "teams" / scope.team.id
     node = team / "nodes" / scope.node
+    covered = [team / path for path in hidden]
+    # Landlock cannot take a path out of a folder that it allows.
+    is_narrow = len(covered) > (0 if level == "landlock" else MOST_HIDDEN)
+    shown = _readable(team, scope, refs, covered, is_narrow=is_narrow)
+    # Spec, references and results are read-only inside of the writable folder: a command must not
+    # change what it was asked to do, nor what was published.
+    own = [node] if scratch_only else [node / name for name in (SPEC, REFS, PUBLISHED)]
+    writable = [node / SCRATCH, node / OWN_HOME] if scratch_only or level == "landlock" else [node]
+    given = [root / path.relative_to(home.path) for path in outputs]
+    mounts = [Mount(source=path, target=path) for path in (*shown, *own, *given)]
+    mounts += [Mount(source=path, target=path, is_writable=True) for path in writable]
+    added = tuple(folders)
+    # At their own paths: programs store such paths in files. There are also links to them.
+    places = [(Path(folder.path), folder.is_writable) for folder in added]
+    mounts += [Mount(source=p, target=p, is_writable=is_writable) for p, is_writable in places]
+    return Spec(
+        level=level,
+        mounts=tuple(mounts),
+        readable=tuple(readable),
+        hidden=() if is_narrow else tuple(covered),
+        masked=(root, *masked),
+        links=_links(home.path, root, added),
+        network=network,
+        unix=network != "open" and not added,
+        user=spare_user(scope.team.id) if has_spare_user else 0,
+    )
+
+
+def _links(home: Path, root: Path, folders: Iterable[GivenFolder]) -> dict[str, str]:
+    """Return links to the given folders, and to the home if people reach it through a link."""
+    links = {f"{FOLDERS}/{folder.name}": folder.path for folder in folders}
+    return links if home == root else links | {str(home): str(root)}
+
+
+def _readable(
+    team: Path, scope: Scope, refs: Iterable[str], covered: Sequence[Path], *, is_narrow: bool
+) -> list[Path]:
+    """Return the paths outside of the own node that its agent may read.
+
+    A narrow view shows other nodes one by one, without those that are covered, and no notes.
+    """
     notes = {
         Area.SOUL: ("SOUL.md", "GOAL.md"),
         Area.PLAN: ("PLAN.md",),
@@ -110,28 +227,15 @@ def view_of(
     readable = [
         team / name for place, names in notes.items() if scope.reads(place) for name in names
     ]
-    covered = [team / path for path in hidden]
-    if scope.reads(Area.OTHER_NODE) and len(covered) <= MOST_HIDDEN:
+    if scope.reads(Area.OTHER_NODE) and not is_narrow:
         readable.append(team / "nodes")
     elif scope.reads(Area.PUBLISHED):
         readable += _published(team / "nodes", refs, without=covered)
-    if len(covered) > MOST_HIDDEN:  # then other nodes are shown one by one, and no notes
+    if is_narrow:
         readable = [path for path in readable if path.parent.parent == team / "nodes"]
-        covered = []
     if scope.reviewed is not None:
         readable.append(team / "nodes" / scope.reviewed)
-    # Spec, references and results are read-only inside of the writable folder: a command must not
-    # change what it was asked to do, nor what was published.
-    own = [node] if offline else [node / name for name in (SPEC, REFS, PUBLISHED)]
-    return View(
-        home=root,
-        readable=(*readable, *own, *(root / path.relative_to(home.path) for path in outputs)),
-        writable=(node / SCRATCH,) if offline else (node,),
-        hidden=tuple(covered),
-        masked=tuple(path for path in masked if not path.is_relative_to(root)),
-        offline=offline,
-        network=network and not offline,
-    )
+    return readable
 
 
 def _published(nodes: Path, refs: Iterable[str], *, without: Sequence[Path]) -> list[Path]:
@@ -144,52 +248,94 @@ def _published(nodes: Path, refs: Iterable[str], *, without: Sequence[Path]) -> 
     return [path for path in found if path.is_dir()][:MOST_PUBLISHED]
 
 
-def encode(view: View | None, limits: Limits, *, has_gate: bool = False) -> str:
-    """Encode view and limits for the supervisor's command line.
+def with_temporary_folder(
+    spec: Spec | None, env: Mapping[str, str], spool: Path
+) -> tuple[Spec | None, Mapping[str, str]]:
+    """Return spec and environment with a folder for temporary files that the command can use."""
+    if spec is None:
+        return spec, env
+    if spec.level != "landlock":
+        return spec, {**env, "TMPDIR": "/tmp"}
+    folder = spool.absolute() / TEMPORARY
+    folder.mkdir(mode=0o700, exist_ok=True)
+    given = Mount(source=folder, target=folder, is_writable=True)
+    return replace(spec, mounts=(*spec.mounts, given)), {**env, "TMPDIR": str(folder)}
 
-    A confined command with a gate has a network namespace of its own, and a listener in it.
-    """
-    seen = None
-    if view is not None:
-        seen = {
-            "home": str(view.home),
-            "readable": [str(path) for path in view.readable],
-            "writable": [str(path) for path in view.writable],
-            "hidden": [str(path) for path in view.hidden],
-            "masked": [str(path) for path in view.masked],
-            "offline": view.offline,
-            "network": view.network and not view.offline and not has_gate,
-            "gate": GATE_PORT if has_gate else 0,
-        }
+
+def encode(spec: Spec | None, limits: Limits) -> str:
+    """Encode spec and limits for the supervisor's command line."""
+    limits = limits.for_machine()
+    seen = None if spec is None else _as_plain(spec, limits)
     # marshal is built into the interpreter, while `json` takes long to import. The supervisor runs
     # on the same interpreter, so the format always matches.
-    return marshal.dumps({"limits": asdict(limits), "view": seen}).hex()
+    return marshal.dumps({"limits": asdict(limits), "spec": seen}).hex()
 
 
-def is_possible() -> bool:
-    """Whether commands can be confined on this machine."""
-    return why_not() is None
-
-
-def has_gate() -> bool:
-    """Whether commands have a network namespace of their own, so that a gate can serve them."""
-    return is_possible()
+def _as_plain(spec: Spec, limits: Limits) -> dict[str, Any]:
+    system = list(_system(is_open=spec.network == "open"))
+    readable = [str(path) for path in spec.readable]
+    if spec.level == "landlock":  # nothing can be hidden inside of a folder that it allows
+        system = [s for s in system if not any(m.is_relative_to(s) for m in spec.masked)]
+        readable = [r for r in readable if not any(m.is_relative_to(r) for m in spec.masked)]
+    given = [Mount(source=path, target=path) for path in python_folders()]
+    mounts = [(str(m.source), str(m.target), m.is_writable) for m in (*given, *spec.mounts)]
+    if spec.level != "namespaces":
+        system += [name for name in NAMES if name not in system]
+    plain: dict[str, Any] = {
+        "level": spec.level,
+        "system": system,
+        "mounts": mounts,
+        "readable": readable,
+        "hidden": [str(path) for path in spec.hidden],
+        "masked": [str(path) for path in spec.masked],
+        "links": dict(spec.links),
+        "files": names_of_user(spec.user or os.geteuid()),
+        "network": spec.network,
+        "filter": seccomp.program(
+            unix=spec.unix and spec.level != "landlock",
+            alone=spec.level == "landlock",
+            network=spec.network == "open",
+        ),
+        "uid": spec.user,
+        "pids": limits.processes * THREADS_PER_PROCESS,
+        "address_mib": max(limits.memory_mib * ADDRESS_FACTOR, LEAST_ADDRESS_MIB),
+        "tmp_mib": TMP_MIB,
+    }
+    if spec.level == "bubblewrap":
+        plain["bubblewrap"] = bubblewrap.arguments(plain)
+    return plain
 
 
 @cache
-def why_not() -> str | None:
-    """Return why commands cannot be confined on this machine; None if they can. Tested once."""
-    with tempfile.TemporaryDirectory() as folder:
-        script = [sys.executable, "-I", "-S", confinement.__file__, folder]
-        done = subprocess.run(script, capture_output=True, text=True, check=False, env={})
-    if done.returncode == 0:
-        return None
-    lines = done.stderr.strip().splitlines()
-    return lines[-1] if lines else "the home could not be hidden"
+def _system(*, is_open: bool) -> tuple[str, ...]:
+    """Return the paths of the machine that are mounted; links of the root folder are made anew."""
+    wanted = [*SYSTEM, *(OF_NETWORK if is_open else ())]
+    is_top_link = {path for path in wanted if path.count("/") == 1 and os.path.islink(path)}  # noqa: PTH114
+    return tuple(path for path in wanted if path not in is_top_link and os.path.exists(path))  # noqa: PTH110
 
 
 @cache
-def warn_if_impossible() -> None:
-    """Log a warning, once, if commands cannot be confined."""
-    if (why := why_not()) is not None:
-        log.warning("%s", NOT_CONFINED.format(why=why))
+def python_folders() -> tuple[Path, ...]:
+    """Return the folders of the runtime's Python, which commands may run."""
+    folders = (Path(prefix).resolve() for prefix in (sys.prefix, sys.base_prefix))
+    return tuple(
+        dict.fromkeys(f for f in folders if not f.is_relative_to("/usr") and f != Path("/"))
+    )
+
+
+@cache
+def names_of_user(number: int) -> dict[str, str]:
+    """Return the files that name the command's user and its machine, by path."""
+    return {
+        "/etc/passwd": "root:x:0:0:root:/root:/usr/sbin/nologin\n"
+        "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
+        + (f"agent:x:{number}:{number}:agent:/tmp:/bin/sh\n" if number else ""),
+        "/etc/group": "root:x:0:\nnogroup:x:65534:\n" + (f"agent:x:{number}:\n" if number else ""),
+        "/etc/hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n",
+    }
+
+
+@cache
+def _spare_mib() -> int:
+    pages, size = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
+    return int(pages * size * SHARE_OF_MEMORY) // (1024 * 1024)

@@ -6,22 +6,23 @@ It starts for every command, so it imports little and nothing of the package:
 
     python -I -S supervisor.py SPOOL RUNTIME_PID TIMEOUT CWD COMMAND_SHA256 SPEC COMMAND
 
-SPEC is a marshalled dict in hexadecimal digits: `limits`, and `view` (see confinement) or None.
+SPEC is a marshalled dict in hexadecimal digits: `limits`, and `spec` (see sandbox), which is None
+for a command that is not confined.
 
-Descriptor 0 is a pipe from the runtime: a byte cancels the command, end of file means that the
-runtime is dead. Descriptor 1 gets a byte for every piece of output. Descriptor 3 is the spool
-directory, locked until supervisor and warden have ended: a process that gets the lock knows that
-nothing of the command runs any more. Descriptor 4 is for the listener of the network gate.
+Descriptor 0 is a pipe from the runtime: "c" cancels the command, the number of a limit ends it for
+that limit, end of file means that the runtime is dead. Descriptor 1 gets a byte for every piece of
+output. Descriptor 3 is the spool directory, locked until supervisor and warden have ended: a
+process that gets the lock knows that nothing of the command runs any more. Descriptor 4 is a socket
+for the listener of the command's gate, if it has one. Descriptor 5 is a file in memory with what
+the command uses now.
 
 The warden is process 1 of a pid namespace, so killing it makes the kernel kill every process of the
 command. Without namespaces the warden is a subreaper, which inherits orphans; if it dies, the
 supervisor inherits them and kills them itself.
 """
 
-# ruff: noqa: PTH100, PTH120, PTH123, SIM105 - pathlib and contextlib take too long to import
+# ruff: noqa: PTH100, PTH120, PTH208, SIM105 - pathlib and contextlib take too long to import
 
-import ctypes
-import marshal
 import os
 import resource
 import select
@@ -31,35 +32,26 @@ import time
 TYPE_CHECKING = False  # typing, too, takes long to import
 if TYPE_CHECKING:
     import signal
-    from typing import Any
 else:
     # The C module alone: `signal` imports enum, which takes as long as all the rest here.
     import _signal as signal
 
 if TYPE_CHECKING or __package__:
-    from agiraph.home import confinement
-    from agiraph.home.processes import (
-        Guard,
-        boot,
-        born,
-        descendants,
-        describe,
-        has_children,
-        kill,
-        read,
-    )
+    from agiraph.home import confinement, kernel
+    from agiraph.home.processes import boot, born, descendants, describe, has_children, kill
+    from agiraph.home.warden import COUNTS, OVER_LIMIT, Order, Warden
 else:
     # Run as a script, compiled or not: load the files beside this one, without the package.
     folder = os.path.dirname(os.path.abspath(__file__))
     sys.path.append(folder.removesuffix("/__pycache__"))
     import confinement
-    from processes import Guard, boot, born, descendants, describe, has_children, kill, read
+    import kernel
+    from processes import boot, born, descendants, describe, has_children, kill
+    from warden import COUNTS, OVER_LIMIT, Order, Warden
 
 SPOOL_MARK = "AGIRAPH_SPOOL"
 """The environment variable with the spool's path that marks a command's processes where there is
 no namespace. `commands` finds survivors of a dead supervisor by it."""
-ISOLATION = "AGIRAPH_ISOLATION"
-"""Selects one kind of isolation (pid, user or plain), for tests; removed for the command."""
 
 OUTPUT_CAP = 256 * 1024 * 1024
 """The most bytes of output that are kept, including its end; the rest is only counted."""
@@ -71,20 +63,14 @@ GRACE = 1.0
 STUBBORN = 5.0
 """Seconds to wait for a process that not even SIGKILL ends, such as one on a dead network disk."""
 
-CONTROL, TICKS, SPOOL = 0, 1, 3
+CONTROL, TICKS, SPOOL, CHANNEL = 0, 1, 3, confinement.CHANNEL
+DESCRIPTORS = (CONTROL, TICKS, SPOOL, CHANNEL, COUNTS)
 CHUNK = 64 * 1024
 PIPE_MAX = 1024 * 1024
 """The largest buffer to which a command can set its pipe."""
 
-PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
-OVER_LIMIT = 24
-"""A report of the warden is a wait status, or a limit's number shifted left by this many bits."""
-WATCHED = ("/tmp", "/var/tmp")
-"""Folders whose disks a command must not fill, besides its working folder."""
-EAGERNESS = b"500"
-"""The command's oom_score_adj: if memory runs out, the kernel kills it before the runtime."""
-
-libc: ctypes.CDLL = ctypes.CDLL(None)
+CANCEL = b"c"
+"""What the runtime writes to cancel the command; any other byte is the number of a limit."""
 
 
 class Output:
@@ -137,123 +123,6 @@ class Output:
             pass  # the disk is full; result.json has its space already
 
 
-class Order:
-    """The command line of the supervisor, decoded."""
-
-    def __init__(self, arguments: list[str]) -> None:
-        spool, parent, timeout, cwd, digest, spec, command = arguments
-        self.spool: str = spool
-        self.cwd: str = cwd
-        self.digest: str = digest
-        self.command: str = command
-        given: dict[str, Any] = marshal.loads(bytes.fromhex(spec))
-        self.limits: dict[str, int] = given["limits"]
-        self.view: dict[str, Any] | None = given["view"]
-        self.parent: int = int(parent)
-        self.timeout: float = float(timeout)
-        # Not os.environ: Python may have added LC_CTYPE to it (PEP 538).
-        entries = [e for e in read("/proc/self/environ").split(b"\0") if b"=" in e]
-        self.environment: dict[bytes, bytes] = dict(entry.split(b"=", 1) for entry in entries)
-        self.isolation: str = self.environment.pop(ISOLATION.encode(), b"").decode()
-
-
-class Warden:
-    """Process 1 of the command: starts it, reaps orphans, checks limits; its death kills all."""
-
-    def __init__(self, order: Order) -> None:
-        self._may_start, go = os.pipe()
-        report, self._reports = os.pipe()
-        output, self._outputs = os.pipe()
-        self.go: int = go
-        self.report: int = report
-        self.output: int = output
-        self.pid: int = os.fork()
-        if self.pid == 0:
-            try:
-                self.live(order)
-            except BaseException as error:
-                sys.excepthook(type(error), error, error.__traceback__)
-            finally:
-                os._exit(1)
-        for theirs in (self._may_start, self._reports, self._outputs):
-            os.close(theirs)
-        os.set_blocking(self.output, False)
-
-    def live(self, order: Order) -> None:
-        """Run as the warden, in the child process."""
-        # If the supervisor dies, the kernel kills the warden, and so the whole command.
-        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN)
-        os.close(self.go)
-        if not os.read(self._may_start, 1):
-            return  # the supervisor died before it gave the start signal
-        alone = order.isolation != "plain" and confinement.show_own_processes()
-        try:
-            restrict(order, alone=alone)
-            guard = Guard(order.limits, [order.cwd, *WATCHED], alone=alone)
-            main = self.start(order)
-        except OSError as error:
-            os.write(self._outputs, f"The command could not be started: {error}\n".encode())
-            self.tell(127 << 8)
-            return
-        while not self.is_over(main):
-            if exceeded := guard.exceeded():
-                self.tell(exceeded << OVER_LIMIT)
-                guard.kill_all(signal.SIGKILL)
-            signal.sigtimedwait({signal.SIGCHLD}, guard.pause)
-
-    def tell(self, report: int) -> None:
-        os.write(self._reports, report.to_bytes(4, "little"))
-
-    def is_over(self, main: int) -> bool:
-        """Reap ended children, report the command's status; return whether no process is left."""
-        try:
-            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
-                if ended[0] == main:
-                    self.tell(ended[1])
-        except ChildProcessError:
-            return True
-        return False
-
-    def start(self, order: Order) -> int:
-        for shell in ("bash", "sh"):
-            try:
-                return os.posix_spawnp(
-                    shell,
-                    [shell, "-c", order.command],
-                    order.environment,
-                    file_actions=[
-                        (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
-                        (os.POSIX_SPAWN_DUP2, self._outputs, 1),
-                        (os.POSIX_SPAWN_DUP2, self._outputs, 2),
-                    ],
-                    setsid=True,
-                    setsigmask=(),
-                    setsigdef=signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP},
-                )
-            except FileNotFoundError:
-                continue
-        raise FileNotFoundError("there is neither bash nor sh on the PATH")
-
-
-def restrict(order: Order, *, alone: bool) -> None:
-    """Limit file sizes and, if confined, hide the home and the network; the command inherits it."""
-    os.chdir(order.cwd)
-    with open("/proc/self/oom_score_adj", "wb") as file:
-        file.write(EAGERNESS)
-    most = order.limits["file_mib"] * 1024 * 1024
-    _, hardest = resource.getrlimit(resource.RLIMIT_FSIZE)
-    if hardest == resource.RLIM_INFINITY or most < hardest:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
-    if order.view is None:
-        return
-    if not alone:
-        raise OSError("it cannot be confined here; see `agiraph doctor`")
-    confinement.enter(order.view, order.cwd)
-
-
 def wake_up(number: int, frame: object) -> None:
     """Do nothing: the signal has already written a byte to the wake-up pipe."""
 
@@ -261,9 +130,10 @@ def wake_up(number: int, frame: object) -> None:
 class Watch:
     """Waits for the end, a cancel, a signal or the deadline, and moves output to disk meanwhile."""
 
-    def __init__(self, warden: Warden, output: Output) -> None:
+    def __init__(self, warden: Warden, output: Output, level: str) -> None:
         self.warden = warden
         self.output = output
+        self.level = level
         self._stops, stop = os.pipe()
         os.set_blocking(stop, False)
         signal.set_wakeup_fd(stop, warn_on_full_buffer=False)
@@ -285,8 +155,10 @@ class Watch:
 
     def read_event(self, pipe: int) -> tuple[str, int | None]:
         if pipe != self.warden.report:
-            is_cancel = pipe == CONTROL and os.read(pipe, 1)
-            return ("cancelled" if is_cancel else "interrupted"), None
+            said = os.read(pipe, 1) if pipe == CONTROL else b""
+            if said and said != CANCEL:
+                return "over_limit", said[0] << OVER_LIMIT
+            return ("cancelled" if said else "interrupted"), None
         if not (report := os.read(pipe, 4)):
             return "gone", None
         said = int.from_bytes(report, "little")
@@ -294,7 +166,9 @@ class Watch:
 
     def ask_to_end(self) -> None:
         """Send SIGTERM to all processes and wait `GRACE` seconds, or until the runtime dies."""
-        kill(descendants(self.warden.pid), signal.SIGTERM)
+        asked = descendants(self.warden.pid)
+        # The first is bwrap itself: with it the command would end at once.
+        kill(asked[1:] if self.level == "bubblewrap" else asked, signal.SIGTERM)
         deadline = time.monotonic() + GRACE
         while self.wait(deadline)[0] in ("exited", "cancelled"):
             pass  # its main process has ended, others may still be cleaning up
@@ -357,10 +231,15 @@ def write_result(
 
 
 def main() -> None:
-    order = Order(sys.argv[1:])
-    has_gate = bool(order.view and order.view.get("gate"))
-    confinement.close_others({CONTROL, TICKS, 2, SPOOL, *([confinement.GATE] if has_gate else [])})
-    os.set_inheritable(SPOOL, False)  # only the warden, which is forked, keeps the lock
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > COUNTS:
+            try:
+                os.close(int(name))
+            except OSError:
+                pass  # the descriptor of the listing itself
+    # Only the warden, which is forked, keeps the lock.
+    for ours in (SPOOL, CHANNEL, COUNTS):
+        os.set_inheritable(ours, False)
     os.set_blocking(TICKS, False)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core dump may fill the disk
     # The runtime raises its own limit. Programs that use select() break above 1,024, and some
@@ -368,15 +247,15 @@ def main() -> None:
     files, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(files, 1024), most_files))
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})  # for `sigtimedwait`
+    order = Order(sys.argv[1:])
+    maps = order.map_ids()
     order.isolation = confinement.isolate(order.isolation)
     if order.isolation == "plain":
         order.environment[SPOOL_MARK.encode()] = os.fsencode(order.spool)
-    libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
-    warden = Warden(order)
-    if has_gate:
-        os.close(confinement.GATE)
-    watch = Watch(warden, Output())
-    libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    kernel.libc.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
+    warden = Warden(order, maps)
+    watch = Watch(warden, Output(), order.level)
+    kernel.libc.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGTERM)
     # The runtime may have died before prctl: then no signal ever comes.
     if os.getppid() != order.parent:
         return

@@ -199,6 +199,8 @@ def _cannot_ask(tx: Tx, ctx: RunContext, ruling: Ruling) -> str | None:
 def _why(ctx: RunContext, way_out: WayOut | None) -> str:
     if way_out is None:
         return ""
+    if not ctx.label:
+        return f" I ask because {way_out.why}."
     return (
         f" I ask because {way_out.why}, and I have read words from {ctx.label}, which nobody on "
         "the team wrote: they may be behind this call."

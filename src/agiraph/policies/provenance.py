@@ -5,7 +5,7 @@ a way out is decided by the team's trust (`domain.sinks`): it is made, or a pers
 """
 
 from agiraph.domain.chat import ToolCall
-from agiraph.domain.sinks import WayOut, verdict
+from agiraph.domain.sinks import Sink, WayOut, verdict
 from agiraph.run_context import RunContext
 from agiraph.store.tx import Tx
 from agiraph.tools import addresses
@@ -15,10 +15,16 @@ from agiraph.web import links
 
 async def guarded_way_out(ctx: RunContext, tool: Tool | None, call: ToolCall) -> WayOut | None:
     """Return the way out of this call if a person has to decide on it; None if it may be made."""
-    if not ctx.label or ctx.node.is_public or tool is None or tool.way_out is None:
+    if tool is None or tool.way_out is None:
+        return None
+    is_free = not ctx.label or ctx.node.is_public
+    is_confined = ctx.command_rules.confinement.is_confined
+    if is_free and (is_confined or not tool.properties.runs_commands):
         return None
     way = await tool.way_out(ctx, call)
-    return None if way is None or verdict(way.sink, ctx.team.trust) == "free" else way
+    if way is None or (is_free and way.sink is not Sink.UNCONFINED_COMMAND):
+        return None
+    return None if verdict(way.sink, ctx.team.trust) == "free" else way
 
 
 def is_named_by_person(tx: Tx, ctx: RunContext, tool: Tool | None, call: ToolCall) -> bool:

@@ -70,7 +70,11 @@ def _checked_as(label: Label) -> PermissionPolicy:
 
     async def way_out(ctx: RunContext, call: ToolCall) -> WayOut | None:
         command, why = str(call.arguments["command"]), "a program would be run on this task"
-        return WayOut(sink=Sink.PROGRAM, target=command, why=why) if label else None
+        if label:
+            return WayOut(sink=Sink.PROGRAM, target=command, why=why)
+        if not ctx.command_rules.confinement.is_confined:
+            return WayOut(sink=Sink.UNCONFINED_COMMAND, target=command, why=shell.NOT_CONFINED)
+        return None
 
     return PermissionPolicy({shell.bash.name: replace(shell.bash, way_out=way_out)})
 
@@ -207,9 +211,12 @@ class ProgramRunner:
                 command=command,
                 cwd=node / "scratch",
                 timeout=_seconds(ctx),
-                env=commands.child_environment(node, (given or {}) | gate.environment),
-                view=shell.view(ctx, offline=False),
+                env=commands.child_environment(
+                    shell.home_of_command(ctx), (given or {}) | gate.environment
+                ),
+                spec=shell.spec(ctx, network="gate" if gate.is_open else "none"),
                 limits=ctx.command_rules.limits,
+                team=ctx.team.id,
                 on_output=watch.add_output,
                 serve=gate.serve,
             )

@@ -23,7 +23,7 @@ from agiraph.domain.tools import ToolProperties
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import WorkNode
 from agiraph.home.layout import Home, TeamFolder
-from agiraph.home.sandbox import CommandRules
+from agiraph.home.levels import CommandRules
 from agiraph.home.scopes import Scope
 from agiraph.policies.breaker import Breaker
 from agiraph.policies.budget import BudgetPolicy
@@ -139,7 +139,7 @@ class Executor:
     efforts: Mapping[str, Effort] = field(default_factory=dict[str, Effort])
     """How much models think by the role of their agents, from the settings."""
     web: Web = field(default_factory=Web)
-    command_rules: CommandRules = CommandRules()
+    command_rules: CommandRules = field(default_factory=CommandRules)
     daily: DailySpend | None = None
     """What all teams may spend today; None: no limit."""
     on_delta: Callable[[RunContext, str], None] | None = field(default=None)

@@ -17,7 +17,8 @@ from agiraph.domain.messages import Decision, Message
 from agiraph.domain.persons import OWNER
 from agiraph.domain.time import Clock
 from agiraph.domain.work import ANSWER, WorkNode
-from agiraph.home import sandbox
+from agiraph.home import levels
+from agiraph.home.levels import Wanted
 from agiraph.home.sandbox import Limits
 from agiraph.home.specialists import specialists
 from agiraph.providers.base import Model
@@ -69,7 +70,7 @@ def preload() -> None:
     assert agiraph.api.event_models.mismatches
     specialists()
     embeddings()
-    sandbox.why_not()
+    levels.choose()
     _empty_database()
 
 
@@ -101,6 +102,8 @@ class World:
         efforts: Mapping[str, Effort] | None = None,
         web: Web | None = None,
         limits: Limits | None = None,
+        sandbox_level: Wanted = "",
+        sandbox_readable: tuple[Path, ...] | None = None,
         usd_per_day: float | None = None,
         on_delta: Callable[[RunContext, str], None] | None = None,
         validates_events: bool = True,
@@ -119,6 +122,10 @@ class World:
         self._efforts = efforts
         self._web = web
         self._limits = limits
+        self._sandbox_level: Wanted = sandbox_level
+        # Tests put programs and pipes beside the home.
+        around = (path.absolute().parent.resolve(),)
+        self._readable = around if sandbox_readable is None else sandbox_readable
         self.usd_per_day = usd_per_day
         self._on_delta = on_delta
         self._models: dict[str, Model] = {}
@@ -168,6 +175,8 @@ class World:
             efforts=self._efforts,
             web=self._web,
             limits=self._limits,
+            level=self._sandbox_level,
+            readable=self._readable,
             usd_per_day=self.usd_per_day,
             on_delta=self._on_delta,
             # Looked up when a name is first used, so that a test may script models after the start.

@@ -52,7 +52,7 @@ class CommandGate:
         self._is_trusted = is_trusted
         self._variables = dict(variables)
         self._gate = None
-        if rules is not None and sandbox.has_gate():
+        if rules is not None and ctx.command_rules.confinement.has_gate:
             self._gate = Gate(
                 rules,
                 policy=ctx.web.fetcher.policy,

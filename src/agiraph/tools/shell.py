@@ -12,6 +12,7 @@ from pydantic import Field
 from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import Refused
 from agiraph.domain.fence import enclose_foreign
+from agiraph.domain.folders import GivenFolder
 from agiraph.domain.grants import Grant
 from agiraph.domain.labels import CLEAN, Label, join
 from agiraph.domain.outcomes import Answer, Done
@@ -20,6 +21,7 @@ from agiraph.domain.tools import EVERY_ROLE
 from agiraph.home import commands, pipes, sandbox
 from agiraph.home.command_output import SHOWN_BYTES
 from agiraph.home.commands import CommandResult
+from agiraph.home.sandbox import NetworkKind, Spec
 from agiraph.run_context import RunContext
 from agiraph.store import file_labels, grants, threads
 from agiraph.store.tx import Tx
@@ -50,6 +52,7 @@ READ_ONLY = "(It could write only here, since this thread holds words from {labe
 WHOSE_LIMIT = (
     "Do it with less, or ask the human to raise the limit ([command_limits] in agiraph.toml)"
 )
+NOT_CONFINED = "commands are not confined here, so it could read and change all that your user can"
 _OUTSIDE = ("..", "nodes", "node_", "published")
 """Words by which a command names files outside of its own folder. A path that the command puts
 together while it runs is missed; in a clean thread labelled files are then hidden from it."""
@@ -114,9 +117,8 @@ async def _resolve(ctx: RunContext, call: ToolCall, known: Known) -> Answer | No
 
 async def _way_out(ctx: RunContext, call: ToolCall) -> WayOut | None:
     command = str(call.arguments.get("command", ""))
-    if not sandbox.is_possible():
-        why = "commands cannot be confined on this machine"
-        return WayOut(sink=Sink.UNCONFINED_COMMAND, target=command, why=why)
+    if not ctx.command_rules.confinement.is_confined:
+        return WayOut(sink=Sink.UNCONFINED_COMMAND, target=command, why=NOT_CONFINED)
     named = call.arguments.get("network")
     network = network_of(named, is_labelled=bool(ctx.label), trust=ctx.team.trust)
     if network == "none":
@@ -132,7 +134,7 @@ async def _brings(ctx: RunContext, command: str, timeout: int, network: Network 
     asked only in a thread that is labelled.
     """
     reach = await ctx.store.read(_reach, ctx, command, network)
-    is_possible = sandbox.is_possible()
+    is_possible = ctx.command_rules.confinement.is_confined
     is_free = reach.network == "none" or (verdict(SINKS[reach.network], ctx.team.trust) == "free")
     if reach.label and not ctx.label and not (is_possible and is_free):
         raise Refused(READS_AND_SENDS.format(label=ctx.describe(reach.label)))
@@ -166,7 +168,8 @@ def _reach(tx: Tx, ctx: RunContext, command: str, named: Network | None) -> _Rea
     near = join(label for node, label in nodes if node in own)
     near |= join(f.label for f in files if _node_of(f.path) in own or _is_given(f.path))
     is_named = any(word in command for word in (*_OUTSIDE, str(ctx.home.path)))
-    is_mute = named in (None, "none", "packages") or not sandbox.is_possible()
+    is_confined = ctx.command_rules.confinement.is_confined
+    is_mute = named in (None, "none", "packages") or not is_confined
     far, hidden = CLEAN, ()
     if ctx.label_before_call or (is_named and is_mute):
         far = join([*(label for _, label in nodes), *(file.label for file in files)])
@@ -231,9 +234,17 @@ async def bash(
                 # No command outlives the node's deadline. One that would have no time left still
                 # gets a moment, so that the model is told "out of time" and not an odd error.
                 timeout=timeout if left is None else min(timeout, max(left, SHORTEST_S)),
-                env=commands.child_environment(node, gate.environment),
-                view=view(ctx, offline=is_offline, network=False, hidden=reach.hidden),
+                env=commands.child_environment(
+                    home_of_command(ctx, scratch_only=is_offline), gate.environment
+                ),
+                spec=spec(
+                    ctx,
+                    scratch_only=is_offline,
+                    network="gate" if gate.is_open else "none",
+                    hidden=reach.hidden,
+                ),
                 limits=ctx.command_rules.limits,
+                team=ctx.team.id,
                 serve=gate.serve,
             )
         finally:
@@ -264,7 +275,7 @@ def _remark(
     """Return what the model must know of the command's network and files, if anything."""
     if refused := gate.remark():
         return refused
-    if result.exit_code == 0 or not sandbox.is_possible():
+    if result.exit_code == 0 or not ctx.command_rules.confinement.is_confined:
         return ""
     if gate.is_open and missed_proxy(result.output):
         return PROXY_ONLY.format(network=reach.network)
@@ -276,24 +287,47 @@ def _remark(
     return HIDDEN if reach.hidden and "No such file" in result.output else ""
 
 
-def view(
-    ctx: RunContext, *, offline: bool, network: bool = True, hidden: Iterable[str] = ()
-) -> sandbox.View | None:
-    """Return what a command of this node sees of the home; None (all) if the kernel is too old."""
-    # Where commands cannot be confined, a labelled thread runs none without a person's word
-    # (`_way_out`), and a clean one labels what came of it (`_brings`).
-    if not sandbox.is_possible():
+def home_of_command(ctx: RunContext, *, scratch_only: bool = False) -> Path:
+    """Return the folder that is HOME for a command of this node; it is created if needed."""
+    node = ctx.home.node_path(ctx.team.id, ctx.node.id)
+    level = ctx.command_rules.confinement.level
+    return sandbox.home_folder(node, level=level, scratch_only=scratch_only)
+
+
+def spec(
+    ctx: RunContext,
+    *,
+    network: NetworkKind,
+    scratch_only: bool = False,
+    hidden: Iterable[str] = (),
+) -> Spec | None:
+    """Return what a command of this node sees; None (all) if commands are not confined here."""
+    # Where commands are not confined, none runs without a person's word (`_way_out`), and what came
+    # of it is labelled (`_brings`).
+    confinement = ctx.command_rules.confinement
+    if not confinement.is_confined:
         return None
-    return sandbox.view_of(
+    return sandbox.spec_of(
         ctx.home,
         ctx.scope,
+        level=confinement.level,
+        has_spare_user=confinement.has_spare_user,
         masked=ctx.command_rules.masked,
+        readable=ctx.command_rules.readable,
         refs=ctx.node.refs.values(),
         outputs=_long_outputs(ctx),
-        offline=offline,
+        folders=_folders(ctx),
+        scratch_only=scratch_only,
         network=network,
         hidden=hidden,
     )
+
+
+def _folders(ctx: RunContext) -> tuple[GivenFolder, ...]:
+    """Return the team's folders as a command sees them: in a labelled thread of a strict team it
+    can change none."""
+    is_bound = ctx.label and ctx.team.trust == "strict" and not ctx.is_confirmed
+    return tuple(replace(one, access="ro") if is_bound else one for one in ctx.scope.given)
 
 
 def _long_outputs(ctx: RunContext) -> list[Path]:
