@@ -12,6 +12,8 @@ from pathlib import Path
 from agiraph.domain.ids import NodeId, TeamId
 from agiraph.home.layout import Home
 
+FOREIGN = "what a stranger wrote"
+"""Words that are in no kept file without a label."""
 WHOLE_FILES = {"half and whole", "half or whole", "the draft\n"}
 """Every content that a scenario writes under a final name."""
 
@@ -51,7 +53,7 @@ def database(home: Path) -> sqlite3.Connection:
 
 
 def at_kill(home: Path) -> Iterator[str]:
-    """Check what other processes can see at any moment: I1, I3, I7, I8, I15, I16."""
+    """Check what other processes can see at any moment: I1, I3, I7, I8, I15 to I17."""
     if not (home / "agiraph.db").exists():
         if Ledger(home).all("acknowledged"):
             yield "I1: something was acknowledged, but there is no database"
@@ -68,6 +70,7 @@ def at_kill(home: Path) -> Iterator[str]:
         yield from _dense(db)
         yield from _published(db, home)
         yield from _ends_together(db)
+        yield from _labelled_files(db, home)
     yield from _whole_files(home)
 
 
@@ -142,6 +145,17 @@ def _ends_together(db: sqlite3.Connection) -> Iterator[str]:
         " where t.role = 'tool' and t.text like 'Published: %' and n.status <> 'completed'"
     ):
         yield f"{row['id']} was submitted and is {row['status']}"
+
+
+def _labelled_files(db: sqlite3.Connection, home: Path) -> Iterator[str]:
+    """I17: a file that outlives its node has a label before it has foreign words."""
+    rows = db.execute("select team_id, path from file_labels where label is not null")
+    labelled = {f"{team}/{path}" for team, path in rows}
+    for file in (home / "teams").rglob("*.md"):
+        path = file.relative_to(home / "teams")
+        is_kept = "nodes" not in path.parts and "unverified" not in path.parts
+        if is_kept and FOREIGN in file.read_text() and str(path) not in labelled:
+            yield f"I17: {path} holds foreign words without a label"
 
 
 def _whole_files(home: Path) -> Iterator[str]:

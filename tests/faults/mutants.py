@@ -17,12 +17,13 @@ from agiraph.runtime.calls import ToolCaller
 from agiraph.runtime.steps import Steps
 from agiraph.services.board import waiting
 from agiraph.services.knowledge import items, reflection
-from agiraph.services.lifecycle import answers, conversation, daily_limit, journal, timers
+from agiraph.services.lifecycle import answers, conversation, daily_limit, grants, journal, timers
 from agiraph.services.mail import bus
 from agiraph.services.triggers import due, firing
 from agiraph.store import daily_limits, messages, spend, threads, waits
 from agiraph.store.sqlite import SqliteStore
 from agiraph.store.tx import Tx
+from agiraph.tools import file_labels, kept_writes
 from agiraph.tools.base import Tool
 
 
@@ -313,6 +314,29 @@ def split_allowance() -> None:
     SqliteStore.write = split  # type: ignore[method-assign]
 
 
+def late_label() -> None:
+    """The label of a file is stored after the file is written."""
+    record = file_labels.record
+
+    async def late(ctx: RunContext, path: str, data: bytes, **more: Any) -> None:
+        kept_writes.put(ctx, kept_writes.Change(path=path, after=data))
+        await record(ctx, path, data, **more)
+
+    file_labels.record = late
+
+
+def split_grant() -> None:
+    """A grant commits before the calls that wait for it go on."""
+    write = SqliteStore.write
+
+    async def split(self: SqliteStore, verb: Any, *given: Any, **named: Any) -> Any:
+        if verb is answers.allow:
+            await write(self, grants.make, *given, **named)
+        return await write(self, verb, *given, **named)
+
+    SqliteStore.write = split  # type: ignore[method-assign]
+
+
 class Planted(NamedTuple):
     arm: Callable[[], None]
     where: str
@@ -339,6 +363,8 @@ ALL: dict[str, Planted] = {
     "split_conversation": Planted(split_conversation, "life", "db:after:end_reply"),
     "split_harvest": Planted(split_harvest, "life", "db:after:store_insights"),
     "split_allowance": Planted(split_allowance, "spent_day", "db:after:answer_question"),
+    "late_label": Planted(late_label, "asking", "fx:after:write"),
+    "split_grant": Planted(split_grant, "asking", "db:after:make"),
     "split_firing": Planted(split_firing, "life", "db:after:take"),
 }
 

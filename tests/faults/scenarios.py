@@ -26,7 +26,7 @@ def step(request: Request) -> int:
     return sum(turn.role == "assistant" for turn in request.transcript.turns)
 
 
-def _command(home: Path, token: str) -> str:
+def command(home: Path, token: str) -> str:
     return f"echo 'effect {token}' >> {home.parent / 'ledger'}"
 
 
@@ -98,12 +98,12 @@ async def effects(home: Path) -> None:
                 return says(
                     call("write_file", path="draft.md", content="half and whole"),
                     call("send_message", to="human", content="I have begun"),
-                    call("bash", command=_command(home, "one")),
+                    call("bash", command=command(home, "one")),
                 )
             case 1:
                 return says(
                     call("edit_file", path="draft.md", old="and", new="or"),
-                    call("bash", command=_command(home, "two")),
+                    call("bash", command=command(home, "two")),
                     call("send_message", to="human", content="Almost there"),
                 )
             case 2:
@@ -190,8 +190,8 @@ async def refusals(home: Path) -> None:
                 )
             case 1:
                 return says(
-                    call("bash", command=_command(home, "denied") + " # forbidden"),
-                    call("bash", command=_command(home, "asked") + " # ask first"),
+                    call("bash", command=command(home, "denied") + " # forbidden"),
+                    call("bash", command=command(home, "asked") + " # ask first"),
                 )
             case _:
                 return says(call("finish", summary="done"))

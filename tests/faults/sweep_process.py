@@ -23,7 +23,7 @@ import orjson
 
 from agiraph.testing.sweep import Report, Scenario, Sweep
 from agiraph.testing.world import preload
-from tests.faults import endings, life, mutants, spent_day
+from tests.faults import asking, endings, life, mutants, spent_day
 from tests.faults.scenarios import ALL, scenario
 from tests.faults.teamwork import program, program_ran_once, teamwork
 
@@ -33,12 +33,14 @@ SCENARIOS = ALL | {
     "life": life.life,
     "endings": endings.endings,
     "spent_day": spent_day.spent_day,
+    "asking": asking.asking,
 }
 EXTRA_CHECKS = {
     "life": life.after_recovery,
     "program": program_ran_once,
     "endings": endings.after_recovery,
     "spent_day": spent_day.after_recovery,
+    "asking": asking.after_recovery,
 }
 """Additional checks after the recovery, for some scenarios."""
 
