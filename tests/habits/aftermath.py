@@ -68,7 +68,9 @@ class Left:
     @property
     def unheard(self) -> Counter[str]:
         said = (m for m in self.messages if m.sender == OWNER and m.text.strip())
-        return Counter(stable(m.text) for m in said if m.text not in self.heard)
+        # Words with a decision on a call whose work has ended are kept for the agent's next work.
+        kept = "\n".join(m.text for m in self.messages if m.kind == "notice" and not m.seen_at)
+        return Counter(stable(m.text) for m in said if m.text not in self.heard + kept)
 
 
 def read(tx: Tx) -> Left:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from agiraph.testing import World
 from tests.scenarios import (
+    test_ask_and_go_on,
     test_beside_the_goal,
     test_chat_flow,
     test_conversation,
@@ -123,6 +124,9 @@ CHEAP: dict[str, Story] = {
     "side work": _with_world(test_beside_the_goal.test_side_work_is_done_while_the_goal_waits),
     "message beside a question": _with_world(
         test_beside_the_goal.test_a_message_beside_an_open_question_is_heard_and_the_question_stays
+    ),
+    "asks": _with_folder(
+        test_ask_and_go_on.test_work_goes_on_while_a_person_allows_revokes_and_refuses_a_command
     ),
     "alarm": _with_world(
         test_beside_the_goal.test_an_alarm_that_finishes_leaves_the_goal_and_its_question_alone

@@ -52,13 +52,13 @@ async def test_an_agent_asks_goes_on_and_ends_with_the_request_open(place: Place
     assert (request.kind, request.options) == ("approval", ("approve", "deny"))
     assert request.text == (
         "May I call bash? I ask because the command would reach the network, and I have read "
-        "words from a page of 127.0.0.1, which nobody on the team wrote: they may be behind this "
-        "call."
+        "words from a page of sink.example, which nobody on the team wrote: they may be behind "
+        "this call."
     )
     assert request.call is not None
     assert request.call.arguments["command"] == COMMAND
     assert "wait" not in request.call.arguments
-    assert request.label == of_page("http://127.0.0.1")
+    assert request.label == of_page("http://sink.example")
 
 
 async def test_a_yes_comes_by_mail_and_allows_the_exact_call_once(place: Place) -> None:
@@ -94,6 +94,17 @@ async def test_a_no_comes_by_mail_and_the_next_try_is_refused(place: Place) -> N
     )
     assert (await place.answers(team))[2] == refused("The human refused this call.")
     assert await place.asks(team) == []
+
+
+async def test_words_with_a_yes_to_a_waiting_call_are_heard(place: Place) -> None:
+    team = await place.found(says(WAIT), DONE)
+    [request] = await place.asks(team)
+    await place.decide(request, "approve", "Only this once.")
+    assert (await place.answers(team))[0] == MADE
+    assert await place.said(team) == [
+        f"[Message from system (notice)] The human approved your request {request.id} to call "
+        "bash. They say: Only this once."
+    ]
 
 
 @pytest.mark.parametrize("again", [RUN, WAIT], ids=["repeated", "wait=true"])
@@ -223,7 +234,7 @@ async def test_the_notice_of_a_call_labels_the_thread_that_reads_it(place: Place
     await place.world.settle()
     _, second = await place.world.board(team.team.id)
     told = [t for t in await place.world.turns(second.id) if "refused your request" in t.text]
-    assert [t.label for t in told] == [of_page("http://127.0.0.1")]
+    assert [t.label for t in told] == [of_page("http://sink.example")]
 
 
 async def test_three_refusals_in_a_row_end_the_asking(place: Place) -> None:

@@ -20,7 +20,7 @@ from agiraph.store.tx import Tx
 from agiraph.testing import says
 from tests.services.asking import COMMAND, DONE, RUN, WAIT, Place, open_place
 
-PAGE = of_page("http://127.0.0.1")
+PAGE = of_page("http://sink.example")
 OTHER = Label(("page:other.test",))
 
 
@@ -85,10 +85,10 @@ async def test_the_digest_groups_by_kind_and_source_and_has_the_exact_words(plac
         ("trigger", trigger),
     ]
     assert found.groups == {
-        ("ask", "a page of 127.0.0.1"): [request.id],
-        ("unverified", "a page of 127.0.0.1"): [flour],
+        ("ask", "a page of sink.example"): [request.id],
+        ("unverified", "a page of sink.example"): [flour],
         ("unverified", "a page of other.test"): [rye],
-        ("trigger", "a page of 127.0.0.1"): [trigger],
+        ("trigger", "a page of sink.example"): [trigger],
     }
     ask, fact, _, wake = found.entries
     assert COMMAND in ask.text

@@ -111,7 +111,10 @@ def _decide(
     # A model that replied in words has no call that could be made or answered.
     in_words = any(wait.call_id == IN_WORDS for wait in waits.on(tx, on))
     if waiting.settle(tx, on, told if in_words else answer, failed=not is_approved):
-        return
+        if is_approved and note and not in_words:
+            # The call is made, and its answer has no place for the person's words.
+            _tell(tx, question, f"The human approved {about}.{note}")
+        return None
     if not _has_ended(tx, question):
         return _tell(tx, question, told.removeprefix("[Runtime] "))
     if is_approved and not _is_cancelled(tx, question) and not grants.is_covered(tx, question):
