@@ -71,6 +71,20 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return parts.is_ignored(collection_path, quick=bool(quick), long=bool(long)) or None
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make no test on PostgreSQL where this run leaves out all of them: to make one takes time."""
+    test, config = metafunc.definition, metafunc.config
+    chosen = (mark for mark in test.iter_markers("parametrize") if "database_url" in mark.args[0])
+    if "database_url" not in metafunc.fixturenames or any(chosen):
+        return
+    on_none = config.getoption("--lean") and databases.is_never_on_postgres(test.path)
+    if config.getoption("--quick") or on_none:
+        # As a mark, which takes the place of the values that the fixture has for every test.
+        on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+        test.add_marker(on_sqlite, append=False)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect the long tests, which `make faults` runs, and start the slowest tests first."""
     long = {item for item in items if item.get_closest_marker("long")}

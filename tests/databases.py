@@ -353,6 +353,11 @@ def left_out(item: pytest.Item) -> bool:
     return kept is not None and kept.isdisjoint({_function(item), _case(item)})
 
 
+def is_never_on_postgres(path: Path) -> bool:
+    """Return whether `make test` runs no test of this module on PostgreSQL."""
+    return SQLITE_SUFFICES.get(module_of(path)) == frozenset()
+
+
 def _function(item: pytest.Item) -> str:
     return getattr(item, "originalname", item.name)
 

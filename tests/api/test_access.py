@@ -23,12 +23,15 @@ from tests.api.document import document
 from tests.api.serving import Served
 from tests.api.serving import serving as served_api
 
-OPERATIONS = [
-    (method.upper(), path, operation["x-scope"])
-    for path, operations in document()["paths"].items()
-    for method, operation in operations.items()
-    if "x-scope" in operation
-]
+
+def operations() -> list[tuple[str, str, Scope]]:
+    """Return method, path and scope of each operation that needs a scope."""
+    return [
+        (method.upper(), path, operation["x-scope"])
+        for path, operations in document()["paths"].items()
+        for method, operation in operations.items()
+        if "x-scope" in operation
+    ]
 
 
 async def issued(served: Served, scope: Any = "read", **more: Any) -> access.Issued:
@@ -39,7 +42,7 @@ async def issued(served: Served, scope: Any = "read", **more: Any) -> access.Iss
 
 async def test_every_operation_refuses_a_token_of_a_lesser_scope(served: Served) -> None:
     secrets: dict[Scope, str] = {scope: (await issued(served, scope)).secret for scope in SCOPES}
-    for method, path, wanted in OPERATIONS:
+    for method, path, wanted in operations():
         concrete = path.removeprefix("/api").replace("{", "").replace("}", "")
         for scope, secret in secrets.items():
             body = None if method in ("GET", "DELETE") else {}
@@ -48,7 +51,7 @@ async def test_every_operation_refuses_a_token_of_a_lesser_scope(served: Served)
             )
             is_refused = status == 403 and answer["title"] == "Scope too small"
             assert is_refused is not covers(scope, wanted), (method, path, scope, status)
-    assert {wanted for _, _, wanted in OPERATIONS} == set(SCOPES)
+    assert {wanted for _, _, wanted in operations()} == set(SCOPES)
 
 
 async def test_a_team_named_like_an_operation_still_needs_the_scope_to_archive_it(
