@@ -104,13 +104,13 @@ class CommandGate:
     def remark(self) -> str:
         """Return what was refused and how to allow it, for the model; empty if nothing was.
 
-        A stranger's program may have asked for a host, so a host stands here only if the command
-        itself names it.
+        A stranger's program may have asked for a host or a package, so its name stands here only if
+        the command itself names it.
         """
         refused = list(self._gate.refused.values()) if self._gate is not None else []
         told = [d.sentence for d in refused if d.status != 404 and d.host in self._command]
         if hidden := sum(d.host not in self._command for d in refused):
-            others = "another host" if hidden == 1 else f"{hidden} other hosts"
+            others = "another host or package" if hidden == 1 else f"{hidden} hosts or packages"
             told.append(f"It was refused {others}, which its words do not name.")
         return "\n".join(f"({sentence})" for sentence in told[:MOST_SENTENCES])
 

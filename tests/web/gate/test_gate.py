@@ -10,11 +10,12 @@ import pytest
 from agiraph.domain.errors import StoreUnavailable
 from agiraph.web.addresses import AddressPolicy, StandIn
 from agiraph.web.gate.exchange import Limits
+from agiraph.web.gate.indexes import PythonSources
 from agiraph.web.gate.rules import Denied, Endpoint, Rules, names_host
 from agiraph.web.gate.server import Reached
 from agiraph.web.gate.vendors import environment, program_of, reachable
 from tests.web.gate.gates import PUBLIC, open_gate
-from tests.web.gate.upstreams import Upstream, open_upstream
+from tests.web.gate.upstreams import Upstream, open_upstream, wheel
 from tests.web.sites import recording_connections
 
 PACKAGES, OPEN = Rules(network="packages"), Rules(network="open")
@@ -88,6 +89,7 @@ async def test_no_spelling_of_an_address_inside_is_reached(form: str) -> None:
     assert set(found.values()) == {403}
     assert {address for address, *_ in connected} <= {"127.0.0.1"}  # this test itself, to the gate
     assert {port for _, port in connected} == {gate.port}
+    assert gate.noted == []
 
 
 async def test_the_port_of_the_runtime_itself_is_refused() -> None:
@@ -260,3 +262,18 @@ STARTS = {
 @pytest.mark.parametrize("command", STARTS)
 def test_a_preset_is_known_by_the_program_that_a_command_starts(command: str) -> None:
     assert program_of(command) == STARTS[command]
+
+
+async def test_a_private_index_is_read_as_an_index_and_in_no_other_way(upstream: Upstream) -> None:
+    """The gate itself may connect to it, with a password of the person's."""
+    upstream.python["tea"] = wheel("tea")
+    indexes = upstream.indexes
+    named = upstream.url.replace("://", "://me:pass-4711@")
+    indexes.python = PythonSources(indexes=(f"{named}/simple",))
+    async with open_gate(OPEN, indexes=indexes) as gate:
+        assert (await gate.get("/pypi/simple/tea/"))[0] == 200
+        assert upstream.headers[0]["authorization"].startswith("Basic ")
+        upstream.asked.clear()
+        put = await gate.ask(f"PUT {upstream.url}/simple/tea/ HTTP/1.1\nHost: x")
+        tunnel = await gate.ask(f"CONNECT 127.0.0.1:{upstream.port} HTTP/1.1\nHost: x")
+    assert (put[0], tunnel[0], upstream.asked) == (403, 403, [])

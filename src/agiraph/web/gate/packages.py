@@ -77,7 +77,7 @@ class Source:
             raise Denied("That is not the name of a package.", status=404)
         await asyncio.to_thread(self.names.read_declared)
         if not self.names.allows(ecosystem, name):
-            raise Denied(NOT_KNOWN.format(name=name, team=self._team))
+            raise Denied(NOT_KNOWN.format(name=name, team=self._team), host=name)
 
     async def read(self, url: str, *, accept: str) -> tuple[bytes, str] | None:
         """Return a page of an index and its media type; None if the index has no such page."""

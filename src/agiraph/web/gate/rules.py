@@ -40,7 +40,7 @@ class Denied(Exception):
         self.sentence = sentence
         self.status = status
         self.host = host
-        """The host that was refused; empty if the refusal is about something else."""
+        """The host or package that the sentence names: a stranger may have chosen it."""
 
 
 def names_host(patterns: Iterable[str], host: str) -> bool:

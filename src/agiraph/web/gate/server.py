@@ -76,9 +76,12 @@ class Gate:
         self._note = note
         self._noting = asyncio.Lock()
         self._upstream = Upstream(policy, rules.endpoints, certificates=certificates)
+        # Connections to indexes are kept apart: an index may be inside your network, and have a
+        # password of yours, neither of which a command may use in another way.
+        self._index_upstream = Upstream(policy, certificates=certificates)
         source = Source(
             indexes,
-            self._upstream,
+            self._index_upstream,
             rules.names,
             self._reach,
             limits=self.limits,
@@ -115,6 +118,7 @@ class Gate:
             connection.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
         await self._upstream.close()
+        await self._index_upstream.close()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # A task of our own: asyncio's server logs an error for each of its tasks that is cancelled.
@@ -178,6 +182,7 @@ class Gate:
         if request.method == "CONNECT":
             endpoint = forwarding.authority(request.target)
             self.rules.check_host(endpoint.host, endpoint.port)
+            await self._upstream.check(endpoint)
             await self._reach(endpoint.host, "web")
             await forwarding.tunnel(exchange, endpoint, self._upstream)
         elif request.target.startswith("/"):
@@ -191,9 +196,11 @@ class Gate:
         endpoint = forwarding.proxied(request.target)
         if not self._may_talk(endpoint) and (git := git_reading.of_url(request)) is not None:
             self.rules.check_git(endpoint.host, endpoint.port)
+            await self._upstream.check(endpoint)
             await self._reach(endpoint.host, "git")
             return await git_reading.pass_on(exchange, git, self._upstream)
         self.rules.check_host(endpoint.host, endpoint.port)
+        await self._upstream.check(endpoint)
         await self._reach(endpoint.host, "web")
         return await forwarding.forward(exchange, self._upstream, request.target)
 
@@ -213,6 +220,7 @@ class Gate:
             endpoint = endpoint_of(git.url)
             assert endpoint is not None
             self.rules.check_git(endpoint.host, endpoint.port)
+            await self._upstream.check(endpoint)
             await self._reach(endpoint.host, "git")
             return await git_reading.pass_on(exchange, git, self._upstream)
         if kind == forwarding.TO:

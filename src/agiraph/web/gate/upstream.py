@@ -6,6 +6,7 @@ for endpoints that the settings name: these may be inside your network.
 """
 
 import asyncio
+import base64
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -46,7 +47,7 @@ class Upstream:
         self._certificates = certificates
         self._targets: dict[Endpoint, Target] = {}
         self._sessions: dict[tuple[str, Endpoint], aiohttp.ClientSession] = {}
-        self._passwords: dict[Endpoint, aiohttp.BasicAuth] = {}
+        self._passwords: dict[Endpoint, dict[str, str]] = {}
 
     def trust(self, url: str) -> str:
         """Let the address of a configured index be opened, wherever it is; return it without its
@@ -57,8 +58,9 @@ class Upstream:
         self._endpoints |= {endpoint}
         parts = urlsplit(url)
         if parts.username:
-            user, password = unquote(parts.username), unquote(parts.password or "")
-            self._passwords[endpoint] = aiohttp.BasicAuth(user, password)
+            pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+            encoded = base64.b64encode(pair.encode()).decode()
+            self._passwords[endpoint] = {"Authorization": f"Basic {encoded}"}
         return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
     @asynccontextmanager
@@ -84,9 +86,8 @@ class Upstream:
             async with self._session(exact.scheme, endpoint, target).request(
                 method,
                 exact,
-                headers=headers,
+                headers={**headers, **self._passwords.get(endpoint, {})},
                 data=body,
-                auth=self._passwords.get(endpoint),
                 allow_redirects=False,
                 skip_auto_headers=_NOT_ADDED,
             ) as response:
@@ -113,10 +114,14 @@ class Upstream:
                     raise Denied("The index leads to no valid address.", status=502) from error
         raise Denied(f"The index redirects more than {MAX_REDIRECTS} times.", status=502)
 
+    async def check(self, endpoint: Endpoint) -> Target:
+        """Look a host up, once for the command; raise `Denied` if it may not be connected to."""
+        host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
+        return await self._target(f"https://{host}:{endpoint.port}/")
+
     async def connect(self, host: str, port: int) -> Streams:
         """Open a TCP connection to one of the checked addresses of a host."""
-        shown = f"[{host}]" if ":" in host else host
-        target = await self._target(f"https://{shown}:{port}/")
+        target = await self.check(Endpoint(host, port))
         last: Exception = OSError("it has no address")
         for address in target.addresses:
             try:
@@ -173,4 +178,4 @@ class Upstream:
 
 def _unanswered(host: str, error: Exception) -> Denied:
     reason = str(error) or type(error).__name__
-    return Denied(f"{host} does not answer ({reason[:200]}).", status=502)
+    return Denied(f"{host} does not answer ({reason[:200]}).", status=502, host=host)
