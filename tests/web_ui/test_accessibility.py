@@ -43,7 +43,9 @@ async def lively_desk(
     home = tmp_path_factory.mktemp("lively") / "home"
     async with visiting(browser, Shell(home), _free_port()) as visit:
         desk = await visit(lively.Lively().play, settings=lively.PRICES)
-        yield desk, await lively.begin(desk)
+        team = await lively.begin(desk)
+        await desk.page.goto("about:blank")  # the page has toasts of what was asked meanwhile
+        yield desk, team
 
 
 THEMES = ("light", "dark")
@@ -119,16 +121,24 @@ async def violations(
     return [f"{name}: {one}" for name, there in found.items() for one in there]
 
 
-ON_A_PHONE = frozenset({"coordinator", "inbox-approval", "board", "files-table", "new-team"})
+ON_A_PHONE = frozenset(
+    {"job-card", "inbox-way-out", "digest", "team-settings", "board", "files-table"}
+)
 """Screens of different layouts, which every run shows on a phone."""
+LIKE_ANOTHER = frozenset(
+    {"coordinator", "inbox-approval", "sources", "files-sources", "new-team", "board-list"}
+)
+"""Screens that differ little from another one; only the long test looks at them."""
 
 
 async def test_every_screen_is_accessible(lively_desk: tuple[Desk, dict[str, Any]]) -> None:
     desk, team = lively_desk
-    shown = await screens(desk, team)
+    everything = await screens(desk, team)
+    shown = [screen for screen in everything if screen.name not in LIKE_ANOTHER]
 
     wrong = await violations(desk.page, shown, is_phone=False, contrast_in=["light"])
 
+    assert len(shown) == len(everything) - len(LIKE_ANOTHER)
     assert not wrong, "\n".join(wrong)
 
 
