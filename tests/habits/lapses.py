@@ -231,6 +231,12 @@ ALL: dict[str, Lapse] = {
             needless=NEEDLESS,
         ),
         Lapse(
+            name="researches needlessly",
+            said=(says("Let me see.", _marked("research_start", 1, goal=NEEDLESS)),),
+            applies=_answers(is_status_question),
+            needless=NEEDLESS,
+        ),
+        Lapse(
             name="claims to have stopped it",
             said=(says(FALSE_STOP, _marked("no_work_needed", 1)),),
             applies=_answers(_asks_to_stop),

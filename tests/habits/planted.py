@@ -14,10 +14,10 @@ from agiraph.policies.silence import Silence
 from agiraph.runtime import reply_checks
 from agiraph.runtime.steps import Steps
 from agiraph.services.board import waiting
-from agiraph.services.lifecycle import conversation, endings
+from agiraph.services.lifecycle import conversation, endings, routing
 from agiraph.store import messages
 from agiraph.store.tx import Tx
-from agiraph.tools import foreground, objections
+from agiraph.tools import objections
 
 
 def second_words_complete(patch: pytest.MonkeyPatch) -> None:
@@ -81,7 +81,7 @@ def message_beside_a_question_is_dropped(patch: pytest.MonkeyPatch) -> None:
 
 def status_questions_start_work(patch: pytest.MonkeyPatch) -> None:
     """A question about the state of the work may start work."""
-    for module in (foreground, conversation):
+    for module in (routing, conversation):
         patch.setattr(module, "is_status_question", lambda text: False)
 
 

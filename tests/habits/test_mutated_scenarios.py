@@ -55,6 +55,7 @@ def test_a_story_with_a_lapse_stays_right(
 RUDE = (
     "answers from nothing",
     "starts needless work",
+    "researches needlessly",
     "claims to have stopped it",
     "insists that it stopped it",
     "calls a tool that is not there",

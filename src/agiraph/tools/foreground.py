@@ -14,7 +14,6 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.labels import join
 from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Answer, Done
-from agiraph.domain.status_questions import is_status_question
 from agiraph.domain.work import WorkNode
 from agiraph.run_context import RunContext
 from agiraph.services.lifecycle import conversation, research, routing
@@ -26,11 +25,6 @@ from agiraph.tools import files, looking, remembering, scheduling, team
 from agiraph.tools import research as research_tools
 from agiraph.tools.base import Tool, tool
 from agiraph.tools.delegation import hirer
-
-ONLY_ASKED = (
-    "Not started: they only ask how things stand. Answer from what you see here and from "
-    "look_into, read_report or search. If you have nothing on it, say so and offer to find it out."
-)
 
 NOW_ANSWER = "Now answer the human in a sentence."
 
@@ -55,11 +49,10 @@ def start_work(
     does the work sees this text and no memories. Without a task their message is the task. After
     you have read foreign words their message always comes first, and your task behind it.
     """
+    routing.refuse_needless(tx, ctx.node.id)
     if continues is not None and continues.strip():
         return _continue(tx, ctx, continues, task)
     asked = messages.to_answer(tx, ctx.node.id)
-    if asked and all(is_status_question(message.text) for message in asked):
-        raise Refused(ONLY_ASKED)
     _refuse_second(tx, ctx, asked, task)
     node = conversation.start_work(tx, ctx.agent, ctx.node.id, task, label=ctx.label)
     return Done(f"Queued as {node.id}. {NOW_ANSWER}")

@@ -10,7 +10,7 @@ from agiraph.domain.tools import ON_DEMAND
 from agiraph.run_context import RunContext
 from agiraph.services.board import jobs, labels, texts
 from agiraph.services.board.jobs import Job
-from agiraph.services.lifecycle import research
+from agiraph.services.lifecycle import research, routing
 from agiraph.store import messages
 from agiraph.store.tx import Tx
 from agiraph.tools.base import tool
@@ -39,6 +39,8 @@ def research_start(
     # In a reply the person asked for it. Elsewhere it is a part of the work, and paid from its
     # budget.
     is_reply = ctx.node.lane == "reply"
+    if is_reply:
+        routing.refuse_needless(tx, ctx.node.id)
     # The person's own question stays clean, whatever stands around it in the conversation.
     label = CLEAN if is_reply and _is_asked(tx, ctx, goal) else ctx.label
     node = research.start(

@@ -10,6 +10,7 @@ from agiraph.domain.agents import Agent
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.ids import AgentId, MessageId, NodeId, PersonId
 from agiraph.domain.messages import NEEDS_ANSWER, Message
+from agiraph.domain.status_questions import is_status_question
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.lifecycle import answers, endings
 from agiraph.services.mail import bus
@@ -23,6 +24,20 @@ ON_THE_CARD = (
     "on the card in their inbox, which shows exactly what would happen. Tell them that, and what "
     "it is about."
 )
+
+
+ONLY_ASKED = (
+    "Not started: they only ask how things stand. Answer from what you see here and from "
+    "look_into, read_report or search. If you have nothing on it, say so and offer to find it out."
+)
+
+
+def refuse_needless(tx: Tx, reply_id: NodeId) -> None:
+    """Raise `Refused` if the messages that a reply answers only ask how things stand: work that is
+    made of them would search for what the team already has."""
+    asked = messages.to_answer(tx, reply_id)
+    if asked and all(is_status_question(message.text) for message in asked):
+        raise Refused(ONLY_ASKED)
 
 
 def find_work(tx: Tx, agent: Agent, identity: str) -> WorkNode:
