@@ -18,6 +18,7 @@ from agiraph.testing import Call, World, call
 from agiraph.web.access import Web
 from agiraph.web.addresses import AddressPolicy, StandIn
 from agiraph.web.fetch import Fetcher
+from agiraph.web.gate.environment import cargo_settings
 from tests.tools.strangers import READ, STRANGER, answers, go_on_with, strange_world
 from tests.web.gate.upstreams import Upstream, open_upstream, tarball, wheel
 
@@ -136,3 +137,10 @@ async def test_nothing_is_pushed(strange: World, upstream: Upstream) -> None:
     assert "how to make tea" in said
     assert "git can only read here" in said.splitlines()[-1]
     assert not [asked for asked in upstream.asked if "receive" in asked]
+
+
+async def test_cargo_is_told_of_the_gate_by_a_file(strange: World) -> None:
+    command = "cat ~/.cargo/config.toml && : cargo build"
+    founded = await found(strange, "Build it", call("bash", command=command))
+    said, _ = await answers(strange, founded)
+    assert said == f"[exit code 0]\n{cargo_settings(sandbox.GATE_PORT)}".rstrip()

@@ -9,10 +9,12 @@ from itertools import islice
 from pathlib import Path
 
 from agiraph.domain.chat import ToolCall, Turn
+from agiraph.domain.errors import Refused
 from agiraph.domain.grants import Grant, GrantKind
 from agiraph.domain.labels import CLEAN, Label, join, of_host
 from agiraph.home import sandbox
 from agiraph.home.gate_channel import Serve
+from agiraph.home.safe_folder import Folder
 from agiraph.run_context import RunContext
 from agiraph.services.board import reached_hosts
 from agiraph.store import grants
@@ -78,6 +80,15 @@ class CommandGate:
             return {}
         found = environment.of_command(self._gate.rules.network, sandbox.GATE_PORT)
         return found | self._variables
+
+    def write_settings(self, home: Path) -> None:
+        """Let cargo find the gate: it takes another index from a file alone. A file that is there
+        already is left as it is."""
+        if self._gate is None or "cargo" not in self._command:
+            return
+        with Folder.open(home) as folder, suppress(Refused, OSError):
+            settings = environment.cargo_settings(sandbox.GATE_PORT)
+            folder.write_if_empty(".cargo/config.toml", settings.encode())
 
     @property
     def label(self) -> Label:

@@ -234,9 +234,7 @@ async def bash(
                 # No command outlives the node's deadline. One that would have no time left still
                 # gets a moment, so that the model is told "out of time" and not an odd error.
                 timeout=timeout if left is None else min(timeout, max(left, SHORTEST_S)),
-                env=commands.child_environment(
-                    home_of_command(ctx, scratch_only=is_offline), gate.environment
-                ),
+                env=await _environment(ctx, gate, scratch_only=is_offline),
                 spec=spec(
                     ctx,
                     scratch_only=is_offline,
@@ -254,6 +252,12 @@ async def bash(
     answer = _as_labelled(ctx, result, label) if label else as_answer(result)
     remark = f"{_remark(ctx, command, reach, result, gate)}\n{watched.remark}".strip()
     return replace(answer, text=f"{answer.text}\n{remark}") if remark else answer
+
+
+async def _environment(ctx: RunContext, gate: CommandGate, *, scratch_only: bool) -> dict[str, str]:
+    home = home_of_command(ctx, scratch_only=scratch_only)
+    await asyncio.to_thread(gate.write_settings, home)
+    return commands.child_environment(home, gate.environment)
 
 
 def _gate(ctx: RunContext, command: str, reach: _Reach) -> CommandGate:

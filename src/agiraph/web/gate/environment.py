@@ -20,7 +20,6 @@ def of_command(network: GateNetwork, port: int) -> dict[str, str]:
         # A lock file must not name the gate, and one that names another registry is read here.
         "npm_config_omit_lockfile_registry_resolved": "true",
         "npm_config_replace_registry_host": "always",
-        "CARGO_REGISTRIES_GATE_INDEX": f"sparse+{base}/cargo/index/",
         "CARGO_NET_GIT_FETCH_WITH_CLI": "true",
         "NODE_USE_ENV_PROXY": "1",
         "GIT_TERMINAL_PROMPT": "0",
