@@ -3,19 +3,17 @@
 As a program it writes a list of reports:
 `sweep_process.py points SCENARIO`, for a kill at every fault point of a scenario;
 `sweep_process.py planted MUTANT…`, for kills until each of these planted bugs is caught;
-`sweep_process.py kinds [SEED]`, for one kill at each kind of fault point over all scenarios; with a
-seed, at one of the points before, in and after each commit;
+`sweep_process.py kinds`, for one kill at each kind of fault point over all scenarios;
 `sweep_process.py pairs SCENARIO SECONDS AT_LEAST SEED`.
 """
 
 import contextlib
 import gc
 import os
-import random
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -64,29 +62,9 @@ def sweep_planted(names: Sequence[str]) -> dict[str, Report]:
     return dict(zip(names, _reports("planted", *names), strict=True))
 
 
-def sweep_by_kind(seed: int | None = None) -> list[Report]:
-    """Kill once at each kind of fault point, in one of the scenarios that pass it.
-
-    With a seed, `chosen_kinds` chooses some of them.
-    """
-    return _reports("kinds", *(() if seed is None else (str(seed),)))
-
-
-def chosen_kinds(passed: Iterable[str], seed: int | None) -> set[str]:
-    """Return the kinds of fault points at which a sweep kills.
-
-    Each verb has a point before, in and after its commit: with a seed, one of the three is chosen.
-    Each point of an outside effect is a kind of its own.
-    """
-    kinds = sorted(set(passed))
-    if seed is None:
-        return set(kinds)
-    chance = random.Random(seed)
-    of_verb: dict[str, list[str]] = {}
-    for kind in kinds:
-        where, _, verb = kind.split(":")
-        of_verb.setdefault(verb if where == "db" else kind, []).append(kind)
-    return {chance.choice(points) for points in of_verb.values()}
+def sweep_by_kind() -> list[Report]:
+    """Kill once at each kind of fault point, in one of the scenarios that pass it."""
+    return _reports("kinds")
 
 
 def sweep_in_pairs(name: str, *, seconds: float, at_least: int, seed: int) -> Report:
@@ -128,24 +106,22 @@ def _planted(*names: str) -> list[Report]:
     ]
 
 
-def _kinds(seed: str = "") -> list[Report]:
+def _kinds() -> list[Report]:
     sweeps = [Sweep(scenario_of(name, no_bug)) for name in SCENARIOS]
     for sweep in sweeps:
         sweep.count()
-    passed = (point for sweep in sweeps for point in sweep.report.points)
-    shares = _shares(sweeps, chosen_kinds(passed, int(seed) if seed else None))
-    return [sweep.kill_at(points) for sweep, points in zip(sweeps, shares, strict=True)]
+    return [sweep.kill_at(points) for sweep, points in zip(sweeps, _shares(sweeps), strict=True)]
 
 
-def _shares(sweeps: list[Sweep], kinds: set[str]) -> list[list[int]]:
-    """Give each of these kinds of points to a scenario that passes it.
+def _shares(sweeps: list[Sweep]) -> list[list[int]]:
+    """Give each kind of point to a scenario that passes it.
 
     Every scenario gets some; the longer one is, the fewer. Of several points of a kind in a
     scenario, the middle one is taken.
     """
     shares: list[list[int]] = [[] for _ in sweeps]
     passed = [sweep.report.points for sweep in sweeps]
-    for kind in sorted(kinds):
+    for kind in sorted({point for points in passed for point in points}):
         able = [i for i, points in enumerate(passed) if kind in points]
         chosen = min(able, key=lambda i: len(shares[i]) * len(passed[i]))
         numbers = [k for k, point in enumerate(passed[chosen], start=1) if point == kind]

@@ -11,7 +11,7 @@ from tests.faults.attack.context import Violation
 from tests.faults.attack.planted import ALL
 from tests.time_box import TimeBox
 
-KILLS = 4
+KILLS = 6
 MANY_KILLS = 200
 """Kills in one home, before a new one is used; `make faults` makes at least as many."""
 SOON_FOUND = frozenset({"gap_in_events", "repeated_report"})

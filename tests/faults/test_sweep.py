@@ -6,7 +6,6 @@ from tests.conftest import SweepLog
 from tests.faults import mutants
 from tests.faults.sweep_process import (
     SCENARIOS,
-    chosen_kinds,
     sweep_by_kind,
     sweep_in_pairs,
     sweep_planted,
@@ -21,31 +20,16 @@ FEWEST_PAIRS = 40
 
 
 @pytest.mark.timeout(600)
-def test_a_kill_at_each_kind_of_fault_point_loses_and_repeats_nothing(
-    sweep_log: SweepLog, seed: int, request: pytest.FixtureRequest
-) -> None:
-    """`make test` kills at one of the three points of each commit, `make both` at all of them, and
-    `make faults` at every point of every scenario."""
-    chosen = seed if request.config.getoption("--lean") else None
-    reports = sweep_by_kind(chosen)
+def test_a_kill_at_each_kind_of_fault_point_loses_and_repeats_nothing(sweep_log: SweepLog) -> None:
+    """`make faults` kills at every point of every scenario."""
+    reports = sweep_by_kind()
     for report in reports:
         sweep_log.append(str(report))
     assert [violation for report in reports for violation in report.violations] == []
     assert {report.scenario for report in reports if report.kills} == set(SCENARIOS)
     kinds = {point for report in reports for point in report.points}
-    assert sum(report.kills for report in reports) == len(chosen_kinds(kinds, chosen))
-    assert len(kinds) >= 60
+    assert sum(report.kills for report in reports) == len(kinds) >= 60
     assert all(len(r.points) >= FEWEST.get(r.scenario, 50) for r in reports)
-
-
-def test_of_the_points_of_a_commit_one_is_chosen_and_every_outside_effect_is_kept() -> None:
-    of_one_verb = {"db:before:end", "db:in:end", "db:after:end"}
-    effects = {"fx:before:write", "fx:after:write"}
-    for seed in range(5):
-        chosen = chosen_kinds([*of_one_verb, *effects], seed)
-        assert effects < chosen
-        assert len(chosen & of_one_verb) == 1
-    assert chosen_kinds([*of_one_verb, *effects], None) == of_one_verb | effects
 
 
 @pytest.mark.long

@@ -105,9 +105,13 @@ ALL: dict[str, Planted] = {
     "summary_counts_as_silence": Planted(
         summary_counts_as_silence, "seed 7", "announces", is_after_words=True
     ),
-    "ending_counts_beside_others": Planted(ending_counts_beside_others, "grown stage"),
+    "ending_counts_beside_others": Planted(
+        ending_counts_beside_others, "grown stage", "finishes beside its calls"
+    ),
     "any_finish_completes_the_team": Planted(any_finish_completes_the_team, "alarm"),
-    "open_children_are_ignored": Planted(open_children_are_ignored, "grown stage"),
+    "open_children_are_ignored": Planted(
+        open_children_are_ignored, "grown stage", "finishes too early"
+    ),
     "message_beside_a_question_is_dropped": Planted(
         message_beside_a_question_is_dropped, "message beside a question"
     ),
