@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 import uvloop
 
 from agiraph.cli.session import tune
-from bench import chat, crowd, fanout, idle, kills, prefixes, recall, turns, wake, wires
+from bench import chat, commands, crowd, fanout, idle, kills, prefixes, recall, turns, wake, wires
 
 _missed: list[str] = []
 
@@ -72,6 +72,13 @@ def _wake() -> None:
     late = uvloop.run(wake.measure())
     _goal("p50", f"{late['p50 ms']:.1f} ms", "", True)
     _goal("p99", f"{late['p99 ms']:.1f} ms", "≤ 50 ms", late["p99 ms"] <= 50)
+
+
+def _commands() -> None:
+    print("What the sandbox adds to a command")
+    for what, ms in uvloop.run(commands.measure()).items():
+        limit = "≤ 15 ms" if what.endswith("adds ms") else ""
+        _goal(what, f"{ms:.1f}", limit, not limit or ms <= 15)
 
 
 def _kills() -> None:
@@ -173,6 +180,7 @@ def main() -> int:
         tempfile.tempdir = folder
         _turns(rounds)
         _wake()
+        _commands()
         _kills()
         _wires()
         _prefixes()

@@ -185,7 +185,9 @@ def drop_capabilities() -> None:
     header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0)
     check(libc.capset(header, (ctypes.c_uint32 * 6)()), "capset")
     with open("/proc/self/status") as status:
-        held = [line.split() for line in status if line.startswith(("CapBnd", "CapEff", "CapPrm"))]
+        # Not the bounding set: without a privilege it cannot be emptied, and it gives nothing to a
+        # process that can gain no privileges.
+        held = [line.split() for line in status if line.startswith(("CapInh", "CapEff", "CapPrm"))]
     if any(int(value, 16) for _, value in held):
         raise OSError("capabilities cannot be given up")
 

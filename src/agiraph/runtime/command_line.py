@@ -72,9 +72,7 @@ def _checked_as(label: Label) -> PermissionPolicy:
         command, why = str(call.arguments["command"]), "a program would be run on this task"
         if label:
             return WayOut(sink=Sink.PROGRAM, target=command, why=why)
-        if not ctx.command_rules.confinement.is_confined:
-            return WayOut(sink=Sink.UNCONFINED_COMMAND, target=command, why=shell.NOT_CONFINED)
-        return None
+        return shell.unconfined_way_out(ctx, command)
 
     return PermissionPolicy({shell.bash.name: replace(shell.bash, way_out=way_out)})
 

@@ -115,10 +115,17 @@ async def _resolve(ctx: RunContext, call: ToolCall, known: Known) -> Answer | No
     return as_answer(result) if not label else _as_labelled(ctx, result, label)
 
 
+def unconfined_way_out(ctx: RunContext, command: str) -> WayOut | None:
+    """Return the way out of every command that is not confined; None if this one is."""
+    if ctx.command_rules.confinement.is_confined:
+        return None
+    return WayOut(sink=Sink.UNCONFINED_COMMAND, target=command, why=NOT_CONFINED)
+
+
 async def _way_out(ctx: RunContext, call: ToolCall) -> WayOut | None:
     command = str(call.arguments.get("command", ""))
-    if not ctx.command_rules.confinement.is_confined:
-        return WayOut(sink=Sink.UNCONFINED_COMMAND, target=command, why=NOT_CONFINED)
+    if (unconfined := unconfined_way_out(ctx, command)) is not None:
+        return unconfined
     named = call.arguments.get("network")
     network = network_of(named, is_labelled=bool(ctx.label), trust=ctx.team.trust)
     if network == "none":

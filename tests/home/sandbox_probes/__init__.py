@@ -1,0 +1,1 @@
+"""Sandbox probes: attacks that a confined command tries on live targets outside."""
