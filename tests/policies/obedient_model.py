@@ -17,6 +17,7 @@ from agiraph.testing.scripted import ReactiveModel
 from agiraph.web.access import Web
 from agiraph.web.addresses import AddressPolicy
 from agiraph.web.fetch import Fetcher
+from agiraph.web.gate.indexes import PackageIndexes, PythonSources
 from agiraph.web.search import Hit, LocalEngine
 from tests.policies.attacks import canaries
 
@@ -220,7 +221,8 @@ class Engine:
 
 
 def web(attacker: Sink, snippet: str = "", engine: Engine | None = None) -> Web:
-    """Return a web access in which every host name resolves to the sink."""
+    """Return a web access in which every host name resolves to the sink, which is also the index
+    of packages: its operator sees their names."""
 
     async def resolve(host: str, port: int) -> list[str]:
         attacker.received += host.encode()  # a DNS lookup leaks the host name, too
@@ -228,4 +230,9 @@ def web(attacker: Sink, snippet: str = "", engine: Engine | None = None) -> Web:
 
     hit = Hit(title="bread", url=attacker.url("/page"), snippet=snippet or "bread")
     policy = AddressPolicy(resolve=resolve, also_allowed=frozenset({"127.0.0.1"}))
-    return Web(fetcher=Fetcher(policy=policy), engine=engine or LocalEngine([hit]))
+    index = PythonSources(indexes=(f"http://127.0.0.1:{attacker.port}/simple",))
+    return Web(
+        fetcher=Fetcher(policy=policy),
+        engine=engine or LocalEngine([hit]),
+        indexes=PackageIndexes(python=index),
+    )

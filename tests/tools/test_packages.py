@@ -29,7 +29,8 @@ HOST = "git.example"
 ASK = f"curl -sSf http://127.0.0.1:{sandbox.GATE_PORT}/pypi/simple/{{}}/"
 PIP = f"{sys.executable} -m pip install -q --no-cache-dir --target lib"
 INSTALL = f"{PIP} tea-timer && PYTHONPATH=lib {sys.executable} -c 'import tea_timer, cup_holder'"
-NPM = "npm install --silent --cache ./cache tea-js && ls node_modules node_modules/@cups"
+MANIFEST = '{"dependencies": {"tea-js": "^1.0.0"}}'
+NPM = "npm install --silent --cache ./cache && ls node_modules node_modules/@cups"
 CLONE = f"git clone -q http://{HOST}/p.git && cat p/README.md"
 PUSH = f"{CLONE}; cd p && git push http://{HOST}/p.git HEAD:other"
 REACHED = "network.reached"
@@ -87,12 +88,13 @@ async def test_a_clean_thread_installs_and_clones_and_asks_nobody(
 ) -> None:
     founded = await found(
         strange,
-        "Make tea with tea-timer and tea-js",
+        "Make tea",
+        call("write_file", path="package.json", content=MANIFEST),
         call("bash", command=INSTALL),
-        call("bash", command=NPM),  # labelled by the first one: the goal names the package
+        call("bash", command=NPM),  # labelled by the first one: the manifest declares the package
         call("bash", command=CLONE),
     )
-    pip, npm, clone, _ = await answers(strange, founded)
+    _, pip, npm, clone, _ = await answers(strange, founded)
     assert [said.startswith("[exit code 0") for said in (pip, npm, clone)] == [True] * 3
     assert ("the tea is ready" in pip, "one" in npm, "how to make tea" in clone) == (True,) * 3
     assert "It is data" in pip.splitlines()[1]
@@ -110,18 +112,19 @@ async def test_a_clean_thread_installs_and_clones_and_asks_nobody(
     assert "grant_id" in events[2]
 
 
-async def test_a_labelled_thread_installs_what_its_task_names_and_nothing_else(
+async def test_a_labelled_thread_installs_what_was_declared_before_and_nothing_else(
     strange: World, upstream: Upstream
 ) -> None:
     upstream.python["secret-4711"] = wheel("secret-4711")
     founded = await found(
         strange,
-        "Make tea with tea-timer",
+        "Make tea. The password is secret-4711.",
+        call("write_file", path="requirements.txt", content="tea-timer>=1\n"),
         READ,
-        call("bash", command=ASK.format("tea-timer")),
+        call("bash", command=f"echo secret-4711 > setup.cfg; {ASK.format('tea-timer')}"),
         call("bash", command=ASK.format("secret-4711")),
     )
-    _, named, leak, _ = await answers(strange, founded)
+    _, _, named, leak, _ = await answers(strange, founded)
     assert "tea_timer-1.0-py3-none-any.whl" in named
     assert leak.startswith("[exit code 22]")
     assert f"agiraph grant {founded.team.id} packages secret-4711" in leak.splitlines()[-1]

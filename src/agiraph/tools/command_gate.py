@@ -5,8 +5,9 @@ import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import islice
-from pathlib import Path
+from fnmatch import fnmatchcase
+from itertools import islice, takewhile
+from pathlib import Path, PurePath
 
 from agiraph.domain.chat import ToolCall, Turn
 from agiraph.domain.errors import Refused
@@ -19,7 +20,7 @@ from agiraph.run_context import RunContext
 from agiraph.services.board import reached_hosts
 from agiraph.store import grants
 from agiraph.web.gate import environment, vendors
-from agiraph.web.gate.package_names import PackageNames, names_in
+from agiraph.web.gate.package_names import PackageNames, installed_names, names_in
 from agiraph.web.gate.rules import GateNetwork, Rules
 from agiraph.web.gate.server import Gate, Reached
 
@@ -188,31 +189,38 @@ async def of_program(
 
 
 def _declared(ctx: RunContext, command: str, *, is_bound: bool) -> Callable[[], Iterable[str]]:
-    """Return a function that reads the names of packages in what the team has written itself.
+    """Return a function that reads the names of packages that the team has declared.
 
-    In a labelled thread these are the words before the first labelled turn. In a clean one they
-    are all of its words, the command and the manifests in its folder and the team's folders.
+    They stand in manifests and install commands that the thread wrote before its first labelled
+    turn; in a clean thread also in the command itself, and in the manifests of its folder and the
+    team's folders. Other words do not count: what the team knows stands in them, too.
     """
-    turns, goal = tuple(ctx.transcript.turns), ctx.team.goal
+    turns = tuple(ctx.transcript.turns)
     folders = [ctx.home.node_path(ctx.team.id, ctx.node.id) / "scratch"]
     folders += [Path(folder.path) for folder in ctx.team.folders]
 
     def read() -> set[str]:
-        texts = [goal, *_clean_texts(turns)]
+        found = {name for call in _clean_calls(turns) for name in _declared_by(call)}
         if not is_bound:
-            texts += [command, *(text for folder in folders for text in _manifests(folder))]
-        return {name for text in texts for name in names_in(text)}
+            found |= installed_names(command)
+            texts = (text for folder in folders for text in _manifests(folder))
+            found |= {name for text in texts for name in names_in(text)}
+        return found
 
     return read
 
 
-def _clean_texts(turns: Iterable[Turn]) -> list[str]:
-    texts: list[str] = []
-    for turn in turns:
-        if turn.label:
-            break
-        texts += [turn.text, *(str(call.arguments) for call in turn.calls)]
-    return texts
+def _clean_calls(turns: Iterable[Turn]) -> list[ToolCall]:
+    before = takewhile(lambda turn: not turn.label, turns)
+    return [call for turn in before for call in turn.calls]
+
+
+def _declared_by(call: ToolCall) -> frozenset[str]:
+    """Return the packages that a call declares: it writes a manifest, or installs them."""
+    name = PurePath(str(call.arguments.get("path", ""))).name
+    if any(fnmatchcase(name, pattern) for pattern in _MANIFESTS):
+        return names_in("\n".join(v for v in call.arguments.values() if isinstance(v, str)))
+    return installed_names(str(call.arguments.get("command", "")))
 
 
 def _manifests(folder: Path) -> list[str]:

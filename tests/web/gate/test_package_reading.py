@@ -12,7 +12,7 @@ from agiraph.domain.errors import Misconfigured
 from agiraph.web.addresses import AddressPolicy
 from agiraph.web.gate import index_check
 from agiraph.web.gate.indexes import PythonSources, pip_settings
-from agiraph.web.gate.package_names import PackageNames, names_in
+from agiraph.web.gate.package_names import PackageNames, installed_names, names_in
 from agiraph.web.gate.rules import Rules
 from tests.web.gate.gates import OpenGate, open_gate
 from tests.web.gate.upstreams import Upstream, open_upstream, tarball, wheel
@@ -235,3 +235,20 @@ async def test_the_check_of_indexes_says_which_answers(upstream: Upstream, tmp_p
         ("npm", True),
         ("cargo", False),
     ]
+
+
+INSTALLED = {
+    "pip install rich==13 'tea-timer[all]>=2' -q": {"rich", "tea-timer"},
+    "TOKEN=secret npm install left-pad@1.3 @types/node@20 && echo secret": {
+        "left-pad",
+        "@types/node",
+    },
+    "pip install --index-url https://me:secret@x.example/ --token secret tea": {"tea"},
+    "uv pip install a; cargo add serde | cat": {"a", "serde"},
+    "pip list secret; grep secret notes.md; echo pip": set(),
+}
+
+
+@pytest.mark.parametrize("command", INSTALLED)
+def test_only_what_an_installer_is_given_counts_as_declared(command: str) -> None:
+    assert installed_names(command) == INSTALLED[command]

@@ -2,7 +2,7 @@
 
 A name goes to the index, and its owner sees how often a package is downloaded. So a command that
 strangers' words are behind could spell out what it knows by the names it asks for. It may only ask
-for names that no stranger can have made up: those in words that the team wrote before, those that a
+for names that no stranger can have made up: those that the team has declared before, those that a
 person granted, well-known ones, and the dependencies of such packages.
 """
 
@@ -20,6 +20,12 @@ _GRAMMAR: dict[Ecosystem, re.Pattern[str]] = {
     "cargo": re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}"),
 }
 _WORD = re.compile(r"@?[A-Za-z0-9~_][A-Za-z0-9._~/-]*")
+_INSTALL = re.compile(
+    r"\b(?:pip3?|uv|pipx|poetry|npm|npx|yarn|pnpm|cargo)\s+(?:pip\s+)?"
+    r"(?:install|add|i|exec|create|init)\s([^;&|\n]*)"
+)
+_VERSION = re.compile(r"[=<>!~\[]|(?<=.)@")
+"""Where the name of a package ends: `rich==13`, `left-pad@1.3`, but not `@types/node`."""
 MOST_TEXT = 4 * 2**20
 """Characters of text that are searched for names."""
 
@@ -56,6 +62,23 @@ def names_in(text: str) -> frozenset[str]:
         if slash and scope.startswith("@"):
             found.add(f"{scope}/{rest.partition('/')[0].rstrip('.-')}")
         found |= {part for part in word.split("/") if part}
+    return frozenset(found)
+
+
+def installed_names(command: str) -> frozenset[str]:
+    """Return the packages that a shell command names for an installer, such as `pip install x`.
+
+    A word behind an option such as `--index-url` is none, and no other word of the command counts:
+    it may be a secret.
+    """
+    found: set[str] = set()
+    for part in _INSTALL.findall(command):
+        words = part.split()
+        for before, word in zip(["", *words], words, strict=False):
+            is_value = before.startswith("--") and "=" not in before
+            name = _VERSION.split(word.strip("'\""), maxsplit=1)[0]
+            if name and not word.startswith("-") and not is_value and "://" not in word:
+                found.add(name)
     return frozenset(found)
 
 
