@@ -67,7 +67,9 @@ async def axe_violations(
     return [*light, *await page.evaluate(RUN_AXE, [[], "dark", excluded, True])]
 
 
-RECORD_FOCUS = """() => {
+RECORD_FOCUS = """(without) => {
+  globalThis.left = without ? [...document.querySelectorAll(without)] : [];
+  for (const one of left) one.inert = true;
   const modal = document.querySelector("[role=dialog][data-state=open]") ?? document;
   globalThis.reached = new Set([document.activeElement]);
   globalThis.unseen = [];
@@ -86,16 +88,19 @@ RECORD_FOCUS = """() => {
     if (!width || !height || !ring) unseen.push(one);
   }) ?? true;
 }"""
-MISSED_BY_TAB = """() => [
-  ...unseen.map((one) => `no visible focus: ${one.outerHTML.slice(0, 160)}`),
-  ...wanted.filter((one) => one.isConnected && !reached.has(one))
-    .map((one) => `not reached: ${one.outerHTML.slice(0, 160)}`),
-]"""
+MISSED_BY_TAB = """() => {
+  for (const one of left) one.inert = false;
+  return [
+    ...unseen.map((one) => `no visible focus: ${one.outerHTML.slice(0, 160)}`),
+    ...wanted.filter((one) => one.isConnected && !reached.has(one))
+      .map((one) => `not reached: ${one.outerHTML.slice(0, 160)}`),
+  ];
+}"""
 
 
-async def unreachable_by_tab(page: Page) -> list[str]:
-    """Tab through a screen; return the elements that are not reached or show no focus."""
-    await page.evaluate(RECORD_FOCUS)
+async def unreachable_by_tab(page: Page, *, without: str) -> list[str]:
+    """Tab through a screen, but for some elements; return those not reached or without focus."""
+    await page.evaluate(RECORD_FOCUS, without)
     before, reached, is_round = 0, 1, False
     while before < reached and not is_round:  # until Tab is back at the first element
         await asyncio.gather(*(page.keyboard.press("Tab") for _ in range(10)))
@@ -111,11 +116,10 @@ async def violations(
     found: dict[str, list[str]] = {}
     for screen in shown:
         await screen.show(page)
-        found[screen.name] = await axe_violations(
-            page, contrast_in=contrast_in, without=OTHER_LINKS if found else ""
-        )
+        without = OTHER_LINKS if found else ""
+        found[screen.name] = await axe_violations(page, contrast_in=contrast_in, without=without)
         if not is_phone:
-            found[screen.name] += await unreachable_by_tab(page)
+            found[screen.name] += await unreachable_by_tab(page, without=without)
         if wide := await page.evaluate(HORIZONTAL_OVERFLOW):
             found[screen.name].append(f"{wide} pixels of horizontal overflow")
     return [f"{name}: {one}" for name, there in found.items() for one in there]
