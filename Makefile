@@ -57,6 +57,7 @@ both: setup postgres chromium ## All tests, each on both databases: `make test` 
 
 postgres:
 	@sh tests/install-postgres
+	@sh tests/install-bubblewrap
 
 chromium:
 	@sh tests/install-chromium
