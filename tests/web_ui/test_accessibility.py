@@ -16,7 +16,7 @@ from tests.web_ui.browsing import PHONE, STILL, Desk, Visit, visiting
 from tests.web_ui.screens import Screen, screens
 from tests.web_ui.test_flow import asks_with_options, sidebar, thread
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(240)]
 
 AXE = (files("axe_playwright_python") / "axe.min.js").read_text()
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]

@@ -139,7 +139,9 @@ export function AnswerForm({ id, kind, options, always = null, call = null, onDo
 /** What "always" would allow. Words that the card shows already, such as the exact command, are not repeated. */
 function AlwaysText({ offer, call }: { offer: Schemas["GrantOffer"]; call: Message["call"] }) {
   if (offer.kind === "call") return "make exactly this call";
-  if (offer.kind === "command" && call && Object.values(call.arguments).includes(offer.pattern)) return "run exactly this command";
+  // A grant for a command with less than the whole network names the network before the words.
+  const [, network, command] = /^(?:network=(\w+) )?(.*)$/s.exec(offer.pattern)!;
+  if (offer.kind === "command" && call && Object.values(call.arguments).includes(command)) return `run exactly this command${network ? ` with the network “${network}”` : ""}`;
   return (
     <>
       {GRANT_TEXT[offer.kind]}{" "}

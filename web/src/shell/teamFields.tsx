@@ -141,7 +141,7 @@ export function FoldersField({ value, onChange }: { value: string; onChange: (te
   return (
     <label className="col-span-full flex flex-col gap-1">
       Folders of this machine
-      <Textarea rows={2} value={value} onChange={(event) => onChange(event.target.value)} placeholder={"One a line: /home/me/project to read it, or with :rw behind it to change it, too"} className="font-normal" spellCheck={false} />
+      <Textarea rows={2} value={value} onChange={(event) => onChange(event.target.value)} placeholder={"One a line: /home/me/project to read, /home/me/project:rw to read and change"} className="font-normal" spellCheck={false} />
     </label>
   );
 }
