@@ -25,6 +25,7 @@ from tests.habits.conversations import stable
 from tests.habits.lapses import FORGED_LINE, Lapse
 
 GoesOn = Callable[[str], bool]
+_NO_WORDS = ("", "approve", "deny")
 ROUNDS = 6
 """How often the person answers what is open: each answer may lead to another question."""
 
@@ -67,7 +68,8 @@ class Left:
 
     @property
     def unheard(self) -> Counter[str]:
-        said = (m for m in self.messages if m.sender == OWNER and m.text.strip())
+        # A decision without words is recorded by its name.
+        said = (m for m in self.messages if m.sender == OWNER and m.text not in _NO_WORDS)
         # Words with a decision on a call whose work has ended are kept for the agent's next work.
         kept = "\n".join(m.text for m in self.messages if m.kind == "notice" and not m.seen_at)
         return Counter(stable(m.text) for m in said if m.text not in self.heard + kept)

@@ -185,7 +185,8 @@ def _show_entry(console: Console, entry: DigestEntry) -> None:
     if entry.kind == "ask":
         always = ""
         if entry.always is not None:
-            always = f"  (--always allows {entry.always.kind} {entry.always.pattern})"
+            files = ", whatever its files hold then" if entry.always.kind == "command" else ""
+            always = f"  (--always allows {entry.always.kind} {entry.always.pattern}{files})"
         console.print(literal(f"      agiraph answer {entry.id} approve|deny{always}"))
 
 
