@@ -1,0 +1,100 @@
+"""Sandboxed commands: what `bash` of a clean thread cannot reach, and which limits end it."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agiraph.home import levels
+from agiraph.home.sandbox import Limits
+from agiraph.testing import World, call
+from tests.home.sandbox_probes import attack, targets
+from tests.tools.tool_calls import run_calls
+
+SECRET = "a secret of the runtime"
+SMALL = Limits(processes=40, memory_mib=200, file_mib=8, free_disk_mib=1)
+
+pytestmark = pytest.mark.skipif(
+    not levels.choose().has_gate, reason="commands have no namespaces on this machine"
+)
+
+
+@contextlib.contextmanager
+def live_targets(folder: Path) -> Generator[dict[str, Any]]:
+    """Keep sockets, shared memory, keys and a process outside of the sandbox."""
+    shared = folder / "shared"
+    shared.mkdir(parents=True)
+    with subprocess.Popen(
+        [sys.executable, targets.__file__, folder / "outside", shared],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={"SECRET": targets.CANARY},
+        text=True,
+    ) as outside:
+        assert outside.stdout is not None
+        assert outside.stdin is not None
+        yield json.loads(outside.stdout.readline())
+        outside.stdin.close()
+
+
+async def test_a_command_of_a_clean_thread_reaches_nothing_outside(tmp_path: Path) -> None:
+    source = Path(attack.__file__).read_text()
+    async with World(tmp_path / "home", sandbox_readable=(), easy_endings=True) as world:
+        home = world.path
+        (home / "token").write_text(SECRET)
+        other = home / "teams" / "team_other" / "nodes" / "n" / "scratch"
+        other.mkdir(parents=True)
+        (other / "x").write_text(SECRET)
+        steals = (
+            f"cat {home}/token",
+            f"strings {home}/agiraph.db || cat {home}/agiraph.db",
+            f"cat {other}/x",
+            "cat $(dirname $HOME)/*/scratch/x",
+            f"cat /proc/{os.getpid()}/environ /proc/{os.getpid()}/root{home}/token",
+            f"echo evil > {home}/teams/team_other/SOUL.md",
+            f"echo evil > {home}/agiraph.toml",
+        )
+        with live_targets(tmp_path / "probes") as found:
+            _, told = await run_calls(
+                world,
+                call("write_file", path="attack.py", content=source),
+                call("bash", command=f"/usr/bin/python3 attack.py '{json.dumps(found)}'"),
+                *(call("bash", command=command) for command in steals),
+            )
+        _, probes, *stolen = told
+        assert not (home / "agiraph.toml").exists()
+    known = ["unix: in a given folder"]  # the folder is not given here
+    assert [name for name in json.loads(probes.text.splitlines()[1]) if name not in known] == []
+    assert [answer.text for answer in stolen if SECRET in answer.text] == []
+    assert [answer.failed for answer in stolen] == [True] * len(steals)
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (":(){ :|:& };:; wait; sleep 100", "it had more than 40 processes at a time"),
+        (
+            "python3 -c \"x = [b'x' * 2**20 for _ in range(8000)]\"",
+            "its processes used more than 200 MiB of memory",
+        ),
+        ("exec yes > file", "a file of it would have had more than 8 MiB"),
+    ],
+)
+async def test_a_command_over_a_limit_is_ended_and_the_model_is_told(
+    tmp_path: Path, command: str, said: str
+) -> None:
+    async with World(tmp_path / "home", limits=SMALL, easy_endings=True) as world:
+        _, [told] = await run_calls(world, call("bash", command=command))
+    assert said in told.text, told.text
+
+
+async def test_the_tmp_folder_of_a_command_has_a_size(tmp_path: Path) -> None:
+    async with World(tmp_path / "home", easy_endings=True) as world:
+        _, [told] = await run_calls(world, call("bash", command="yes > /tmp/file"))
+    assert "No space left on device" in told.text
