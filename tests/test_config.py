@@ -12,7 +12,7 @@ from agiraph.home.sandbox import Limits
 from agiraph.providers.facts.prices import Terms
 from agiraph.providers.registry import Account, Keys
 from agiraph.providers.servers import Server
-from agiraph.runtime.command_line import Command
+from agiraph.runtime.program_setup import Command
 
 KEYS = {
     "ANTHROPIC_API_KEY": "sk-ant-canary",

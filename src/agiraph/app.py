@@ -20,7 +20,6 @@ from agiraph.providers.facts.prices import Prices
 from agiraph.providers.registry import Keys, ModelFactory, Registry
 from agiraph.run_context import RunContext
 from agiraph.runtime.channels import Channel
-from agiraph.runtime.command_line import Command
 from agiraph.runtime.daily_spend import DailySpend
 from agiraph.runtime.dispatcher import Dispatcher
 from agiraph.runtime.embedded import EmbeddedEngine
@@ -28,6 +27,7 @@ from agiraph.runtime.engine import Engine
 from agiraph.runtime.executor import Executor
 from agiraph.runtime.outbox import Outbox
 from agiraph.runtime.periodic import PeriodicTasks, Wait
+from agiraph.runtime.program_setup import Command
 from agiraph.runtime.tracing import Tracing
 from agiraph.runtime.trigger_worker import Callback, TriggerWorker
 from agiraph.runtime.watchdog import watch

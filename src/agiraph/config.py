@@ -33,11 +33,11 @@ from agiraph.providers.servers import servers as servers_of
 from agiraph.providers.vendors import KEY_VARIABLES, VENDORS
 from agiraph.runtime.channels import Channel
 from agiraph.runtime.channels.configured import channels as channels_of
-from agiraph.runtime.command_line import Command
 from agiraph.runtime.configured_limits import RATES, USD_PER_DAY, rate_text, usd_per_day
 from agiraph.runtime.configured_limits import TABLE as _DAY_LIMITS
 from agiraph.runtime.configured_limits import rates as rates_of
 from agiraph.runtime.configured_limits import shown as shown_limit
+from agiraph.runtime.program_setup import Command
 from agiraph.web.access import Web
 from agiraph.web.configured import shown as shown_engine
 from agiraph.web.configured import web as web_of

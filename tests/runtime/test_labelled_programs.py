@@ -11,7 +11,7 @@ from agiraph.domain.ids import TeamId
 from agiraph.domain.labels import CLEAN, of_program
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus
-from agiraph.runtime.command_line import Command
+from agiraph.runtime.program_setup import Command
 from agiraph.services.board import labels
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import teams

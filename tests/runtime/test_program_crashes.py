@@ -13,7 +13,7 @@ from agiraph.domain.messages import Decision
 from agiraph.domain.persons import OWNER
 from agiraph.domain.time import SystemClock
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
-from agiraph.runtime.command_line import Command
+from agiraph.runtime.program_setup import Command
 from agiraph.services.lifecycle import retries
 from agiraph.services.mail import bus
 from agiraph.store import messages

@@ -8,7 +8,6 @@ that was talked into it could otherwise sign the person in to somebody else's ac
 
 import os
 import secrets
-import shlex
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -69,16 +68,6 @@ PRESETS: Mapping[str, Preset] = {
 """Presets by the name of the executable."""
 
 
-def program_of(command: str) -> str:
-    """Return the name of the executable that a command line starts; empty if it is not plain."""
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        return ""
-    words = [word for word in words if "=" not in word.split("/")[0]]
-    return Path(words[0]).name if words else ""
-
-
 @dataclass(frozen=True, slots=True)
 class Lent:
     """A file of the person that a program has a copy of."""
@@ -88,13 +77,13 @@ class Lent:
     data: bytes
 
 
-def lend(command: str, person: Path, home: Path) -> list[Lent]:
+def lend(program: str, person: Path, home: Path) -> list[Lent]:
     """Copy the sign-in and the settings of a preset to its home; return the copies that it renews.
 
     `person` is the home of the person, `home` that of the program. A file that the program has from
     an earlier run is replaced.
     """
-    preset = PRESETS.get(program_of(command))
+    preset = PRESETS.get(program)
     if preset is None:
         return []
     lent: list[Lent] = []
@@ -142,20 +131,17 @@ def _alike(before: Any, after: Any, *, name: str) -> bool:
     return isinstance(before, plain) and isinstance(after, plain) and name.casefold() in _RENEWED
 
 
-def folders_of(command: str, path: str) -> list[Path]:
+def folders_of(executable: str, path: str) -> list[Path]:
     """Return the folders that hold a program of the settings, and Node if it needs that: where they
     lie in the home of a person, they are shown to the program, read-only."""
-    with suppress(ValueError):
-        words = [word for word in shlex.split(command) if "=" not in word.split("/")[0]]
-        found = shutil.which(words[0], path=path) if words else None
-        if found is None:
-            return []
-        real = Path(found).resolve()
-        folders = [Path(found).absolute().parent, _package(real)]
-        if _needs_node(real) and (node := shutil.which("node", path=path)) is not None:
-            folders += [Path(node).absolute().parent, Path(node).resolve().parent]
-        return list(dict.fromkeys(folders))
-    return []
+    found = shutil.which(executable, path=path) if executable else None
+    if found is None:
+        return []
+    real = Path(found).resolve()
+    folders = [Path(found).absolute().parent, _package(real)]
+    if _needs_node(real) and (node := shutil.which("node", path=path)) is not None:
+        folders += [Path(node).absolute().parent, Path(node).resolve().parent]
+    return list(dict.fromkeys(folders))
 
 
 def _package(real: Path) -> Path:

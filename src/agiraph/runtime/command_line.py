@@ -8,7 +8,7 @@ after a cancel, and with the runtime. A pause does not stop it, because it has n
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from string import Template
 from typing import Any
 
@@ -27,14 +27,15 @@ from agiraph.home.safe_folder import Folder
 from agiraph.policies.permission import PermissionPolicy
 from agiraph.prompts import prompt
 from agiraph.run_context import RunContext
-from agiraph.runtime import program_reviews, program_runs
+from agiraph.runtime import program_reviews, program_runs, program_setup
 from agiraph.runtime.program_mailbox import INBOX, OUTBOX, OUTBOX_BYTES, ProgramMailbox, own_turns
 from agiraph.runtime.program_runs import Run
+from agiraph.runtime.program_setup import Command
 from agiraph.services.lifecycle import journal, stalled
 from agiraph.store import teams, threads
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
-from agiraph.tools import acceptance, command_gate, given_folders, shell
+from agiraph.tools import acceptance, given_folders, shell
 from agiraph.tools.base import NO_TEXT
 
 TASK, CONTEXT, RESULT = "_task.md", "_context.json", RESULT_FILE
@@ -52,16 +53,6 @@ OUTPUT_BYTES = 4000
 BACKOFF, LONGEST_PAUSE_S = 1.1, 10.0
 """Growth of the pause between two output events, and its limit: a chatty program must not fill the
 events table."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
-    """A program from the settings, and the environment variables it gets."""
-
-    command: str
-    environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    resumes: bool = False
-    """Whether the program continues its work when started again, so that nobody need be asked."""
 
 
 def _checked_as(label: Label) -> PermissionPolicy:
@@ -200,35 +191,22 @@ class ProgramRunner:
         named = self.commands.get(ctx.agent.command or "")
         node = ctx.home.node_path(ctx.team.id, ctx.node.id)
         watch = _Watch(ctx, folder)
-        command = named.command if named else ctx.agent.command or ""
-        given = dict(named.environment) if named else None
-        gate = await command_gate.of_program(ctx, call, command, given)
-        running = asyncio.ensure_future(
-            commands.run(
-                program_runs.spool(ctx, call),
-                command=command,
-                cwd=node / "scratch",
-                timeout=_seconds(ctx),
-                env=commands.child_environment(
-                    shell.home_of_command(ctx), (given or {}) | gate.environment
-                ),
-                spec=shell.spec(ctx, network="gate" if gate.is_open else "none"),
-                limits=ctx.command_rules.limits,
-                team=ctx.team.id,
-                on_output=watch.add_output,
-                serve=gate.serve,
+        async with program_setup.prepared(ctx, call, named) as setup:
+            running = asyncio.ensure_future(
+                commands.run(
+                    program_runs.spool(ctx, call),
+                    command=setup.command,
+                    cwd=node / "scratch",
+                    timeout=_seconds(ctx),
+                    env=setup.env,
+                    spec=setup.spec,
+                    limits=ctx.command_rules.limits,
+                    team=ctx.team.id,
+                    on_output=watch.add_output,
+                    serve=setup.serve,
+                )
             )
-        )
-        try:
-            while not running.done() and not watch.is_over:
-                await asyncio.wait({running}, timeout=POLL_S)
-                with suppress(StoreUnavailable):  # the next poll tries again; the program runs on
-                    await watch.poll(last=running.done())
-        finally:
-            # `commands.run` kills the whole process tree before its cancellation ends.
-            running.cancel()
-            await asyncio.wait({running})
-            await gate.close()
+            await watch.follow(running)
         if not running.cancelled():
             return running.result()
         # Ended by `is_over`: the result is complete, and the supervisor's
@@ -255,6 +233,18 @@ class _Watch:
     def is_over(self) -> bool:
         """Whether the program should be ended, because its result is complete."""
         return self._lingering_s >= LINGER_S
+
+    async def follow(self, running: asyncio.Future[CommandResult]) -> None:
+        """Watch until the program has ended, or its result is complete; then end it."""
+        try:
+            while not running.done() and not self.is_over:
+                await asyncio.wait({running}, timeout=POLL_S)
+                with suppress(StoreUnavailable):  # the next poll tries again; the program runs on
+                    await self.poll(last=running.done())
+        finally:
+            # `commands.run` kills the whole process tree before its cancellation ends.
+            running.cancel()
+            await asyncio.wait({running})
 
     def add_output(self, piece: bytes) -> None:
         self._output = (self._output + piece)[-OUTPUT_BYTES:]

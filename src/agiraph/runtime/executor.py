@@ -41,11 +41,12 @@ from agiraph.runtime import (
     reply_prompt,
 )
 from agiraph.runtime.calls import ToolCaller
-from agiraph.runtime.command_line import Command, ProgramRunner
+from agiraph.runtime.command_line import ProgramRunner
 from agiraph.runtime.compaction import Compaction
 from agiraph.runtime.daily_spend import DailySpend
 from agiraph.runtime.loop import Loop
 from agiraph.runtime.means import Means, Standing, standing
+from agiraph.runtime.program_setup import Command
 from agiraph.runtime.prompt import Opening, PriorKnowledge
 from agiraph.runtime.shown_files import ShownFiles
 from agiraph.runtime.steps import Steps

@@ -27,7 +27,7 @@ from agiraph.providers.facts.prices import Prices
 from agiraph.providers.registry import Keys
 from agiraph.run_context import RunContext
 from agiraph.runtime.channels import Channel
-from agiraph.runtime.command_line import Command
+from agiraph.runtime.program_setup import Command
 from agiraph.runtime.trigger_worker import Callback
 from agiraph.services.lifecycle import answers, conversation, teams
 from agiraph.services.lifecycle.teams import NewTeam

@@ -1,11 +1,10 @@
 """Vendors: which hosts the command-line agents of vendors reach, and by which variables."""
 
-import re
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from agiraph.domain.command_words import executable_of
 from agiraph.web.addresses import is_public
 from agiraph.web.gate.forwarding import below_gate
 from agiraph.web.gate.rules import Endpoint, endpoint_of
@@ -21,7 +20,6 @@ class VendorHosts:
     """Variables that name another address for its requests."""
 
 
-_VARIABLE = re.compile(r"\w+=")
 _ANTHROPIC = VendorHosts(
     hosts=("api.anthropic.com", "console.anthropic.com", "platform.claude.com", "claude.ai"),
     variables=("ANTHROPIC_BASE_URL",),
@@ -55,12 +53,7 @@ def program_of(command: str) -> str:
     Only the first word counts, behind variables that are set for it: a script that starts several
     programs is none of the presets.
     """
-    try:
-        words = shlex.split(command, comments=False)
-    except ValueError:
-        return ""
-    first = next((word for word in words if not _VARIABLE.match(word) and word != "exec"), "")
-    name = PurePath(first).name
+    name = PurePath(executable_of(command)).name
     return name if name in PROGRAMS else ""
 
 
