@@ -49,7 +49,7 @@ checks-beside-tests:
 all-tests:
 	@sh tests/timed tests 530 $(BIN)/python tests/rerun.py -q -n $(WORKERS) --dist worksteal --lean --seed=$(SEED) --hypothesis-seed=$(SEED)
 
-quick: setup ## The tests for every few minutes: on SQLite, without browsers, kills and whole scenarios
+quick: setup ## The tests for every few minutes: on SQLite, without browsers, servers, kills and whole scenarios
 	@sh tests/timed quick 120 $(BIN)/python -m pytest -q -p no:schemathesis -n $(WORKERS) --dist worksteal --quick
 
 both: setup postgres chromium ## All tests, each on both databases: `make test` leaves out what runs the same SQL again

@@ -38,9 +38,23 @@ BUDGETS_S = {
 NOT_QUICK = frozenset({"faults", "web_ui", "scenarios", "real_models"})
 """Parts that `make quick` leaves out: crash sweeps, browsers, whole scenarios."""
 NOT_QUICK_FILES = frozenset(
-    {"test_confinement.py", "test_faults.py", "test_responses_match_schema.py"}
+    {
+        "api/test_responses_match_schema.py",
+        "cli/test_backup.py",
+        "cli/test_commands_with_server.py",
+        "cli/test_doctor.py",
+        "cli/test_full_disk_and_lost_files.py",
+        "conformance/test_faults.py",
+        "habits/test_nonsense_goals.py",
+        "home/test_commands.py",
+        "home/test_confinement.py",
+        "runtime/test_command_line_ends.py",
+        "runtime/test_shutdown.py",
+        "runtime/test_time_limit.py",
+    }
 )
-"""Files that `make quick` leaves out, as their tests are costly to run or to collect."""
+"""Files that `make quick` leaves out: their tests start servers, wait for real time limits, or are
+costly to collect."""
 LONG_FILES = frozenset({"test_responses_in_many_examples.py"})
 """Files with nothing but such tests of `make faults`."""
 
@@ -54,7 +68,8 @@ def part_of(path: Path) -> str:
 def is_ignored(path: Path, *, quick: bool, long: bool) -> bool:
     """Return whether the tests of this file or folder need not even be collected."""
     is_part = path.parent.name == "tests" and path.name in NOT_QUICK
-    if quick and (is_part or path.parent.name in NOT_QUICK or path.name in NOT_QUICK_FILES):
+    name = f"{path.parent.name}/{path.name}"
+    if quick and (is_part or path.parent.name in NOT_QUICK or name in NOT_QUICK_FILES):
         return True
     return not long and path.name in LONG_FILES
 
