@@ -208,7 +208,8 @@ ALL: dict[str, Lapse] = {
         Lapse(
             name="gives null",
             said=(says(Call("check_board", id=f"{MARK}_1", raw="null")),),
-            applies=lambda conversation: "check_board" in conversation.tools,
+            # The tool is listed, not shown; a call by its own name is made.
+            applies=lambda conversation: "tool_help" in conversation.tools,
         ),
         Lapse(name="gives a null argument", distort=_null_arguments),
         Lapse(name="gives strings", distort=_as_strings),
