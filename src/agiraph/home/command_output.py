@@ -18,7 +18,7 @@ class OutputListener:
     def __init__(self, path: Path, tell: Callable[[bytes], None] | None) -> None:
         self.path = path
         self.tell = tell
-        self.seen = 0
+        self.seen: int = 0
 
     def hear(self, ticks: int) -> None:
         os.read(ticks, CHUNK)

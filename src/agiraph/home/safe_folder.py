@@ -62,7 +62,7 @@ class Folder:
         self._opener = opener
         self.name: str = name
         """Its name in error messages; empty for the folder from which all paths start."""
-        self.is_private = True
+        self.is_private: bool = True
         """Whether what is written in it is for its owner only; else files keep their mode."""
 
     @classmethod

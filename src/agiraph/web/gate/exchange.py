@@ -40,7 +40,7 @@ class Meter:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self.bytes = 0
+        self.bytes: int = 0
 
     def count(self, piece: bytes) -> bytes:
         """Count a piece before it is passed on, and return it."""
@@ -71,7 +71,7 @@ class Exchange:
         self.writer = writer
         self.limits = limits
         self.meter = meter
-        self.has_answered = False
+        self.has_answered: bool = False
         """Whether a part of the answer was sent: then a failure can only cut the connection."""
 
     @property

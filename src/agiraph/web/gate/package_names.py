@@ -104,7 +104,7 @@ class PackageNames:
         granted: Iterable[str] = (),
         declared: Callable[[], Iterable[str]] = tuple,
     ) -> None:
-        self.is_bound = is_bound
+        self.is_bound: bool = is_bound
         self._granted = frozenset(granted)
         self._read_declared = declared
         self._declared: frozenset[str] | None = None
