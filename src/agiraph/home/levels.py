@@ -38,7 +38,6 @@ NO_NAMESPACES = ("/proc/sys/user/max_user_namespaces", "/proc/sys/user/max_pid_n
 ALWAYS_OPEN = (
     "A kernel bug, and the load that other commands cause.",
     "What a host or a folder that a person granted is told or given.",
-    'With network="open": servers on this machine\'s loopback and in its network.',
 )
 NOT_HELD: dict[Level, tuple[str, ...]] = {
     "bubblewrap": ALWAYS_OPEN,
