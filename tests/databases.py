@@ -327,6 +327,9 @@ SQLITE_SUFFICES: dict[str, frozenset[str]] = {
         }
     ),
     "tools/test_semantic_search.py": frozenset(),
+    "tools/test_given_folders.py": frozenset(
+        {"test_tools_read_and_change_a_given_folder_under_each_of_its_names"}
+    ),
     "tools/test_shell.py": frozenset(),
     "tools/test_spawned.py": frozenset(
         {

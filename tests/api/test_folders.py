@@ -23,8 +23,8 @@ class Doubles(unittest.TestCase):
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("elsewhere") / "project"
     folder.mkdir()
     (folder / "double.py").write_text(BROKEN)
     (folder / "test_double.py").write_text(TEST)

@@ -93,16 +93,18 @@ def test_published_files_are_the_scratch_files_with_their_hashes(
     ]
 
 
-def test_published_files_are_read_only_and_the_scratch_files_are_not(
+def test_copies_of_published_files_can_be_changed_and_programs_can_be_run(
     node: NodeFolder, path: Path
 ) -> None:
     write_results(node)
+    program = path / "scratch" / "run.sh"
+    program.write_text("echo")
+    program.chmod(0o700)
     node.publish("done")
-    modes = {
-        name: {stat.S_IMODE(p.stat().st_mode) for p in (path / name).rglob("*") if p.is_file()}
-        for name in ("published", "scratch")
-    }
-    assert modes == {"published": {0o444}, "scratch": {0o600}}
+    files = (file for file in (path / "published").rglob("*") if file.is_file())
+    modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in files}
+    assert modes.pop("run.sh") == 0o755
+    assert set(modes.values()) == {0o644}
 
 
 def test_an_empty_scratch_folder_publishes_its_summary(node: NodeFolder, path: Path) -> None:

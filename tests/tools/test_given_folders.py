@@ -18,8 +18,8 @@ from tests.tools.tool_calls import ToolAnswer, refused, run_calls
 
 
 @pytest.fixture
-def app(tmp_path: Path) -> Path:
-    folder = tmp_path / "app"
+def app(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("elsewhere") / "app"
     folder.mkdir()
     (folder / "main.py").write_text("print(1)\n")
     (folder / "main.py").chmod(0o644)

@@ -4,6 +4,7 @@ import errno
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from io import BufferedReader, BufferedWriter
@@ -30,7 +31,9 @@ _STAGE = "_stage"
 _REPLACED = "_replaced"
 _CHUNK = 1024 * 1024
 _LONGEST_MANIFEST = 64 * 1024 * 1024
-_READ_ONLY = 0o444
+# Not read-only: whoever copies a published file may change the copy. The published one is kept from
+# change by scopes and by the sandbox, where the folder is mounted read-only.
+_PUBLISHED_FILE, _PUBLISHED_PROGRAM = 0o644, 0o755
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +145,7 @@ class NodeFolder:
         ):
             files = _copy_all(_within_limits(scratch), scratch, stage)
             manifest = Manifest(summary=summary, partial=partial, files=files)
-            with stage.create_file(MANIFEST, mode=_READ_ONLY) as file:
+            with stage.create_file(MANIFEST, mode=_PUBLISHED_FILE) as file:
                 file.write(_json(asdict(manifest)))
                 _settle(file)
             for folder in {"", *(str(up) for name in files for up in PurePosixPath(name).parents)}:
@@ -182,12 +185,17 @@ def _copy_all(files: list[Entry], scratch: Folder, stage: Folder) -> dict[str, s
             # A command that still runs may swap a file for a link after the walk. `open_file`
             # refuses links, so no file from outside of the folder can be published.
             scratch.open_file(entry.name) as source,
-            stage.create_file(entry.name, mode=_READ_ONLY) as copy,
+            stage.create_file(entry.name, mode=_published_mode(source)) as copy,
         ):
             digests[entry.name] = _copy(source, copy, room)
             room -= copy.tell()
             _settle(copy)
     return digests
+
+
+def _published_mode(source: BufferedReader) -> int:
+    is_program = os.fstat(source.fileno()).st_mode & stat.S_IXUSR
+    return _PUBLISHED_PROGRAM if is_program else _PUBLISHED_FILE
 
 
 def _copy(source: BufferedReader, copy: BufferedWriter, room: int) -> str:
