@@ -83,7 +83,7 @@ def integrates(request: Request) -> Says:
     dockerfile = opened(docker).split("Status: completed (answered)\n ")[1]
     folders = " ".join(f"../../{node}/published/." for node in created_nodes(request)[:2])
     return says(
-        call("bash", command=f"for each in {folders}; do cp -r $each .; done && rm _*"),
+        call("bash", command=f"for each in {folders}; do cp -rf $each .; done && rm _*"),
         call("write_file", path="Dockerfile", content=f"{dockerfile}\n"),
         call("bash", command=COMPILE),
     )
