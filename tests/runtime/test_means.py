@@ -56,7 +56,7 @@ def test_the_trust_says_what_a_person_decides_and_rules_of_the_team_are_named() 
     )
     assert "decides on an address that nobody gave you, a command with open network" in standard
     assert "decides on a web search, a link of a page, an address" in strict
-    assert "decides on a message to anybody outside the team. The call says so" in open_
+    assert "decides on a tool that sends something out. The call says so" in open_
 
     rules = (Rule(tool="bash", action="deny", pattern="rm *"), Rule(tool="x", action="allow"))
     said = Means().rules(team(permissions=rules)).splitlines()

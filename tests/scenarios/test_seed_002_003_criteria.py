@@ -5,9 +5,9 @@ specialist in the background, gets the results later, resumes the first session,
 """
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -20,11 +20,28 @@ from agiraph.providers.base import Request
 from agiraph.services.lifecycle import teams
 from agiraph.store.teams import AGENTS
 from agiraph.testing import Says, World, call, says
-from agiraph.testing.scripted import ScriptedModel
+from agiraph.testing.scripted import ReactiveModel
 from tests.scenarios.endings import defines, finishes
 
 GOAL = "Say how many herons and storks there are, in answer.md."
+Line = Says | Callable[[Request], Says]
 NOTHING_LEARNED = says('{"insights": [], "score": 0, "title": "", "text": ""}')
+
+
+@dataclass(slots=True)
+class Worker:
+    """Says its lines in order when it works, the last one again and again, and learns nothing when
+    it looks back, whenever that is."""
+
+    lines: list[Line]
+    requests: list[Request] = field(default_factory=list[Request])
+
+    def react(self, request: Request) -> Says:
+        if "now look back on it" in request.transcript.system:
+            return NOTHING_LEARNED
+        line = self.lines[min(len(self.requests), len(self.lines) - 1)]
+        self.requests.append(request)
+        return line(request) if callable(line) else line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +49,7 @@ class Story:
     world: World
     goal: WorkNode
     tasks: list[WorkNode]
-    ada: ScriptedModel
-    bob: ScriptedModel
+    bob: Worker
 
     async def agent(self, node: WorkNode) -> Agent:
         return await self.world.store.read(AGENTS.get, node.assignee_id)
@@ -70,31 +86,32 @@ def _resumes(request: Request) -> Says:
 @asynccontextmanager
 async def told(home: Path) -> AsyncGenerator[Story]:
     async with World(home) as world:
-        ada = world.script(
-            "ada",
-            says(defines("`answer.md` has both numbers"), call("tool_help", name="assign_task")),
-            _assigns("new:scripted/bob", "herons", run_in_background=True),
-            _assigns("new:researcher:scripted/cid", "storks"),
-            lambda request: says(call("task_output", id=_first_task(request), blocking=True)),
-            _resumes,
-            says(call("write_file", path="answer.md", content="Three herons and two storks.")),
-            finishes("Three herons and two storks: answer.md.", "file:answer.md"),
-            *[NOTHING_LEARNED] * 2,
-        )
         counts = says(call("write_file", path="n.md", content="3"))
-        first, second = (
-            says(call("publish", summary=text)) for text in ("Three herons.", "One is young.")
+        herons, storks, young = (
+            says(call("publish", summary=text))
+            for text in ("Three herons.", "Two storks.", "One is young.")
         )
-        bob = world.script("bob", counts, first, counts, second, *[NOTHING_LEARNED] * 2)
-        told = says(call("publish", summary="Two storks."))
-        world.script("cid", counts, told, *[NOTHING_LEARNED] * 2)
+        ada = Worker(
+            [
+                says(defines("`answer.md` has both"), call("tool_help", name="assign_task")),
+                _assigns("new:scripted/bob", "herons", run_in_background=True),
+                _assigns("new:researcher:scripted/cid", "storks"),
+                lambda request: says(call("task_output", id=_first_task(request), blocking=True)),
+                _resumes,
+                says(call("write_file", path="answer.md", content="Three herons and two storks.")),
+                finishes("Three herons and two storks: answer.md.", "file:answer.md"),
+            ]
+        )
+        bob, cid = Worker([counts, herons, counts, young]), Worker([counts, storks])
+        for name, worker in (("ada", ada), ("bob", bob), ("cid", cid)):
+            world.model(name, ReactiveModel(f"scripted/{name}", worker.react))
         # As `POST /teams` does it, with nothing chosen.
         founded = await world.store.write(
             teams.create, goal=GOAL, model="scripted/ada", owner_id=OWNER
         )
         await world.settle()
         goal, *tasks = await world.board(founded.team.id)
-        yield Story(world=world, goal=goal, tasks=tasks, ada=ada, bob=bob)
+        yield Story(world=world, goal=goal, tasks=tasks, bob=bob)
 
 
 @pytest.fixture
@@ -117,7 +134,7 @@ async def test_background_agents_can_be_launched_resumed_and_their_results_retri
 
     # The session is resumed with full context: the same thread, with all that was said in it.
     assert young.thread_id == herons.thread_id != storks.thread_id
-    heard = [turn.text for turn in story.bob.requests[2].turns if turn.role == "user"]
+    heard = [turn.text for turn in story.bob.requests[2].transcript.spoken() if turn.role == "user"]
     assert ["Count the herons, " in heard[0], "Count the young herons, " in heard[-1]] == [True] * 2
 
 
@@ -138,6 +155,6 @@ async def test_an_agent_is_created_by_the_address_of_its_task(story: Story) -> N
     assert (cid.role, cid.model, cid.parent_thread_id) == ("researcher", "scripted/cid", parent)
     assert again == bob
     assert [agent.persistent for agent in (bob, cid)] == [False, False]
-    first = story.bob.requests[0].turns[0].text
+    first = next(iter(story.bob.requests[0].transcript.spoken())).text
     assert first.startswith("[Task] You have been given a task.\nTitle: Count the herons\n")
     assert "Output: the number" in first
