@@ -172,7 +172,13 @@ SQLITE_SUFFICES: dict[str, frozenset[str]] = {
     "services/test_endings.py": frozenset(
         {
             "test_a_research_report_for_a_node_is_delivered_once",
-            "test_any_text_lets_a_node_end",
+            "test_any_text_lets_a_node_end[by_a_checkpoint]",
+            "test_any_text_lets_a_node_end[by_an_exception]",
+            "test_any_text_lets_a_node_end[by_finish]",
+            "test_any_text_lets_a_node_end[in_a_text_reply]",
+            "test_any_text_lets_a_node_end[of_a_briefing]",
+            "test_any_text_lets_a_node_end[of_a_program]",
+            "test_any_text_lets_a_node_end[of_a_reply]",
             "test_unread_mail_for_a_retired_agent_of_a_full_team_does_not_block_the_end",
         }
     ),
