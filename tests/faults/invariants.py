@@ -18,11 +18,17 @@ WHOLE_FILES = {"half and whole", "half or whole", "the draft\n"}
 """Every content that a scenario writes under a final name."""
 
 
+EFFECTS = ".effects"
+"""The file to which commands write their effects, in their own folder: they can write nowhere
+else."""
+
+
 class Ledger:
     """A file of outside effects, beside the home: no crash of the runtime can damage it."""
 
     def __init__(self, home: Path) -> None:
         self.path = home.parent / "ledger"
+        self._home = home
 
     def note(self, kind: str, what: str = "") -> None:
         file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -30,9 +36,8 @@ class Ledger:
         os.close(file)
 
     def all(self, kind: str) -> list[str]:
-        if not self.path.exists():
-            return []
-        lines = self.path.read_text().splitlines()
+        files = [self.path, *self._home.glob(f"teams/*/nodes/*/scratch/{EFFECTS}")]
+        lines = [line for file in files if file.exists() for line in file.read_text().splitlines()]
         return [line.partition(" ")[2] for line in lines if line.partition(" ")[0] == kind]
 
 

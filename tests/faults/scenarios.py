@@ -16,7 +16,7 @@ from agiraph.store.tx import Tx
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
 from agiraph.testing.sweep import Check, Scenario
-from tests.faults.invariants import Ledger, after_recovery, at_kill, fingerprint
+from tests.faults.invariants import EFFECTS, Ledger, after_recovery, at_kill, fingerprint
 
 React = Callable[[Request], Says]
 
@@ -27,7 +27,7 @@ def step(request: Request) -> int:
 
 
 def command(home: Path, token: str) -> str:
-    return f"echo 'effect {token}' >> {home.parent / 'ledger'}"
+    return f"echo 'effect {token}' >> {EFFECTS}"
 
 
 def counting_model(home: Path, react: React) -> ReactiveModel:

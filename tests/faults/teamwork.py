@@ -9,7 +9,7 @@ from pathlib import Path
 from agiraph.domain.chat import Turn
 from agiraph.providers.base import Request
 from agiraph.testing import Says, call, says
-from tests.faults.invariants import Ledger, database
+from tests.faults.invariants import EFFECTS, Ledger, database
 from tests.faults.scenarios import found_team_once, step, world_of
 from tests.services.stages import judges
 
@@ -113,7 +113,7 @@ def _program(home: Path) -> str:
     node = '$(basename "$(dirname "$PWD")")'
     ledger = home.parent / "ledger"
     return (
-        f'cli:echo "program {node}" >> {ledger}; before=$(grep -c ^llm {ledger}); '
+        f'cli:echo "program {node}" >> {EFFECTS}; before=$(grep -c ^llm {ledger}); '
         f'echo "@coordinator: half way {node}" >> _outbox.md; '
         f"until [ $(grep -c ^llm {ledger}) -gt $before ]; do sleep 0.02; done; "
         "printf 'the draft\\n' > draft.md; echo done > _result.md"
