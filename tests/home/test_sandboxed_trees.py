@@ -1,0 +1,96 @@
+"""Sandboxed trees: at each level no process outlives its command or its runtime."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from tests.home.test_commands import trees
+
+from agiraph.home import commands, levels, sandbox
+from agiraph.home.sandbox import Level, Mount, Spec
+
+LEVELS: tuple[Level, ...] = ("namespaces", "bubblewrap")
+RUNTIME = """
+import asyncio, sys
+from pathlib import Path
+from tests.home.test_sandboxed_trees import run
+asyncio.run(run(Path(sys.argv[1]), sys.argv[2], sys.argv[3]))
+"""
+
+
+async def run(folder: Path, level: Level, command: str) -> commands.CommandResult:
+    scratch = folder / "scratch"
+    scratch.mkdir(exist_ok=True)
+    spare = os.geteuid() == 0 and level == "namespaces"
+    spec = Spec(
+        level=level,
+        mounts=(Mount(source=scratch, target=scratch, is_writable=True),),
+        user=sandbox.FIRST_SPARE_USER if spare else 0,
+    )
+    env = commands.child_environment(scratch)
+    return await commands.run(
+        folder / "spool", command=command, cwd=scratch, timeout=60, env=env, spec=spec
+    )
+
+
+def marked(mark: str) -> list[int]:
+    found: list[int] = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if mark.encode() in (process / "cmdline").read_bytes():
+                found.append(int(process.name))
+    return found
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@settings(max_examples=int(os.environ.get("AGIRAPH_TREES", "4")), deadline=None)
+@given(tree=trees)
+def test_no_process_of_a_tree_outlives_its_confined_command(
+    level: Level, tree: tuple[str, int]
+) -> None:
+    if levels.choose(level).reasons:
+        pytest.skip(f"this machine has no {level}")
+    script, size = tree
+    mark = f"mark-{uuid.uuid4().hex}"
+    count = f"for ((i = 0; i < {size}; i++)); do read -r -u 9; done; echo $i"
+    command = f"mkfifo up; exec 9<>up\n{script.replace('MARK', mark)}\n{count}"
+    with tempfile.TemporaryDirectory() as folder:
+        result = asyncio.run(run(Path(folder).resolve(), level, command))
+
+    assert marked(mark) == []
+    assert (result.ended, result.exit_code, result.output) == ("exited", 0, f"{size}\n")
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_second_after_the_runtime_was_killed_no_process_is_left(
+    tmp_path: Path, level: Level
+) -> None:
+    if levels.choose(level).reasons:
+        pytest.skip(f"this machine has no {level}")
+    mark = f"mark-{uuid.uuid4().hex}"
+    sleeper = f"bash -c \"trap '' TERM; exec -a {mark} sleep 1000\""
+    command = f"setsid {sleeper} & (setsid {sleeper} &) ; echo > begun; exec -a {mark} sleep 1000"
+    (tmp_path / "scratch").mkdir()
+    begun = tmp_path / "scratch" / "begun"
+    os.mkfifo(begun)
+    runtime = subprocess.Popen(
+        [sys.executable, "-c", RUNTIME, str(tmp_path), level, command],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        cwd=Path(__file__).parents[2],
+    )
+    begun.read_text()
+    runtime.send_signal(signal.SIGKILL)
+    runtime.wait()
+    deadline = time.monotonic() + 1.0
+    while (left := marked(mark)) and time.monotonic() < deadline:
+        os.sched_yield()
+    assert left == []
