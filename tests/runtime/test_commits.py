@@ -20,7 +20,7 @@ BY_PEOPLE = ("create", "answer_question")
 """Verbs that the test calls itself; their callers check the rows before they repeat them."""
 
 
-ANSWERS = ["Noted.", "[exit code 0]", "blue", "Published: no files."]
+ANSWERS = ["Noted.", "[exit code 0]", "blue", "Published: .effects."]
 DONE = says(call("finish", summary="done"))
 REPEATED = {"in": (0, 1), "after": (0,)}
 """Model calls beyond those in the journal: only one whose answer was not stored is repeated."""
@@ -75,7 +75,6 @@ async def test_a_commit_that_was_not_confirmed_is_neither_lost_nor_repeated(
     every: bool,
 ) -> None:
     """Break the last commit of each verb; in `make faults` every commit."""
-    ledger = tmp_path / "ledger"
     asked: list[int] = []
 
     def react(request: Request) -> Says:
@@ -84,7 +83,7 @@ async def test_a_commit_that_was_not_confirmed_is_neither_lost_nor_repeated(
             case []:
                 return says(call("checkpoint", summary="begun"))
             case ["Noted."]:
-                return says(call("bash", command=f"echo done >> {ledger}"))
+                return says(call("bash", command="echo done >> .effects"))
             case ["Noted.", _]:
                 return says(call("ask_human", question="Which colour?"))
             case _:
@@ -107,7 +106,8 @@ async def test_a_commit_that_was_not_confirmed_is_neither_lost_nor_repeated(
             assert answers(turns) == ANSWERS, where
             assert [t.seq for t in turns] == list(range(1, len(turns) + 1)), where
             assert len(asked) - len(replies) in REPEATED[connection.when], where
-            assert ledger.read_text() == "done\n" * runs, where
+            effects = [*world.path.glob("teams/*/nodes/*/scratch/.effects")]
+            assert [file.read_text() for file in effects] == ["done\n"] * runs, where
             numbers = [e.seq for e in await world.events(founded.team.id)]
             assert numbers == list(range(1, len(numbers) + 1)), where
             assert [r.message for r in caplog.records if r.levelname == "ERROR"] == [], where

@@ -207,8 +207,8 @@ async def attack(
     folder: Path, *, seed: int, planted: str = "", parts: tuple[str, ...] = PARTS
 ) -> AsyncGenerator[Attack]:
     """Start a server in this folder, with its model, person and clients."""
-    ledger = Ledger(folder / "ledger")
     home = folder / "home"
+    ledger = Ledger(folder / "ledger", home)
     home.mkdir()
     ledger.file("stamp")
     (home / "agiraph.toml").write_text(programs.settings(ledger))
@@ -223,6 +223,7 @@ async def attack(
             "OPENAI_API_KEY": "none",
             "OPENAI_BASE_URL": server.openai_url,
             "SEARXNG_URL": library.url(""),
+            "AGIRAPH_SANDBOX_READ": str(folder),
         }
         port = stack.enter_context(reserved_port())
         host = Host(home=home, port=port, environment=environment, planted=planted)

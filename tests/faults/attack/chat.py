@@ -97,7 +97,7 @@ class Chat:
     def _check_stamps(self, calls: "Calls") -> None:
         happened = self.context.ledger.counts("stamp")
         for number in self._numbers("stamp"):
-            told = self._one(calls, "bash", command(self.context.ledger, "stamp", number))
+            told = self._one(calls, "bash", command("stamp", number))
             known = happened[str(number)] == 1 or told["failed"]
             require(
                 known, self.name, "stamp", number, "did not run; the model was told", told["text"]
@@ -115,7 +115,7 @@ class Chat:
             [item] = asked[number]
             wanted = "approve" if is_approved(number) else "deny"
             require(item["message"]["decision"] == wanted, *about, item)
-            told = self._one(calls, "bash", command(self.context.ledger, "approve", number))
+            told = self._one(calls, "bash", command("approve", number))
             ran = happened[str(number)]
             if not is_approved(number):
                 require(ran == 0, *about, "was denied and ran")

@@ -23,9 +23,13 @@ def require(holds: bool, *about: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """Files to which each outside effect appends a line: what really happened, and how often."""
+    """Files to which each outside effect appends a line: what really happened, and how often.
+
+    Commands append to a file in their own folder: they can write nowhere else.
+    """
 
     folder: Path
+    home: Path
 
     def file(self, name: str) -> Path:
         path = self.folder / name
@@ -34,7 +38,13 @@ class Ledger:
         return path
 
     def counts(self, name: str) -> Counter[str]:
-        return Counter(self.file(name).read_text().split())
+        written = self.home.glob(f"teams/*/nodes/*/scratch/{own_file(name)}")
+        return Counter(word for file in written for word in file.read_text().split())
+
+
+def own_file(name: str) -> str:
+    """Return the name of the file in a command's folder to which it appends its effects."""
+    return f".{name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

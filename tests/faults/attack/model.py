@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 
 from agiraph.testing.model_server import Call, Delay, Seen, Step, call, says
-from tests.faults.attack.context import Ledger
+from tests.faults.attack.context import Ledger, own_file
 
 ORDER = re.compile(r"<<(stamp|approve|ask|program|research|hook|wake) (\d+)>>")
 SLOWEST = 0.15
@@ -24,17 +24,17 @@ def orders(text: str, kind: str) -> list[int]:
     return [int(number) for found, number in ORDER.findall(text) if found == kind]
 
 
-def command(ledger: Ledger, kind: str, number: int) -> str:
+def command(kind: str, number: int) -> str:
     """Return a command that appends the number to the ledger; every third one runs longer."""
     pause = "sleep 0.2; " if number % 3 == 0 else ""
-    return f"{pause}echo {number} >> {ledger.file(kind)}"
+    return f"{pause}echo {number} >> {own_file(kind)}"
 
 
 def model(ledger: Ledger) -> Callable[[Seen], Step]:
     def wanted(kind: str, number: int) -> Call | None:
         match kind:
             case "stamp" | "approve":
-                return call("bash", command=command(ledger, kind, number))
+                return call("bash", command=command(kind, number))
             case "ask":
                 return call("ask_human", question=f"What about number {number}?")
             case "program":

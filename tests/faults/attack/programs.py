@@ -5,7 +5,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.faults.attack.context import Context, Ledger, require
+from tests.faults.attack.context import Context, Ledger, own_file, require
 from tests.faults.attack.model import order
 
 HIRE_SECONDS = 2.2
@@ -25,7 +25,7 @@ echo "Counted $number." > _result.md
 def settings(ledger: Ledger) -> str:
     """Write the script; return the table of agiraph.toml that makes it known."""
     script = ledger.folder / "counter"
-    words = SCRIPT.format(runs=ledger.file("runs"), forever=ledger.file("forever"))
+    words = SCRIPT.format(runs=own_file("runs"), forever=ledger.file("forever"))
     script.write_text(words)
     script.chmod(0o755)
     return f'[commands.counter]\ncommand = "{script}"\n'
