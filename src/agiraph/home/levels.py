@@ -130,7 +130,10 @@ def choose(wanted: Wanted = "", home: Path | None = None) -> Confinement:
     """
     if wanted == "none":
         return NOT_CONFINED
-    place = home if home is not None and home.is_dir() else Path(tempfile.gettempdir())
+    place = Path(tempfile.gettempdir())
+    with contextlib.suppress(OSError), tempfile.TemporaryDirectory(dir=home) as tried:
+        # Where the home cannot be written, nothing runs; `doctor` still names the level.
+        place = Path(tried).parent
     return _choose(wanted, place.stat().st_dev, str(place))
 
 
