@@ -22,6 +22,7 @@ from typing import Any, Literal
 
 from agiraph.home import bubblewrap, commands, landlock, sandbox
 from agiraph.home.commands import CommandResult
+from agiraph.home.safe_open import PARTIAL
 from agiraph.home.sandbox import Level, Limits, Mount, Spec
 
 log: logging.Logger = logging.getLogger("agiraph.commands")
@@ -199,7 +200,9 @@ def _try(place: str, level: Level, has_spare_user: bool) -> tuple[int | None, st
     if level == "landlock" and (found := landlock.version()) < landlock.LEAST_VERSION:
         return 1, f"the kernel has version {found} of it, {landlock.LEAST_VERSION} is needed"
     with (
-        tempfile.TemporaryDirectory(prefix=".probe-", dir=place) as name,
+        # Named like a file that is being written: no walk over the home, such as that of a backup,
+        # looks into it.
+        tempfile.TemporaryDirectory(prefix=f"{PARTIAL}probe-", dir=place) as name,
         socket.create_server(("127.0.0.1", 0)) as server,
     ):
         folder = Path(name).resolve()
