@@ -26,7 +26,7 @@ class Chat:
     acknowledged: list[str] = field(default_factory=list[str])
 
     async def set_up(self) -> None:
-        rule = {"tool": "bash", "action": "ask", "pattern": "*/approve"}
+        rule = {"tool": "bash", "action": "ask", "pattern": "*.approve"}
         team = await self.context.create_team(self.name, permissions=[rule])
         self.team, self.agent = team["id"], team["coordinator_id"]
 
