@@ -13,8 +13,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
-BESIDE = {"confinement", "processes"}
-"""Modules that home/supervisor.py imports from its own folder, where it runs as a script."""
+BESIDE = {"confinement", "kernel", "landlock", "processes", "root_folder", "warden"}
+"""Modules of home/ that the supervisor, which runs as a script, imports from its own folder."""
 
 
 def imported(path: Path) -> Iterator[str]:

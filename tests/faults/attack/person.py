@@ -9,7 +9,7 @@ from tests.faults.attack.context import Context
 QUESTION = "What about number {number}?"
 AGAIN = "Try again."
 _QUESTION = re.compile(r"What about number (\d+)\?")
-_COMMAND = re.compile(r"echo (\d+) >> \S+/approve")
+_COMMAND = re.compile(r"echo (\d+) >> \S*[./]approve")
 
 
 def is_approved(number: int) -> bool:
