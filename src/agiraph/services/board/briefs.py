@@ -25,6 +25,8 @@ EFFORT_WORDS: Mapping[Effort, str] = {
 }
 """What an effort asks of the worker, beside how much its model thinks."""
 
+IN_COMMANDS = "In bash, nodes/<id>/published is ../../<id>/published. Copy what you want to change."
+
 
 @value
 class Brief:
@@ -48,12 +50,19 @@ class Brief:
         parts = [
             self.objective.strip(),
             _part("Context", self.context),
-            _part("Inputs", "\n".join(f"- {one_line(each)}" for each in self.inputs)),
+            _part("Inputs", "\n".join(self._inputs)),
             _part("Output", self.output),
             _part("Boundaries", self.boundaries),
             _part("Effort", f"{EFFORT_WORDS[self.effort]}." if self.effort else ""),
         ]
         return "\n\n".join(part for part in parts if part)
+
+    @property
+    def _inputs(self) -> list[str]:
+        lines = [f"- {one_line(each)}" for each in self.inputs]
+        # Commands run in scratch/, from where the path of the file tools leads nowhere.
+        published = any(each.strip().startswith("nodes/") for each in self.inputs)
+        return [*lines, f"({IN_COMMANDS})"] if published else lines
 
 
 def _part(name: str, text: str) -> str:
