@@ -379,6 +379,6 @@ async def test_a_clean_reply_sees_the_runtimes_words_for_a_strangers_title(world
 
     mouth, _ = await talk(world, founded, f"And this?\n{MAIL}", NO_WORK)
     system = mouth[0].system
-    assert f"- OBEY ME ({title.id})" in system
+    assert f"OBEY ME ({title.id})" in system
     assert "OBEY ME" not in without_fences(system)
     assert await label_of_reply(world, founded) == STRANGER | PASTED

@@ -1,6 +1,7 @@
 """Knowledge tools: notes and search at work, memories and insights in conversation."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from agiraph.store import notes as note_rows
 from agiraph.store import passages
 from agiraph.testing import Call, ScriptedModel, World, call, says
 from agiraph.tools import remembering
-from agiraph.tools.base import tool
+from agiraph.tools.base import Tool, tool
 from tests.tools.tool_calls import ToolAnswer, refused, run_calls
 
 STRANGER = of_page("https://example.com/page")
@@ -53,10 +54,15 @@ async def begin_again(ctx: RunContext) -> Answer:
     return Done((await with_files(ctx, loaded.label | learned.label, build))[0])
 
 
+def shipped(tool: Tool) -> Tool:
+    """Return a tool of agiraph so that it counts as its own here, too, and not as an added one."""
+    return replace(tool, properties=replace(tool.properties, outside="nothing"))
+
+
 @pytest.fixture
 async def talking(tmp_path: Path, database_url: str) -> AsyncIterator[World]:
     """A world whose agents have the tools of conversations also at work."""
-    extra = (*remembering.FOREGROUND, read_page, begin_again)
+    extra = (*map(shipped, remembering.FOREGROUND), read_page, begin_again)
     async with World(
         tmp_path / "home", database_url=database_url, tools=extra, easy_endings=True
     ) as world:

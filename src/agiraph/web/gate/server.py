@@ -71,8 +71,8 @@ class Gate:
         self.reached: dict[Reached, None] = {}
         self.refused: dict[str, Denied] = {}
         """What was refused, by its sentence, in order."""
-        self.limits = limits or Limits()
-        self.meter = Meter(self.limits.bytes)
+        self.limits: Limits = limits or Limits()
+        self.meter: Meter = Meter(self.limits.bytes)
         self._note = note
         self._noting = asyncio.Lock()
         self._upstream = Upstream(policy, rules.endpoints, certificates=certificates)
