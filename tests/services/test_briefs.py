@@ -12,6 +12,7 @@ Context: A is made by X.
 Inputs:
 - nodes/node_1/published/a.md
 - https://a.example
+(In bash, nodes/<id>/published is ../../<id>/published. Copy what you want to change.)
 
 Output: `prices.md`: a table.
 

@@ -5,6 +5,7 @@ import re
 
 from agiraph.domain.persons import OWNER
 from agiraph.home.specialists import specialists
+from agiraph.services.board.briefs import IN_COMMANDS
 from agiraph.store import messages
 from agiraph.store.teams import AGENTS
 from agiraph.testing import Says, World, call, says
@@ -330,4 +331,5 @@ async def test_an_earlier_task_is_an_input_once_it_has_ended(world: World) -> No
     goal, counted, added = await world.board(founded.team.id)
     answers = [answer.text for answer in await tool_answers(world, goal.id)]
     assert "and its files are not published yet. Wait for it with task_output" in answers[1]
-    assert added.task == f"Add one to it\n\nInputs:\n- nodes/{counted.id}/published"
+    inputs = f"- nodes/{counted.id}/published\n({IN_COMMANDS})"
+    assert added.task == f"Add one to it\n\nInputs:\n{inputs}"
