@@ -68,7 +68,7 @@ class Settings(Location):
     channels: dict[str, Channel] = field(default_factory=dict[str, Channel], repr=False)
     """Where messages for the person are sent, besides their inbox."""
     folders: dict[str, str] = field(default_factory=dict[str, str])
-    """Folders that a team can be given by name, as PATH[:ro|rw]."""
+    """Folders of the person, by the name under which `--folder NAME` gives one to a team."""
     limits: Limits = Limits()
     """Processes, memory and disk that one command may use."""
     sandbox: Wanted = ""

@@ -1,4 +1,4 @@
-"""Activity: what a team does meanwhile, as lines of a chat: cards of work, and a status line."""
+"""Activity: shows in a terminal chat what the team is working on: a card a task, and one line."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ class Activity:
     """The card of each node as it was last printed."""
 
     async def status(self) -> str:
-        """Return one line on how the team stands; empty if there is nothing to tell."""
+        """Return one line with the numbers of running and waiting tasks; empty if there are none."""
         team = await self.client.team(self.agent.team_id)
         jobs = await self.client.jobs(self.agent.team_id)
         counted = {state: sum(job.state == state for job in jobs) for state in OPEN}

@@ -199,7 +199,7 @@ class Turn:
     failed: bool = False
     """Of a tool's answer: whether the model is told that its call failed."""
     label: Label = CLEAN
-    """The sources outside the team that some of its words came from."""
+    """Web sites, files or programs that some of its text was taken from; empty: the team's own."""
     is_summary: bool = False
     """Whether it stands in for all turns before it, which the model is no longer shown."""
     is_cut: bool = False

@@ -72,7 +72,7 @@ class Message:
     """The reply node that answers it, if a person sent it."""
     attachments: tuple[Attachment, ...] = ()
     label: Label = CLEAN
-    """The sources outside the team that some of its words came from."""
+    """Web sites, files or programs that some of its text was taken from; empty: the team's own."""
     rating: Rating | None = None
     """The person's rating of a briefing."""
     call: ToolCall | None = None

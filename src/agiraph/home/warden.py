@@ -62,7 +62,7 @@ class Order:
         entries = [e for e in read("/proc/self/environ").split(b"\0") if b"=" in e]
         self.environment: dict[bytes, bytes] = dict(entry.split(b"=", 1) for entry in entries)
         self.problem: OSError | None = None
-        """Why the command cannot be confined, if that was found before its warden began."""
+        """The error of a step that failed before the sandbox was made; None: none failed."""
         self.isolation: str = self.environment.pop(ISOLATION.encode(), b"").decode()
 
     def map_ids(self) -> dict[int, int]:
