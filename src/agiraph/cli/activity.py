@@ -32,7 +32,7 @@ class Activity:
     """The card of each node as it was last printed."""
 
     async def status(self) -> str:
-        """Return one line with the numbers of running and waiting tasks; empty if there are none."""
+        """Return a line with the numbers of running and waiting tasks; empty if there are none."""
         team = await self.client.team(self.agent.team_id)
         jobs = await self.client.jobs(self.agent.team_id)
         counted = {state: sum(job.state == state for job in jobs) for state in OPEN}
