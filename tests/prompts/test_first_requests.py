@@ -5,14 +5,18 @@ from pathlib import Path
 
 import pytest
 
+from agiraph.prompts.sizes import BOARD_IN_REPLY, REQUESTS
 from agiraph.testing.prompts import WIRES, PromptWire, first_requests
 from agiraph.tools.foreground import FOREGROUND
 from agiraph.tools.toolsets import BUILT_IN
 from tests.prompts.renderings import ROLES, SMALL_WINDOW, SNAPSHOTS, kept
 
-GOALS = {"coordinator": 3500, "worker": 2000, "reply": 2800}
+GOALS = {
+    **{name: REQUESTS[name] for name in ("coordinator", "worker")},
+    "reply": REQUESTS["reply"] + BOARD_IN_REPLY,
+}
 """Tokens (bytes of the body / 4) that a first request may have; a specialist counts as a worker."""
-LEAN_GOAL = 1500
+LEAN_GOAL = REQUESTS["lean_worker"]
 BANNED = re.compile(
     r"(?i:\bhand(?:ed|s)? in\b|hand out|\bland(?:s|ed|ing)?\b|further the goal|whoever|cheap hands"
     r"|\bdesk\b|\bplease\b|as an AI|getting long|\btry to\b)|CRITICAL|IMPORTANT|\bMUST\b"
@@ -30,9 +34,8 @@ async def test_first_requests_are_within_their_goals_and_as_the_snapshots_show_t
     assert (large.keys(), small.keys()) == (ROLES, ROLES)
     sizes = {name: request.tokens for name, request in large.items()}
     assert {n: s for n, s in sizes.items() if s > GOALS.get(n, GOALS["worker"])} == {}
-    lean = {name: request.tokens for name, request in small.items() if name != "reply"}
+    lean = {name: request.tokens for name, request in small.items()}
     assert {name: size for name, size in lean.items() if size > LEAN_GOAL} == {}
-    assert small["reply"].tokens <= SMALL_WINDOW // 4
     shown = kept(wire, large, small)
     assert shown == {name: (SNAPSHOTS / name).read_text() for name in shown}, (
         "If that is meant, write the snapshots anew: python -m tests.prompts.renderings"

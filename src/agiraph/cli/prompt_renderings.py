@@ -33,7 +33,7 @@ TASK = (
     "List what the three heat pumps cost, with sources, for the report to the owner of the house."
 )
 TIMEOUT_S = 60.0
-FULL, LEAN = "shown/full", "shown/lean"
+FULL, LEAN, TEXT = "shown/full", "shown/lean", "shown/text"
 _BRIEF: dict[str, Any] = {
     "description": "Costs of the pumps",
     "context": "The house has 120 square metres and old radiators.",
@@ -72,6 +72,7 @@ _LATER = {
     "compact": "the question for a summary",
     "compacted": "what a shortened thread goes on from",
     "briefing": "whether the person is told something unasked",
+    "conversation_summary": "the question for a summary of older talk",
     "research": "the task of research",
     "reader": "the task of a reader of links",
     "cli_task": "`_task.md` of a program",
@@ -133,10 +134,10 @@ async def _play(settings: Settings, home: Path, recorder: "_Recorder") -> None:
         given: dict[str, Any] = {"goal": GOAL, "owner_id": OWNER, "heartbeat": None}
         for model in (FULL, LEAN):
             await runtime.store.write(teams.create, model=model, review="always", **given)
-        # A team without work, so that the reply shows no board.
-        idle = await runtime.store.write(teams.create, model=FULL, start=False, **given)
-        said = (idle.coordinator.id, "How far are you?")
-        await runtime.store.write(conversation.say, *said, person_id=OWNER)
+            # A team without work, so that the reply shows no board.
+            idle = await runtime.store.write(teams.create, model=model, start=False, **given)
+            said = (idle.coordinator.id, "How far are you?")
+            await runtime.store.write(conversation.say, *said, person_id=OWNER)
         await runtime.engine.idle()
     finally:
         await runtime.close()
@@ -177,6 +178,10 @@ class _Recorder:
             return _calls(("give_verdict", {"verdict": "accept"}))
         if "no_work_needed" in shown:
             return Reply(text="One task is under way.", calls=_made([("no_work_needed", {})]))
+        if key := re.search(
+            r"The key for this reply is (\w+)\.", request.transcript.turns[-1].text
+        ):
+            return Reply(text=_text_call(key[1], *_ending(())))
         if not shown:
             return Reply(text="They cost the same.")
         if is_first and name == "coordinator":
@@ -196,7 +201,7 @@ class _Recorder:
             ("assign_task", public),
             *(
                 ("assign_task", {**_BRIEF, "agent": agent, "task": f"{TASK} ({agent})"})
-                for agent in (f"new:{FULL}", f"new:{LEAN}", *self.specialists)
+                for agent in (f"new:{FULL}", f"new:{LEAN}", f"new:text/{TEXT}", *self.specialists)
             ),
         ]
 
@@ -205,11 +210,13 @@ class _Recorder:
         who = re.search(r"^You are ([\w.-]+)\.$", system, re.MULTILINE)
         name = who[1] if who else ""
         if request.schema is not None:
-            return "looking_back"
+            return "reflection"
         if "give_verdict" in shown:
             return "review"
         if "no_work_needed" in shown:
-            return "reply"
+            return "lean_reply" if model == LEAN else "reply"
+        if model == TEXT:
+            return "text_worker"
         if not shown:
             return "single"
         if not name:
@@ -232,6 +239,10 @@ class _Recording:
 def _ending(shown: Collection[str]) -> tuple[str, dict[str, Any]]:
     name = "finish" if "finish" in shown else "publish"
     return name, {"summary": "All three cost about the same. That is all that is known."}
+
+
+def _text_call(key: str, name: str, arguments: dict[str, Any]) -> str:
+    return f"<call {key} {name}>\n{orjson.dumps(arguments).decode()}\n</call>"
 
 
 def _calls(*made: tuple[str, dict[str, Any]]) -> Reply:

@@ -52,9 +52,9 @@ def _list(found: list[Rendering]) -> None:
     console = Console(highlight=False, emoji=False, soft_wrap=True)
     table = Table(box=None)
     table.add_column("prompt", no_wrap=True)
-    table.add_column("tokens", justify="right")
-    table.add_column("at most", justify="right")
-    table.add_column("what it is", no_wrap=True)
+    table.add_column("tokens", justify="right", no_wrap=True, min_width=6)
+    table.add_column("at most", justify="right", no_wrap=True, min_width=7)
+    table.add_column("what it is")
     for each in found:
         size = f"{each.tokens:,}"
         style = size if each.tokens <= each.most else f"[red]{size}[/]"

@@ -6,13 +6,17 @@ REQUESTS: dict[str, int] = {
     "lean_coordinator": 1500,
     "lean_worker": 1500,
     "reply": 2300,
+    "lean_reply": 1500,
+    "text_worker": 2500,
     "single": 2000,
     "public": 2000,
     "review": 2000,
-    "looking_back": 2000,
+    "reflection": 2000,
 }
 """The first request of a thread with all that is sent: tools, system prompt and task. A specialist
-counts as a worker."""
+counts as a worker. A reply is measured before there is any conversation or work."""
+BOARD_IN_REPLY = 500
+"""What the work of a small team may add to a reply."""
 
 TEXTS: dict[str, int] = {
     "briefing": 140,
@@ -21,8 +25,8 @@ TEXTS: dict[str, int] = {
     "compacted": 80,
     "compaction_flush": 90,
     "coordinator": 360,
+    "conversation_summary": 190,
     "cycle": 140,
-    "harvest": 270,
     "heartbeat": 140,
     "lean": 200,
     "lean_coordinator": 340,
@@ -30,10 +34,14 @@ TEXTS: dict[str, int] = {
     "promise": 140,
     "public": 260,
     "reader": 120,
+    "reflection": 270,
+    "reply": 400,
+    "reply_lean": 220,
     "research": 200,
     "review": 120,
     "rules": 240,
     "single": 80,
+    "text_tool_calls": 520,
     "woken": 140,
     "worker": 120,
 }

@@ -241,12 +241,11 @@ class Executor:
 
     async def _reply(self, lease: Lease, loaded: _Loaded) -> Outcome:
         """Answer a person's message, while the agent's work goes on in its own lane."""
-        agent = replace(loaded.agent, model=self._model_for(loaded))
-        ctx = self._context(lease, loaded._replace(agent=agent))
-        tools = all_shown(BASIC if 0 < ctx.window < prompt.LEAN_WINDOW else FOREGROUND)
-        upto = ""
+        loaded = loaded._replace(agent=replace(loaded.agent, model=self._model_for(loaded)))
+        ctx, is_lean, upto = self._context(lease, loaded), self._is_lean(loaded), ""
+        tools = all_shown(BASIC if is_lean else FOREGROUND)
         if not loaded.turns:
-            opening = await reply_prompt.opening(ctx, tools.shown)
+            opening = await reply_prompt.opening(ctx, tools.shown, is_lean=is_lean)
             upto = opening.summarise_upto
             await _begin(ctx, opening)
         try:

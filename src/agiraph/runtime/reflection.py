@@ -95,7 +95,7 @@ async def opening(ctx: RunContext) -> Opening:
     """Return the prompt of a reflection: the agent's name and how to judge."""
     system = [
         f"You are {ctx.agent.name}.",
-        prompt("harvest"),
+        prompt("reflection"),
         f"# The team's goal\n\n{ctx.team.goal}",
         f"Today is {ctx.clock.now():%A, %d %B %Y} (UTC).",
     ]

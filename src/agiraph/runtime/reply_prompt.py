@@ -22,7 +22,7 @@ from agiraph.domain.persons import is_person
 from agiraph.domain.prompt_lines import Line, newest, show, size_of
 from agiraph.prompts import prompt
 from agiraph.run_context import RunContext
-from agiraph.runtime.prompt import LEAN_WINDOW, Opening, titled
+from agiraph.runtime.prompt import Opening, titled
 from agiraph.runtime.shown_files import ShownFiles
 from agiraph.services.board import planning, texts
 from agiraph.services.knowledge import items, recall
@@ -57,11 +57,11 @@ class State(NamedTuple):
     standing: Standing
 
 
-async def opening(ctx: RunContext, tools: Sequence[ToolSpec]) -> Opening:
+async def opening(ctx: RunContext, tools: Sequence[ToolSpec], *, is_lean: bool) -> Opening:
     """Return the prompt of a reply: rules, memories, how the work stands, and the conversation."""
     state = await ctx.store.read(_state, ctx)
     files = await _files(ctx)
-    fixed = _fixed(ctx, files)
+    fixed = _fixed(ctx, files, is_lean=is_lean)
     room = _room(ctx, tools) - sum(size_of(part) + 2 for part in fixed)
     parts, label = _parts(ctx, state, files, max(room, LEAST_BYTES))
     thread = ctx.lease.thread_id
@@ -71,6 +71,7 @@ async def opening(ctx: RunContext, tools: Sequence[ToolSpec]) -> Opening:
         question,
         tuple(a for message in state.asked for a in message.attachments),
         label | files.label,
+        is_lean,
         summarise_upto=state.history.older[-1].id if state.history.is_full else "",
     )
 
@@ -93,9 +94,8 @@ def _identity(ctx: RunContext) -> str:
     return f"agents/{ctx.agent.name}/IDENTITY.md"
 
 
-def _fixed(ctx: RunContext, files: ShownFiles) -> list[str]:
+def _fixed(ctx: RunContext, files: ShownFiles, *, is_lean: bool) -> list[str]:
     """Return the parts that rarely change."""
-    is_lean = 0 < ctx.window < LEAN_WINDOW
     return [
         "" if is_lean else files.note("SOUL.md", IDENTITY_BYTES),
         f"You are {ctx.agent.name}.",
