@@ -341,7 +341,7 @@ class Executor:
     async def _prepare_team(self, team: Team) -> None:
         """Write the files of a team, if this process has not done it for its present goal."""
         if self.prepared.get(team.id) != team.goal:
-            await plans.prepare(self.store, self.home.team(team.id), team)
+            await plans.prepare(self.store, self.home, team)
             self.prepared[team.id] = team.goal
 
     def _context(

@@ -3,7 +3,8 @@
 from agiraph.domain.agents import Team
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import TeamId
-from agiraph.home.layout import PLAN, TeamFolder, goal_text
+from agiraph.home import file_lock
+from agiraph.home.layout import PLAN, Home, TeamFolder, goal_text
 from agiraph.store import file_labels
 from agiraph.store.database import Store
 from agiraph.store.file_labels import FileLabel
@@ -12,9 +13,12 @@ from agiraph.store.tx import Tx
 MOST_BYTES = 1 << 20
 
 
-async def prepare(store: Store, folder: TeamFolder, team: Team) -> None:
+async def prepare(store: Store, home: Home, team: Team) -> None:
     """Write the files of a team. With a new goal, it begins with an empty plan."""
-    await _renew(store, folder, team)
+    folder = home.team(team.id)
+    if _old_plan(folder, team):
+        async with file_lock.hold(home, team.id):
+            await _renew(store, folder, team)
     # A few small files: starting a thread would take longer than writing them.
     folder.prepare(team)
 
@@ -23,11 +27,12 @@ async def _renew(store: Store, folder: TeamFolder, team: Team) -> None:
     """Move PLAN.md to memory/archive/ if GOAL.md still holds another goal than the team has.
 
     GOAL.md is updated afterwards. A crash in between only repeats this: the name in the
-    archive depends on the text alone. The label of the plan goes with it before it is moved.
+    archive depends on the text alone. The label of the plan goes with it before it is moved. The
+    caller holds the file lock, so that no thread writes a plan in between.
     """
-    goal, plan = _read(folder, "GOAL.md"), _read(folder, "PLAN.md")
-    if not goal or goal == goal_text(team) or plan.strip() in (b"", PLAN.strip().encode()):
-        return
+    plan = _old_plan(folder, team)
+    if not plan:
+        return  # another process has moved it while this one waited for the lock
     kept = f"memory/archive/plan-{file_labels.digest(plan)[:12]}.md"
     labelled = await store.write(_copy_label, team.id, kept)
     with folder.folder.sub("memory/archive", create=True) as archive:
@@ -37,6 +42,13 @@ async def _renew(store: Store, folder: TeamFolder, team: Team) -> None:
     if labelled is not None:
         # After the file, as a clean thread does it; a label that was set since then stays.
         await store.write(file_labels.clear, labelled, empty)
+
+
+def _old_plan(folder: TeamFolder, team: Team) -> bytes:
+    """Return the plan for an earlier goal; empty if PLAN.md holds none."""
+    goal, plan = _read(folder, "GOAL.md"), _read(folder, "PLAN.md")
+    is_old = goal and goal != goal_text(team) and plan.strip() != PLAN.strip().encode()
+    return plan if is_old else b""
 
 
 def _copy_label(tx: Tx, team_id: TeamId, kept: str) -> FileLabel | None:
