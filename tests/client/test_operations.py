@@ -111,6 +111,7 @@ async def _call_every_method(client: Client) -> None:
         client.unconfirmed(team.id),
         client.start_research(agent, "How do beans come?", max_pages=1),
         client.search_memory(team.id, "beans"),
+        client.search("beans"),
         client.confirm_knowledge("insight_x"),
         client.reject_knowledge("insight_x"),
         client.triggers(team.id),

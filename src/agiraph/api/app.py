@@ -28,6 +28,7 @@ from agiraph.api.routes import (
     operations,
     persons,
     research,
+    search,
     teams,
     triggers,
 )
@@ -44,6 +45,7 @@ ROUTERS = (
     grants.router,
     knowledge.router,
     research.router,
+    search.router,
     triggers.router,
     costs.router,
     models.router,

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from agiraph.api.search_views import FoundView
 from agiraph.api.views import NodeView, SearchHitView, UnconfirmedView
 from agiraph.client.connection import Connection, path_of
 from agiraph.domain.knowledge import Change, Insight, InsightType, Memory
@@ -78,6 +79,12 @@ class KnowledgeCalls(Connection):
         body = {"query": query, "limit": limit}
         return await self.post(
             list[SearchHitView], path_of("teams", team, "memory", "search"), body
+        )
+
+    async def search(self, query: str, *, team: str = "", limit: int = 8) -> list[FoundView]:
+        """Search all teams, or one, for teams, agents, work, files, messages, knowledge, steps."""
+        return await self.get(
+            list[FoundView], path_of("search"), query=query, team=team, limit=limit
         )
 
     async def unconfirmed(self, team: str) -> list[UnconfirmedView]:

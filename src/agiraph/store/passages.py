@@ -159,9 +159,21 @@ def find(
         limit=max(CANDIDATES, limit),
         **named,
     )
-    found = [PASSAGES.load(row) for row in rows]
-    # The databases rank differently. How many of the words match says more than how often.
-    return sorted(found, key=lambda passage: -_share(passage, terms))[:limit]
+    return _best([PASSAGES.load(row) for row in rows], terms)[:limit]
+
+
+def find_anywhere(tx: Tx, query: str, *, team_id: TeamId | None, limit: int) -> list[Passage]:
+    """Return sections of any owner, of one team or of all, best match first."""
+    terms = search_words(query)
+    if not terms:
+        return []
+    rows = tx.all(
+        _FIND[tx.dialect].format(scope="(:team_id = '' or p.team_id = :team_id)"),
+        query=_query(tx, terms),
+        team_id=team_id or "",
+        limit=max(CANDIDATES, limit),
+    )
+    return _best([PASSAGES.load(row) for row in rows], terms)[:limit]
 
 
 def visible(
@@ -255,6 +267,11 @@ def _query(tx: Tx, terms: list[str]) -> str:
 def _is_prefixed(term: str) -> bool:
     # In scripts without spaces the index holds pairs; one character finds pairs it begins.
     return len(term) >= _PREFIXED if term.isascii() else len(term) == 1 or len(term) >= _PREFIXED
+
+
+def _best(found: list[Passage], terms: list[str]) -> list[Passage]:
+    # The databases rank differently. How many of the words match says more than how often.
+    return sorted(found, key=lambda passage: -_share(passage, terms))
 
 
 def _share(passage: Passage, terms: list[str]) -> int:

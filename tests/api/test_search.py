@@ -1,0 +1,92 @@
+"""Search over HTTP: one query finds things of every kind in all teams, or in one."""
+
+from typing import Any
+
+import pytest
+
+from agiraph.domain.labels import of_page
+from agiraph.domain.persons import OWNER
+from agiraph.services.knowledge import items
+from agiraph.store.tx import Tx
+from agiraph.testing import call, says
+from tests.api.serving import Served
+
+REPORT = "The kettle boils at dawn, and 100% of the tea is drunk."
+
+
+async def _two_teams(served: Served) -> tuple[str, str]:
+    """Return the ids of a team that has published a file about kettles, and of one that knows an
+    insight about them."""
+    served.world.script(
+        "ada",
+        says(call("write_file", path="scratch/kettles.md", content=REPORT)),
+        says(call("finish", summary="The kettle was described in kettles.md.")),
+    )
+    worked = await served.world.found("Describe the kettle")
+    await served.world.settle()
+    served.world.script("ada", says("There is one.", call("no_work_needed")))
+    knows = await served.world.found("Grow beans", start=False)
+    label = of_page("https://example.org/tea")
+
+    def learn(tx: Tx) -> None:
+        items.learn(tx, knows.coordinator, "fact", "A kettle whistles", author=OWNER)
+        items.learn(
+            tx, knows.coordinator, "fact", "Copper kettle", author=knows.coordinator.id, label=label
+        )
+
+    await served.world.store.write(learn)
+    await served.world.chat(knows.coordinator.id, "Is there a Kettle for the beans?")
+    return worked.team.id, knows.team.id
+
+
+async def _found(served: Served, query: str, **more: Any) -> list[dict[str, Any]]:
+    asked = "&".join(f"{name}={value}" for name, value in {"query": query, **more}.items())
+    status, found = await served.ask("GET", f"/search?{asked}")
+    assert status == 200, found
+    return found
+
+
+async def test_a_search_finds_things_of_every_kind_with_the_words_around_them(
+    served: Served,
+) -> None:
+    worked, knows = await _two_teams(served)
+    found = await _found(served, "kettle")
+
+    assert {(one["kind"], one["team_id"]) for one in found} == {
+        ("team", worked),
+        ("work", worked),
+        ("file", worked),
+        ("message", worked),
+        ("step", worked),
+        ("message", knows),
+        ("insight", knows),
+    }
+    file = next(one for one in found if one["kind"] == "file")
+    assert (file["title"], file["ref"]) == (
+        "kettles.md",
+        f"nodes/{file['node_id']}/published/kettles.md",
+    )
+    message = next(one for one in found if (one["kind"], one["team_id"]) == ("message", knows))
+    assert message["preview"] == "Is there a Kettle for the beans?"
+    learned = {one["preview"]: one["sources"] for one in found if one["kind"] == "insight"}
+    assert learned == {"A kettle whistles": [], "Copper kettle": ["page:example.org"]}
+
+
+async def test_a_search_in_one_team_and_for_several_words_finds_less(served: Served) -> None:
+    worked, knows = await _two_teams(served)
+
+    assert {one["team_id"] for one in await _found(served, "kettle", team=knows)} == {knows}
+    both = await _found(served, "kettle beans")
+    assert {one["kind"] for one in both if one["kind"] in ("message", "work")} == {"message"}
+    first, *_ = await _found(served, "coordinator", team=worked)
+    assert first["kind"] == "agent"
+    assert (await served.ask("GET", "/search?query=kettle&team=team_x"))[0] == 404
+
+
+@pytest.mark.parametrize("query", ["%25", "_", "!", "'\"", "  ", "*", "(", "AND", "ä\u202e"])
+async def test_any_query_is_valid_and_wildcards_stand_for_themselves(
+    served: Served, query: str
+) -> None:
+    await _two_teams(served)
+    found = [one for one in await _found(served, query) if one["kind"] in ("work", "message")]
+    assert all(query.replace("%25", "%").strip() in one["preview"] for one in found)
