@@ -144,11 +144,13 @@ async def _play(settings: Settings, home: Path, recorder: "_Recorder") -> None:
 
 
 def _later(name: str) -> Rendering:
-    text = prompt(name)
+    text, facts = prompt(name), dict(_FACTS)
+    if name == "woken":
+        facts["news"] = f" {facts['news']}"  # it stands within a line
     if "$" in text:
-        shown = Template(text).safe_substitute(_FACTS)
+        shown = Template(text).safe_substitute(facts)
     else:
-        shown = text.format(**_FACTS, used=98_304, window=128_000)
+        shown = text.format(**facts, used=98_304, window=128_000)
     return Rendering(
         name=name,
         text=shown + "\n",

@@ -149,6 +149,7 @@ def _task(ctx: RunContext, node: WorkNode, summary: str, evidence: Sequence[str]
     for number, line in enumerate(node.lines_to_prove):
         shown = evidence[number] if number < len(evidence) else "nothing"
         claims.append(f"Done means: {one_line(line)}\nEvidence given: {one_line(shown)}")
+    lines = " and each Done means line" if node.lines_to_prove else ""
     return "\n\n".join(
         [
             f"[Task] Review what {one_line(author)} submits as {node.id}.",
@@ -157,7 +158,7 @@ def _task(ctx: RunContext, node: WorkNode, summary: str, evidence: Sequence[str]
             _record_of(ctx),
             f"The files are in nodes/{node.id}/scratch for read_file and list_files, and in "
             f"../../{node.id}/scratch for bash. You can read them and cannot change them.",
-            "Check the result against the task and each Done means line, then call give_verdict.",
+            f"Check the result against the task{lines}, then call give_verdict.",
         ]
     )
 

@@ -56,7 +56,7 @@ def assignment(
 
 
 def _limits(budget: Budget) -> str:
-    parts = [f"{budget.turns} turns"]
+    parts = ["1 turn" if budget.turns == 1 else f"{budget.turns} turns"]
     parts += [] if budget.usd is None else [f"${budget.usd:.2f}"]
     parts += [] if budget.tokens is None else [f"{budget.tokens:,} tokens"]
     parts += [] if budget.seconds is None else [f"{budget.seconds / 60:,.0f} minutes of work"]
