@@ -16,7 +16,7 @@ BUDGETS_S = {
     "cli": 200,
     "client": 10,
     "conformance": 40,
-    "domain": 5,
+    "domain": 10,
     "faults": 90,
     "habits": 150,
     "home": 90,

@@ -1,0 +1,273 @@
+"""Quotes: finds a quotation on a page as it was fetched, and says where.
+
+A quotation counts as found if the page has the same words. Marks of Markdown, line breaks,
+hyphenation, kinds of quotation marks and capital letters may differ; numbers may not. The work is
+linear in the length of the page.
+"""
+
+import re
+import unicodedata
+from array import array
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from math import ceil
+from typing import Literal
+
+SHORTEST_NEAR = 40
+"""Characters of a quotation that may differ from the page at its ends."""
+NEAR_SHARE = 0.92
+"""The share of such a quotation that must stand on the page in one piece."""
+SPAN = 2000
+"""Characters of a page within which the parts around an ellipsis must stand."""
+SHORTEST_PART = 8
+MOST_PARTS = 6
+NEAREST_CHARS = 300
+_MOST_PLACES = 1000
+"""Places of a page that are looked at; only a page that repeats itself has more."""
+_LONGEST_WORD = 40
+_GRAM = 5
+_ALIKE = 0.25
+"""The share of a quotation's groups of letters that the nearest words must have."""
+
+_HYPHENS = "\u00ad\u2010\u2011\u2012\u2013\u2014\u2015-"
+_UNSEEN = "\u200b\u200c\u200d\u2060\ufeff"
+_TOKEN = re.compile(
+    rf"""
+    (?P<gone>                                     # What is left out of the comparison:
+        (?<=\])\((?:[^()\s]|\([^()\s]*\))*(?:\s+"[^"\n]*")?\)        # the address of a link
+      | !?\[(?:\d{{1,3}}|[a-z])\](?!\()                              # the mark of a footnote
+      | (?:(?<=\n)|\A)[ \t]*(?:\#{{1,6}}|>[> \t]*|[-*+])(?=[ \t])    # heading, quotation, list
+      | (?:(?<=\n)|\A)[ \t]*\|?[ \t]*:?-{{3,}}[-:| \t]*(?=\n|\Z)     # the rule of a table
+      | (?<=[^\W\d_])[{_HYPHENS}]+(?:[ \t]*\r?\n\s*)?(?=[^\W\d_])    # a hyphen inside a word
+      | [\[\]*_`~\\\u00ad{_UNSEEN}]
+    )
+  | (?P<space> [^\S\n]+ | \n | \| )
+  | (?P<run> [{_HYPHENS}] | [^\s\[\]*_`~\\|{_UNSEEN}{_HYPHENS}]{{1,64}}[\u0300-\u036f]* )
+    """,
+    re.VERBOSE,
+)
+_PLAIN = str.maketrans(
+    {
+        **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u02bc\u00b4", "'"),
+        **dict.fromkeys("\u201c\u201d\u201e\u201f\u00ab\u00bb\u2033\u2039\u203a", '"'),
+        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d", "-"),
+    }
+)
+_BROKEN_WORD = re.compile(r"(?<=[^\W\d_])-\s+(?=[^\W\d_])")
+_ELLIPSIS = re.compile(r"\s*[\[(]?(?:\u2026|\.\s?\.\s?\.+)[\])]?\s*")
+_EDGES = " \t\r\n\"'\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb\u2039\u203a\u300c\u300d\u300e\u300f"
+_STOPS = ".,;:!? \u3002\uff0c"
+_MAGNITUDE = re.compile(
+    r" ?(?:%|‰|per ?cent\b|prozent\b|pour cent\b|por ciento\b|thousand\b|[mbt]illions?\b"
+    r"|tausend\b|millionen?\b|milliarden?\b|milliards?\b|mill[oó]n(?:es)?\b|mio\b|mrd\b|bn\b)"
+)
+"""A word that belongs to the number before it: without the word it is another number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The quotation stands on the page."""
+
+    offset: int
+    """Where it begins in the page's text."""
+    text: str
+    """The page's own words; parts left out are shown as ` … `."""
+    checked: Literal["exact", "near"]
+
+
+@dataclass(frozen=True, slots=True)
+class NotFound:
+    """The quotation does not stand on the page."""
+
+    nearest: str
+    """The words of the page that are most like it; empty if none are."""
+
+
+class Normal:
+    """A text in the form in which quotations are compared, with the way back to its offsets."""
+
+    __slots__ = ("_at", "_from", "source", "text")
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        # Where each piece begins in the normal text, and where in the source.
+        self._at, self._from = array("Q"), array("Q")
+        pieces: list[str] = []
+        length = 0
+        for piece, start in _pieces(source):
+            self._at.append(length)
+            self._from.append(start)
+            pieces.append(piece)
+            length += len(piece)
+        self.text = "".join(pieces)
+
+    def offset(self, place: int) -> int:
+        """Return where a character of the normal text begins in the source."""
+        return self._in_source(place)[0]
+
+    def words(self, start: int, end: int) -> str:
+        """Return the source's own words for a part of the normal text."""
+        return self.source[self._in_source(start)[0] : self._in_source(end - 1)[1]]
+
+    def _in_source(self, place: int) -> tuple[int, int]:
+        """Return the beginning and end of a character of the normal text in the source."""
+        piece = bisect_right(self._at, place) - 1
+        start, inside = self._from[piece], place - self._at[piece]
+        run = self.source[start : start + 64 + _LONGEST_WORD]
+        # A character may become several ("ß"), or none.
+        taken = next((n for n in range(1, len(run) + 1) if len(_plain(run[:n])) > inside), 1)
+        return start + taken - 1, start + taken
+
+
+def normal(text: str) -> str:
+    """Return a text in the form in which quotations are compared."""
+    return Normal(text).text
+
+
+def _plain(run: str) -> str:
+    if run.isascii():
+        return run.lower()
+    return unicodedata.normalize("NFKC", run).translate(_PLAIN).casefold()
+
+
+def _pieces(source: str) -> Iterator[tuple[str, int]]:
+    """Yield the pieces of the normal text, each with its offset in the source."""
+    space = -1
+    is_first = True
+    for match in _TOKEN.finditer(source):
+        if match.lastgroup == "space":
+            space = match.start() if space < 0 else space
+        elif match.lastgroup == "run" and (plain := _plain(match[0])):
+            if space >= 0 and not is_first:
+                yield " ", space
+            yield plain, match.start()
+            space, is_first = -1, False
+
+
+@lru_cache(maxsize=4)
+def _page(text: str) -> Normal:
+    return Normal(text)
+
+
+def find_quote(quote: str, page_text: str) -> Found | NotFound:
+    """Find a quotation on a page: exactly, but for a few characters at its ends, or in parts around
+    an ellipsis that stand in this order and close to each other."""
+    page, wanted = _page(page_text), quote.strip(_EDGES)
+    ways = (quote, wanted, _BROKEN_WORD.sub("", wanted), wanted.rstrip(_STOPS))
+    forms = [form for form in dict.fromkeys(normal(way) for way in ways) if form]
+    for form in forms:
+        if (place := next(_places(page.text, form), None)) is not None:
+            return _found(page, [(place, place + len(form))], "exact")
+    parts = [part for part in _ELLIPSIS.split(wanted) if part]
+    if len(parts) > 1 and (spans := _in_order(page.text, [normal(part) for part in parts])):
+        return _found(page, spans, "exact")
+    for form in forms:
+        if span := _near(page.text, form):
+            return _found(page, [span], "near")
+    return NotFound(_nearest(page, forms[0]) if forms else "")
+
+
+def _found(page: Normal, spans: list[tuple[int, int]], checked: Literal["exact", "near"]) -> Found:
+    said = " … ".join(page.words(start, end) for start, end in spans)
+    return Found(page.offset(spans[0][0]), said, checked)
+
+
+def _places(text: str, form: str, start: int = 0, end: int | None = None) -> Iterator[int]:
+    """Yield where the form stands in the text without cutting a number in two."""
+    place = text.find(form, start, end)
+    while place >= 0:
+        if _has_whole_numbers(text, place, place + len(form)):
+            yield place
+        place = text.find(form, place + 1, end)
+
+
+def _has_whole_numbers(text: str, start: int, end: int) -> bool:
+    """Whether the numbers at both ends of a part of a text are the text's whole numbers."""
+    before, after = text[max(0, start - 2) : start], text[end : end + 24]
+    if text[start].isdigit() and before:
+        if before[-1].isdigit() or (before[-1] in ".,'" and before[:-1].isdigit()):
+            return False
+        if before[-1] == "-" and not before[:-1].isalnum():
+            return False  # below zero
+    if text[end - 1].isdigit() and after:
+        continues = after[0].isdigit() or (after[0] in ".,'" and after[1:2].isdigit())
+        return not continues and _MAGNITUDE.match(after) is None
+    return True
+
+
+def _in_order(text: str, parts: list[str]) -> list[tuple[int, int]] | None:
+    if len(parts) > MOST_PARTS or min(map(len, parts)) < SHORTEST_PART:
+        return None
+    for first in islice(_places(text, parts[0]), _MOST_PLACES):
+        spans = [(first, first + len(parts[0]))]
+        for part in parts[1:]:
+            place = next(_places(text, part, spans[-1][1], first + SPAN), None)
+            if place is None:
+                break
+            spans.append((place, place + len(part)))
+        else:
+            return spans
+    return None
+
+
+def _near(text: str, form: str) -> tuple[int, int] | None:
+    """Return the part of the text that is the form but for a few characters at its ends."""
+    keep = ceil(NEAR_SHARE * len(form))
+    edge = len(form) - keep
+    if len(form) < SHORTEST_NEAR:
+        return None
+    # Every piece that is long enough holds this one, so it is enough to look for it.
+    core = form[edge:keep]
+    place = text.find(core)
+    for _ in range(_MOST_PLACES):
+        if place < 0:
+            return None
+        if span := _extend(text, form, place, edge):
+            return span
+        place = text.find(core, place + 1)
+    return None
+
+
+def _extend(text: str, form: str, place: int, edge: int) -> tuple[int, int] | None:
+    """Lengthen a match of the form's core; None if too little fits, or a number differs."""
+    left = right = 0
+    while left < edge and left < place and text[place - left - 1] == form[edge - left - 1]:
+        left += 1
+    core_end = len(form) - edge
+    end = place + core_end - edge
+    while right < edge and end + right < len(text) and text[end + right] == form[core_end + right]:
+        right += 1
+    unlike = form[: edge - left] + form[core_end + right :]
+    if 2 * edge - left - right > edge or any(c.isdigit() for c in unlike):
+        return None
+    start, stop = _whole_words(text, place - left, end + right)
+    return (start, stop) if _has_whole_numbers(text, start, stop) else None
+
+
+def _whole_words(text: str, start: int, end: int) -> tuple[int, int]:
+    first, last = start, end
+    while first > 0 and start - first < _LONGEST_WORD and text[first - 1 : first + 1].isalnum():
+        first -= 1
+    while last < len(text) and last - end < _LONGEST_WORD and text[last - 1 : last + 1].isalnum():
+        last += 1
+    return first, last
+
+
+def _nearest(page: Normal, form: str) -> str:
+    """Return the words of the page that share the most groups of letters with the form."""
+    text, grams = page.text, {form[i : i + _GRAM] for i in range(len(form) - _GRAM + 1)}
+    size = max(len(form), SHORTEST_NEAR)
+    hits = [i for i in range(len(text) - _GRAM + 1) if text[i : i + _GRAM] in grams]
+    counts = Counter(hit // size for hit in hits)
+    scores = {block: counts[block] + counts[block + 1] for block in list(counts)}
+    best = max(scores, key=lambda block: (scores[block], -block), default=None)
+    if best is None or scores[best] < _ALIKE * len(grams):
+        return ""
+    inside = [hit for hit in hits if hit // size in (best, best + 1)]
+    start, end = inside[0], min(inside[-1] + _GRAM, inside[0] + NEAREST_CHARS - 2 * _LONGEST_WORD)
+    start, end = _whole_words(text, start, end)
+    return " ".join(page.words(start, end).split())[:NEAREST_CHARS]

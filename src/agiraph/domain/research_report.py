@@ -1,0 +1,237 @@
+"""Research report: renders a checked report with its numbered sources, and its files."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import Any, NamedTuple, Protocol
+
+from agiraph.domain.evidence import EvidenceRow
+from agiraph.domain.report_check import masked, urls
+from agiraph.domain.report_words import Words, words_of
+from agiraph.domain.sentences import CITATION, units
+from agiraph.domain.sources import host_of
+from agiraph.domain.value import value
+
+_LONGEST_TITLE = 160
+_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]")
+
+
+class BriefLike(Protocol):
+    """What a report shows of the job's brief."""
+
+    @property
+    def question(self) -> str: ...
+    @property
+    def language(self) -> str: ...
+    @property
+    def assumptions(self) -> Sequence[str]: ...
+
+
+@value
+class Counts:
+    """What a job did, and what it cost."""
+
+    depth: str
+    searches: int
+    pages: int
+    readers: int
+    usd: float | None
+    """None if no price is known."""
+    engine: str = ""
+    """The name of the search engine."""
+    stopped: str = ""
+    """Why the job ended early, as a sentence; empty if it did not."""
+
+
+class Report(NamedTuple):
+    """A report and its files."""
+
+    markdown: str
+    evidence_jsonl: str
+    """The ledger, one entry a line."""
+    sources_json: str
+    """The numbered sources, and which quotations each mark `[1]` of the report stands for."""
+
+
+class _Citation(NamedTuple):
+    number: int
+    evidence: list[str]
+
+
+def render(
+    brief: BriefLike,
+    text: str,
+    rows: Sequence[EvidenceRow],
+    counts: Counts,
+    *,
+    groups: Mapping[str, int] | None = None,
+    struck: Sequence[str] = (),
+    missing: Sequence[str] = (),
+) -> Report:
+    """Return the report for people: its sources numbered in the order of their use.
+
+    `text` is the checked text, which cites entries of the ledger as `[e12]`. `groups` are the
+    numbers of independent sources (`sources.groups`), `struck` what the check took out, `missing`
+    what could not be found.
+    """
+    words, ledger = words_of(brief.language), {row.id: row for row in rows}
+    groups = groups or {row.id: n for n, row in enumerate(rows)}
+    confirmed = _confirmed(text, ledger, groups)
+    marked = _mark_single(text, ledger, groups, words)
+    body, citations, cited = _numbered(marked, ledger)
+    sources = [
+        _source(number, url, rows, citations, confirmed) for number, url in enumerate(cited, 1)
+    ]
+    sections = [
+        body.strip(),
+        _list(words.missing, [counts.stopped, *missing], cited),
+        _list(words.struck, [masked(line) for line in struck], cited),
+        _list(words.assumptions, brief.assumptions, cited),
+        _section(words.sources, "\n".join(_source_line(source, words) for source in sources)),
+        _section(words.effort, _effort(words, counts, sources, rows)),
+    ]
+    uses = [{"number": use.number, "evidence": use.evidence} for use in citations]
+    return Report(
+        "\n\n".join(section for section in sections if section) + "\n",
+        "".join(_line(row) for row in rows),
+        json.dumps({"sources": sources, "citations": uses}, ensure_ascii=False, indent=1) + "\n",
+    )
+
+
+def _numbered(
+    text: str, ledger: Mapping[str, EvidenceRow]
+) -> tuple[str, list[_Citation], list[str]]:
+    """Replace `[e3, e7]` by `[1][2]`; return the marks in order, and the addresses by number."""
+    cited: list[str] = []
+    citations: list[_Citation] = []
+
+    def marks(match: re.Match[str]) -> str:
+        here: dict[str, list[str]] = {}
+        for id in re.findall(r"e\d+", match[0].lower()):
+            if id in ledger and id not in here.setdefault(ledger[id].url, []):
+                here[ledger[id].url].append(id)
+        for url in here:
+            if url not in cited:
+                cited.append(url)
+        found = [_Citation(cited.index(url) + 1, ids) for url, ids in here.items()]
+        citations.extend(found)
+        return "".join(f"[{citation.number}]" for citation in found)
+
+    return CITATION.sub(marks, text), citations, cited
+
+
+def _confirmed(
+    text: str, ledger: Mapping[str, EvidenceRow], groups: Mapping[str, int]
+) -> frozenset[str]:
+    """Return the addresses that a sentence cites together with an independent source."""
+    found: set[str] = set()
+    for unit in units(text):
+        cited = [ledger[id] for id in unit.ids if id in ledger and ledger[id].stance == "supports"]
+        if len({groups.get(row.id, 0) for row in cited}) > 1:
+            found.update(row.url for row in cited)
+    return frozenset(found)
+
+
+def _mark_single(
+    text: str, ledger: Mapping[str, EvidenceRow], groups: Mapping[str, int], words: Words
+) -> str:
+    """Say "one source" in each item of a list that has neither a primary nor two sources."""
+    for unit in reversed(units(text)):
+        line = text[: unit.start].rpartition("\n")[2] + text[unit.start :].partition("\n")[0]
+        cited = [ledger[id] for id in unit.ids if id in ledger]
+        is_weak = cited and len({groups.get(row.id, 0) for row in cited}) == 1
+        is_weak = is_weak and all(row.source_class != "primary" for row in cited)
+        if unit.kind == "sentence" and _ITEM.match(line) and is_weak:
+            text = f"{text[: unit.end]} ({words.one_source}){text[unit.end :]}"
+    return text
+
+
+def _source(
+    number: int,
+    url: str,
+    rows: Sequence[EvidenceRow],
+    citations: Sequence[_Citation],
+    confirmed: frozenset[str],
+) -> dict[str, Any]:
+    mine = [row for row in rows if row.url == url]
+    first = mine[0]
+    used = {id for citation in citations if citation.number == number for id in citation.evidence}
+    return {
+        "number": number,
+        "title": " ".join(first.title.split())[:_LONGEST_TITLE],
+        "site": host_of(url).removeprefix("www."),
+        "url": url,
+        "published": first.published,
+        "read": f"{first.fetched_at:%Y-%m-%d}",
+        "class": first.source_class,
+        "confirmed": url in confirmed,
+        "checked": all(row.checked != "unchecked" for row in mine if row.id in used),
+        "evidence": [row.id for row in mine if row.id in used],
+    }
+
+
+def _source_line(source: Mapping[str, Any], words: Words) -> str:
+    title = _escaped(source["title"]) or source["site"]
+    facts = [source["site"]]
+    if source["published"]:
+        facts.append(f"{words.published} {_escaped(source['published'])}")
+    facts += [f"{words.read} {source['read']}", source["class"]]
+    facts.append(words.confirmed if source["confirmed"] else words.single)
+    if not source["checked"]:
+        facts.append(words.unchecked)
+    return f"{source['number']}. {title}: {', '.join(facts)}. <{source['url']}>"
+
+
+def _escaped(text: str) -> str:
+    """Return a page's words without the characters that Markdown reads as marks."""
+    return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", " ".join(text.split()))
+
+
+def _effort(
+    words: Words, counts: Counts, sources: Sequence[object], rows: Sequence[EvidenceRow]
+) -> str:
+    cost = "?" if counts.usd is None else f"${counts.usd:.2f}"
+    said = words.counts.format(
+        searches=counts.searches,
+        pages=counts.pages,
+        sources=len(sources),
+        quotes=len(rows),
+        cost=cost,
+        depth=counts.depth,
+    )
+    return f"{said} ({counts.engine})" if counts.engine else said
+
+
+def _section(heading: str, body: str) -> str:
+    return f"## {heading}\n\n{body}" if body else ""
+
+
+def _list(heading: str, lines: Sequence[str], known: Sequence[str]) -> str:
+    """Return a section of lines that a model wrote and nobody checked, without other addresses."""
+    said = [" ".join(line.split()) for line in lines if line.strip()]
+    said = [
+        reduce(lambda text, url: text.replace(url, "…"), set(urls(line)) - set(known), line)
+        for line in said
+    ]
+    return _section(heading, "\n".join(f"- {line}" for line in said))
+
+
+def _line(row: EvidenceRow) -> str:
+    entry = {
+        "id": row.id,
+        "claim": row.claim,
+        "quote": row.quote,
+        "url": row.url,
+        "page_hash": row.page_hash,
+        "offset": row.offset,
+        "title": row.title,
+        "published": row.published,
+        "fetched_at": row.fetched_at.isoformat(),
+        "class": row.source_class,
+        "question": row.question,
+        "stance": row.stance,
+        "label": row.label.to_list(),
+        "checked": row.checked,
+    }
+    return json.dumps(entry, ensure_ascii=False) + "\n"

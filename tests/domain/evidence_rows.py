@@ -1,0 +1,38 @@
+"""Evidence rows: entries of a ledger for tests."""
+
+from datetime import UTC, datetime
+from hashlib import sha256
+
+from agiraph.domain.evidence import EvidenceRow, SourceClass, Stance
+from agiraph.domain.ids import NodeId
+from agiraph.domain.labels import of_page
+
+
+def row(
+    id: str,
+    quote: str,
+    *,
+    url: str = "https://one.example/page",
+    title: str = "A page",
+    published: str = "",
+    source_class: SourceClass = "unknown",
+    stance: Stance = "supports",
+    claim: str = "A claim",
+) -> EvidenceRow:
+    return EvidenceRow(
+        id=id,
+        job_id=NodeId("node_1"),
+        claim=claim,
+        quote=quote,
+        url=url,
+        page_hash=sha256(url.encode()).hexdigest(),
+        offset=0,
+        title=title,
+        published=published,
+        fetched_at=datetime(2026, 11, 17, 12, tzinfo=UTC),
+        source_class=source_class,
+        question=1,
+        stance=stance,
+        label=of_page(url),
+        checked="exact",
+    )

@@ -1,0 +1,114 @@
+"""Figures and dates: numbers and dates mean the same in several languages' forms."""
+
+import pytest
+
+from agiraph.domain import dates, figures
+from agiraph.domain.dates import Date
+from agiraph.domain.sums import find_sums
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("1,234.5", "1.234,5"),
+        ("1 234,5", "1'234.5"),
+        ("1.2 million", "1,200,000"),
+        ("1,2 Millionen", "1.200.000"),
+        ("3 Mrd. Euro", "€3 billion"),
+        ("3 mil millones", "3.000.000.000"),
+        ("5 %", "5 percent"),
+        ("5 Prozent", "5 pour cent"),
+        ("1.5 km", "1,500 metres"),
+        ("$5M", "5 million dollars"),
+        ("12 engines", "twelve engines"),
+        ("4", "vier Triebwerke"),
+        ("1.2.3", "version 1.2.3"),
+        ("380", "the A380"),
+        ("-5 °C", "\u22125 degrees Celsius"),
+    ],
+)
+def test_two_forms_are_one_number(one: str, other: str) -> None:
+    mine = next(figures.find(one))
+    assert any(mine.stands_for(its) for its in figures.find_all(other))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("5", "15"),
+        ("5 %", "5 km"),
+        ("$5", "€5"),
+        ("5 km", "5 m"),
+        ("5 million", "5"),
+        ("1.5", "15"),
+        ("-5 °C", "5 °C"),
+        ("1.2.3", "1.2.4"),
+        ("12,5", "125"),
+    ],
+)
+def test_two_forms_are_different_numbers(one: str, other: str) -> None:
+    mine = next(figures.find(one))
+    assert not any(mine.stands_for(its) for its in figures.find_all(other))
+
+
+def test_numbers_inside_names_are_no_numbers_of_a_sentence() -> None:
+    assert [
+        f.text for f in figures.find("The A380, GPT-4 and v1.2 cost 10-20 and EUR 30 each")
+    ] == [
+        "10",
+        "20",
+        "EUR 30",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "date"),
+    [
+        ("2024-05-03", Date(2024, 5, 3)),
+        ("3 May 2024", Date(2024, 5, 3)),
+        ("May 3rd, 2024", Date(2024, 5, 3)),
+        ("am 3. Mai 2024", Date(2024, 5, 3)),
+        ("le 1er août 2024", Date(2024, 8, 1)),
+        ("el 3 de mayo de 2024", Date(2024, 5, 3)),
+        ("03.05.2024", Date(2024, 5, 3)),
+        ("März 2024", Date(2024, 3, 0)),
+        ("on 3 May", Date(0, 5, 3)),
+        ("2024年5月3日", Date(2024, 5, 3)),
+    ],
+)
+def test_a_date_is_read_in_several_forms(text: str, date: Date) -> None:
+    assert [found.readings[0] for found in dates.find(text)] == [date]
+
+
+def test_a_date_with_slashes_may_be_read_in_two_ways() -> None:
+    assert [found.readings for found in dates.find("03/05/2024")] == [
+        (Date(2024, 5, 3), Date(2024, 3, 5))
+    ]
+    assert Date(2024, 5, 0).is_in(Date(2024, 5, 3))
+    assert not Date(2024, 5, 3).is_in(Date(2024, 5, 0))
+
+
+@pytest.mark.parametrize("text", ["It may rise 5 times", "a set of 12", "1.2.3", "call 5-5-5"])
+def test_other_words_are_no_dates(text: str) -> None:
+    assert list(dates.find(text)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "is_right"),
+    [
+        ("it is 30 m taller (330 m - 300 m = 30 m)", True),
+        ("(330 \u2212 300) / 300 = 10 %", True),
+        ("10 % = (330 - 300) / 300", True),
+        ("1 / 3 = 0.33", True),
+        ("1 / 3 = 0.34", False),
+        ("2 + 2 = 5", False),
+        ("330 - 300 = 31", False),
+        ("1 / 0 = 1", False),
+    ],
+)
+def test_a_calculation_is_computed_again(text: str, is_right: bool) -> None:
+    assert [found.is_right for found in find_sums(text)] == [is_right]
+
+
+def test_an_equals_sign_without_a_calculation_is_none() -> None:
+    assert list(find_sums("x = 5, and y = z, 3 = 3")) == []

@@ -1,0 +1,131 @@
+"""Quotes: a quotation is found on a page if the page has its words, and only then."""
+
+import time
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from agiraph.domain.quotes import Found, NotFound, find_quote
+
+TOWER = """# The tower
+
+The **tower** is [330 m](https://one.example/h) tall,[3] which makes it the tallest building in the
+city. It was "finished" in March 1889 after two years of well-known difficul-
+ties, and weighs 10,100 tonnes.
+
+| year | visitors |
+|---|---|
+| 2019 | 6.2 million |
+
+Die Straße ist \u22125 °C kalt. 東京タワーは高さ332メートルである。
+"""
+
+
+@pytest.mark.parametrize(
+    ("quote", "text"),
+    [
+        ("The tower is 330 m tall", "The **tower** is [330 m](https://one.example/h) tall"),
+        ("the TOWER is\n330 m tall, which", None),
+        ("“finished” in March 1889", '"finished" in March 1889'),
+        ("well-known difficulties", None),
+        ("well\u2011known difficul- ties, and weighs", None),
+        ("2019 6.2 million", "2019 | 6.2 million"),
+        ("Die Strasse ist -5 °C kalt.", "Die Straße ist \u22125 °C kalt."),
+        ("東京タワーは高さ332メートル", "東京タワーは高さ332メートル"),
+        ("The tower […] the tallest building in the city", None),
+        ("weighs 10,100 tonnes!", "weighs 10,100 tonnes"),
+    ],
+)
+def test_a_quotation_is_found_whatever_its_marks_and_line_breaks(
+    quote: str, text: str | None
+) -> None:
+    found = find_quote(quote, TOWER)
+    assert isinstance(found, Found)
+    assert found.checked == "exact"
+    assert TOWER[found.offset :].startswith(found.text.split(" … ")[0])
+    assert text is None or found.text == text
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        "",
+        "“”",
+        "The tower is 331 m tall",
+        "The tower is 30 m tall",
+        "visitors 2019 6.2",  # it is 6.2 million
+        "weighs 10",
+        "5 °C kalt",  # it is below zero
+        "the tallest building in the city […] The tower is",
+        "The […] is […] in",
+        "It was finished in April 1889 after two years of difficulties",
+    ],
+)
+def test_a_quotation_with_other_words_or_numbers_is_not_found(quote: str) -> None:
+    assert isinstance(find_quote(quote, TOWER), NotFound)
+
+
+def test_a_few_characters_at_the_ends_may_differ_and_only_the_pages_words_are_returned() -> None:
+    page = "One. The committee adopted the resolution by a large majority on Monday, sources said."
+    quote = "The committee adopted the resolution by a large majority on Monday at"
+    found = find_quote(quote, page)
+    assert found == Found(
+        5, "The committee adopted the resolution by a large majority on Monday", "near"
+    )
+    changed = "The committee adopted the resolution by a large majority on 12"
+    assert isinstance(find_quote(changed, page), NotFound)
+    middle = "The committee rejected the resolution by a large majority on Monday"
+    assert find_quote(middle, page) == NotFound(
+        "The committee adopted the resolution by a large majority on Monday"
+    )
+
+
+def test_parts_around_an_ellipsis_stand_close_together() -> None:
+    near = "The mayor opened the bridge. " + "x " * 900 + "Nobody was there to see it."
+    far = "The mayor opened the bridge. " + "x " * 1100 + "Nobody was there to see it."
+    quote = "The mayor opened the bridge … Nobody was there"
+    assert find_quote(quote, near) == Found(
+        0, "The mayor opened the bridge … Nobody was there", "exact"
+    )
+    assert isinstance(find_quote(quote, far), NotFound)
+
+
+LETTERS = "abcdeXYZ äöüßéŒﬁ\u2019“”„-.,;\n\t \u00ad\u00a0*_[]東京"
+
+
+@given(st.text(LETTERS, max_size=300), st.integers(0, 300), st.integers(1, 80))
+def test_what_was_cut_out_of_a_page_is_found_on_it(page: str, start: int, length: int) -> None:
+    page = f"The beginning {page} and the end"
+    start %= len(page)
+    quote = page[start : start + length]
+    # What is cut between the hyphen and the rest of a word, or inside marks, may read otherwise.
+    assume(
+        any(c.isalnum() for c in quote) and not set("-*_[]\u00ad\n") & set(quote[:3] + quote[-3:])
+    )
+    assert isinstance(find_quote(quote, page), Found)
+
+
+@given(st.text(), st.text())
+def test_what_is_found_stands_on_the_page_and_is_found_again(quote: str, page: str) -> None:
+    found = find_quote(quote, f"{page} {quote} {page}")
+    if isinstance(found, Found) and " … " not in found.text and "..." not in found.text:
+        assert found.text in f"{page} {quote} {page}"
+        assert isinstance(find_quote(found.text, found.text), Found)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "The committee met again. " * 20_000,
+        *(
+            text * (100_000 // len(text))
+            for text in ("a", "東", "-", "[", "1 ", "x-\n", "](", "... ")
+        ),
+    ],
+    ids=["words", "letter", "unspaced", "hyphens", "brackets", "digits", "breaks", "links", "dots"],
+)
+def test_a_long_page_takes_no_more_than_linear_time(page: str) -> None:
+    started = time.process_time()
+    find_quote(f"{page[:40]}?{page[100:200]} … nowhere at all", page)
+    assert time.process_time() - started < 5

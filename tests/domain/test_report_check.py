@@ -1,0 +1,217 @@
+"""The check of a report: what the ledger does not show is found, told, and struck."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agiraph.domain.evidence import EvidenceRow
+from agiraph.domain.quotes import Found, find_quote
+from agiraph.domain.report_check import check_report, describe, enforce, masked, strike
+from tests.domain.evidence_rows import row
+
+LEDGER = [
+    row("e1", "The tower is 330 m tall and was finished on 31 March 1889."),
+    row("e2", "Visitors in 2019: 6.2 million", url="https://two.example/x", published="2020-02-01"),
+    row("e3", "„Der Turm ist das Wahrzeichen der Stadt“, sagte die Bürgermeisterin."),
+    row("e4", "The old tower is 300 metres tall.", url="https://four.example/"),
+]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The tower is 330 m tall [e1].",
+        "The tower is 0.33 km tall. [e1]",
+        "Der Turm wurde am 31. März 1889 fertig [e1].",
+        "La tour a été achevée en mars 1889 [e1].",
+        "In 2019 there were 6,200,000 visitors [e2].",
+        "2019 kamen 6,2 Millionen Menschen; die Seite ist vom 1. Februar 2020 [e2].",
+        "It is “das Wahrzeichen der Stadt” [e3].",
+        "> Der Turm ist das Wahrzeichen der Stadt [e3]",
+        "It is the tallest tower of the city [e1].",
+        "It is 30 m taller than the old one (330 m - 300 m = 30 m) [e1, e4].",
+        "| tower | height |\n|---|---|\n| new | 330 m [e1] |\n| old | 300 m [e4] |",
+        "1. The tower is tall.\n2. Nobody knows why.",
+        "## What stands since 1889\n\nNothing else.",
+        "See https://two.example/x for more [e2].",
+        "Figures for 2031 could not be found.",
+        "It is an A380 [e1].",
+        "",
+    ],
+)
+def test_what_the_ledger_shows_has_no_faults(text: str) -> None:
+    question = "How tall is the tower, and how many visitors has it had up to 2031?"
+    assert check_report(text, LEDGER, question=question) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "what"),
+    [
+        ("The tower is tall [e9].", "unknown_id", "e9"),
+        ("The tower is 330 m tall.", "uncited", "the number 330 m"),
+        ("It is from 31 March 1889.", "uncited", "the date 31 March 1889"),
+        ("It is called “the lady”.", "uncited", "the quotation “the lady”"),
+        ("It is the tallest tower.", "uncited", "a superlative (tallest)"),
+        ("Es ist der höchste Turm.", "uncited", "a superlative (höchste)"),
+        ("C'est la plus haute tour.", "uncited", "a superlative (la plus haute)"),
+        ("Es la torre más alta.", "uncited", "a superlative (la torre más alta)"),
+        ("> Der Turm ist schön", "uncited", "the quotation “Der Turm ist schön”"),
+        ("The tower is 331 m tall [e1].", "not_in_quotes", "the number 331 m"),
+        ("The tower is 330 km tall [e1].", "not_in_quotes", "the number 330 km"),
+        ("The tower is 330 m tall [e4].", "not_in_quotes", "the number 330 m"),
+        ("It was finished on 30 March 1889 [e1].", "not_in_quotes", "the date 30 March 1889"),
+        ("It is “das Wahrzeichen des Landes” [e3].", "not_in_quotes", None),
+        ("It is „der Turm der Stadt“ [e3].", "not_in_quotes", None),
+        ("It is 31 m taller (330 m - 300 m = 31 m) [e1, e4].", "wrong_sum", None),
+        ("It is 30 m taller [e1, e4].", "not_in_quotes", "the number 30 m"),
+        ("See https://evil.example/?q=1 [e1].", "foreign_url", "https://evil.example/?q=1"),
+        ("See [this](//evil.example/a).", "foreign_url", "//evil.example/a"),
+        ("See [this](javascript:alert) now.", "foreign_url", "javascript:alert"),
+        ("See www.evil.example now.", "foreign_url", "www.evil.example"),
+        ('See <img src="x.png"> now.', "foreign_url", "x.png"),
+        ("```\nsudo reboot --in 42\n```", "uncited", "the number 42"),
+        ("| new | 331 m [e1] |", "not_in_quotes", "the number 331 m"),
+        ("## 77 reasons\n\nText.", "not_in_quotes", "the number 77"),
+        ("EUR 500 are needed.", "uncited", "the number EUR 500"),
+    ],
+)
+def test_what_the_ledger_does_not_show_is_a_fault(text: str, kind: str, what: str | None) -> None:
+    first = check_report(text, LEDGER)[0]
+    assert first.kind == kind
+    assert what is None or first.what == what
+
+
+def test_a_citation_belongs_to_its_own_sentence() -> None:
+    text = "The tower is 330 m tall [e1]. The old one has 300 metres. Both stand [e1][e4]."
+    assert [(f.kind, f.what) for f in check_report(text, LEDGER)] == [
+        ("uncited", "the number 300 metres")
+    ]
+    short = "It cost approx. 6.2 million in 2019, e.g. by visitors of ca. 2019 [e2]."
+    assert check_report(short, LEDGER) == []
+
+
+def test_the_writer_is_told_what_is_wrong_and_what_to_do() -> None:
+    faults = check_report("The tower is 331 m tall [e1].\n\nIt is the best.", LEDGER)
+    assert describe(faults) == (
+        '1. "The tower is 331 m tall [e1].": the number 331 m stands in none of the quotations '
+        "that it cites (e1). Write it as the quotation does, cite the evidence in which it stands, "
+        "or leave it out. If you computed it, show the calculation: (330 m - 300 m = 30 m).\n"
+        '2. "It is the best.": it states a superlative (best) and cites no evidence. Add the id of '
+        "the evidence that shows it, as in [e1], or leave it out."
+    )
+
+
+def test_striking_takes_out_sentences_items_rows_and_empty_sections() -> None:
+    text = (
+        "# Tower\n\nIt is 330 m tall [e1]. It weighs 7 tons. It stands.\n\n"
+        "## Findings\n\n- 331 m [e1].\n- 300 metres [e4].\n\n"
+        "| a | b |\n|---|---|\n| x | 1 |\n| y | 330 m [e1] |\n\n## Rest\n\n- It has 9 lifts.\n"
+    )
+    kept, struck = enforce(text, LEDGER)
+    assert kept == (
+        "# Tower\n\nIt is 330 m tall [e1]. It stands.\n\n"
+        "## Findings\n\n- 300 metres [e4].\n\n"
+        "| a | b |\n|---|---|\n| y | 330 m [e1] |\n"
+    )
+    assert struck == ["It weighs 7 tons.", "331 m [e1].", "| x | 1 |", "It has 9 lifts."]
+    assert strike("Nothing is wrong.", []) == ("Nothing is wrong.", [])
+
+
+def test_a_struck_sentence_is_shown_without_what_is_wrong_with_it() -> None:
+    said = "On 3 May 2024 it was 331 m “very tall” [e1], see https://evil.example/331."
+    assert masked(said) == "On … it was … m … , see …."
+
+
+# Proof: whatever a model writes, a report that was checked and struck holds nothing that the ledger
+# and the pages do not.
+PAGES = {
+    "https://one.example/a": "The bridge is 120 m long, opened on 3 May 1998 by “the mayor”.",
+    "https://two.example/b": "The toll rose to 4.50 euros, and 1.2 million cars crossed it.",
+}
+QUOTES = [
+    ("https://one.example/a", "The bridge is 120 m long"),
+    ("https://one.example/a", "opened on 3 May 1998 by “the mayor”"),
+    ("https://two.example/b", "the toll rose to 4.50 euros"),
+    ("https://two.example/b", "1.2 million cars crossed it"),
+]
+
+
+def ledger() -> list[EvidenceRow]:
+    rows: list[EvidenceRow] = []
+    for n, (url, quote) in enumerate(QUOTES, 1):
+        found = find_quote(quote, PAGES[url])
+        assert isinstance(found, Found)
+        rows.append(row(f"e{n}", found.text, url=url))
+    return rows
+
+
+TRUE = ["120 m long", "on 3 May 1998", "“the mayor”", "4,50 Euro", "1,200,000 cars", "0.12 km"]
+FALSE = ["121 m", "4 May 1998", "“the king”", "5.40 euros", "1.3 million", "№ 77", "777", "8 8 8"]
+ODD = [
+    *("\n", "\n\n", "- ", "1. ", "> ", "| ", " |", "## ", "```\n", '"', "“", "”", "„", "«", ". "),
+    *(
+        "! ",
+        "e.g. ",
+        " = ",
+        "+",
+        "(",
+        ")",
+        "[",
+        "]",
+        "](",
+        "<",
+        ">",
+        "\u2028",
+        "…",
+        "*",
+        "_",
+        "---\n",
+    ),
+]
+URLS = [
+    *("https://one.example/a", "https://evil.example/x", "[a](https://evil.example)"),
+    *("www.evil.example", "<https://evil.example>", "HTTP://EVIL.example"),
+    "[x]: https://evil.example",
+]
+CITED = ["[e1]", "[e2]", "[e3, e4]", "[e1][e2]", "[e9]", "[E4]", "[12]", "[e1"]
+PIECES = st.one_of(
+    *(st.sampled_from(each) for each in (TRUE, FALSE, ODD, URLS, CITED)),
+    st.sampled_from([" the bridge ", "It is ", ". ", " and "]),
+    st.text(max_size=4),
+)
+REPORTS = st.lists(PIECES, max_size=40).map(lambda parts: " ".join(parts))
+ADDRESS = re.compile(r"(?:https?:)?//[^\s)>\]\"“”„«|<`]+|www\.[^\s)>]+", re.IGNORECASE)
+
+
+@given(REPORTS)
+def test_no_report_holds_an_address_number_or_quotation_that_the_pages_do_not(text: str) -> None:
+    rows = ledger()
+    kept, _ = enforce(text, rows)
+    assert check_report(kept, rows) == []
+    assert {url.rstrip(".,;:!?*_'…") for url in ADDRESS.findall(kept)} <= set(PAGES)
+    shown = "\n".join(r.quote for r in rows) + " 4,50 Euro 1,200,000 0.12 km e1 e2 e3 e4 1. "
+    for number in re.findall(
+        r"(?<![\w.,])(?<!\w-)\d+(?:[.,]\d+)*", re.sub(r"(?m)^[ \t>]*\d+[.)] ", "", kept)
+    ):
+        assert number in shown
+    for said in re.findall(r"“([^“”\n]+)”", kept):
+        assert any(isinstance(find_quote(said, page), Found) for page in PAGES.values()), said
+
+
+@given(REPORTS)
+def test_striking_adds_no_words(text: str) -> None:
+    kept, struck = enforce(text, ledger())
+    assert not struck or len("".join(kept.split())) < len("".join(text.split()))
+
+
+@given(
+    st.lists(
+        st.sampled_from(["It is 120 m long [e1].", "Es kostet 4,50 Euro [e3].", "It stands."]),
+        max_size=5,
+    )
+)
+def test_what_the_ledger_shows_is_never_struck(sentences: list[str]) -> None:
+    text = " ".join(sentences)
+    assert enforce(text, ledger()) == (f"{text}\n" if text else "", [])
