@@ -7,6 +7,7 @@ export type Team = Schemas["TeamView"];
 export type Agent = Schemas["AgentView"];
 export type Message = Schemas["MessageView"];
 export type InboxItem = Schemas["InboxItem"];
+export type Found = Schemas["FoundView"];
 export type WorkNode = Schemas["NodeView"];
 
 export class ApiError extends Error {

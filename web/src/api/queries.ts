@@ -1,5 +1,5 @@
 /** Queries: what screens fetch from the server, by query key. Events invalidate keys; see `live/invalidation.ts`. */
-import { QueryClient, queryOptions } from "@tanstack/react-query";
+import { QueryClient, keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { ApiError, api, type Message, unwrap } from "@/api/client";
 
 /** The second part of a key is the id of its owner (team, agent, node or thread): events name the owners whose data changed. */
@@ -61,6 +61,16 @@ export const digestQuery = queryOptions({
   queryKey: queryKeys.digest,
   queryFn: () => unwrap(api.GET("/api/inbox/digest", { params: { query: { words: true } } })),
 });
+
+/** Things of all teams that hold all words of a query. Kept for a short time: no event says that the answer has changed. */
+export const searchQuery = (query: string) =>
+  queryOptions({
+    queryKey: ["search", query] as const,
+    queryFn: () => unwrap(api.GET("/api/search", { params: { query: { query, limit: 6 } } })),
+    enabled: query.length > 1,
+    staleTime: 5_000,
+    placeholderData: keepPreviousData,
+  });
 
 export const boardQuery = (team: string) =>
   queryOptions({

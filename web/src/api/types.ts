@@ -850,6 +850,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Find
+         * @description Search teams, agents, work, published files, messages, notes, insights, pages, reports and
+         *     steps of threads for all words of a query: in one team or in all, at most `limit` of a kind.
+         */
+        get: operations["find"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/teams/{team}/triggers": {
         parameters: {
             query?: never;
@@ -2113,6 +2134,49 @@ export interface components {
             path: string;
             /** Entries */
             entries: components["schemas"]["FileView"][];
+        };
+        /**
+         * FoundView
+         * @description One thing that a search over all teams has found.
+         */
+        FoundView: {
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "team" | "agent" | "work" | "message" | "file" | "note" | "insight" | "page" | "report" | "step";
+            /** Team Id */
+            team_id: string;
+            /** Team Name */
+            team_name: string;
+            /**
+             * Ref
+             * @description The id of a team, agent, node, message, insight or thread; a path, or a URL.
+             */
+            ref: string;
+            /** Title */
+            title: string;
+            /**
+             * Preview
+             * @description The part of its text around the first of the words.
+             */
+            preview: string;
+            /** Agent Id */
+            agent_id: string | null;
+            /** Node Id */
+            node_id: string | null;
+            /** Thread Id */
+            thread_id: string | null;
+            /**
+             * Sources
+             * @description Who wrote its words, if not the team.
+             */
+            sources: string[];
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
         };
         /** GivenFolderView */
         GivenFolderView: {
@@ -11380,6 +11444,93 @@ export interface operations {
             };
             /** @description Not JSON */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    find: {
+        parameters: {
+            query: {
+                query: string;
+                team?: string;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FoundView"][];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -1,11 +1,13 @@
-/** CommandPalette: jump to any agent, screen or open question, or run a command, by typing a part of its name. */
-import { useQueries, useQuery } from "@tanstack/react-query";
-import { useNavigate } from "@tanstack/react-router";
+/** CommandPalette: jump to any agent, screen or open question, run a command, or search all that the teams have said, done and learned. */
+import { useQuery } from "@tanstack/react-query";
+import { useNavigate, useParams } from "@tanstack/react-router";
 import { Command } from "cmdk";
 import { Inbox, Keyboard, Moon, Plus, Settings, Sun } from "lucide-react";
-import type { ReactNode } from "react";
-import { agentsQuery, inboxQuery, teamsQuery } from "@/api/queries";
-import { capitalize } from "@/lib/format";
+import { type ReactNode, useEffect, useState } from "react";
+import type { Agent, Found, Team } from "@/api/client";
+import { agentsQuery, inboxQuery, searchQuery, teamsQuery } from "@/api/queries";
+import { FOUND_GROUPS, foundHref } from "@/shell/found";
+import { capitalize, shortTime } from "@/lib/format";
 import { StatusDot, type AgentStatus } from "@/ui";
 import { unansweredItems } from "@/shell/unanswered";
 import { useShell } from "@/shell/state";
@@ -27,8 +29,11 @@ export function matchScore(value: string, search: string, keywords: string[] = [
 export default function CommandPalette() {
   const { setOpen, update } = useShell();
   const navigate = useNavigate();
+  const [typed, setTyped] = useState("");
+  const { team: current } = useParams({ strict: false });
   const teams = useQuery(teamsQuery).data?.filter((team) => team.status !== "archived") ?? [];
-  const members = useQueries({ queries: teams.map((team) => agentsQuery(team.id)) }).flatMap((one) => one.data ?? []);
+  const members = useQuery({ ...agentsQuery(current ?? ""), enabled: current !== undefined }).data ?? [];
+  const found = useQuery(searchQuery(useSettled(typed.trim()))).data ?? [];
   const unanswered = unansweredItems(useQuery(inboxQuery).data?.items);
   const close = () => setOpen("palette", false);
   const go = (to: string) => {
@@ -45,7 +50,7 @@ export default function CommandPalette() {
       overlayClassName="fixed inset-0 z-40 bg-black/40"
       contentClassName="fixed top-[12vh] left-1/2 z-50 w-[min(600px,calc(100vw-24px))] -translate-x-1/2 overflow-hidden rounded-lg border border-line bg-surface shadow-high"
     >
-      <Command.Input placeholder="Jump to a member, a board, an answer…" className="h-12 w-full border-b border-line bg-transparent px-4 text-base outline-none" />
+      <Command.Input value={typed} onValueChange={setTyped} placeholder="Jump to a member, a board, an answer, or search…" className="h-12 w-full border-b border-line bg-transparent px-4 text-base outline-none" />
       <Command.List className="scroll max-h-[56vh] p-2">
         <Command.Empty className="p-6 text-center text-sm text-ink-3">Nothing matches.</Command.Empty>
         {unanswered.length > 0 && (
@@ -57,21 +62,8 @@ export default function CommandPalette() {
             ))}
           </Group>
         )}
-        {teams.map((team) => (
-          <Group key={team.id} name={team.name}>
-            {members
-              .filter((agent) => agent.team_id === team.id && agent.retired_at === null)
-              .map((agent) => (
-                <PaletteItem key={agent.id} value={`${agent.name} ${agent.id}`} keywords={[agent.role, team.name]} onSelect={() => go(`/t/${team.id}/a/${agent.id}`)} icon={<StatusDot status={agent.status as AgentStatus} />} detail={agent.role}>
-                  {capitalize(agent.name)}
-                </PaletteItem>
-              ))}
-            {SCREENS.filter((screen) => screen.isListed).map((screen) => (
-              <PaletteItem key={screen.path} value={`${screen.label} ${team.id}`} keywords={[team.name]} onSelect={() => go(`/t/${team.id}/${screen.path}`)} icon={<screen.icon />} detail={team.name}>
-                {screen.label}
-              </PaletteItem>
-            ))}
-          </Group>
+        {shownTeams(teams, current, typed).map((team) => (
+          <TeamEntries key={team.id} team={team} members={members.filter((agent) => agent.team_id === team.id && agent.retired_at === null)} go={go} />
         ))}
         <Group name="Do">
           <PaletteItem value="Inbox" onSelect={() => go("/inbox")} icon={<Inbox />}>
@@ -111,13 +103,81 @@ export default function CommandPalette() {
             Settings
           </PaletteItem>
         </Group>
+        {typed.trim().length > 1 && <FoundEntries found={found.filter((one) => one.kind !== "agent" || one.team_id !== current)} go={go} />}
       </Command.List>
     </Command.Dialog>
   );
 }
 
-const Group = ({ name, children }: { name: string; children: ReactNode }) => (
-  <Command.Group heading={name} className="[&_[cmdk-group-heading]]:px-2 [&_[cmdk-group-heading]]:py-1.5 [&_[cmdk-group-heading]]:text-xs [&_[cmdk-group-heading]]:font-semibold [&_[cmdk-group-heading]]:text-ink-3">
+/** Return the text once it has not changed for a moment, so that not every letter asks the server. */
+function useSettled(text: string): string {
+  const [settled, setSettled] = useState(text);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(text), 150);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return settled;
+}
+
+/** Return the teams whose screens are offered: the one on the screen, then those whose name holds a typed word. */
+function shownTeams(teams: Team[], current: string | undefined, typed: string): Team[] {
+  const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
+  const isNamed = (team: Team) => words.some((word) => team.name.toLowerCase().includes(word));
+  const others = teams.filter((team) => team.id !== current && isNamed(team)).slice(0, 5);
+  return [...teams.filter((team) => team.id === current), ...others];
+}
+
+function TeamEntries({ team, members, go }: { team: Team; members: Agent[]; go: (to: string) => void }) {
+  return (
+    <Group name={team.name}>
+      {members.map((agent) => (
+        <PaletteItem key={agent.id} value={`${agent.name} ${agent.id}`} keywords={[agent.role, team.name]} onSelect={() => go(`/t/${team.id}/a/${agent.id}`)} icon={<StatusDot status={agent.status as AgentStatus} />} detail={agent.role}>
+          {capitalize(agent.name)}
+        </PaletteItem>
+      ))}
+      {SCREENS.filter((screen) => screen.isListed).map((screen) => (
+        <PaletteItem key={screen.path} value={`${screen.label} ${team.id}`} keywords={[team.name]} onSelect={() => go(`/t/${team.id}/${screen.path}`)} icon={<screen.icon />} detail={team.name}>
+          {screen.label}
+        </PaletteItem>
+      ))}
+    </Group>
+  );
+}
+
+/** What the server has found, by kind. The server has compared the words, so nothing of it is filtered here. */
+function FoundEntries({ found, go }: { found: Found[]; go: (to: string) => void }) {
+  return FOUND_GROUPS.map(({ name, kinds, icon: Icon }) => {
+    const entries = found.filter((one) => kinds.includes(one.kind));
+    return entries.length === 0 ? null : (
+      <Group key={name} name={name} forceMount>
+        {entries.map((one, index) => (
+          <Command.Item
+            key={`${one.kind} ${one.ref} ${index}`}
+            value={`${one.kind} ${one.ref} ${index}`}
+            forceMount
+            onSelect={() => go(foundHref(one))}
+            className="flex cursor-pointer items-start gap-3 rounded-sm px-2.5 py-1.5 text-sm data-[selected=true]:bg-hover pointer-coarse:min-h-11 [&_svg]:size-4 [&_svg]:text-ink-3"
+          >
+            <span className="mt-0.5 flex w-4 justify-center">
+              <Icon />
+            </span>
+            <span className="min-w-0 flex-1" dir="auto">
+              {one.title && <span className="block truncate">{one.kind === "agent" ? capitalize(one.title) : one.title}</span>}
+              {one.preview !== one.title && <span className="line-clamp-2 text-xs text-ink-2">{one.preview}</span>}
+            </span>
+            <span className="max-w-[35%] shrink-0 truncate text-xs text-ink-3">
+              {one.kind !== "team" && `${one.team_name} · `}
+              {shortTime(one.at)}
+            </span>
+          </Command.Item>
+        ))}
+      </Group>
+    );
+  });
+}
+
+const Group = ({ name, forceMount, children }: { name: string; forceMount?: boolean; children: ReactNode }) => (
+  <Command.Group heading={name} forceMount={forceMount} className="[&_[cmdk-group-heading]]:px-2 [&_[cmdk-group-heading]]:py-1.5 [&_[cmdk-group-heading]]:text-xs [&_[cmdk-group-heading]]:font-semibold [&_[cmdk-group-heading]]:text-ink-3">
     {children}
   </Command.Group>
 );
