@@ -8,9 +8,9 @@ of the day, so that it changes while a test advances its clock.
 
 import os
 import re
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from aiohttp import web
@@ -21,6 +21,7 @@ from agiraph.web.access import Web
 from agiraph.web.addresses import AddressPolicy, StandIn
 from agiraph.web.fetch import Fetcher
 from agiraph.web.search import RemoteEngine
+from tests import open_source_apis
 
 ByDay = Callable[[int], str]
 """Returns the text of a page on a day; the first day is 0."""
@@ -37,12 +38,18 @@ class Page:
     """A page of Markdown or, with `is_html`, of HTML. With `moved_to` it is a redirect.
 
     HTML takes a process to convert, as in the product, so only some pages of a long test have it.
+    With `body` the page is a file of the media type `kind`, such as a PDF, whose words the search
+    engine knows from `text`.
     """
 
     text: str | ByDay
     title: str = ""
     is_html: bool = False
     moved_to: str = ""
+    kind: str = "text/markdown"
+    body: bytes = b""
+    head: str = ""
+    """HTML that stands in the head of the page, behind its title."""
 
     def on(self, day: int) -> str:
         return self.text if isinstance(self.text, str) else self.text(day)
@@ -90,6 +97,12 @@ class LocalWeb:
             engine=RemoteEngine(name="searxng", base_url=self.engine_url),
         )
 
+    @property
+    def open_access(self) -> Web:
+        """The web access of a world without any key: the open sources, as far as hosts of this web
+        play them."""
+        return replace(self.access, engine=open_source_apis.engine(self.engine_url))
+
     def visited(self, host: str) -> list[str]:
         """Return the paths of this host that were opened, in order."""
         return [visit.path for visit in self.visits if visit.host == host]
@@ -104,34 +117,50 @@ class LocalWeb:
             return web.Response(status=404, text="nothing here")
         if page.moved_to:
             return web.Response(status=302, headers={"Location": page.moved_to})
+        if page.body:
+            return web.Response(body=page.body, content_type=page.kind)
         text = page.on(self.day)
         if not page.is_html:
-            return web.Response(text=text, content_type="text/markdown")
-        head = f"<head><title>{page.title}</title></head>"
+            return web.Response(text=text, content_type=page.kind)
+        head = f"<head><title>{page.title}</title>{page.head}</head>"
         return web.Response(
             text=f"<html>{head}<body>{text}</body></html>", content_type="text/html"
         )
 
     def _search(self, request: web.Request) -> web.Response:
         """Answer as SearXNG does, with the pages that share words with the query, best first."""
+        if (said := open_source_apis.answer(request, self._of_source)) is not None:
+            return said
         if request.path != "/search" or request.query.get("format") != "json":
             return web.Response(status=403, text="only JSON")
         query = request.query["q"]
         self.queries.append(query)
+        results = [
+            {"title": page.title or url, "url": url, "content": snippet}
+            for url, page, snippet in self._ranked(query, self.sites)
+        ]
+        return web.json_response({"query": query, "results": results})
+
+    def _ranked(self, query: str, hosts: Iterable[str]) -> list[tuple[str, Page, str]]:
+        """Return address, page and snippet of the pages that share words with the query."""
         wanted = _words(query)
         found = [
             (len(wanted & _words(f"{page.title} {text}")), f"http://{host}{path}", page, text)
-            for host, pages in self.sites.items()
-            for path, page in pages.items()
+            for host in hosts
+            for path, page in self.sites.get(host, {}).items()
             if not page.moved_to and path != ROBOTS and not self._is_disallowed(host, path)
             for text in [_TAG.sub(" ", page.on(self.day))]
         ]
         hits = sorted((hit for hit in found if hit[0]), key=lambda hit: (-hit[0], hit[1]))
-        results = [
-            {"title": page.title or url, "url": url, "content": _snippet(text, wanted)}
-            for _, url, page, text in hits
+        return [(url, page, _snippet(text, wanted)) for _, url, page, text in hits]
+
+    def _of_source(self, host: str, query: str) -> list[open_source_apis.Found]:
+        """Return the pages of one of the open sources."""
+        self.queries.append(query)
+        return [
+            open_source_apis.Found(url.removeprefix(f"http://{host}"), page.title, snippet)
+            for url, page, snippet in self._ranked(query, [host])
         ]
-        return web.json_response({"query": query, "results": results})
 
     def _is_disallowed(self, host: str, path: str) -> bool:
         """Whether the host's robots.txt keeps this path out of the engine's index."""

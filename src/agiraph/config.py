@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, NotRequired, cast
 
@@ -28,6 +28,7 @@ from agiraph.providers.options import (
     without_options,
 )
 from agiraph.providers.registry import Account, Keys
+from agiraph.providers.searching import vendor_engine
 from agiraph.providers.servers import Server
 from agiraph.providers.servers import servers as servers_of
 from agiraph.providers.vendors import KEY_VARIABLES, VENDORS
@@ -39,6 +40,8 @@ from agiraph.runtime.configured_limits import rates as rates_of
 from agiraph.runtime.configured_limits import shown as shown_limit
 from agiraph.runtime.program_setup import Command
 from agiraph.web.access import Web
+from agiraph.web.configured import MakeVendorEngine
+from agiraph.web.configured import origin as engine_origin
 from agiraph.web.configured import shown as shown_engine
 from agiraph.web.configured import web as web_of
 from agiraph.web.gate.configured import shown as shown_indexes
@@ -166,7 +169,8 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     limits = _limits(path, written.get(_LIMITS, {}))
     channels = channels_of(path, written.get(_CHANNELS, {}), environ)
     _show_tables(pick, keys, commands, limits, channels)
-    web = _web(pick, path, own_port=place.address.port)
+    prices = Prices(_terms(path, without_patience(without_options(models))))
+    web = _web(pick, path, partial(vendor_engine, keys, prices), own_port=place.address.port)
     daily_usd, origin = usd_per_day(path, written.get(_DAY_LIMITS, {}), environ)
     pick.show(f"{_DAY_LIMITS}.{USD_PER_DAY}", shown_limit(daily_usd), origin)
     _show_place(pick, place)
@@ -177,7 +181,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         reply_model=pick("AGIRAPH_REPLY_MODEL", ""),
         efforts=efforts_of(path, written.get(_ROLES, {})),
         keys=keys,
-        prices=Prices(_terms(path, without_patience(without_options(models)))),
+        prices=prices,
         commands=commands,
         channels=channels,
         folders=_folders(pick, path),
@@ -194,17 +198,23 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     )
 
 
-def _web(pick: _Picker, path: Path, *, own_port: int) -> Web:
+def _web(pick: _Picker, path: Path, vendor_engine: MakeVendorEngine, *, own_port: int) -> Web:
     """Return the agents' web access, and record its engine and its reading hosts."""
     search, reading = pick.written.get(_SEARCH), pick.written.get(_WEB)
-    packages = pick.written.get(_PACKAGES)
-    web = web_of(path, search, pick.environ, own_port=own_port, reading=reading, packages=packages)
+    web = web_of(
+        path,
+        search,
+        pick.environ,
+        own_port=own_port,
+        vendor_engine=vendor_engine,
+        reading=reading,
+        packages=pick.written.get(_PACKAGES),
+    )
     for name, value in shown_indexes(web.indexes).items():
         pick.show(f"{_PACKAGES}.{name}", value, FILE)
     if reading is not None:
         pick.show(f"{_WEB}.reading_hosts", ", ".join(web.reading_hosts.entries) or "none", FILE)
-    if engine := shown_engine(web):
-        pick.show(_SEARCH, engine, FILE if search is not None else "environment")
+    pick.show(_SEARCH, shown_engine(web), engine_origin(search, pick.environ, web))
     return web
 
 

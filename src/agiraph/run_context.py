@@ -30,15 +30,21 @@ class Consumption:
     turns: int = 0
     usage: Usage = Usage()
     calls: Counter[str] = field(default_factory=Counter[str])
-    """Calls that the model asked for, by the tool's name."""
+    """Calls that the model asked for, by the tool's name, without those that failed: a search
+    engine that does not answer and a dead link use up nothing."""
+    names: dict[str, str] = field(default_factory=dict[str, str])
+    """The tool's name of each call, by the call's id."""
 
     def add(self, turn: Turn) -> None:
-        """Count a turn of the model; other turns cost nothing."""
+        """Count a turn of the model; other turns cost nothing. A failed call is given back."""
         if turn.role == "assistant":
             self.turns += 1
             self.usage = self.usage + turn.usage
             for call in turn.calls:
                 self.calls[call.name] += 1
+                self.names[call.id] = call.name
+        elif turn.role == "tool" and turn.failed and turn.ref in self.names:
+            self.calls[self.names.pop(turn.ref)] -= 1
 
 
 @dataclass(slots=True, kw_only=True)

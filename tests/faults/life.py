@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from agiraph.domain.ids import AgentId
+from agiraph.domain.search import Hit
 from agiraph.providers.base import Request
 from agiraph.services.lifecycle import timers
 from agiraph.services.triggers import definitions
@@ -17,7 +18,7 @@ from agiraph.store import triggers as trigger_rows
 from agiraph.store.tx import Tx
 from agiraph.testing import ManualClock, Says, World, call, says
 from agiraph.web.access import Web
-from agiraph.web.search import Hit, LocalEngine
+from agiraph.web.search import LocalEngine
 from tests.faults.invariants import Ledger, database
 from tests.faults.scenarios import counting_model, found_team_once, step
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agiraph.domain.fence import without_fences
+from agiraph.domain.search import Hit, Results
 from agiraph.providers.base import Request
 from agiraph.testing import call, says
 from agiraph.testing.script import Says
@@ -18,7 +19,7 @@ from agiraph.web.access import Web
 from agiraph.web.addresses import AddressPolicy
 from agiraph.web.fetch import Fetcher
 from agiraph.web.gate.indexes import PackageIndexes, PythonSources
-from agiraph.web.search import Hit, LocalEngine
+from agiraph.web.search import LocalEngine
 from tests.policies.attacks import canaries
 
 SECRET = "canary-5f2b9c71"
@@ -214,8 +215,9 @@ class Engine:
     hits: list[Hit]
     queries: list[str] = field(default_factory=list[str])
     name: str = "recording"
+    usd_per_1000: float | None = 0.0
 
-    async def search(self, query: str, *, limit: int) -> list[Hit]:
+    async def search(self, query: str, *, limit: int) -> Results:
         self.queries.append(query)
         return await LocalEngine(self.hits).search(query, limit=limit)
 

@@ -9,6 +9,7 @@ import pytest
 
 from agiraph.domain.messages import Message
 from agiraph.domain.persons import OWNER
+from agiraph.domain.search import Hit
 from agiraph.domain.work import NodeStatus
 from agiraph.providers.base import Request
 from agiraph.services.lifecycle import conversation
@@ -18,7 +19,7 @@ from agiraph.testing import PowerCut, World, call, says
 from agiraph.testing.script import Says
 from agiraph.testing.scripted import Line
 from agiraph.web.access import Web
-from agiraph.web.search import Hit, LocalEngine
+from agiraph.web.search import LocalEngine
 from tests.web.sites import Site, fetcher, html, site
 
 REPORT = """\

@@ -13,6 +13,7 @@ from agiraph.domain.ids import ThreadId
 from agiraph.domain.labels import SEARCH, of_page
 from agiraph.domain.messages import Message
 from agiraph.domain.persons import OWNER
+from agiraph.domain.search import Hit
 from agiraph.domain.work import Budget, NodeStatus
 from agiraph.providers.base import OnDelta, Reply, Request
 from agiraph.services.board import jobs, planning
@@ -25,7 +26,7 @@ from agiraph.testing import World, call, says
 from agiraph.testing.scripted import Line, ScriptedModel
 from agiraph.tools.toolsets import PUBLIC
 from agiraph.web.access import Web
-from agiraph.web.search import Hit, LocalEngine
+from agiraph.web.search import LocalEngine
 from tests.web.sites import Site, fetcher, html, site
 
 REPORT = """\

@@ -9,11 +9,12 @@ import pytest
 from agiraph.domain.errors import Refused
 from agiraph.domain.labels import of_page
 from agiraph.domain.passages import Passage
+from agiraph.domain.search import Hit, Results
 from agiraph.store import passages
 from agiraph.testing import World, call, says
 from agiraph.tools.web import PAGE_CHARACTERS
 from agiraph.web.access import Web
-from agiraph.web.search import Hit, LocalEngine
+from agiraph.web.search import LocalEngine
 from tests.web.sites import Site, fetcher, html, response, site
 
 LONG = " ".join(f"word{n}" for n in range(10_000))
@@ -23,8 +24,9 @@ class OverloadedEngine:
     """A search engine that refuses every query."""
 
     name = "crowded"
+    usd_per_1000 = 5.0
 
-    async def search(self, query: str, *, limit: int) -> list[Hit]:
+    async def search(self, query: str, *, limit: int) -> Results:
         raise Refused("The search engine (crowded) takes no more questions now.")
 
 
@@ -130,7 +132,7 @@ async def test_failures_of_web_tools_are_answered_to_the_model(
         ("web_fetch", {"url": ""}),
         ("web_search", {"query": "x" * 401}),
     )
-    assert "is a PDF, which cannot be read here" in answers[0]
+    assert "is a broken PDF, of which nothing can be read" in answers[0]
     assert "not in the public internet" in answers[1]
     assert "'url' is wrong" in answers[2]
     assert "'query' is wrong" in answers[3]
@@ -139,7 +141,7 @@ async def test_failures_of_web_tools_are_answered_to_the_model(
 async def test_without_an_engine_the_model_is_told_what_to_set(tmp_path: Path) -> None:
     async with World(tmp_path / "home", easy_endings=True) as world:
         [answer] = await answers_to(world, ("web_search", {"query": "bread"}))
-    assert answer.startswith("No search engine is set up. Set one of BRAVE_API_KEY")
+    assert answer.startswith("No search engine is set up. A person can set BRAVE_API_KEY")
 
 
 async def test_an_overloaded_search_engine_is_reported(tmp_path: Path) -> None:

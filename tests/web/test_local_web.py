@@ -8,13 +8,13 @@ import pytest
 import agiraph
 from agiraph.config import load
 from agiraph.domain.errors import Misconfigured, Refused
+from agiraph.domain.search import Hit
 from agiraph.domain.time import SystemClock
 from agiraph.testing import ModelServer, call, says
 from agiraph.testing.clock import ManualClock
 from agiraph.testing.model_server import Seen, Step
 from agiraph.web import page as pages
 from agiraph.web.access import Web
-from agiraph.web.search import Hit
 from tests.cli.shell import Shell
 from tests.local_web import PROGRAM, LocalWeb, Page, environment, local_web
 from tests.up_process import use_model_server
@@ -54,10 +54,10 @@ async def test_the_engine_finds_the_pages_of_today_except_those_that_robots_may_
         assert served.access.engine is not None
         clock.advance(days=1)
         found = await served.access.engine.search("pumps of today", limit=8)
-    assert found == [
+    assert found.hits == (
         Hit(title="News", url="http://news.example/", snippet="Pumps of day 1"),
         Hit(title="Pumps", url="http://docs.example/", snippet="Pumps. Valves"),
-    ]
+    )
     assert served.queries == ["pumps of today"]
 
 

@@ -9,11 +9,16 @@ import pytest
 from aiohttp import web
 
 from agiraph.domain.errors import Refused
-from agiraph.web.search import ENGINE_APIS, Hit, LocalEngine, RemoteEngine
+from agiraph.domain.search import Hit, Results
+from agiraph.domain.work import Usage
+from agiraph.web.search import ENGINE_APIS, LocalEngine, RemoteEngine
 from tests.web.sites import unused_port
 
 KEY = "key-for-the-engine"
-FOUND = [Hit(title=f"Title {n}", url=f"https://example.com/{n}", snippet="Words.") for n in (1, 2)]
+FOUND = tuple(
+    Hit(title=f"Title {n}", url=f"https://example.com/{n}", snippet="Words.") for n in (1, 2)
+)
+PRICES = {"brave": 0.005, "serper": 0.001, "tavily": 0.008, "searxng": 0.0}
 
 
 def _entries(title: str, url: str, snippet: str) -> list[dict[str, Any]]:
@@ -60,7 +65,9 @@ async def test_every_search_engine_gets_its_own_request_and_returns_the_same_hit
         return web.json_response(ANSWERS[name])
 
     async with engine(name, answer) as made:
-        assert await made.search("bread & butter", limit=5) == FOUND
+        assert await made.search("bread & butter", limit=5) == Results(
+            hits=FOUND, usage=Usage(usd=PRICES[name], searches=1)
+        )
     [(method, key, given)] = asked
     assert method == ENGINE_APIS[name].method
     assert key.endswith(KEY)
@@ -84,6 +91,12 @@ async def test_an_error_status_of_a_search_engine_is_reported(
         with pytest.raises(Refused, match=says) as refused:
             await made.search("bread", limit=5)
     assert KEY not in str(refused.value)
+
+
+async def test_a_searxng_that_forbids_json_is_told_what_to_write() -> None:
+    async with engine("searxng", lambda r, g: web.Response(status=403)) as made:
+        with pytest.raises(Refused, match=r"settings.yml .*search: formats: \[html, json\]"):
+            await made.search("bread", limit=5)
 
 
 async def test_a_redirect_is_not_followed_with_the_key() -> None:
@@ -111,7 +124,7 @@ async def test_an_unreadable_response_is_reported(body: str) -> None:
 @pytest.mark.parametrize("body", ["[]", "{}", '{"web": 5}', '{"web": {"results": null}}'])
 async def test_a_response_without_results_gives_no_hits(body: str) -> None:
     async with engine("brave", lambda r, g: web.Response(text=body)) as made:
-        assert await made.search("bread", limit=5) == []
+        assert (await made.search("bread", limit=5)).hits == ()
 
 
 async def test_invalid_results_are_left_out() -> None:
@@ -125,7 +138,8 @@ async def test_invalid_results_are_left_out() -> None:
     text = json.dumps({"web": {"results": entries}})
     async with engine("brave", lambda r, g: web.Response(text=text)) as made:
         found = await made.search("bread", limit=5)
-    assert found == [Hit(title="https://example.com/", url="https://example.com/", snippet="")]
+    only = Hit(title="https://example.com/", url="https://example.com/", snippet="")
+    assert found.hits == (only,)
 
 
 async def test_an_unreachable_search_engine_is_reported() -> None:
@@ -138,6 +152,6 @@ async def test_the_local_engine_ranks_by_shared_words() -> None:
     one = Hit(title="Bread", url="https://example.com/1", snippet="how to bake it")
     two = Hit(title="Butter", url="https://example.com/2", snippet="how bread gets better")
     local = LocalEngine([one, two])
-    assert await local.search("bake bread", limit=5) == [one, two]
-    assert await local.search("bake bread", limit=1) == [one]
-    assert await local.search("cheese", limit=5) == []
+    assert await local.search("bake bread", limit=5) == Results(hits=(one, two))
+    assert await local.search("bake bread", limit=1) == Results(hits=(one,))
+    assert await local.search("cheese", limit=5) == Results()

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from agiraph.config import load
+from agiraph.config import Setting, load
 from agiraph.domain.errors import Misconfigured, Refused
+from agiraph.providers.searching import VendorEngine
+from agiraph.web.open_sources import OpenEngine
 from agiraph.web.search import RemoteEngine
 
 KEY = "a-key-of-some-length"
@@ -44,10 +46,56 @@ def test_the_file_names_an_engine_and_the_variable_of_its_key(tmp_path: Path) ->
     assert found.web.engine == expected
 
 
-def test_without_settings_there_is_no_search_engine(tmp_path: Path) -> None:
+def test_without_any_key_the_open_sources_are_searched(tmp_path: Path) -> None:
     found = load(settings(tmp_path))
-    assert found.web.engine is None
-    assert "search" not in found.shown
+    assert found.web.engine == OpenEngine()
+    assert found.shown["search"] == Setting(
+        value="open: Wikipedia, Crossref, arXiv (contact: none)", origin="default"
+    )
+
+
+def test_the_key_of_a_vendor_is_enough_to_search(tmp_path: Path) -> None:
+    found = load(settings(tmp_path, OPENAI_API_KEY=KEY, ANTHROPIC_API_KEY=KEY))
+    assert found.web.engine == VendorEngine(name="anthropic", key=KEY)
+    assert found.shown["search"] == Setting(
+        value="anthropic (the vendor's own search)", origin="environment"
+    )
+    assert KEY not in repr(found)
+
+
+def test_an_engine_of_ones_own_comes_before_a_vendor(tmp_path: Path) -> None:
+    found = load(settings(tmp_path, OPENAI_API_KEY=KEY, BRAVE_API_KEY=KEY))
+    assert found.web.engine == RemoteEngine(name="brave", key=KEY)
+
+
+@pytest.mark.parametrize(
+    ("toml", "environ", "engine"),
+    [
+        ('search = "none"', {"BRAVE_API_KEY": KEY}, None),
+        ("", {"AGIRAPH_SEARCH": "none", "BRAVE_API_KEY": KEY}, None),
+        ('search = "open"', {"OPENAI_API_KEY": KEY}, OpenEngine()),
+        (
+            '[search]\nprovider = "open"\ncontact = "me@home.example"\n',
+            {},
+            OpenEngine(contact="me@home.example"),
+        ),
+        (
+            '[search]\nprovider = "gemini"\nmodel = "small"\n',
+            {"GEMINI_API_KEY": KEY},
+            VendorEngine(name="gemini", key=KEY, model="small"),
+        ),
+        (
+            '[search]\nprovider = "brave"\nusd_per_1000 = 3.0\n',
+            {"BRAVE_API_KEY": KEY},
+            RemoteEngine(name="brave", key=KEY, own_usd_per_1000=3.0),
+        ),
+        ('search = "brave"', {"BRAVE_API_KEY": KEY}, RemoteEngine(name="brave", key=KEY)),
+    ],
+)
+def test_the_file_or_the_environment_chooses_an_engine_or_none(
+    tmp_path: Path, toml: str, environ: dict[str, str], engine: object
+) -> None:
+    assert load(settings(tmp_path, toml, **environ)).web.engine == engine
 
 
 @pytest.mark.parametrize(
@@ -56,6 +104,9 @@ def test_without_settings_there_is_no_search_engine(tmp_path: Path) -> None:
         ('search = "brave"', {}, "search"),
         ("[search]\n", {}, r"search\.provider"),
         ('[search]\nprovider = "google"\n', {}, r"search\.provider"),
+        ('search = "gemini"', {}, "gemini searches with the key of its models"),
+        ("", {"AGIRAPH_SEARCH": "google"}, r"search\.provider"),
+        ("search = 5", {}, "search"),
         ('[search]\nprovider = "brave"\n', {}, "BRAVE_API_KEY, which is not set"),
         ('[search]\nprovider = "brave"\nkey = "x"\n', {"BRAVE_API_KEY": KEY}, r"search\.key"),
         (

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from agiraph import config
-from agiraph.cli import background, model_checks, package_checks
+from agiraph.cli import background, model_checks, package_checks, search_checks
 from agiraph.cli.checkup import Checkup, Verdict
 from agiraph.cli.session import as_json, command, shown
 from agiraph.cli.tables import day_text
@@ -62,6 +62,7 @@ async def doctor(fix: bool, online: bool, json_: bool) -> None:
         await _examine(checkup, fix=fix)
     await model_checks.check(checkup, [checkup.settings.model])
     _surroundings(checkup)
+    await search_checks.check(checkup)
     await package_checks.check(checkup)
     if online:
         await model_checks.ask_each(checkup)

@@ -36,6 +36,8 @@ class Spend:
     """Calls whose tokens were estimated, because the vendor did not report them."""
 
 
+SEARCH = "search"
+"""The purpose of a web search. It is paid for, but it is no call of a model."""
 SPEND = Table("spend", Spend, key="node_id")
 _KEY = ("node_id", "agent_id", "purpose", "model", "day")
 _SUMS = [name for name in SPEND.fields if name not in (*_KEY, "team_id")]
@@ -121,13 +123,15 @@ def total(tx: Tx, root: NodeId, *, apart_from: ThreadId | None = None) -> Total:
     One statement, so that a call that ends meanwhile is counted once: as reserved, or as paid.
     """
     rows = tx.all(
-        _TREE + "select coalesce(sum(calls + lost), 0), coalesce(sum(input_tokens + output_tokens),"
-        " 0), coalesce(sum(usd), 0.0), null from spend where node_id in (select id from tree)"
+        _TREE + "select coalesce(sum(case when purpose = :search then 0 else calls + lost end), 0),"
+        " coalesce(sum(input_tokens + output_tokens), 0), coalesce(sum(usd), 0.0), null from spend"
+        " where node_id in (select id from tree)"
         " union all select 1, 0, 0.0, t.extra"
         f" {_RESERVATIONS} and n.id in (select id from tree) and h.id <> :apart_from",
         root=root,
         apart_from=apart_from or "",
         thinking=THINKING,
+        search=SEARCH,
     )
     reserved = [orjson.loads(row[3]) for row in rows if row[3] is not None]
     return Total(

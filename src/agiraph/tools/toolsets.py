@@ -57,6 +57,7 @@ BUILT_IN: dict[str, Tool] = {
         shell.bash,
         web.web_search,
         web.web_fetch,
+        web.find_in_page,
         reading.read_links,
         research.research_start,
         research.job_status,
@@ -212,6 +213,7 @@ _READS_SCRATCH = replace(
 PUBLIC: Mapping[str, Tool] = {
     tool.name: tool
     for tool in (
+        web.find_in_page,
         files.list_files,
         work.publish,
         _READS_SCRATCH,

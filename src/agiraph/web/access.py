@@ -2,17 +2,17 @@
 
 from dataclasses import dataclass, field
 
+from agiraph.domain.search import Engine
 from agiraph.web.fetch import Fetcher
 from agiraph.web.gate.indexes import PackageIndexes
 from agiraph.web.reading_hosts import ReadingHosts
-from agiraph.web.search import Engine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Web:
     fetcher: Fetcher = field(default_factory=Fetcher)
     engine: Engine | None = None
-    """None if no search engine is configured."""
+    """None if a person has set `search = "none"`."""
     reading_hosts: ReadingHosts = ReadingHosts()
     """Where a thread with foreign words in it may open addresses that it made up."""
     indexes: PackageIndexes = field(default_factory=PackageIndexes)

@@ -1,23 +1,26 @@
 """Configured web access: made from the settings, with the engine's key from the environment."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agiraph.domain.errors import Misconfigured
+from agiraph.domain.search import Engine
 from agiraph.redaction import keep
 from agiraph.web.access import Web
 from agiraph.web.addresses import AddressPolicy, StandIn
 from agiraph.web.fetch import Fetcher
 from agiraph.web.gate.configured import indexes as configured_indexes
+from agiraph.web.open_sources import OpenEngine
 from agiraph.web.reading_hosts import ReadingHosts, is_entry
 from agiraph.web.search import RemoteEngine
 
 EXAMPLE = (
-    '[search] with provider = "brave", "serper", "tavily" or "searxng" and, if needed, base_url '
-    'and key_env = "VAR"'
+    'search = "open" or "none", or [search] with provider = "brave", "serper", "tavily", "searxng",'
+    ' "openrouter", "anthropic", "openai", "gemini" or "open" and, if needed, base_url, model, '
+    'contact, usd_per_1000 and key_env = "VAR"'
 )
 READING_EXAMPLE = (
     '[web] with reading_hosts = ["docs.example.org", "*.example.com", "example.net/wiki/"]'
@@ -30,7 +33,13 @@ VARIABLES = {
 }
 """The environment variable that configures each engine without an entry in the file. The first one
 that is set counts."""
+CHOICE = "AGIRAPH_SEARCH"
+"""The environment variable that names an engine, or `none`. It replaces what the file says."""
 SHOWN = "search"
+NONE = "none"
+MakeVendorEngine = Callable[[str, str], Engine | None]
+"""Makes the search engine of a model vendor from its name and that of a model ("" for the usual
+one); with "" as the vendor's name, that of the first vendor with a key. None if there is no key."""
 stand_ins: dict[str, StandIn] = {}
 """Hosts that a test plays on loopback. Only Python code in this process can fill it, and none of
 the program's does: no file, environment variable, option or request leads here."""
@@ -39,9 +48,17 @@ the program's does: no file, environment variable, option or request leads here.
 class _Entry(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    provider: Literal["brave", "serper", "tavily", "searxng"]
+    provider: Literal[
+        "brave", "serper", "tavily", "searxng", "open", "none",
+        "openrouter", "anthropic", "openai", "gemini",
+    ]  # fmt: skip
     base_url: Annotated[str, Field(pattern=r"^https?://")] | None = None
     key_env: Annotated[str, Field(min_length=1)] | None = None
+    model: Annotated[str, Field(min_length=1)] | None = None
+    """The model that a vendor searches with."""
+    contact: Annotated[str, Field(min_length=3, max_length=200, pattern=r"^[!-~]+$")] | None = None
+    """Where the open sources reach the person who runs this."""
+    usd_per_1000: Annotated[float, Field(ge=0)] | None = None
 
 
 class _WebEntry(BaseModel):
@@ -56,6 +73,7 @@ def web(
     environ: Mapping[str, str],
     *,
     own_port: int,
+    vendor_engine: MakeVendorEngine = lambda vendor, model: None,
     reading: Any = None,
     packages: Any = None,
 ) -> Web:
@@ -64,7 +82,7 @@ def web(
     policy = AddressPolicy(refused_ports=frozenset({own_port}), stand_ins=dict(stand_ins))
     return Web(
         fetcher=Fetcher(policy=policy),
-        engine=_engine(path, written, environ),
+        engine=_engine(path, written, environ, vendor_engine),
         reading_hosts=_reading_hosts(path, reading),
         indexes=configured_indexes(path, packages),
     )
@@ -89,28 +107,68 @@ def _reading_hosts(path: Path, written: Any) -> ReadingHosts:
 
 
 def shown(web: Web) -> str:
-    """Return the engine's name and address, and whether its key is set; "" without an engine."""
-    if not isinstance(web.engine, RemoteEngine):
-        return ""
-    at = f" at {web.engine.base_url}" if web.engine.base_url else ""
-    return f"{web.engine.name}{at} (key: {'set' if web.engine.key else 'none'})"
+    """Return the engine's name and address, and whether its key is set, for the settings' list."""
+    match web.engine:
+        case None:
+            return NONE
+        case OpenEngine(contact=contact):
+            return f"open: Wikipedia, Crossref, arXiv (contact: {contact or 'none'})"
+        case RemoteEngine(name=name, base_url=base_url, key=key):
+            at = f" at {base_url}" if base_url else ""
+            return f"{name}{at} (key: {'set' if key else 'none'})"
+        case engine:
+            return f"{engine.name} (the vendor's own search)"
 
 
-def _engine(path: Path, written: Any, environ: Mapping[str, str]) -> RemoteEngine | None:
+def origin(written: Any, environ: Mapping[str, str], web: Web) -> str:
+    """Return where the engine comes from: the environment, the file, or nobody's choice."""
+    if environ.get(CHOICE):
+        return "environment"
+    if written is not None:
+        return "agiraph.toml"
+    return "default" if isinstance(web.engine, OpenEngine) else "environment"
+
+
+def _engine(
+    path: Path, written: Any, environ: Mapping[str, str], vendor_engine: MakeVendorEngine
+) -> Engine | None:
+    """Return the engine in force: the one that is named, else the one whose key is set, else a
+    model vendor's own search, else the open sources."""
+    if choice := environ.get(CHOICE):
+        written = choice.strip().lower()
+    if isinstance(written, str):
+        written = {"provider": written}
     if written is None:
-        named = [name for name, variable in VARIABLES.items() if environ.get(variable)]
-        entry = _Entry.model_validate({"provider": named[0]}) if named else None
-    else:
-        entry = _read(path, written)
-    if entry is None:
-        return None
-    if entry.provider == "searxng":
-        return _searxng(path, entry, environ)
-    key = _key(path, entry.key_env or VARIABLES[entry.provider], environ)
-    return RemoteEngine(name=entry.provider, key=key, base_url=entry.base_url or "")
+        named = next((name for name, variable in VARIABLES.items() if environ.get(variable)), None)
+        if named is None:
+            return vendor_engine("", "") or OpenEngine()
+        written = {"provider": named}
+    entry = _read(path, written)
+    match entry.provider:
+        case "none":
+            return None
+        case "open":
+            return OpenEngine(contact=entry.contact or "")
+        case "searxng":
+            return _searxng(path, entry, environ)
+        case "brave" | "serper" | "tavily":
+            key = _key(path, entry.key_env or VARIABLES[entry.provider], environ)
+            return RemoteEngine(
+                name=entry.provider,
+                key=key,
+                base_url=entry.base_url or "",
+                own_usd_per_1000=entry.usd_per_1000,
+            )
+        case vendor:
+            if (engine := vendor_engine(vendor, entry.model or "")) is None:
+                raise Misconfigured(
+                    f"{path}: search: {vendor} searches with the key of its models, which is not "
+                    f"set. Set it, or write {EXAMPLE}."
+                )
+            return engine
 
 
-def _searxng(path: Path, entry: _Entry, environ: Mapping[str, str]) -> RemoteEngine:
+def _searxng(path: Path, entry: _Entry, environ: Mapping[str, str]) -> Engine:
     """SearXNG is a server of one's own: it has no default address and may need no key."""
     base_url = entry.base_url or environ.get("SEARXNG_URL", "")
     key = _key(path, entry.key_env, environ) if entry.key_env else ""
@@ -119,7 +177,9 @@ def _searxng(path: Path, entry: _Entry, environ: Mapping[str, str]) -> RemoteEng
             f"SEARXNG_URL {base_url!r} must begin with https:// or http://; or give base_url in "
             f"{path}: {EXAMPLE}."
         )
-    return RemoteEngine(name="searxng", key=key, base_url=base_url)
+    return RemoteEngine(
+        name="searxng", key=key, base_url=base_url, own_usd_per_1000=entry.usd_per_1000
+    )
 
 
 def _key(path: Path, variable: str, environ: Mapping[str, str]) -> str:

@@ -3,7 +3,7 @@
 import asyncio
 import zlib
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import aiohttp
@@ -26,10 +26,13 @@ CheckType = Callable[[URL, str, Any], None]
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _HEADERS = {
     "User-Agent": AGENT,
-    "Accept": "text/html,application/xhtml+xml,text/plain,text/markdown,application/json,*/*;q=0.5",
+    # Some sites of documentation have their pages as Markdown, too, and it costs nothing to ask.
+    "Accept": "text/markdown,text/html;q=0.9,application/xhtml+xml;q=0.9,text/plain;q=0.8,"
+    "application/json;q=0.7,*/*;q=0.5",
     # Only what `_Decompressor` decodes within its limits.
     "Accept-Encoding": "gzip, deflate",
 }
+_PDF = frozenset({"application/pdf", "application/x-pdf"})
 _TEXTUAL = frozenset(
     {
         "application/csv",
@@ -54,6 +57,8 @@ class Limits:
     redirects: int = 5
 
 
+PDF_BYTES = 20 * 2**20
+"""The largest PDF: documents have pictures in them, which are not read."""
 DOWNLOAD = Limits(download_bytes=50 * 2**20, decoded_bytes=50 * 2**20, timeout_s=120.0)
 """The limits of a file that is saved as it is."""
 
@@ -143,6 +148,8 @@ class Fetcher:
                 raise Refused(_failure(target.url, response.status))
             if check is not None:
                 check(target.url, response.content_type, response.headers)
+                if _says_pdf(target.url, response.content_type):
+                    limits = replace(limits, download_bytes=PDF_BYTES)
             return await _read_body(target, response, limits)
 
     def _session(self, target: Target, limits: Limits) -> aiohttp.ClientSession:
@@ -243,18 +250,24 @@ def _joined(url: URL, location: str) -> str:
 
 
 def _check_type(url: URL, media_type: str, headers: Any) -> None:
-    if media_type == "application/pdf":
-        raise Refused(
-            f"{url} is a PDF, which cannot be read here. Look for the same content as a web page, "
-            "or for an abstract of it."
-        )
-    if "Content-Type" not in headers:
+    if "Content-Type" not in headers or _says_pdf(url, media_type):
         return  # `page.read` looks at the bytes instead
     if not (media_type.startswith("text/") or media_type in _TEXTUAL or _is_textual(media_type)):
         raise Refused(
-            f"{url} is {media_type[:80]}, which is not text. Pages, text, JSON, XML, CSV and "
-            "Markdown can be read."
+            f"{url} is {media_type[:80]}, which is not text. Pages, PDF, feeds, text, JSON, "
+            "XML, CSV and Markdown can be read."
         )
+
+
+def _says_pdf(url: URL, media_type: str) -> bool:
+    """Whether a response is a PDF by its type, or by its name where the type says nothing."""
+    is_unknown = media_type in ("application/octet-stream", "binary/octet-stream")
+    return media_type in _PDF or (is_unknown and url.path.lower().endswith(".pdf"))
+
+
+def is_pdf(fetched: Fetched) -> bool:
+    """Whether this is a PDF, by its first bytes. A server may say it of anything."""
+    return fetched.body[:64].lstrip().startswith(b"%PDF-") or fetched.media_type in _PDF
 
 
 def _is_textual(media_type: str) -> bool:

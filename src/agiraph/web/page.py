@@ -1,21 +1,25 @@
 """Web page: a fetched body as Markdown text.
 
-A subprocess converts HTML: hostile HTML can crash or exhaust only that subprocess, and the runtime
-goes on meanwhile.
+A subprocess converts HTML, feeds and PDF: a hostile document can crash or exhaust only that
+subprocess, and the runtime goes on meanwhile.
 """
 
-import asyncio
 import codecs
 import contextlib
-import sys
 from dataclasses import dataclass
+from typing import Any, cast
+
+import orjson
 
 from agiraph.domain.errors import Refused
 from agiraph.web import markdown
-from agiraph.web.fetch import Fetched
+from agiraph.web.conversion import convert
+from agiraph.web.fetch import Fetched, is_pdf
+from agiraph.web.pdf_page import ALL, PageRange, read_pdf
 
 MAX_SOURCE_CHARS = 4 * 2**20
 """How much of a page's source is converted: its beginning says what it is about."""
+_FEEDS = frozenset({"application/rss+xml", "application/atom+xml", "application/rdf+xml"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,28 +28,46 @@ class WebPage:
     title: str
     text: str
     modified: str = ""
+    published: str = ""
+    """The day that the page says it was published on; empty if it says none."""
     is_cut: bool = False
+    note: str = ""
+    """How much of a document was read, if it was not all."""
 
 
-async def read(fetched: Fetched) -> WebPage:
-    """Return the page as text, or raise `Refused` if it contains none."""
-    kind = fetched.media_type
+async def read(fetched: Fetched, wanted: PageRange = ALL) -> WebPage:
+    """Return the page as text, or raise `Refused` if it contains none. `wanted` are the pages to
+    read of a PDF."""
+    if is_pdf(fetched):
+        pdf = await read_pdf(fetched, wanted)
+        about = {"title": pdf.title, "published": pdf.published}
+        return _page(fetched, about, pdf.text, is_cut=fetched.is_cut, note=pdf.note)
     source = _decoded(fetched)
     is_cut = fetched.is_cut or len(source) > MAX_SOURCE_CHARS
     source = source[:MAX_SOURCE_CHARS]
-    title, text = "", source
-    if kind in ("text/html", "application/xhtml+xml") or _looks_like_html(fetched, source):
-        title, text = await _converted(source, fetched.url)
+    about, text = dict[str, str](), source
+    if _is_feed(fetched, source):
+        about, text = await _converted(source, fetched.url, "feed")
+    elif _is_html(fetched, source):
+        about, text = await _converted(source, fetched.url, "html")
     if not text.strip():
         raise Refused(
             f"There is no text on {fetched.url}; it may need a browser. Try another source."
         )
+    return _page(fetched, about, text, is_cut=is_cut)
+
+
+def _page(
+    fetched: Fetched, about: dict[str, str], text: str, *, is_cut: bool, note: str = ""
+) -> WebPage:
     return WebPage(
         url=fetched.url,
-        title=" ".join(title.split())[:300],
+        title=" ".join(about.get("title", "").split())[:300],
         text=text.strip(),
         modified=fetched.modified[:80],
+        published=" ".join(about.get("published", "").split())[:40],
         is_cut=is_cut,
+        note=note,
     )
 
 
@@ -72,36 +94,35 @@ def _declared(body: bytes) -> str | None:
     return name.strip(b" /").decode("ascii", errors="replace")[:40] or None
 
 
-def _looks_like_html(fetched: Fetched, source: str) -> bool:
+def _is_html(fetched: Fetched, source: str) -> bool:
+    if fetched.media_type in ("text/html", "application/xhtml+xml"):
+        return True
     start = source[:512].lstrip().lower()
     is_unknown = fetched.media_type in ("", "application/octet-stream", "text/plain")
     return is_unknown and start.startswith(("<!doctype html", "<html"))
 
 
-async def _converted(source: str, url: str) -> tuple[str, str]:
-    # `-I` and an empty environment: the process that reads hostile HTML gets no keys, and imports
-    # nothing from the current folder.
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-I",
+def _is_feed(fetched: Fetched, source: str) -> bool:
+    """Whether this is RSS or Atom, which many servers send as any kind of XML."""
+    if fetched.media_type in _FEEDS:
+        return True
+    is_xml = fetched.media_type in ("application/xml", "text/xml")
+    start = source[:1024].lower()
+    return is_xml and any(mark in start for mark in ("<rss", "<feed", "<rdf:rdf"))
+
+
+async def _converted(source: str, url: str, kind: str) -> tuple[dict[str, str], str]:
+    """Return the title and the other facts of a page, and its text."""
+    found = await convert(
         markdown.__file__,
-        url,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        env={},
+        (url, kind),
+        source.encode(errors="replace"),
+        timeout_s=markdown.TIMEOUT_S,
     )
-    try:
-        async with asyncio.timeout(markdown.TIMEOUT_S):
-            output, _ = await process.communicate(source.encode(errors="replace"))
-    except TimeoutError:
-        raise Refused(f"{url} takes too long to convert to text. Try another source.") from None
-    finally:
-        # Cancellation passes here too: a converter must not outlive the call that started it.
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    if process.returncode != 0:
+    if found.end == "timeout":
+        raise Refused(f"{url} takes too long to convert to text. Try another source.")
+    if found.end == "failed":
         raise Refused(f"{url} cannot be converted to text. Try another source.")
-    title, _, text = output.decode(errors="replace").partition("\n")
-    return title, text
+    about, _, text = found.output.partition(b"\n")
+    facts = cast(dict[str, Any], orjson.loads(about))
+    return {name: str(each) for name, each in facts.items()}, text.decode(errors="replace")

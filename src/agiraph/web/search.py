@@ -2,36 +2,36 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import aiohttp
 import orjson
 
 from agiraph.domain.errors import Refused
+from agiraph.domain.search import Hit, Results, distinct, one_line
+from agiraph.domain.work import Usage
 
 TIMEOUT_S = 20.0
 MAX_RESPONSE_BYTES = 2 * 2**20
+SETTINGS = (
+    "BRAVE_API_KEY, SERPER_API_KEY, TAVILY_API_KEY or SEARXNG_URL, or the key of a vendor that "
+    "searches itself (OPENROUTER_API_KEY, ANTHROPIC_API_KEY, OPENAI_API_KEY), or search = "
+    '"open" in agiraph.toml for Wikipedia, Crossref and arXiv without a key'
+)
+"""What a person can set to have a search engine."""
 NO_ENGINE = (
-    "No search engine is set up. Set one of BRAVE_API_KEY, SERPER_API_KEY, TAVILY_API_KEY or "
-    "SEARXNG_URL, or a [search] table in agiraph.toml. Until then, use web_fetch on addresses "
-    "you know, or say that you could not search."
+    f"No search engine is set up. A person can set {SETTINGS}. Until then, use web_fetch on "
+    "addresses you know, or say that you could not search."
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
-    title: str
-    url: str
-    snippet: str
-
-
-class Engine(Protocol):
-    @property
-    def name(self) -> str: ...
-
-    async def search(self, query: str, *, limit: int) -> list[Hit]:
-        """Return the hits, the best first, or raise `Refused` with a reason for the model."""
-        ...
+SEARXNG_LINES = ("search:", "  formats: [html, json]")
+"""What must stand in the settings.yml of a SearXNG server: JSON is off in it by default."""
+SEARXNG_FORBIDS = (
+    "The search engine (searxng) forbids JSON (HTTP 403). Only the human can fix that, in the "
+    f"settings.yml of their SearXNG: {SEARXNG_LINES[0]} {SEARXNG_LINES[1].strip()}. Go on without "
+    "searching, and say so."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +48,8 @@ class _EngineApi:
     fields: tuple[str, str, str]
     """The names of title, URL and snippet in a hit."""
     method: str = "GET"
+    usd_per_1000: float = 0.0
+    """The list price of a thousand searches without a subscription, in 2026."""
 
 
 ENGINE_APIS: Mapping[str, _EngineApi] = {
@@ -57,6 +59,7 @@ ENGINE_APIS: Mapping[str, _EngineApi] = {
         query=lambda query, limit: {"q": query, "count": limit},
         results=("web", "results"),
         fields=("title", "url", "description"),
+        usd_per_1000=5.0,
     ),
     "serper": _EngineApi(
         method="POST",
@@ -65,6 +68,7 @@ ENGINE_APIS: Mapping[str, _EngineApi] = {
         query=lambda query, limit: {"q": query, "num": limit},
         results=("organic",),
         fields=("title", "link", "snippet"),
+        usd_per_1000=1.0,
     ),
     "tavily": _EngineApi(
         method="POST",
@@ -73,6 +77,7 @@ ENGINE_APIS: Mapping[str, _EngineApi] = {
         query=lambda query, limit: {"query": query, "max_results": limit},
         results=("results",),
         fields=("title", "url", "content"),
+        usd_per_1000=8.0,
     ),
     "searxng": _EngineApi(
         url="",
@@ -94,8 +99,15 @@ class RemoteEngine:
     key: str = field(default="", repr=False)
     base_url: str = ""
     """Replaces the vendor's own address."""
+    own_usd_per_1000: float | None = None
+    """What the settings say of the price; None: the list price."""
 
-    async def search(self, query: str, *, limit: int) -> list[Hit]:
+    @property
+    def usd_per_1000(self) -> float | None:
+        own = self.own_usd_per_1000
+        return ENGINE_APIS[self.name].usd_per_1000 if own is None else own
+
+    async def search(self, query: str, *, limit: int) -> Results:
         api = ENGINE_APIS[self.name]
         try:
             raw = await self._request(api, api.query(query, limit))
@@ -108,7 +120,8 @@ class RemoteEngine:
             reason = str(error)[:200] or type(error).__name__
             message = f"The search engine ({self.name}) cannot be reached: {reason}."
             raise Refused(message) from error
-        return _hits(self.name, raw, api)[:limit]
+        hits = distinct(_hits(self.name, raw, api), limit)
+        return Results(hits=hits, usage=Usage(usd=(self.usd_per_1000 or 0.0) / 1000, searches=1))
 
     async def _request(self, api: _EngineApi, query: dict[str, Any]) -> bytes:
         """Return the body of the response, cut off just above the largest size."""
@@ -144,6 +157,8 @@ class RemoteEngine:
                 f"The search engine ({self.name}) accepts no more requests now. Search again{wait},"
                 " or go on with what you have."
             )
+        if status == 403 and self.name == "searxng":
+            raise Refused(SEARXNG_FORBIDS)
         if status in (401, 402, 403):
             raise Refused(
                 f"The search engine ({self.name}) does not accept our key (HTTP {status}). Only "
@@ -172,19 +187,15 @@ def _hits(name: str, raw: bytes, api: _EngineApi) -> list[Hit]:
     if part is not None and not isinstance(part, list):
         raise Refused(f"The response of the search engine ({name}) cannot be read.")
     hits = (_hit(entry, api) for entry in cast(Sequence[Any], part or []))
-    return [hit for hit in hits if hit is not None and hit.url.startswith(("https://", "http://"))]
+    return [hit for hit in hits if hit is not None]
 
 
 def _hit(entry: Any, api: _EngineApi) -> Hit | None:
     if not isinstance(entry, dict):
         return None
     entry = cast(dict[str, Any], entry)
-    title, url, snippet = (_one_line(entry.get(field)) for field in api.fields)
+    title, url, snippet = (one_line(entry.get(field)) for field in api.fields)
     return Hit(title=title or url, url=url, snippet=snippet)
-
-
-def _one_line(value: object) -> str:
-    return " ".join(value.split()) if isinstance(value, str) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,12 +204,13 @@ class LocalEngine:
 
     pages: Sequence[Hit]
     name: str = "local"
+    usd_per_1000: float | None = 0.0
 
-    async def search(self, query: str, *, limit: int) -> list[Hit]:
+    async def search(self, query: str, *, limit: int) -> Results:
         wanted = set(query.lower().split())
 
         def rank(hit: Hit) -> int:
             return len(wanted & set(f"{hit.title} {hit.snippet}".lower().split()))
 
         found = sorted((hit for hit in self.pages if rank(hit)), key=rank, reverse=True)
-        return found[:limit]
+        return Results(hits=tuple(found[:limit]))

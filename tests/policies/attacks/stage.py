@@ -9,11 +9,11 @@ from typing import Any, Literal
 from agiraph.domain.agents import Rule, Trust
 from agiraph.domain.chat import Turn
 from agiraph.domain.persons import OWNER
+from agiraph.domain.search import Hit
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.lifecycle import conversation
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.testing import World
-from agiraph.web.search import Hit
 from tests.policies.attacks import canaries
 from tests.policies.obedient_model import (
     Do,

@@ -22,9 +22,13 @@ MAX_ERROR_BYTES = 8 * 2**10
 class LookupFailed(Exception):
     """The server gave no answer that can be read; says why. `status` is 0 if it was not reached."""
 
-    def __init__(self, message: str, *, status: int = 0, is_wrong_key: bool = False) -> None:
+    def __init__(
+        self, message: str, *, status: int = 0, is_wrong_key: bool = False, reason: str = ""
+    ) -> None:
         super().__init__(message)
         self.status = status
+        self.reason = reason
+        """What the server says is wrong, if it answered with an error."""
         self.is_wrong_key = is_wrong_key
         """Whether the server refused the API key itself, rather than the URL or the rights of the
         key."""
@@ -72,7 +76,10 @@ async def _read_json(response: aiohttp.ClientResponse) -> Any:
         # 403 may mean that the key is good for models and not for their list.
         is_wrong_key = response.status != 403 and says_wrong_key(response.status, reason)
         raise LookupFailed(
-            f"it answered {response.status}", status=response.status, is_wrong_key=is_wrong_key
+            f"it answered {response.status}",
+            status=response.status,
+            is_wrong_key=is_wrong_key,
+            reason=reason,
         )
     raw = bytearray()
     async for chunk in response.content.iter_chunked(2**16):

@@ -137,7 +137,7 @@ class AnthropicReader:
         if any(part.get("type") in _THINKING for part in parts):
             reply.parts = parts
         counts = UsageReader(self._usage)
-        reply.usage, reply.doubts = _usage(counts), [*self._doubts, *counts.doubts]
+        reply.usage, reply.doubts = anthropic_usage(counts), [*self._doubts, *counts.doubts]
         if self._is_window_full and not reply.calls and not reply.text:
             raise ContextExceeded("The thread leaves no room for a reply in the context window.")
         reply.is_truncated = reply.is_truncated or self._is_window_full
@@ -191,7 +191,8 @@ def _position(event: Part) -> int:
     raise TypeError(f"{index!r:.40} is not the index of a block")
 
 
-def _usage(counts: UsageReader) -> Usage:
+def anthropic_usage(counts: UsageReader) -> Usage:
+    """Return the counts of a response."""
     # Anthropic's input_tokens leaves out cached tokens; ours, like the other vendors', counts all.
     cached = counts.tokens("cache_read_input_tokens")
     written = counts.tokens("cache_creation_input_tokens")

@@ -79,7 +79,7 @@ class GeminiReader:
         searches = len(self._queries)
         if _PAYS_ONCE.match(reply.served_model):
             searches = min(searches, 1)
-        reply.usage, reply.doubts = replace(_usage(counts), searches=searches), counts.doubts
+        reply.usage, reply.doubts = replace(gemini_usage(counts), searches=searches), counts.doubts
         if self._has_signature:
             reply.parts = self._parts
         if self._has_nameless_call and not reply.calls and not reply.text:
@@ -147,7 +147,8 @@ class GeminiReader:
         self.reply.refusal = f"{text_of(reason)}: {detail}" if detail else text_of(reason)
 
 
-def _usage(counts: UsageReader) -> Usage:
+def gemini_usage(counts: UsageReader) -> Usage:
+    """Return the counts of a response."""
     # Google counts thoughts apart from the reply's tokens, and charges both as output.
     thoughts = counts.tokens("thoughtsTokenCount")
     return Usage(

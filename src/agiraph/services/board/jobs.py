@@ -80,10 +80,12 @@ def _position(tx: Tx, node: WorkNode) -> int | None:
 
 
 def _used(tx: Tx, node: WorkNode) -> Counter[str]:
-    """Return how many calls it made of each tool that its budget limits."""
+    """Return how many calls it made of each tool that its budget limits; failed ones are free."""
     if not node.budget.calls or node.thread_id is None:
         return Counter()
-    turns = threads.turns(tx, node.thread_id)
-    calls = Counter(call.name for turn in turns if turn.node_id == node.id for call in turn.calls)
+    turns = [turn for turn in threads.turns(tx, node.thread_id) if turn.node_id == node.id]
+    failed = {turn.ref for turn in turns if turn.role == "tool" and turn.failed}
+    made = (call for turn in turns for call in turn.calls if call.id not in failed)
+    calls = Counter(call.name for call in made)
     limits = node.budget.calls
     return Counter({name: min(calls[name], limit) for name, limit in limits.items()})

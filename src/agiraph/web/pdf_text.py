@@ -1,0 +1,106 @@
+"""PDF text: reads the text of a PDF, page by page. It runs as a script in a process of its own.
+
+    python -I pdf_text.py FIRST LAST SECONDS < document.pdf
+
+It prints JSON, one object a line: first the document (`pages`, `title`, `published`), then each
+page from FIRST to LAST (`page`, `text`), last `end`: "whole", or why it stopped ("time", "memory").
+A document that cannot be read gives `error`: "locked" or "broken". It imports nothing of agiraph.
+"""
+
+import json
+import resource
+import signal
+import sys
+from io import BytesIO
+from types import FrameType
+from typing import Any
+
+MAX_MEMORY_BYTES = 2 * 2**30
+TIMEOUT_S = 20
+GRACE_S = 2
+"""How long the process may take to say that its time is over."""
+LAST_PAGE = 100_000
+
+
+class _OutOfTime(BaseException):
+    """The time for this document is over. It is no `Exception`, because pypdf catches these."""
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    raise _OutOfTime
+
+
+def main() -> None:
+    first, last, seconds = (int(argument) for argument in sys.argv[1:4])
+    # A hostile document may make the reader use unlimited memory or time; the kernel stops it.
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + GRACE_S))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    signal.signal(signal.SIGXCPU, _stop)
+    signal.signal(signal.SIGALRM, _stop)
+    signal.alarm(seconds)
+    try:
+        _read(sys.stdin.buffer.read(), first, last)
+        _print(end="whole")
+    except _OutOfTime:
+        _print(end="time")
+    except MemoryError:
+        _print(end="memory")
+    # A page that hangs in C code gets no signal; the parent then kills the process, and what was
+    # printed is kept.
+
+
+def _read(body: bytes, first: int, last: int) -> None:
+    from pypdf import PdfReader
+    from pypdf.errors import DependencyError, WrongPasswordError
+
+    try:
+        reader = PdfReader(BytesIO(body), strict=False)
+        # Many documents are encrypted with an empty password, against changes only.
+        if reader.is_encrypted and not reader.decrypt(""):
+            return _print(error="locked")
+        count = len(reader.pages)
+    except (DependencyError, WrongPasswordError):
+        return _print(error="locked")
+    except MemoryError:
+        raise
+    # A broken document makes pypdf fail in any way, also with too deep a recursion.
+    except Exception:
+        return _print(error="broken")
+    _print(pages=count, **_about(reader))
+    for number in range(first, min(last, count) + 1):
+        _print(page=number, text=_text(reader, number))
+    return None
+
+
+def _about(reader: Any) -> dict[str, str]:
+    try:
+        about = reader.metadata
+        made = about and about.creation_date
+        day = f"{made:%Y-%m-%d}" if made else ""
+        return {"title": str((about and about.title) or ""), "published": day}
+    except MemoryError:
+        raise
+    except Exception:  # nothing depends on it
+        return {"title": "", "published": ""}
+
+
+def _text(reader: Any, number: int) -> str:
+    try:
+        return reader.pages[number - 1].extract_text()
+    except MemoryError:
+        raise
+    except Exception:  # one broken page must not cost the others
+        return ""
+
+
+def _print(**line: Any) -> None:
+    clean = {
+        name: value.encode(errors="replace").decode() if isinstance(value, str) else value
+        for name, value in line.items()
+    }
+    print(json.dumps(clean), flush=True)
+
+
+if __name__ == "__main__":
+    main()
