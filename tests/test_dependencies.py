@@ -6,6 +6,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from importlib.metadata import packages_distributions
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,8 @@ def imported(path: Path) -> Iterator[str]:
 def declared() -> list[Requirement]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    runtime = [*project["dependencies"], *extras["semantic"], *extras["otel"]]
+    optional = [extras[name] for name in ("semantic", "otel", "pdf", "browser")]
+    runtime = [*project["dependencies"], *chain.from_iterable(optional)]
     return [Requirement(line) for line in runtime]
 
 

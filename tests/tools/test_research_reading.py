@@ -1,6 +1,6 @@
 """Reading for research: PDF and long pages, what a search costs, and what a budget counts."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -43,7 +43,7 @@ async def opened(path: Path) -> AsyncIterator[tuple[World, LocalWeb]]:
         yield world, served
 
 
-async def answers_to(world: World, *calls: tuple[str, dict[str, object]]) -> list[str]:
+async def answers_to(world: World, *calls: tuple[str, Mapping[str, object]]) -> list[str]:
     """Let a model make these calls; return their answers."""
     made = [says(call(name, **given)) for name, given in calls]
     ada = world.script("ada", *made, says(call("finish", summary="done")))

@@ -205,10 +205,9 @@ def _read_anthropic(engine: VendorEngine, blocks: list[Part], usage: Usage) -> R
             cited.setdefault(one_line(citation.get("url")), one_line(citation.get("cited_text")))
         if block.get("type") != "web_search_tool_result":
             continue
-        content = block.get("content")
-        if isinstance(content, dict):
-            errors.append(_text_of(cast(Part, content), "error_code"))
-        found += [_hit(each, title="title", url="url") for each in _parts(content)]
+        if failure := _part(block, "content"):
+            errors.append(_text_of(failure, "error_code"))
+        found += [_hit(each, title="title", url="url") for each in _parts(block.get("content"))]
     if errors and not found:
         raise SearchFailed(_failure(engine, _ERRORS.get(errors[0], errors[0])), usage)
     # What Anthropic sends of a page is encrypted for its model; only quotations can be read.
@@ -283,7 +282,7 @@ def _untracked(hit: Hit) -> Hit:
 
 
 async def _ask_gemini(engine: VendorEngine, query: str, limit: int) -> Results:
-    body = {
+    body: Part = {
         "systemInstruction": {"parts": [{"text": TASK}]},
         "contents": [{"role": "user", "parts": [{"text": query}]}],
         "tools": [{"google_search": {}}],
@@ -334,7 +333,7 @@ def _parts(listed: object) -> list[Part]:
 
 
 def _first(listed: object) -> Part:
-    return next(iter(_parts(listed)), {})
+    return next(iter(_parts(listed)), Part())
 
 
 def _part(whole: Part, name: str) -> Part:

@@ -185,9 +185,8 @@ async def web_fetch(
     save_as: Annotated[str | None, Field(min_length=1)] = None,
     pages: Annotated[str | None, Field(min_length=1, max_length=20)] = None,
 ) -> Answer:
-    """Read a web page, PDF or feed as Markdown. Use a whole address that a search, page or person
-    gave. Of a long page you get the beginning; a file has the rest. pages="40-80" reads these
-    pages of a PDF.
+    """Read a web page or PDF as Markdown. Use a whole address that a search, page or person gave.
+    Of a long page you get the beginning; a file has the rest. pages="40-80": of a PDF.
     """
     wanted = ALL if pages is None else PageRange.parse(pages)
     may_redirect = await _may_redirect(ctx, url)

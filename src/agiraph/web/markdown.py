@@ -18,7 +18,7 @@ import sys
 from collections.abc import Iterator
 from html import unescape
 from html.parser import HTMLParser
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urljoin
 from xml.etree import ElementTree
 
@@ -137,10 +137,10 @@ def _lines(data: Any, name: str, depth: int) -> Iterator[str]:
     if depth > _DEEPEST:
         return
     if isinstance(data, dict):
-        for key, each in data.items():
-            yield from () if str(key).startswith("@") else _lines(each, str(key), depth + 1)
+        for key, each in cast(dict[str, Any], data).items():
+            yield from () if key.startswith("@") else _lines(each, key, depth + 1)
     elif isinstance(data, list):
-        for each in data:
+        for each in cast(list[Any], data):
             yield from _lines(each, name, depth + 1)
     elif isinstance(data, str):
         text = _plain(data)
@@ -182,7 +182,8 @@ def _entry(entry: ElementTree.Element, url: str) -> str:
 
 
 def _name(element: ElementTree.Element) -> str:
-    return element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
+    # A comment's tag is a function.
+    return str(element.tag).rpartition("}")[2]
 
 
 def _child(element: ElementTree.Element, *names: str) -> str:
