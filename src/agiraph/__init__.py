@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from agiraph.api.channel_views import ChannelView, PairingView
     from agiraph.api.decision_views import (
         DecidedView,
         DigestEntry,
@@ -83,6 +84,7 @@ __all__ = [
     "AuditEntry",
     "Call",
     "Change",
+    "ChannelView",
     "Client",
     "ConnectionLost",
     "CostView",
@@ -122,6 +124,7 @@ __all__ = [
     "NodeView",
     "NotFound",
     "Note",
+    "PairingView",
     "PersonView",
     "PowerCut",
     "ProviderView",
@@ -150,6 +153,7 @@ __all__ = [
 
 _VIEWS = "agiraph.api.views"
 _MODULES = {
+    "agiraph.api.channel_views": ("ChannelView", "PairingView"),
     "agiraph.api.decision_views": (
         "DecidedView", "DigestEntry", "DigestGroup", "DigestView", "GrantView",
     ),

@@ -25,6 +25,7 @@ from agiraph.runtime.dispatcher import Dispatcher
 from agiraph.runtime.embedded import EmbeddedEngine
 from agiraph.runtime.engine import Engine
 from agiraph.runtime.executor import Executor
+from agiraph.runtime.inlet import Inlet
 from agiraph.runtime.outbox import Outbox
 from agiraph.runtime.periodic import PeriodicTasks, Wait
 from agiraph.runtime.program_setup import Command
@@ -67,6 +68,7 @@ class Runtime:
         models: Catalogue,
         engine: Engine,
         outbox: Outbox,
+        inlet: Inlet,
         trigger_worker: TriggerWorker,
         periodic: PeriodicTasks,
         daily: DailySpend,
@@ -79,6 +81,7 @@ class Runtime:
         self.models = models
         self.engine = engine
         self.outbox = outbox
+        self.inlet = inlet
         self.trigger_worker = trigger_worker
         self.periodic = periodic
         self.daily = daily
@@ -146,8 +149,8 @@ class Runtime:
         )
         dispatcher = Dispatcher(store=store, clock=clock, executor=executor, periodic=periodic)
         engine = make_engine(database_url, store, dispatcher, periodic)
-        is_sole = lock is not None
-        outbox = Outbox(store, clock, channels or {}, is_sole_process=is_sole, periodic=periodic)
+        is_sole, ways = lock is not None, channels or {}
+        outbox = Outbox(store, clock, ways, is_sole_process=is_sole, periodic=periodic)
         trigger_worker = TriggerWorker(
             store=store,
             home=home,
@@ -156,8 +159,8 @@ class Runtime:
             callbacks=callbacks or {},
             is_sole_process=is_sole,
         )
-        working = (engine, outbox, trigger_worker, periodic, daily)
-        return cls(home, lock, store, models, *working, rules.confinement)
+        ends = (outbox, Inlet(store, clock, ways, periodic), trigger_worker)
+        return cls(home, lock, store, models, engine, *ends, periodic, daily, rules.confinement)
 
     async def start(self, only: TeamId | None = None) -> None:
         """Start to work on everything that is queued; with `only`, on one team alone."""
@@ -166,6 +169,7 @@ class Runtime:
         await self.daily.start()
         await self.engine.start(only)
         await self.trigger_worker.start()
+        await self.inlet.start()
         self._watchdog = asyncio.create_task(
             watch(self.store, self.clock, self.periodic), name="watchdog"
         )
@@ -173,6 +177,7 @@ class Runtime:
     async def stop(self) -> None:
         """Stop working. Running nodes go back to their queues, where any process finds them."""
         await _cancelled(self._watchdog)
+        await self.inlet.stop()
         # Runs first: each gives its node back in a transaction. A message that a run still sends is
         # a row, so whatever the stopped outbox does not send goes out at the next start.
         await self.engine.stop()

@@ -167,7 +167,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     keys = replace(keys, rates=rates_of(path, written.get(RATES, {})))
     commands = _commands(path, written.get(_COMMANDS, {}), environ)
     limits = _limits(path, written.get(_LIMITS, {}))
-    channels = channels_of(path, written.get(_CHANNELS, {}), environ)
+    channels = channels_of(path, written.get(_CHANNELS, {}), environ, url=place.address.url)
     _show_tables(pick, keys, commands, limits, channels)
     prices = Prices(_terms(path, without_patience(without_options(models))))
     web = _web(pick, path, partial(vendor_engine, keys, prices), own_port=place.address.port)

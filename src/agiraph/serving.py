@@ -26,6 +26,7 @@ from agiraph.domain.time import SystemClock
 from agiraph.logs import Streak
 from agiraph.run_context import RunContext
 from agiraph.runtime import tracing as traces
+from agiraph.runtime.channels import is_two_way
 from agiraph.services import access
 
 log: logging.Logger = logging.getLogger("agiraph.serving")
@@ -195,6 +196,11 @@ def _api(settings: Settings, runtime: Runtime, hub: Hub, port: int) -> Api:
         is_priced=runtime.models.is_priced,
         folders=settings.folders,
         usd_per_day=settings.usd_per_day,
+        reply_model=settings.reply_model,
+        url=address.url,
+        pairing_hints={
+            name: each.pairing_hint for name, each in settings.channels.items() if is_two_way(each)
+        },
         build=version("agiraph"),
         failing=runtime.periodic.failing,
     )

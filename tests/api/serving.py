@@ -103,6 +103,8 @@ async def serving(
             model=model,
             check_model=world.runtime.models.resolve,
             models=world.runtime.models,
+            reply_model=more.get("reply_model", ""),
+            url=f"http://127.0.0.1:{port}",
         )
         server = Server(build(api), sock, limits=limits)
         await server.start()

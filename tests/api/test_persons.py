@@ -9,8 +9,8 @@ import pytest
 from agiraph.domain.ids import PersonId, new_id
 from agiraph.domain.persons import OWNER, Person, is_person
 from agiraph.services import access
-from agiraph.store import teams
-from agiraph.store.deliveries import add_channels, of_message
+from agiraph.store import channels, teams
+from agiraph.store.deliveries import of_message
 from agiraph.store.messages import MESSAGES
 from agiraph.store.persons import PERSONS
 from agiraph.store.tx import Tx
@@ -131,7 +131,7 @@ async def test_the_owners_channels_get_no_messages_of_another_person(
 ) -> None:
     on_each.world.script("ada", says(call("ask_human", question="Which?")))
     await on_each.world.store.write(
-        add_channels, {"mail": frozenset({"question"})}, person_id=OWNER
+        channels.add, {"mail": frozenset({"question"})}, person_id=OWNER
     )
     await bea.ask("POST", "/teams", {"goal": "Choose", "model": "scripted/ada"})
     await on_each.world.settle()

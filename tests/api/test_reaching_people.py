@@ -6,7 +6,7 @@ import pytest
 
 from agiraph.domain.messages import INBOX
 from agiraph.domain.persons import OWNER
-from agiraph.store.deliveries import add_channels
+from agiraph.store import channels
 from tests.api.serving import Served
 
 
@@ -41,7 +41,7 @@ async def test_a_wrong_absence_is_answered_with_what_is_wrong(
 async def test_quiet_hours_channel_and_time_limit_of_a_team_are_set_over_http(
     served: Served,
 ) -> None:
-    await served.world.store.write(add_channels, {"phone": INBOX}, person_id=OWNER)
+    await served.world.store.write(channels.add, {"phone": INBOX}, person_id=OWNER)
     served.world.script("ada")
     _, team = await served.ask("POST", "/teams", {"goal": "Watch", "start": False})
     names = ("quiet_hours", "quiet_zone", "channel", "answer_within")

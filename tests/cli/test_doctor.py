@@ -22,7 +22,7 @@ from agiraph.domain.work import NodeStatus
 from agiraph.home import commands
 from agiraph.services import health
 from agiraph.services.mail import bus
-from agiraph.store import deliveries, waits
+from agiraph.store import channels, deliveries, waits
 from agiraph.store.deliveries import DELIVERIES
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
@@ -84,7 +84,7 @@ def lose_timers(tx: Tx) -> None:
 
 
 def fail_delivery(tx: Tx, team_id: Any, node_id: NodeId) -> str:
-    deliveries.add_channels(tx, {"mail": frozenset({"report"})}, person_id=OWNER)
+    channels.add(tx, {"mail": frozenset({"report"})}, person_id=OWNER)
     node = NODES.get(tx, node_id)
     message = bus.send(
         tx, team_id=team_id, sender=node.assignee_id or "", recipient="human", kind="report",

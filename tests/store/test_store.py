@@ -329,7 +329,7 @@ async def test_a_closed_database_is_one_file(tmp_path: Path) -> None:
 
 NAMES = [m.name for m in migrate.migrations()]
 TABLES = [
-    *("about", "agents", "answered", "audit", "channels"),
+    *("about", "agents", "answered", "audit", "channels", "client_turns"),
     *("conversation_summaries", "daily_limits", "deliveries", "dependencies"),
     *("errands", "events", "file_labels", "firings", "folder_changes", "grants", "insights"),
     "knowledge_changes",
@@ -341,6 +341,7 @@ TABLES = [
         "passages",
         "passes",
         "persons",
+        "received",
         "spend",
         "stages",
         "teams",

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agiraph.api import problems
+from agiraph.api.openai_compat import errors as openai_errors
 from agiraph.domain import access as rights
 from agiraph.domain.access import covers
 from agiraph.domain.errors import StoreUnavailable
@@ -35,11 +36,12 @@ OPEN = ("/api/healthz", "/api/readyz", "/api/metrics", "/api/hooks/", "/signin")
 _SAFE = frozenset({"GET", "HEAD"})
 _TALK = re.compile(
     r"(POST|PUT) /api/(agents/[^/]+/(send|read|research)|teams/[^/]+/broadcast"
-    r"|inbox/[^/]+/(read|answer|rate))"
+    r"|inbox/[^/]+/(read|answer|rate))|POST /v1/(chat/completions|responses)"
 )
 _ADMIN = ("/api/tokens", "/api/audit", "/api/backup")
-_GRANTS = re.compile(r"(?!GET |HEAD )\w+ /api/teams/[^/]+/grants(/.*)?")
-"""Requests that change what persons have allowed for good: only the owner's token may."""
+_GRANTS = re.compile(r"(?!GET |HEAD )\w+ /api/(teams/[^/]+/grants|channels/[^/]+)(/.*)?")
+"""Requests that change what persons have allowed for good, or who may speak in their name: only the
+owner's token may."""
 _SINGLE = frozenset(
     {
         *("host", "authorization", "cookie", "origin", "sec-fetch-site", "sec-fetch-mode"),
@@ -212,7 +214,8 @@ class AccessMiddleware:
         if refusal := self._check_origin(scope, headers):
             return refusal
         scope.setdefault("state", {})
-        if not scope["path"].startswith("/api/") or scope["path"].startswith(OPEN):
+        is_closed = scope["path"].startswith("/api/") or openai_errors.is_ours(scope["path"])
+        if not is_closed or scope["path"].startswith(OPEN):
             if scope["type"] == "websocket":
                 return Refusal(403, "Nothing here", "There is no WebSocket at this path.")
             return _check_length(scope, headers)
@@ -355,7 +358,11 @@ async def _refuse(scope: Scope, receive: Receive, send: Send, refusal: Refusal) 
         closing: dict[str, Any] = {"type": "websocket.close", "code": code}
         await send({**closing, "reason": refusal.title})
         return
-    response = problems.answer(
-        refusal.status, refusal.title, refusal.detail, headers=dict(refusal.headers)
+    response = problems.in_form(
+        scope["path"],
+        refusal.status,
+        refusal.title,
+        refusal.detail,
+        headers=dict(refusal.headers),
     )
     await response(scope, receive, send)

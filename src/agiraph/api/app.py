@@ -14,6 +14,7 @@ from agiraph.api.routes import (
     access,
     agents,
     board,
+    channels,
     costs,
     digest,
     events,
@@ -25,6 +26,7 @@ from agiraph.api.routes import (
     knowledge,
     metrics,
     models,
+    openai,
     operations,
     persons,
     research,
@@ -54,6 +56,7 @@ ROUTERS = (
     events.router,
     access.router,
     persons.router,
+    channels.router,
     health.router,
     metrics.router,
     operations.router,
@@ -74,6 +77,7 @@ def routes(api: Api | None = None) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router, prefix="/api")
     app.include_router(access.signin)
+    app.include_router(openai.router)
     problems.install(app, allowed=_methods)
     app.state.api = api
     app.openapi = lambda: _schema(app)

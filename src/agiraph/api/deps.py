@@ -63,6 +63,12 @@ class Api:
     """Folders that a team can be given by name, from the settings."""
     usd_per_day: float | None = None
     """The most dollars that all teams may spend in a day; None: no limit."""
+    reply_model: str = ""
+    """The model that writes replies to people; empty: each agent's own model."""
+    url: str = ""
+    """The address of this server for people, for links in texts."""
+    pairing_hints: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By channel, what to do with a pairing code."""
     build: str = "dev"
     failing: Callable[[], list[str]] = lambda: []
     """Returns a sentence for each background task of this process that is failing now."""

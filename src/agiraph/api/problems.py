@@ -10,6 +10,7 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
+from agiraph.api.openai_compat import errors as openai_errors
 from agiraph.domain.errors import (
     AgiraphError,
     Conflict,
@@ -90,14 +91,24 @@ def answer(
     )
 
 
-def of(error: AgiraphError) -> Response:
-    """Return the problem document for an `AgiraphError`."""
+def of(error: AgiraphError, path: str = "") -> Response:
+    """Return the response for an `AgiraphError`."""
     for kind, status, title in _STATUS:
         if isinstance(error, kind):
             headers = {"Retry-After": "2"} if status == 503 else None
-            return answer(status, title, str(error), headers=headers)
+            return in_form(path, status, title, str(error), headers=headers)
     log.error("no HTTP status is defined for the error %r", error)
-    return answer(500, "Internal error", "The server failed; its log has the details.")
+    return in_form(path, 500, "Internal error", "The server failed; its log has the details.")
+
+
+def in_form(
+    path: str, status: int, title: str, detail: str = "", *, headers: dict[str, str] | None = None
+) -> Response:
+    """Return an error in the form that clients of this path read: OpenAI's below `/v1`, else a
+    problem document."""
+    if openai_errors.is_ours(path):
+        return openai_errors.answer(status, detail or title, headers=headers)
+    return answer(status, title, detail, headers=headers)
 
 
 def documented(*statuses: int, everywhere: bool = True) -> dict[int | str, dict[str, Any]]:
@@ -132,7 +143,7 @@ def install(app: FastAPI, *, allowed: Callable[[str], list[str]]) -> None:
 
     def ours(request: Request, error: Exception) -> Response:
         assert isinstance(error, AgiraphError)
-        return of(error)
+        return of(error, request.url.path)
 
     def invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
@@ -153,11 +164,13 @@ def install(app: FastAPI, *, allowed: Callable[[str], list[str]]) -> None:
             headers["Allow"], detail = methods, f"This path takes {methods}."
         if error.status_code == 404:
             detail = "There is nothing at this path; /api/openapi.json lists all paths."
-        return answer(error.status_code, str(error.detail), detail, headers=headers)
+        title = str(error.detail)
+        return in_form(request.url.path, error.status_code, title, detail, headers=headers)
 
     def broken(request: Request, error: Exception) -> Response:
         log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-        return answer(500, "Internal error", "The server failed; its log has the details.")
+        said = "The server failed; its log has the details."
+        return in_form(request.url.path, 500, "Internal error", said)
 
     app.add_exception_handler(AgiraphError, ours)
     app.add_exception_handler(RequestValidationError, invalid)

@@ -46,6 +46,7 @@ _TAGS = {
     "models": "Models, what they can do, and a test of one.",
     "files": "The files in a team's folder.",
     "events": "Numbered events of a team.",
+    "channels": "Channels to the person, and the pairing of a phone or mailbox.",
     "access": "Tokens, sign-in links and the audit log.",
     "health": "Liveness and readiness. No token is needed.",
 }

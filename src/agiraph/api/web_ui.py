@@ -12,6 +12,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agiraph.api import problems
+from agiraph.api.openai_compat.errors import is_ours as is_openai
 
 BUILT = Path(__file__).parent.parent / "web_dist"
 # If an agent's text should ever reach the page as HTML, nothing in it may run or load. With
@@ -61,7 +62,7 @@ def _read(path: Path) -> File:
 
 
 class WebUiMiddleware:
-    """Answers requests for pages and files; passes /api and /signin on."""
+    """Answers requests for pages and files; passes /api, /v1 and /signin on."""
 
     def __init__(self, app: ASGIApp, built: Path = BUILT) -> None:
         self._app = app
@@ -75,7 +76,7 @@ class WebUiMiddleware:
         path: str = scope["path"]
         if path == "/signin":
             return await self._app(scope, receive, _ReadableRefusal(scope, receive, send))
-        if path == "/api" or path.startswith("/api/"):
+        if path == "/api" or path.startswith("/api/") or is_openai(path):
             return await self._app(scope, receive, send)
         await self._page(path, _accepts_gzip(scope))(scope, receive, send)
 

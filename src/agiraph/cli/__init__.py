@@ -51,6 +51,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "export": "export",
         "link": "tokens",
         "tokens": "tokens",
+        "channels": "channels",
         "db": "database",
         "completion": "completion",
     },

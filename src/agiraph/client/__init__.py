@@ -7,6 +7,7 @@ async with Client("http://127.0.0.1:8717", token) as client:
 """
 
 from agiraph.client.access import AccessCalls
+from agiraph.client.channels import ChannelCalls
 from agiraph.client.decisions import DecisionCalls
 from agiraph.client.files import FileCalls
 from agiraph.client.knowledge import KnowledgeCalls
@@ -28,6 +29,7 @@ class Client(
     ModelCalls,
     FileCalls,
     AccessCalls,
+    ChannelCalls,
     Live,
 ):
     """A client of one server. A refusal of the server is raised as `Declined` with its message."""

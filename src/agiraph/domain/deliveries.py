@@ -1,6 +1,6 @@
 """Deliveries: the state of sending one message to a person through one channel."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal
 
 from agiraph.domain.ids import MessageId, TeamId
@@ -26,6 +26,13 @@ class Delivery:
     error: str | None = None
     """Why the last try failed."""
     sent_at: datetime | None = None
+    receipt: str | None = None
+    """The receiver's own id of the message; a reply to it names it."""
+    is_open: bool = False
+    """Whether the message there offers an answer that goes away once there is one."""
+    may_decide: bool = False
+    """Whether a button there decides on an approval: the message shows the call to the last
+    byte."""
 
 
 @value
@@ -39,8 +46,21 @@ class OutgoingMessage:
     """The name of the sending agent."""
     claimed_at: datetime
     """When it was claimed, by the database's clock."""
+    address: str = ""
+    """Who is paired with the channel; empty: the channel knows its recipients itself."""
+    answers: str = ""
+    """The channel's id of the person's message that this one replies to; empty: none."""
+    is_silent: bool = False
+    """Whether the person's quiet hours are on: the message makes no sound."""
+    answer: str = ""
+    """Of an edit: how the question was answered."""
 
     @property
     def key(self) -> str:
         """The idempotency key of the delivery."""
         return self.delivery.id
+
+    @property
+    def age(self) -> timedelta:
+        """How old the message is."""
+        return self.claimed_at - self.message.created_at

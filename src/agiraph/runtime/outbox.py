@@ -15,9 +15,10 @@ from agiraph.domain.ids import new_id
 from agiraph.domain.persons import OWNER
 from agiraph.domain.time import Clock
 from agiraph.faultpoints import fault
-from agiraph.runtime.channels import Channel, DeliveryFailed
+from agiraph.runtime.channels import Channel, DeliveryFailed, is_two_way
 from agiraph.runtime.periodic import PeriodicTasks, Wait
 from agiraph.services.mail import deliveries
+from agiraph.store import channels as channel_rows
 from agiraph.store import deliveries as rows
 from agiraph.store.database import Store
 from agiraph.store.tx import Aftermath, Tx
@@ -51,13 +52,14 @@ class Outbox:
 
     async def start(self) -> None:
         wanted = {name: channel.kinds for name, channel in self._channels.items()}
-        if wanted or await self._store.read(rows.channels):
+        if wanted or await self._store.read(channel_rows.every):
             # The settings of the installation are its owner's, and so are the channels in them.
             await self._store.write(
                 deliveries.open_channels,
                 wanted,
                 person_id=OWNER,
                 is_sole_process=self._is_sole_process,
+                two_way=[name for name, each in self._channels.items() if is_two_way(each)],
             )
         self._store.subscribe(self._after_commit)
         self._tasks = [
@@ -91,7 +93,7 @@ class Outbox:
         """Send due deliveries; if there are none, return the wait for the next one."""
         # Before the read, so that a delivery which is committed meanwhile is not missed.
         self._alarms[name].clear()
-        due = await self._store.read(rows.next_due, name)
+        due = await self._store.read(_next_due, name)
         if due is not None and due <= self._clock.now():
             await self._send_due(name, channel)
             return None
@@ -104,6 +106,7 @@ class Outbox:
                 deliveries.claim, name, owner=self._owner, limit=MAX_CONCURRENT
             )
             await asyncio.gather(*(self._send(channel, outgoing) for outgoing in claimed))
+            await self._edit_due(name, channel)
         finally:
             self._sending -= 1
             self._paused.set()
@@ -113,7 +116,7 @@ class Outbox:
         what = f"delivery {delivery.id} by channel {delivery.channel}"
         try:
             fault("fx:before:deliver")
-            await channel.send(outgoing)
+            receipt = await channel.send(outgoing)
             fault("fx:after:deliver")
         except DeliveryFailed as error:
             self._periodic.item_failed(what, error, "it is sent again later", trace=False)
@@ -124,7 +127,24 @@ class Outbox:
         else:
             self._periodic.item_succeeded(what)
             # A crash before this commit sends the message again when the claim has run out.
-            await self._store.write(deliveries.mark_sent, delivery)
+            await self._store.write(deliveries.mark_sent, delivery, receipt)
+
+    async def _edit_due(self, name: str, channel: Channel) -> None:
+        """Take away the buttons under messages that were answered, wherever that was."""
+        if not is_two_way(channel):
+            return
+        for outgoing in await self._store.read(deliveries.to_edit, name, limit=MAX_CONCURRENT):
+            delivery = outgoing.delivery
+            what = f"edit of {delivery.id} on channel {name}"
+            try:
+                await channel.edit(outgoing, delivery.receipt or "")
+            except DeliveryFailed as error:
+                self._periodic.item_failed(what, error, "it is edited later", trace=False)
+                pause_s = error.retry_after_s
+                await self._store.write(deliveries.edit_later, delivery, pause_s=pause_s)
+            else:
+                self._periodic.item_succeeded(what)
+                await self._store.write(deliveries.mark_edited, delivery)
 
     async def _retry_later(
         self, delivery: Delivery, error: str, pause_s: float | None = None
@@ -147,6 +167,12 @@ class Outbox:
                 wait.cancel()
 
 
+def _next_due(tx: Tx, channel: str) -> datetime | None:
+    """Return when a channel has to send or edit something next."""
+    dues = (rows.next_due(tx, channel), rows.next_edit(tx, channel))
+    return min((due for due in dues if due is not None), default=None)
+
+
 def _has_due(tx: Tx, channels: list[str]) -> bool:
-    dues = (rows.next_due(tx, channel) for channel in channels)
+    dues = (_next_due(tx, channel) for channel in channels)
     return any(due is not None and due <= tx.now for due in dues)

@@ -1,43 +1,13 @@
 """Deliveries: messages that wait for a channel, are being sent, or were given up."""
 
-from collections.abc import Mapping
 from datetime import datetime
 
 from agiraph.domain.deliveries import Delivery
 from agiraph.domain.ids import MessageId, PersonId
-from agiraph.domain.messages import MessageKind
-from agiraph.store.rows import Table, from_json, from_micros, to_json, to_micros
+from agiraph.store.rows import Table, from_micros, to_micros
 from agiraph.store.tx import Tx
 
 DELIVERIES = Table("deliveries", Delivery)
-
-
-def channels(tx: Tx) -> list[str]:
-    """Return the names of all registered channels."""
-    return [name for (name,) in tx.all("select name from channels order by name")]
-
-
-def channels_to(tx: Tx, person_id: PersonId) -> dict[str, frozenset[MessageKind]]:
-    """Return the channels that send to a person, and the kinds of message each one sends."""
-    sql = "select name, kinds from channels where person_id = :person order by name"
-    return {n: frozenset(from_json(kinds)) for n, kinds in tx.all(sql, person=person_id)}
-
-
-def add_channels(
-    tx: Tx, wanted: Mapping[str, frozenset[MessageKind]], *, person_id: PersonId
-) -> None:
-    """Register channels that send to a person."""
-    for name, kinds in wanted.items():
-        sql = (
-            "insert into channels (name, kinds, person_id) values (:name, :kinds, :person)"
-            " on conflict (name) do update"
-            " set kinds = excluded.kinds, person_id = excluded.person_id"
-        )
-        tx.run(sql, name=name, kinds=to_json(sorted(kinds)), person=person_id)
-
-
-def drop_channel(tx: Tx, name: str) -> None:
-    tx.run("delete from channels where name = :name", name=name)
 
 
 def under_way(tx: Tx, channel: str) -> list[Delivery]:
@@ -100,3 +70,32 @@ def failed(tx: Tx, *, after: str = "", limit: int = 100) -> list[Delivery]:
     """Return the deliveries that were given up, oldest first."""
     where = "status = 'failed' and id > :after order by id limit :limit"
     return DELIVERIES.select(tx, where, after=after, limit=limit)
+
+
+def by_receipt(tx: Tx, channel: str, receipts: tuple[str, ...]) -> Delivery | None:
+    """Return the delivery with the first of these receipts that is known on the channel."""
+    for receipt in receipts:
+        where = "channel = :channel and receipt = :receipt order by id desc limit 1"
+        if found := DELIVERIES.select(tx, where, channel=channel, receipt=receipt):
+            return found[0]
+    return None
+
+
+# A message that still offers an answer although there is one, or although nobody waits for it.
+_TO_EDIT = (
+    "is_open = 1 and channel = :channel and exists (select 1 from messages m where"
+    " m.id = deliveries.message_id and (m.answered_at is not null or exists (select 1 from nodes n"
+    " where n.id = m.node_id and n.status = 'cancelled')))"
+)
+
+
+def next_edit(tx: Tx, channel: str) -> datetime | None:
+    """Return when the first message of a channel is to be edited; None if there is none."""
+    row = tx.one(f"select min(due_at) from deliveries where {_TO_EDIT}", channel=channel)
+    return None if row is None or row[0] is None else from_micros(row[0])
+
+
+def to_edit(tx: Tx, channel: str, *, limit: int) -> list[Delivery]:
+    """Return deliveries whose message is to be edited now."""
+    where = f"{_TO_EDIT} and due_at <= :now order by id limit :limit"
+    return DELIVERIES.select(tx, where, channel=channel, now=to_micros(tx.now), limit=limit)

@@ -10,7 +10,7 @@ import orjson
 
 from agiraph.domain.errors import Refused
 from agiraph.domain.persons import OWNER
-from agiraph.store import deliveries, nodes, passages
+from agiraph.store import channels, deliveries, nodes, passages
 from agiraph.store.dump_validation import DumpReader, columns_of
 from agiraph.store.persons import PERSONS
 from agiraph.store.tx import Tx
@@ -25,6 +25,7 @@ TABLES: dict[str, str] = {
     "grants": "id", "file_labels": "id", "link_fetches": "id",
     "conversation_summaries": "id",
     "folder_changes": "id",
+    "client_turns": "id", "received": "id",
 }  # fmt: skip
 """The dumped tables, in an order that satisfies foreign keys, each with its column for paging."""
 LEFT_OUT = frozenset({"about", "passes", "answered", "passage_words", "schema_version", "workers"})
@@ -101,6 +102,7 @@ def _reset_derived(tx: Tx) -> None:
     """Clear owners, who do not run here; rebuild the search index and PostgreSQL's sequences."""
     nodes.forget_owners(tx)
     deliveries.forget_owners(tx)
+    channels.forget_pairings(tx)
     tx.run("update errands set taken_at = null")
     # A backup may come from elsewhere: a person gives a restored team its folders again.
     tx.run("update teams set folders = '[]'")

@@ -16,6 +16,8 @@ from agiraph.domain.events import EventType
 from agiraph.domain.ids import ThreadId
 from agiraph.store import (
     access,
+    channels,
+    client_turns,
     conversation_summaries,
     daily_limits,
     deliveries,
@@ -53,6 +55,7 @@ _TABLES: dict[str, Table[Any]] = {
         grants.GRANTS, file_labels.FILE_LABELS, link_fetches.LINK_FETCHES,
         conversation_summaries.SUMMARIES,
         folder_changes.FOLDER_CHANGES,
+        client_turns.CLIENT_TURNS, channels.CHANNELS, channels.RECEIVED,
     )
 }  # fmt: skip
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -238,14 +241,7 @@ def _read_event(table: str, row: dict[str, Any]) -> None:
         raise ValueError("its data is no object")
 
 
-def _read_channel(table: str, row: dict[str, Any]) -> None:
-    kinds = from_json(row["kinds"])
-    if not isinstance(kinds, list) or not all(isinstance(k, str) for k in cast(list[Any], kinds)):
-        raise ValueError("its kinds are no list of words")
-
-
 _READERS: dict[str, Callable[[str, dict[str, Any]], None]] = {
     "turns": _read_turn,
     "events": _read_event,
-    "channels": _read_channel,
 }

@@ -60,6 +60,7 @@ def answer(tx: Tx, question: MessageId, **decided: str) -> bool:
     sets = "".join(f", {field} = :{field}" for field in decided)
     # The condition is part of the update: of two answers at once, the second changes no row.
     sql = f"update messages set answered_at = :now{sets} where id = :id and answered_at is null"
+    tx.alarm()  # channels take away the buttons under it
     return tx.run(sql, id=question, now=to_micros(tx.now), **decided) == 1
 
 
@@ -128,6 +129,13 @@ def answered_question(tx: Tx, node_id: NodeId, text: str, *, since: datetime) ->
             replies = MESSAGES.select(tx, "in_reply_to = :id order by id desc limit 1", id=asked.id)
             return replies[0] if replies else None
     return None
+
+
+def answer_to(tx: Tx, question_id: MessageId) -> Message | None:
+    """Return the answer that a person gave to a question; None if it has none."""
+    where = "in_reply_to = :id and kind = 'answer' order by id desc limit 1"
+    found = MESSAGES.select(tx, where, id=question_id)
+    return found[0] if found else None
 
 
 def close_questions(tx: Tx, *, asker: str, asked: str) -> None:

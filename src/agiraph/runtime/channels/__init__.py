@@ -1,7 +1,8 @@
-"""Channels: the ways on which messages leave for a person, besides the inbox."""
+"""Channels: the ways on which messages leave for a person, and come in from them."""
 
-from typing import Protocol
+from typing import Protocol, TypeGuard
 
+from agiraph.domain.channels import Incoming, Receipt, Received
 from agiraph.domain.deliveries import OutgoingMessage
 from agiraph.domain.messages import MessageKind
 
@@ -26,10 +27,50 @@ class Channel(Protocol):
         """Return where the channel leads, for people to read. It contains no secrets."""
         ...
 
-    async def send(self, outgoing: OutgoingMessage) -> None:
+    async def send(self, outgoing: OutgoingMessage) -> Receipt | None:
         """Deliver a message, or raise `DeliveryFailed`.
 
         The outbox may send the same message twice, after a crash or a timeout. Both times it has
-        the same `key`, so that the receiver can drop the second one.
+        the same `key`, so that the receiver can drop the second one. A two-way channel returns the
+        receiver's own id of the message.
         """
         ...
+
+
+class TwoWayChannel(Channel, Protocol):
+    """A channel that also receives. It serves nobody before a person is paired with it by a
+    code, and then only that person."""
+
+    @property
+    def pairing_hint(self) -> str:
+        """Return what to do with a pairing code; `{code}` stands for it."""
+        ...
+
+    async def receive(self, cursor: str, paired: str | None) -> Received:
+        """Wait for new messages, at most a minute, and return them with the cursor after them.
+
+        `paired` is who is paired with the channel. Of anybody else only the text is wanted, which
+        may hold a code: no file of a stranger is downloaded.
+
+        A message is returned again until the cursor after it is given; its `key` is always the
+        same. Raise `DeliveryFailed` if the channel cannot be read now.
+        """
+        ...
+
+    async def edit(self, outgoing: OutgoingMessage, receipt: str) -> None:
+        """Take away what offers an answer under a sent message; `outgoing.answer` is the answer.
+
+        Raise `DeliveryFailed` to be called again later. A message that is gone needs no edit.
+        """
+        ...
+
+    async def acknowledge(self, incoming: Incoming, notice: str) -> None:
+        """Tell the sender that a message was taken in, with a notice if it is not empty.
+
+        It is called once, for messages of the paired person only.
+        """
+        ...
+
+
+def is_two_way(channel: Channel) -> TypeGuard[TwoWayChannel]:
+    return hasattr(channel, "receive")

@@ -1,5 +1,6 @@
 """Configured channels: made from the settings file, with their secrets from the environment."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
@@ -11,18 +12,22 @@ from agiraph.domain.errors import Misconfigured
 from agiraph.domain.messages import INBOX, MessageKind
 from agiraph.redaction import keep
 from agiraph.runtime.channels import Channel
+from agiraph.runtime.channels.email import Email, MailServer
 from agiraph.runtime.channels.smtp import Security, Smtp
+from agiraph.runtime.channels.telegram import Telegram
 from agiraph.runtime.channels.terminal import Terminal
 from agiraph.runtime.channels.webhook import Webhook
 
 EXAMPLE = (
     '[channels.NAME] with type = "terminal"; or "webhook" with url (or url_env) and, if it is to '
     'be signed, secret_env; or "smtp" with host, from, to and, if needed, port, security, user, '
-    "password_env. kinds limits what goes there"
+    'password_env; or "telegram" with token_env; or "email" with address, smtp_host, imap_host, '
+    "user and password_env. kinds limits what goes there"
 )
 _Kind = Literal["question", "approval", "briefing", "report", "failure", "result"]
 _Address = Annotated[str, Field(pattern=r"^[^@\s,<>]+@[^@\s,<>]+$")]
 _Text = Annotated[str, Field(min_length=1)]
+_BOT_TOKEN = re.compile(r"\d+:[\w-]{20,}")
 
 
 class _Entry(BaseModel):
@@ -57,13 +62,40 @@ class _SmtpEntry(_Entry):
     password_env: _Text | None = None
 
 
-_ENTRY: TypeAdapter[_TerminalEntry | _WebhookEntry | _SmtpEntry] = TypeAdapter(
-    Annotated[_TerminalEntry | _WebhookEntry | _SmtpEntry, Field(discriminator="type")]
+class _TelegramEntry(_Entry):
+    type: Literal["telegram"]
+    token_env: _Text
+    api_url: str = "https://api.telegram.org"
+
+
+class _EmailEntry(_Entry):
+    type: Literal["email"]
+    address: _Address
+    smtp_host: _Text
+    imap_host: _Text
+    user: _Text
+    password_env: _Text
+    smtp_port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    smtp_security: Security = "starttls"
+    imap_port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    imap_security: Security = "tls"
+    folder: Annotated[str, Field(pattern=r'^[^"\\\r\n]+$')] = "INBOX"
+    checked_by: str = ""
+
+
+_AnyEntry = _TerminalEntry | _WebhookEntry | _SmtpEntry | _TelegramEntry | _EmailEntry
+_ENTRY: TypeAdapter[_AnyEntry] = TypeAdapter(
+    Annotated[_AnyEntry, Field(discriminator="type")]  # pyright: ignore[reportArgumentType]
 )
 
 
-def channels(path: Path, written: Any, environ: Mapping[str, str]) -> dict[str, Channel]:
-    """Return the channels of a settings file by name, or raise `Misconfigured` with the entry."""
+def channels(
+    path: Path, written: Any, environ: Mapping[str, str], *, url: str = ""
+) -> dict[str, Channel]:
+    """Return the channels of a settings file by name, or raise `Misconfigured` with the entry.
+
+    `url` is the address of this installation, for links in messages.
+    """
     if not isinstance(written, dict):
         raise Misconfigured(f"{path}: channels are tables: {EXAMPLE}.")
     found: dict[str, Channel] = {}
@@ -78,13 +110,11 @@ def channels(path: Path, written: Any, environ: Mapping[str, str]) -> dict[str, 
             raise Misconfigured(
                 f"{where} {inner + ': ' if inner else ''}{first['msg']}. Write {EXAMPLE}."
             ) from error
-        found[name] = _channel(where, entry, environ)
+        found[name] = _channel(where, entry, environ, url)
     return found
 
 
-def _channel(
-    where: str, entry: _TerminalEntry | _WebhookEntry | _SmtpEntry, environ: Mapping[str, str]
-) -> Channel:
+def _channel(where: str, entry: _AnyEntry, environ: Mapping[str, str], url: str) -> Channel:
     match entry:
         case _TerminalEntry():
             return Terminal(kinds=entry.message_kinds)
@@ -92,6 +122,18 @@ def _channel(
             return _webhook(where, entry, environ)
         case _SmtpEntry():
             return _smtp(where, entry, environ)
+        case _TelegramEntry():
+            _check_url(where, entry.api_url)
+            token = _secret(where, "token_env", entry.token_env, environ)
+            if not _BOT_TOKEN.fullmatch(token):
+                raise Misconfigured(
+                    f"{where} token_env: {entry.token_env} is not the token of a bot. BotFather "
+                    "in Telegram gives you one, such as 110201543:AAHdqTc…"
+                )
+            kinds, api = entry.message_kinds, entry.api_url.rstrip("/")
+            return Telegram(token=token, kinds=kinds, api_url=api, url=url)
+        case _EmailEntry():
+            return _email(where, entry, environ, url)
 
 
 def _webhook(where: str, entry: _WebhookEntry, environ: Mapping[str, str]) -> Webhook:
@@ -120,6 +162,27 @@ def _smtp(where: str, entry: _SmtpEntry, environ: Mapping[str, str]) -> Smtp:
         user=entry.user,
         password=_secret(where, "password_env", entry.password_env, environ),
         kinds=entry.message_kinds,
+    )
+
+
+def _email(where: str, entry: _EmailEntry, environ: Mapping[str, str], url: str) -> Email:
+    if "none" in (entry.smtp_security, entry.imap_security):
+        raise Misconfigured(
+            f'{where} would send the password unencrypted: use "starttls" or "tls" as security.'
+        )
+    smtp_port = entry.smtp_port or {"starttls": 587, "tls": 465}[entry.smtp_security]
+    imap_port = entry.imap_port or {"starttls": 143, "tls": 993}[entry.imap_security]
+    smtp, imap = entry.smtp_security, entry.imap_security
+    return Email(
+        address=entry.address,
+        smtp=MailServer(host=entry.smtp_host, port=smtp_port, security=smtp),
+        imap=MailServer(host=entry.imap_host, port=imap_port, security=imap),
+        user=entry.user,
+        password=_secret(where, "password_env", entry.password_env, environ),
+        folder=entry.folder,
+        checked_by=entry.checked_by,
+        kinds=entry.message_kinds,
+        url=url,
     )
 
 

@@ -72,7 +72,7 @@ class Smtp:
         email = EmailMessage()
         email["From"], email["To"] = self.sender, ", ".join(self.recipients)
         subject = f"[{outgoing.team}] {message.kind}: {message.title or message.text}"
-        email["Subject"] = _header_line(subject)
+        email["Subject"] = header_line(subject)
         email["Date"] = format_datetime(message.created_at)
         digest = hashlib.sha256(outgoing.key.encode()).hexdigest()
         email["Message-ID"] = f"<{digest[:40]}@agiraph>"
@@ -99,7 +99,7 @@ def _content(outgoing: OutgoingMessage) -> str:
     return "\n\n".join(parts)
 
 
-def _header_line(text: str) -> str:
+def header_line(text: str) -> str:
     """Return one line: a line break in the text would add headers to the e-mail."""
     line = "".join(c for c in " ".join(text.split()) if c.isprintable())
     return line if len(line) <= MAX_SUBJECT_CHARS else line[: MAX_SUBJECT_CHARS - 1] + "…"

@@ -51,7 +51,7 @@ class Webhook:
         except TimeoutError as error:
             raise DeliveryFailed(f"no answer within {self.timeout_s:g} s") from error
         except (aiohttp.ClientError, OSError) as error:
-            raise DeliveryFailed(_reason(error)) from error
+            raise DeliveryFailed(connection_problem(error)) from error
 
     def _session(self) -> aiohttp.ClientSession:
         """Return a session for one request. It keeps no cookies and ignores proxy variables."""
@@ -119,7 +119,7 @@ async def _refusal(response: aiohttp.ClientResponse) -> DeliveryFailed:
     )
 
 
-def _reason(error: Exception) -> str:
+def connection_problem(error: Exception) -> str:
     """Return an error's text without the URL, which aiohttp puts into some of its texts."""
     match error:
         case aiohttp.ServerDisconnectedError() | aiohttp.ClientPayloadError():

@@ -3,9 +3,11 @@
 A delivery never changes the message it carries: a failed channel loses nothing from the inbox.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 
+from agiraph.domain.channels import ChannelState, Receipt
 from agiraph.domain.deliveries import Delivery, OutgoingMessage
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.mail import DeliveryFailed, DeliverySent
@@ -14,7 +16,8 @@ from agiraph.domain.messages import INBOX, NEEDS_ANSWER, Message, MessageKind
 from agiraph.domain.persons import is_person
 from agiraph.services.board import planning
 from agiraph.services.mail import quiet_hours
-from agiraph.store import deliveries
+from agiraph.store import channels, deliveries, messages
+from agiraph.store.channels import CHANNELS
 from agiraph.store.deliveries import DELIVERIES
 from agiraph.store.messages import MESSAGES
 from agiraph.store.persons import PERSONS
@@ -26,6 +29,7 @@ CLAIM_TIMEOUT = timedelta(minutes=2)
 """A claimed delivery without a report within this time is due again: its owner counts as dead."""
 FIRST_BACKOFF = timedelta(seconds=10)
 MAX_BACKOFF = timedelta(hours=1)
+EDIT_BACKOFF = timedelta(minutes=1)
 MAX_TRIES = 10
 """With a backoff that grows threefold, the last try is about five hours after the first."""
 MAX_ERROR_CHARS = 500
@@ -35,79 +39,113 @@ ChannelKinds = Mapping[str, frozenset[MessageKind]]
 
 
 def open_channels(
-    tx: Tx, wanted: ChannelKinds, *, person_id: PersonId, is_sole_process: bool
+    tx: Tx,
+    wanted: ChannelKinds,
+    *,
+    person_id: PersonId,
+    is_sole_process: bool,
+    two_way: Collection[str] = (),
 ) -> None:
-    """Register the channels of this process. They get messages to the person from now on.
+    """Register the channels of this process. They get messages to the person from now on; those
+    that also receive, the `two_way` ones, only once somebody is paired with them.
 
     A process that is alone on the database removes all other channels; otherwise they may belong to
     another process.
     """
-    deliveries.add_channels(tx, wanted, person_id=person_id)
+    channels.add(tx, wanted, two_way=frozenset(two_way), person_id=person_id)
     if not is_sole_process:
         return
     deliveries.forget_owners(tx)  # no other process is alive, so nobody else is sending
-    for channel in deliveries.channels(tx):
-        if channel not in wanted:
-            deliveries.drop_channel(tx, channel)
-            for delivery in deliveries.under_way(tx, channel):
-                _give_up(tx, delivery, error="There is no such channel any more.")
+    for channel in channels.every(tx):
+        if channel.name not in wanted:
+            channels.drop(tx, channel.name)
+            for delivery in deliveries.under_way(tx, channel.name):
+                give_up(tx, delivery, error="There is no such channel any more.")
 
 
 def queue(tx: Tx, message: Message) -> None:
-    """Queue a message to a person's inbox for each of their channels that sends its kind."""
-    if not is_person(message.recipient) or message.kind not in INBOX:
+    """Queue a message to a person's inbox for each of their channels that sends its kind, and a
+    reply for the channel that brought what it answers."""
+    if not is_person(message.recipient):
         return
-    for channel in _channels_for(tx, message, message.recipient):
-        delivery = Delivery(
-            id=new_id("delivery"),
-            team_id=message.team_id,
-            message_id=message.id,
-            channel=channel,
-            created_at=tx.now,
-            due_at=_first_due(tx, message),
-        )
-        # In the transaction of the message: no crash leaves a message that no channel sends.
-        DELIVERIES.insert(tx, delivery)
-        tx.alarm()
+    if message.kind in INBOX:
+        for channel in _channels_for(tx, message, message.recipient):
+            queue_for(tx, message, channel)
+    elif message.kind == "message" and message.in_reply_to is not None:
+        came_by = channels.origin(tx, message.in_reply_to)
+        channel = None if came_by is None else CHANNELS.find(tx, came_by.channel)
+        # The channel may have been removed, or paired anew, since.
+        if channel is not None and channel.address is not None:
+            queue_for(tx, message, channel)
 
 
-def _channels_for(tx: Tx, message: Message, person_id: PersonId) -> list[str]:
+def queue_for(tx: Tx, message: Message, channel: ChannelState) -> None:
+    """Queue a message for one channel."""
+    delivery = Delivery(
+        id=new_id("delivery"),
+        team_id=message.team_id,
+        message_id=message.id,
+        channel=channel.name,
+        created_at=tx.now,
+        due_at=_first_due(tx, message, channel),
+    )
+    # In the transaction of the message: no crash leaves a message that no channel sends.
+    DELIVERIES.insert(tx, delivery)
+    tx.alarm()
+
+
+def queue_again(tx: Tx, message: Message, channel: ChannelState) -> None:
+    """Queue a message for a channel that somebody was paired with just now."""
+    for delivery in deliveries.of_message(tx, message.id):
+        if delivery.channel == channel.name:
+            fresh = {"receipt": None, "is_open": False, "may_decide": False, "tries": 0}
+            due = {"status": "queued", "error": None, "owner": None, "due_at": tx.now}
+            DELIVERIES.update(tx, delivery.id, **fresh, **due)
+            return tx.alarm()
+    return queue_for(tx, message, channel)
+
+
+def waiting_on(tx: Tx, channel: str) -> list[Delivery]:
+    """Return the deliveries that a channel has not sent yet."""
+    return deliveries.under_way(tx, channel)
+
+
+def _channels_for(tx: Tx, message: Message, person_id: PersonId) -> list[ChannelState]:
     """Return the channels of a message: those that send its kind, or the one for questions that the
     team's owner has chosen."""
-    sending = [
-        channel
-        for channel, kinds in deliveries.channels_to(tx, person_id).items()
-        if message.kind in kinds
-    ]
+    known = channels.of_person(tx, person_id)
+    sending = [channel for channel in known if message.kind in channel.kinds]
     if len(sending) < 2 or message.kind not in NEEDS_ANSWER:
         return sending
     team = TEAMS.get(tx, message.team_id)
     # A channel that was removed from the settings chooses nothing: a question must not be lost.
-    is_chosen = person_id == team.owner_id and team.channel in sending
-    return [team.channel] if is_chosen else sending
+    chosen = [channel for channel in sending if channel.name == team.channel]
+    return chosen if chosen and person_id == team.owner_id else sending
 
 
 def check_channel(tx: Tx, person_id: PersonId, channel: str) -> None:
     """Raise `Refused` unless the person has this channel and it sends questions and approvals."""
-    known = deliveries.channels_to(tx, person_id)
+    known = {each.name: each.kinds for each in channels.every(tx) if each.person_id == person_id}
     if channel not in known:
         has = f"There are {', '.join(known)}" if known else "None is set up"
         raise Refused(
             f"There is no channel {channel!r}. {has}; add a [channels.NAME] table to agiraph.toml "
             "and start agiraph again."
         )
-    if not known[channel] >= NEEDS_ANSWER:
+    if not set(known[channel]) >= NEEDS_ANSWER:
         raise Refused(
             f"Channel {channel!r} does not send questions and approvals. Add both to `kinds` in "
             "its table in agiraph.toml, or choose another channel."
         )
 
 
-def _first_due(tx: Tx, message: Message) -> datetime:
-    """Return when the message may be sent: when the person is back, if they are away, and a
-    briefing not before the quiet hours are over."""
+def _first_due(tx: Tx, message: Message, channel: ChannelState) -> datetime:
+    """Return when the message may be sent: when the person is back, if they are away or have muted
+    the channel, and a briefing not before the quiet hours are over. A reply is sent at once."""
+    if message.kind not in INBOX:
+        return tx.now  # they have just asked on this channel
     back = PERSONS.get(tx, PersonId(message.recipient)).away_until
-    due = tx.now if back is None else max(back, tx.now)
+    due = max(tx.now, back or tx.now, channel.muted_until or tx.now)
     if message.kind != "briefing":
         return due
     team = TEAMS.get(tx, message.team_id)
@@ -120,7 +158,8 @@ def reschedule(tx: Tx, person_id: PersonId) -> None:
     """Set again when the person's messages are sent that no channel has tried yet."""
     for delivery in deliveries.untried(tx, person_id):
         message = MESSAGES.get(tx, delivery.message_id)
-        DELIVERIES.update(tx, delivery.id, due_at=_first_due(tx, message))
+        due = _first_due(tx, message, CHANNELS.get(tx, delivery.channel))
+        DELIVERIES.update(tx, delivery.id, due_at=due)
     tx.alarm()
 
 
@@ -131,23 +170,37 @@ def claim(tx: Tx, channel: str, *, owner: str, limit: int) -> list[OutgoingMessa
         # Another process was faster; the delivery is its own now.
         if not deliveries.claim(tx, delivery, owner=owner, until=tx.now + CLAIM_TIMEOUT):
             continue
-        message = MESSAGES.get(tx, delivery.message_id)
-        outgoing = OutgoingMessage(
-            delivery=DELIVERIES.get(tx, delivery.id),
-            message=message,
-            team=TEAMS.get(tx, message.team_id).name,
-            sender=planning.name_of(tx, message.sender),
-            claimed_at=tx.now,
-        )
-        taken.append(outgoing)
+        taken.append(_outgoing(tx, DELIVERIES.get(tx, delivery.id)))
     return taken
 
 
-def mark_sent(tx: Tx, claimed: Delivery) -> None:
+def _outgoing(tx: Tx, delivery: Delivery) -> OutgoingMessage:
+    """Return a delivery with its message and what a channel shows beside it."""
+    message = MESSAGES.get(tx, delivery.message_id)
+    team = TEAMS.get(tx, message.team_id)
+    channel = CHANNELS.find(tx, delivery.channel)
+    came_by = None if message.in_reply_to is None else channels.origin(tx, message.in_reply_to)
+    return OutgoingMessage(
+        delivery=delivery,
+        message=message,
+        team=team.name,
+        sender=planning.name_of(tx, message.sender),
+        claimed_at=tx.now,
+        address="" if channel is None else channel.address or "",
+        answers="" if came_by is None else came_by.id.removeprefix(f"{came_by.channel}:"),
+        is_silent=quiet_hours.end_of_quiet(team, tx.now) is not None,
+    )
+
+
+def mark_sent(tx: Tx, claimed: Delivery, receipt: Receipt | None = None) -> None:
     """Record that the channel accepted a delivery, unless the claim has passed to another owner."""
     if not _lock_if_claimed(tx, claimed):
         return
-    DELIVERIES.update(tx, claimed.id, status="sent", owner=None, error=None, sent_at=tx.now)
+    changes = {"status": "sent", "owner": None, "error": None, "sent_at": tx.now}
+    if receipt is not None:
+        changes |= {"receipt": receipt.id, "is_open": receipt.is_open}
+        changes |= {"may_decide": receipt.may_decide, "due_at": tx.now}
+    DELIVERIES.update(tx, claimed.id, **changes)
     tx.emit(
         claimed.team_id,
         DeliverySent(
@@ -168,7 +221,7 @@ def retry_later(tx: Tx, claimed: Delivery, *, error: str, pause_s: float | None 
         return
     error = error[:MAX_ERROR_CHARS]
     if claimed.tries >= MAX_TRIES:
-        return _give_up(tx, claimed, error=error)
+        return give_up(tx, claimed, error=error)
     backoff = max(FIRST_BACKOFF * 3 ** (claimed.tries - 1), timedelta(seconds=pause_s or 0.0))
     # The receiver's wish is bounded as well: a Retry-After of a year would be a lost message.
     due = tx.now + min(backoff, MAX_BACKOFF)
@@ -176,7 +229,8 @@ def retry_later(tx: Tx, claimed: Delivery, *, error: str, pause_s: float | None 
     return tx.alarm()
 
 
-def _give_up(tx: Tx, delivery: Delivery, *, error: str) -> None:
+def give_up(tx: Tx, delivery: Delivery, *, error: str) -> None:
+    """Record that a delivery is not tried again, and why."""
     DELIVERIES.update(tx, delivery.id, status="failed", owner=None, error=error)
     tx.emit(
         delivery.team_id,
@@ -201,8 +255,30 @@ def redeliver(tx: Tx, delivery_id: str) -> Delivery:
     delivery = DELIVERIES.get(tx, delivery_id, lock=True)
     if delivery.status not in ("failed", "sent"):
         raise Refused(f"{delivery_id} is {delivery.status} and goes out by itself.")
-    if delivery.channel not in deliveries.channels(tx):
+    if CHANNELS.find(tx, delivery.channel) is None:
         raise Refused(f"There is no channel {delivery.channel!r} any more; set it up first.")
     DELIVERIES.update(tx, delivery_id, status="queued", tries=0, error=None, due_at=tx.now)
     tx.alarm()
     return DELIVERIES.get(tx, delivery_id)
+
+
+def to_edit(tx: Tx, channel: str, *, limit: int) -> list[OutgoingMessage]:
+    """Return messages on a channel that still offer an answer although there is one."""
+    found: list[OutgoingMessage] = []
+    for delivery in deliveries.to_edit(tx, channel, limit=limit):
+        outgoing = _outgoing(tx, delivery)
+        given = messages.answer_to(tx, delivery.message_id)
+        found.append(replace(outgoing, answer="" if given is None else given.text))
+    return found
+
+
+def mark_edited(tx: Tx, delivery: Delivery) -> None:
+    """Record that a message offers no answer any more."""
+    DELIVERIES.update(tx, delivery.id, is_open=False, may_decide=False)
+
+
+def edit_later(tx: Tx, delivery: Delivery, *, pause_s: float | None = None) -> None:
+    """Try again later to edit a message."""
+    pause = timedelta(seconds=min(pause_s or 0.0, MAX_BACKOFF.total_seconds()))
+    DELIVERIES.update(tx, delivery.id, due_at=tx.now + max(pause, EDIT_BACKOFF))
+    tx.alarm()

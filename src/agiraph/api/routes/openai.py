@@ -1,0 +1,217 @@
+"""OpenAI routes: agents as models, for chat clients and SDKs that speak OpenAI's API.
+
+They stand outside `/api`, with the same tokens, and are not in our schema: OpenAI describes them.
+"""
+
+import hashlib
+from collections.abc import AsyncGenerator, Callable, Mapping
+from typing import Any, cast
+
+import orjson
+from fastapi import APIRouter, Request
+from fastapi.responses import Response, StreamingResponse
+
+from agiraph.api.access_control import Caller
+from agiraph.api.deps import Api, ApiDep, CallerDep
+from agiraph.api.openai_compat import errors, reply_stream, side_calls
+from agiraph.api.openai_compat.errors import Unsupported
+from agiraph.api.openai_compat.reply_stream import End, NoReplyYet, Silence, Text
+from agiraph.api.openai_compat.requests import Words, read_chat, read_response
+from agiraph.api.openai_compat.responses import KEEP_ALIVE, Chat, Responses
+from agiraph.domain.agents import Agent
+from agiraph.domain.errors import AgiraphError, ModelError, NotFound, QuotaSpent
+from agiraph.domain.ids import new_id
+from agiraph.services.lifecycle import client_turns
+from agiraph.services.lifecycle.client_turns import ClientRequest
+from agiraph.store.client_turns import ClientTurn
+from agiraph.store.tx import Tx
+
+router: APIRouter = APIRouter(include_in_schema=False)
+
+CHAT_ID = "x-openwebui-chat-id"
+_STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+LATE = (
+    "The reply is not there yet; it will be written all the same. Send the same request again to "
+    "get it."
+)
+
+Writer = Chat | Responses
+
+
+@router.get("/v1/models")
+async def list_models(api: ApiDep) -> Response:
+    """List the agents: `team` is its coordinator, `team/agent` any member."""
+    found = await api.store.read(client_turns.models)
+    return _json({"object": "list", "data": [_model(each) for each in found]})
+
+
+@router.get("/v1/models/{model:path}")
+async def get_model(model: str, api: ApiDep) -> Response:
+    """Return one agent as a model."""
+    agent = await _found(api, model)
+    named = client_turns.ModelName(id=model, agent_id=agent.id, created_at=agent.created_at)
+    return _json(_model(named))
+
+
+@router.post("/v1/chat/completions")
+async def complete_chat(request: Request, api: ApiDep, caller: CallerDep) -> Response:
+    """Say something to an agent and get its reply."""
+    return await _handle(request, api, caller, read_chat, _chat)
+
+
+@router.post("/v1/responses")
+async def create_response(request: Request, api: ApiDep, caller: CallerDep) -> Response:
+    """Say something to an agent and get its reply, as an object of the Responses API."""
+    return await _handle(request, api, caller, read_response, _response)
+
+
+def _chat(id: str, words: Words, turn: ClientTurn) -> Writer:
+    return Chat(id=id, model=words.model, at=turn.created_at)
+
+
+def _response(id: str, words: Words, turn: ClientTurn) -> Writer:
+    return Responses(id=id, model=words.model, at=turn.created_at, previous=words.previous)
+
+
+async def _handle(
+    request: Request,
+    api: Api,
+    caller: Caller,
+    read: Callable[[Mapping[str, Any]], Words],
+    writer: Callable[[str, Words, ClientTurn], Writer],
+) -> Response:
+    try:
+        body = _object(await request.body())
+        if side_calls.is_side_call(body):
+            return await _answer_side_call(api, caller, body, is_chat=read is read_chat)
+        words = read(body)
+        agent = await _found(api, words.model)
+        turn = await _say(request, api, caller, agent, words)
+    except Unsupported as error:
+        return errors.answer(400, str(error), param=error.param, code=error.code)
+    except NotFound as error:
+        return errors.answer(404, str(error), param="model", code="model_not_found")
+    writes = writer(turn.id, words, turn)
+    if words.stream:
+        return _stream(_pieces(api, turn, writes, words.is_usage_wanted))
+    try:
+        text, reply = await reply_stream.whole(api, turn)
+    except NoReplyYet:
+        return errors.answer(504, LATE, code="reply_not_ready")
+    return _json(writes.whole(text, reply.usage))
+
+
+async def _pieces(
+    api: Api, turn: ClientTurn, writes: Writer, is_usage_wanted: bool
+) -> AsyncGenerator[bytes]:
+    """Yield the stream of a reply. Closing it cancels nothing: the reply is not written here."""
+    yield writes.begin()
+    sent: list[str] = []
+    try:
+        async for piece in reply_stream.follow(api, turn):
+            match piece:
+                case Text():
+                    sent.append(piece.text)
+                    yield writes.text(piece.text)
+                case Silence():
+                    yield KEEP_ALIVE
+                case End():
+                    usage = piece.reply.usage if is_usage_wanted else None
+                    yield writes.end("".join(sent), usage)
+    except NoReplyYet:
+        yield writes.failure(errors.body(504, LATE, code="reply_not_ready"))
+    except AgiraphError as error:  # such as a store that is gone; the response has begun
+        yield writes.failure(errors.body(503, str(error)))
+
+
+async def _say(
+    request: Request, api: Api, caller: Caller, agent: Agent, words: Words
+) -> ClientTurn:
+    """Store the person's words, once."""
+    key = await _conversation(request, api, caller, agent, words)
+    once = request.headers.get("idempotency-key", "")
+    digest = words.digest(caller=caller.name, agent_id=agent.id, key=key, once=once)
+    is_known = bool(once) or words.same_for is None
+    asked = ClientRequest(
+        digest=digest,
+        conversation=key,
+        text=words.text,
+        attachments=words.attachments,
+        same_for=None if is_known else words.same_for,
+    )
+    return await api.store.write(
+        lambda tx: client_turns.say(tx, agent.id, asked, person_id=caller.person.id)
+    )
+
+
+async def _conversation(
+    request: Request, api: Api, caller: Caller, agent: Agent, words: Words
+) -> str:
+    """Return the conversation of a request: the one it continues, the client's own name of it, or
+    the one of the caller's token."""
+    if words.previous:
+        before = words.previous.removeprefix("resp_")
+        found = await api.store.read(client_turns.conversation_of, before, caller.person.id)
+        if found is None:
+            raise Unsupported(
+                f"There is no response {words.previous!r} to continue.",
+                "previous_response_id",
+                code="previous_response_not_found",
+            )
+        return found
+    named = request.headers.get(CHAT_ID, "") or words.key
+    parts = [caller.name, agent.id, named]
+    return hashlib.sha256(orjson.dumps(parts)).hexdigest()[:40]
+
+
+async def _answer_side_call(
+    api: Api, caller: Caller, body: Mapping[str, Any], *, is_chat: bool
+) -> Response:
+    name = str(body.get("model", ""))
+    agent = await _found(api, name)
+    try:
+        reply = await side_calls.answer(api, agent, caller.person.id, body)
+    except QuotaSpent as error:
+        return errors.answer(429, str(error), code="insufficient_quota")
+    except ModelError as error:
+        return errors.answer(502, f"The model did not answer: {error}", code="model_failed")
+    now, identity = api.clock.now(), new_id("side")
+    made = Chat if is_chat else Responses
+    writes = made(id=identity, model=name, at=now)
+    if body.get("stream") is not True:
+        return _json(writes.whole(reply.text, reply.usage))
+
+    async def pieces() -> AsyncGenerator[bytes]:
+        yield writes.begin() + writes.text(reply.text) + writes.end(reply.text, reply.usage)
+
+    return _stream(pieces())
+
+
+async def _found(api: Api, model: str) -> Agent:
+    def find(tx: Tx) -> Agent:
+        return client_turns.find_agent(tx, model)
+
+    return await api.store.read(find)
+
+
+def _object(body: bytes) -> Mapping[str, Any]:
+    try:
+        found = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise Unsupported(f"The body is not JSON: {error}.", "body", code="invalid") from error
+    if not isinstance(found, dict):
+        raise Unsupported("The body must be a JSON object.", "body", code="invalid")
+    return cast(dict[str, Any], found)
+
+
+def _model(named: client_turns.ModelName) -> dict[str, Any]:
+    created = int(named.created_at.timestamp())
+    return {"id": named.id, "object": "model", "created": created, "owned_by": "agiraph"}
+
+
+def _json(said: dict[str, Any]) -> Response:
+    return Response(orjson.dumps(said), media_type="application/json")
+
+
+def _stream(pieces: AsyncGenerator[bytes]) -> StreamingResponse:
+    return StreamingResponse(pieces, media_type="text/event-stream", headers=_STREAM_HEADERS)

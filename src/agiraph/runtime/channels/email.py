@@ -1,0 +1,259 @@
+"""E-mail: messages to the paired mailbox by SMTP, and what comes back by IMAP.
+
+An address in From is no proof: anybody can write it. A mail counts if it comes from the paired
+address and answers a mail of ours, whose Message-ID holds a secret that only its recipient knows;
+or if the person's own mail server has checked the sender (`Authentication-Results` of the server
+that the settings name).
+Approvals are never decided by mail: it links to the inbox.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+import hmac
+import imaplib
+import re
+import smtplib
+import ssl
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, field
+from email.message import EmailMessage
+from email.utils import format_datetime
+from typing import Any, cast
+
+from agiraph.domain.channels import Incoming, Receipt, Received
+from agiraph.domain.deliveries import OutgoingMessage
+from agiraph.domain.messages import INBOX, NEEDS_ANSWER, MessageKind
+from agiraph.domain.visible import visible
+from agiraph.runtime.channels import DeliveryFailed
+from agiraph.runtime.channels.mail_reading import MAX_MAIL_BYTES, incoming, receipt_of
+from agiraph.runtime.channels.smtp import TIMEOUT_S, Security, header_line
+from agiraph.runtime.channels.wording import shown
+
+POLL_S = 30.0
+"""How often the mailbox is asked for new mail."""
+MAX_CHARACTERS = 100_000
+MOST_MAILS = 20
+"""Mails that are read at a time; the rest is read next."""
+RESCAN = 50
+"""Mails that are looked at again if the mailbox was renumbered. Known ones are passed over."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MailServer:
+    """How to reach a mail server."""
+
+    host: str
+    port: int
+    security: Security = "tls"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Email:
+    address: str
+    """The mailbox of this installation: it sends from here, and reads what comes here."""
+    smtp: MailServer
+    imap: MailServer
+    user: str = ""
+    password: str = field(default="", repr=False)
+    folder: str = "INBOX"
+    checked_by: str = ""
+    """The server that writes `Authentication-Results` into arriving mail; empty: none is
+    believed."""
+    kinds: frozenset[MessageKind] = INBOX
+    url: str = ""
+    """The address of this installation, for links to the inbox."""
+    poll_s: float = POLL_S
+    timeout_s: float = TIMEOUT_S
+    tls: ssl.SSLContext | None = field(default=None, repr=False)
+    """The trusted certificates; None: those of the system."""
+
+    @property
+    def description(self) -> str:
+        return f"email of {self.address} by {self.smtp.host} and {self.imap.host}"
+
+    @property
+    def pairing_hint(self) -> str:
+        return f"Send a mail to {self.address} with this in its subject: {{code}}"
+
+    async def send(self, outgoing: OutgoingMessage) -> Receipt | None:
+        mail = self.mail(outgoing)
+        await self._in_thread(self._deliver, mail, outgoing.address)
+        return Receipt(id=receipt_of(str(mail["Message-ID"])))
+
+    async def edit(self, outgoing: OutgoingMessage, receipt: str) -> None:
+        """A sent mail cannot be changed. It has no buttons that would have to go away."""
+
+    async def receive(self, cursor: str, paired: str | None) -> Received:
+        if cursor:
+            # At first the mailbox is only looked at: what came before is not for us.
+            await asyncio.sleep(self.poll_s)
+        return await self._in_thread(self._read, cursor, paired)
+
+    async def acknowledge(self, incoming: Incoming, notice: str) -> None:
+        if not notice:
+            return
+        mail = self._draft(incoming.sender, "Re: your message", notice)
+        mail["Message-ID"] = self._message_id(f"notice:{incoming.key}", incoming.sender)
+        if incoming.handle:
+            mail["In-Reply-To"] = mail["References"] = incoming.handle
+        await self._in_thread(self._deliver, mail, incoming.sender)
+
+    def mail(self, outgoing: OutgoingMessage) -> EmailMessage:
+        """Return a message as an e-mail. If it is sent twice, both have the same Message-ID."""
+        message = outgoing.message
+        what = message.title or visible(message.text)
+        subject = f"[{outgoing.team}] {message.kind}: {what}"
+        text = shown(outgoing, url=self.url, limit=MAX_CHARACTERS).text
+        if message.kind == "question":
+            text += "\n\nReply to this mail to answer."
+        if message.kind == "approval":
+            text += f"\n\nDecide here: {self.url}/inbox/{message.id}"
+        mail = self._draft(outgoing.address, subject, text)
+        mail["Date"] = format_datetime(message.created_at)
+        mail["Message-ID"] = self._message_id(outgoing.key, outgoing.address)
+        # Clients show mails of one work as one thread. The id is no secret: it is not believed.
+        about = outgoing.answers or f"<{message.node_id or message.id}@agiraph.invalid>"
+        mail["References"] = header_line(about)
+        if outgoing.answers:
+            mail["In-Reply-To"] = header_line(outgoing.answers)
+        if message.kind in NEEDS_ANSWER:
+            mail["Importance"] = "high"
+        return mail
+
+    def _draft(self, to: str, subject: str, text: str) -> EmailMessage:
+        mail = EmailMessage()
+        mail["From"], mail["To"] = self.address, to
+        mail["Subject"] = header_line(subject)
+        # Asks mail servers not to answer with out-of-office notices.
+        mail["Auto-Submitted"] = "auto-generated"
+        mail.set_content(text)
+        return mail
+
+    def _message_id(self, key: str, to: str) -> str:
+        """Return the id of a mail to this address: the same in every attempt, and with a secret in
+        it that nobody else can make."""
+        name = hashlib.sha256(key.encode()).hexdigest()[:24]
+        return f"<{name}.{self._proof(name, to)}@agiraph.invalid>"
+
+    def _proof(self, name: str, to: str) -> str:
+        said = f"{name} {to.lower()}".encode()
+        return hmac.new(self.password.encode(), said, hashlib.sha256).hexdigest()[:32]
+
+    def is_ours(self, message_id: str, sender: str) -> bool:
+        """Whether this is the id of a mail that was sent from here to this sender."""
+        name, _, proof = message_id.strip("<>").partition("@")[0].partition(".")
+        # Without a password there is no secret, and nothing is proven.
+        return bool(self.password) and hmac.compare_digest(
+            proof.encode(), self._proof(name, sender).encode()
+        )
+
+    async def _in_thread(self, work: Any, *given: Any) -> Any:
+        """Run a step of a mail library, which blocks, in a thread."""
+        try:
+            return await asyncio.to_thread(work, *given)
+        except (smtplib.SMTPException, imaplib.IMAP4.error, OSError) as error:
+            raise DeliveryFailed(f"{type(error).__name__}: {error}") from error
+
+    def _deliver(self, mail: EmailMessage, to: str) -> None:
+        place, tls = self.smtp, self.tls or ssl.create_default_context()
+        if place.security == "tls":
+            server = smtplib.SMTP_SSL(place.host, place.port, timeout=self.timeout_s, context=tls)
+        else:
+            server = smtplib.SMTP(place.host, place.port, timeout=self.timeout_s)
+        with server:
+            # starttls checks the certificate and raises before the password is sent.
+            if place.security == "starttls":
+                server.starttls(context=tls)
+            if self.user:
+                server.login(self.user, self.password)
+            if refused := server.send_message(mail, self.address, [to]):
+                raise smtplib.SMTPRecipientsRefused(refused)
+
+    @contextlib.contextmanager
+    def _mailbox(self) -> Generator[imaplib.IMAP4]:
+        place, tls = self.imap, self.tls or ssl.create_default_context()
+        if place.security == "tls":
+            box: imaplib.IMAP4 = imaplib.IMAP4_SSL(
+                place.host, place.port, ssl_context=tls, timeout=self.timeout_s
+            )
+        else:
+            box = imaplib.IMAP4(place.host, place.port, timeout=self.timeout_s)
+        try:
+            if place.security == "starttls":
+                box.starttls(tls)
+            if self.user:
+                box.login(self.user, self.password)
+            yield box
+        finally:
+            with contextlib.suppress(imaplib.IMAP4.error, OSError):
+                box.logout()
+
+    def _read(self, cursor: str, paired: str | None) -> Received:
+        with self._mailbox() as box:
+            # Read-only: which mails are new is the cursor's business, not the flag of a client.
+            _checked(box.select(f'"{self.folder}"', readonly=True))
+            validity = _response(box, "UIDVALIDITY")
+            newest = max(_response(box, "UIDNEXT") - 1, 0)
+            if not cursor:
+                return Received(cursor=f"{validity}:{newest}")
+            last = int(cursor.partition(":")[2])
+            if int(cursor.partition(":")[0]) != validity:
+                last = max(newest - RESCAN, 0)  # renumbered; the keys tell what is known
+            found: list[Incoming] = []
+            for uid in _uids(box, last)[:MOST_MAILS]:
+                last = uid
+                if (raw := _fetch(box, uid)) is None:
+                    continue
+                mail = incoming(
+                    raw,
+                    own=self.address,
+                    paired=paired,
+                    checked_by=self.checked_by,
+                    is_ours=self.is_ours,
+                )
+                found += [mail] if mail is not None else []
+            return Received(cursor=f"{validity}:{last}", messages=tuple(found))
+
+
+def _checked(answer: tuple[str, Any]) -> Any:
+    status, data = answer
+    if status != "OK":
+        raise imaplib.IMAP4.error(f"the server answered {status}")
+    return data
+
+
+def _response(box: imaplib.IMAP4, name: str) -> int:
+    _, data = box.response(name)
+    numbers = [cast(bytes, part) for part in data or () if part]
+    if not numbers:
+        raise imaplib.IMAP4.error(f"the server does not tell {name}")
+    return int(numbers[-1])
+
+
+def _uids(box: imaplib.IMAP4, after: int) -> list[int]:
+    """Return the uids after this one, in order."""
+    data = _checked(box.uid("SEARCH", f"UID {after + 1}:*"))
+    found = sorted({int(n) for part in data if part for n in cast(bytes, part).split()})
+    # `5:*` means the newest mail too, if its number is smaller than 5.
+    return [uid for uid in found if uid > after]
+
+
+def _fetch(box: imaplib.IMAP4, uid: int) -> bytes | None:
+    """Return a mail as bytes, without marking it as read; None if it is gone or too large."""
+    sizes = _checked(box.uid("FETCH", str(uid), "(RFC822.SIZE)"))
+    numbers = [int(n) for line in _lines(sizes) for n in re.findall(rb"RFC822\.SIZE (\d+)", line)]
+    if not numbers or numbers[0] > MAX_MAIL_BYTES:
+        return None
+    for part in _checked(box.uid("FETCH", str(uid), "(BODY.PEEK[])")):
+        if isinstance(part, tuple):
+            return cast(tuple[bytes, bytes], part)[1]
+    return None
+
+
+def _lines(data: Any) -> Iterator[bytes]:
+    for part in data or ():
+        if isinstance(part, tuple):
+            yield cast(tuple[bytes, bytes], part)[0]
+        elif part:
+            yield cast(bytes, part)

@@ -1,0 +1,69 @@
+"""Wording: a message as plain text for a channel that people read, whole or with a link."""
+
+from datetime import timedelta
+
+from agiraph.domain.deliveries import OutgoingMessage
+from agiraph.domain.messages import NEEDS_ANSWER
+from agiraph.domain.value import value
+from agiraph.domain.visible import call_lines, visible
+
+OLD = timedelta(minutes=10)
+"""A message that is older than this when it is sent says when it was written."""
+
+
+@value
+class Shown:
+    """The text of a message, and whether nothing of it is missing."""
+
+    text: str
+    is_whole: bool
+
+
+def shown(outgoing: OutgoingMessage, *, url: str, limit: int) -> Shown:
+    """Return a message as text of at most `limit` UTF-16 code units.
+
+    What a person decides on shows every hidden character as a code point. If it does not fit, the
+    text is cut and says where the rest is, and it is not whole.
+    """
+    message = outgoing.message
+    head, body = _head(outgoing), _body(outgoing)
+    text = f"{head}\n\n{body}" if head else body
+    if fits(text, limit):
+        return Shown(text=text, is_whole=True)
+    link = f"\n\n… (The whole text: {url}/inbox/{message.id})"
+    room = limit - len(link.encode("utf-16-le")) // 2
+    return Shown(text=_cut(text, room) + link, is_whole=False)
+
+
+def fits(text: str, limit: int) -> bool:
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2 <= limit
+
+
+def _cut(text: str, units: int) -> str:
+    data = text.encode("utf-16-le", "surrogatepass")[: 2 * max(units, 0)]
+    return data.decode("utf-16-le", "ignore")
+
+
+def _head(outgoing: OutgoingMessage) -> str:
+    """Return who says it, in which team, as what, and when if that is long ago."""
+    message = outgoing.message
+    kind = "" if message.kind == "message" else f": {message.kind}"
+    written = ""
+    if outgoing.age > OLD:
+        written = f"\n(Written {message.created_at:%Y-%m-%d %H:%M} UTC.)"
+    return f"{visible(outgoing.sender)} ({visible(outgoing.team)}){kind}{written}"
+
+
+def _body(outgoing: OutgoingMessage) -> str:
+    message = outgoing.message
+    is_decided = message.kind in NEEDS_ANSWER
+    parts = [visible(message.title)] if message.title and not is_decided else []
+    parts.append(visible(message.text) if is_decided else message.text)
+    if message.call is not None:
+        parts.append("\n".join(call_lines(message.call.name, message.call.arguments)))
+    if message.kind == "question":
+        listed = [f"{number}. {visible(o)}" for number, o in enumerate(message.options, 1)]
+        parts += ["\n".join(listed)] if listed else []
+    if message.label:
+        parts.append(f"(Holds words from {visible(str(message.label))}. Take care with its links.)")
+    return "\n\n".join(parts)

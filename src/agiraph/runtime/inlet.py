@@ -1,0 +1,91 @@
+"""Inlet: reads the two-way channels, and takes in what the paired person writes there.
+
+Nothing of this installation has to be reachable from outside: each channel is asked for news. Of
+several processes one reads a channel, because two would take each other's messages away.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from functools import partial
+
+from agiraph.domain.channels import Incoming
+from agiraph.domain.errors import AgiraphError, Refused, StoreUnavailable
+from agiraph.domain.ids import new_id
+from agiraph.domain.time import Clock
+from agiraph.faultpoints import fault
+from agiraph.runtime.channels import Channel, DeliveryFailed, TwoWayChannel, is_two_way
+from agiraph.runtime.periodic import PeriodicTasks, Wait
+from agiraph.services.lifecycle import incoming
+from agiraph.services.lifecycle.incoming import Taken
+from agiraph.store.database import Store
+
+log: logging.Logger = logging.getLogger("agiraph.channels")
+
+OTHER_READS_S = 20.0
+"""How often to look whether another process still reads the channel."""
+
+
+class Inlet:
+    def __init__(
+        self, store: Store, clock: Clock, channels: Mapping[str, Channel], periodic: PeriodicTasks
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._channels = {name: each for name, each in channels.items() if is_two_way(each)}
+        self._periodic = periodic
+        self._reader = new_id("inlet")
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Begin to read. The outbox has registered the channels before."""
+        self._tasks = [
+            asyncio.create_task(
+                self._periodic.repeat(f"reading {name}", partial(self._read, name, channel)),
+                name=f"reading {name}",
+            )
+            for name, channel in self._channels.items()
+        ]
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _read(self, name: str, channel: TwoWayChannel) -> Wait | None:
+        """Wait for news of a channel and take it in."""
+        state = await self._store.write(incoming.claim_reading, name, reader=self._reader)
+        if state is None:
+            return partial(self._clock.sleep, OTHER_READS_S)
+        received = await channel.receive(state.cursor, state.address)
+        for message in received.messages:
+            await self._take(name, channel, message)
+        if received.cursor != state.cursor:
+            # After all of them: a crash before this receives them again, and their keys are known.
+            await self._store.write(incoming.advance, name, received.cursor)
+        return None
+
+    async def _take(self, name: str, channel: TwoWayChannel, message: Incoming) -> None:
+        fault("fx:before:receive")
+        try:
+            taken = await self._store.write(incoming.take, name, message)
+        except StoreUnavailable:
+            raise
+        except AgiraphError as error:
+            # What cannot be done must not block what comes after it.
+            said = str(error) if isinstance(error, Refused) else "That did not work."
+            log.warning("channel %s: a message was not taken: %s", name, error)
+            await self._store.write(incoming.refuse, name, message)
+            taken = Taken(notice=said)
+        fault("fx:after:receive")
+        if taken is not None:
+            await self._acknowledge(name, channel, message, taken.notice)
+
+    async def _acknowledge(
+        self, name: str, channel: TwoWayChannel, message: Incoming, notice: str
+    ) -> None:
+        try:
+            await channel.acknowledge(message, notice)
+        except DeliveryFailed as error:
+            # The message itself is safe; only a word about it is lost.
+            log.warning("channel %s: not acknowledged: %s", name, error)

@@ -1,0 +1,86 @@
+"""Channel commands: the few words beginning with a slash that a channel understands itself."""
+
+from datetime import timedelta
+
+from agiraph.domain.agents import Team
+from agiraph.domain.channels import ChannelState
+from agiraph.domain.errors import NotFound
+from agiraph.services.lifecycle import client_turns
+from agiraph.services.mail import deliveries
+from agiraph.store import messages, teams
+from agiraph.store.channels import CHANNELS
+from agiraph.store.teams import AGENTS, TEAMS
+from agiraph.store.tx import Tx
+
+HELP = (
+    "/teams lists your teams, /to TEAM or /to TEAM/AGENT chooses whom you write to, /inbox counts "
+    "what waits for you, /mute HOURS and /unmute hold messages back."
+)
+MOST_TEAMS = 30
+MOST_HOURS = 24 * 14
+
+
+def open_teams(tx: Tx) -> list[Team]:
+    """Return the teams that can be written to, oldest first."""
+    return [team for team in teams.every(tx, limit=10_000) if team.status != "archived"]
+
+
+def whom(tx: Tx) -> str:
+    """Return the question to whom words are, with the teams to choose from."""
+    names = [f"- {team.name}" for team in open_teams(tx)][-MOST_TEAMS:]
+    if not names:
+        return 'There is no team yet. Make one with: agiraph new "GOAL"'
+    listed = "\n".join(names)
+    return f"To whom? Write /to NAME first, or reply to a message of theirs.\n{listed}"
+
+
+def run(tx: Tx, channel: ChannelState, text: str) -> str | None:
+    """Carry out a command; return what to say about it, or None if the text is no command.
+
+    The caller holds the lock of the channel's row.
+    """
+    word, _, rest = text.strip().partition(" ")
+    match word.lower().partition("@")[0]:  # Telegram adds the bot's name in some menus
+        case "/start" | "/help":
+            return HELP
+        case "/teams":
+            chosen = None if channel.agent_id is None else AGENTS.find(tx, channel.agent_id)
+            now = "" if chosen is None else f"You write to {_name(tx, chosen.id)}.\n"
+            return now + "\n".join(f"- {team.name}" for team in open_teams(tx)[-MOST_TEAMS:])
+        case "/to":
+            return _choose(tx, channel, rest.strip())
+        case "/inbox":
+            count = len(messages.waiting_for_person(tx, channel.person_id, limit=100))
+            return f"{count} questions and requests wait for you."
+        case "/mute":
+            return _mute(tx, channel, rest.strip())
+        case "/unmute":
+            CHANNELS.update(tx, channel.name, muted_until=None)
+            deliveries.reschedule(tx, channel.person_id)
+            return "Messages come at once again."
+        case _:
+            return None
+
+
+def _choose(tx: Tx, channel: ChannelState, name: str) -> str:
+    try:
+        agent = client_turns.find_agent(tx, name)
+    except NotFound:
+        return f"There is no {name!r}.\n{whom(tx)}"
+    CHANNELS.update(tx, channel.name, agent_id=agent.id)
+    return f"You write to {_name(tx, agent.id)} now."
+
+
+def _mute(tx: Tx, channel: ChannelState, hours: str) -> str:
+    count = int(hours) if hours.isascii() and hours.isdigit() and len(hours) < 5 else 0
+    if not 1 <= count <= MOST_HOURS:
+        return f"Write /mute HOURS with 1 to {MOST_HOURS} hours."
+    until = tx.now + timedelta(hours=count)
+    CHANNELS.update(tx, channel.name, muted_until=until)
+    deliveries.reschedule(tx, channel.person_id)
+    return f"Muted until {until:%Y-%m-%d %H:%M} UTC. Replies to what you write still come."
+
+
+def _name(tx: Tx, agent_id: str) -> str:
+    agent = AGENTS.get(tx, agent_id)
+    return f"{agent.name} of {TEAMS.get(tx, agent.team_id).name!r}"

@@ -1,0 +1,177 @@
+"""Incoming: takes in what a channel received from the person who is paired with it, once.
+
+The key of a message commits together with what came of it: received twice, or again after a crash,
+it does nothing. Whoever is not paired is not answered, and makes no work.
+"""
+
+from datetime import timedelta
+
+from agiraph.domain.agents import Agent
+from agiraph.domain.channels import ChannelState, Choice, Incoming
+from agiraph.domain.errors import AlreadyAnswered, Refused
+from agiraph.domain.ids import AgentId, MessageId
+from agiraph.domain.messages import NEEDS_ANSWER, Message
+from agiraph.domain.value import value
+from agiraph.services.lifecycle import answers, channel_commands, conversation
+from agiraph.services.mail import pairing
+from agiraph.store import channels, deliveries, messages, teams
+from agiraph.store.channels import CHANNELS
+from agiraph.store.messages import MESSAGES
+from agiraph.store.tx import Tx
+
+READING_FOR = timedelta(minutes=3)
+"""How long a process reads a channel before it has to claim it again: longer than one wait for
+news, and as long as a crashed process keeps others from reading it."""
+LATE = timedelta(minutes=10)
+"""A message that arrives later than this after it was sent says when that was."""
+PAIRED = (
+    "Paired: messages from your agents come here, and what you write here goes to them. Reply to a "
+    "message to answer it. {help}"
+)
+ON_THE_CARD = (
+    "Only a button under the whole request decides, or the card in the inbox. Words approve "
+    "nothing; your agent was told what you wrote."
+)
+NOT_HERE = "This request can be decided in the inbox only: the message does not show all of it."
+
+
+@value
+class Taken:
+    """A message of the paired person was taken in."""
+
+    notice: str = ""
+    """What the channel tells them about it; empty: nothing."""
+
+
+def claim_reading(tx: Tx, name: str, *, reader: str) -> ChannelState | None:
+    """Return the state of a channel that this process reads; None while another one does."""
+    if not channels.claim_reading(tx, name, reader=reader, until=tx.now + READING_FOR):
+        return None
+    return CHANNELS.get(tx, name)
+
+
+def advance(tx: Tx, name: str, cursor: str) -> None:
+    """Record how far a channel has been read. Everything before it was taken in."""
+    CHANNELS.update(tx, name, cursor=cursor)
+
+
+def take(tx: Tx, name: str, incoming: Incoming) -> Taken | None:
+    """Take in one message; return None if its sender is unknown or it was taken in before.
+
+    A message with the pairing code pairs its sender. Raise `Refused` if it cannot be carried out;
+    the caller then records it with `refuse`.
+    """
+    channel = CHANNELS.get(tx, name, lock=True)
+    if channels.is_received(tx, name, incoming.key):
+        return None
+    if pairing.redeem(tx, channel, incoming):
+        channels.record(tx, name, incoming.key, None)
+        return Taken(notice=PAIRED.format(help=channel_commands.HELP))
+    answered = deliveries.by_receipt(tx, name, incoming.replies_to)
+    # An address can be forged where the channel does not check it. The receipt of a message of ours
+    # cannot be known to others than its recipient.
+    is_proven = incoming.is_proven or answered is not None
+    if channel.address is None or incoming.sender != channel.address or not is_proven:
+        CHANNELS.update(tx, name, dropped=channel.dropped + 1)
+        return None
+    if incoming.choice is not None:
+        taken, said = _choose(tx, channel, incoming.choice), None
+    else:
+        about = None if answered is None else MESSAGES.get(tx, answered.message_id)
+        taken, said = _hear(tx, channel, incoming, about)
+    channels.record(tx, name, incoming.key, said)
+    return taken
+
+
+def refuse(tx: Tx, name: str, incoming: Incoming) -> None:
+    """Record a message that could not be carried out, so that it is not tried again."""
+    if not channels.is_received(tx, name, incoming.key):
+        channels.record(tx, name, incoming.key, None)
+
+
+def _choose(tx: Tx, channel: ChannelState, choice: Choice) -> Taken:
+    """Answer a question, or decide on an approval, by a button under the message that shows it."""
+    about = MESSAGES.find(tx, choice.message_id)
+    if about is None or about.recipient != channel.person_id or about.kind not in NEEDS_ANSWER:
+        return Taken(notice="There is no such question any more.")
+    sent = [d for d in deliveries.of_message(tx, about.id) if d.channel == channel.name]
+    is_closed = about.answered_at is not None
+    may_decide = choice.decision is not None and any(d.may_decide for d in sent)
+    if about.kind == "approval" and not may_decide and not is_closed:
+        return Taken(notice=NOT_HERE)
+    text = ""
+    if about.kind == "question":
+        if choice.option is None or not 0 <= choice.option < len(about.options):
+            return Taken(notice="There is no such option; reply in words.")
+        text = about.options[choice.option]
+    decision = choice.decision if about.kind == "approval" else None
+    try:
+        answers.answer_question(tx, about.id, text, person_id=channel.person_id, decision=decision)
+    except AlreadyAnswered as error:
+        return Taken(notice=str(error))
+    done = {"approve": "Approved.", "deny": "Denied."}
+    return Taken(notice=done[decision] if decision else f"Answered: {text}")
+
+
+def _hear(
+    tx: Tx, channel: ChannelState, incoming: Incoming, about: Message | None
+) -> tuple[Taken, MessageId | None]:
+    """Take words: an answer to a question, a command for the channel, or a message to an agent."""
+    # A file has no place in an answer; with one it is a message to the agent.
+    if about is not None and _is_answer(tx, about, incoming):
+        said = _answer(about, incoming.text)
+        answers.answer_question(tx, about.id, said, person_id=channel.person_id)
+        return Taken(), None
+    if about is None and (notice := channel_commands.run(tx, channel, incoming.text)) is not None:
+        return Taken(notice=notice), None
+    agent = _addressee(tx, channel, about)
+    if agent is None:
+        return Taken(notice=channel_commands.whom(tx)), None
+    said = conversation.say(
+        tx,
+        agent.id,
+        _dated(tx, incoming),
+        person_id=channel.person_id,
+        client_id=f"{channel.name}:{incoming.key}",
+        attachments=incoming.attachments,
+    )
+    is_request = about is not None and about.kind == "approval"
+    return Taken(notice=ON_THE_CARD if is_request else ""), said.id
+
+
+def _is_answer(tx: Tx, about: Message, incoming: Incoming) -> bool:
+    is_open = about.kind == "question" and messages.is_waiting(tx, about.id)
+    return is_open and bool(incoming.text.strip()) and not incoming.attachments
+
+
+def _answer(question: Message, text: str) -> str:
+    """Return the option that a reply names by its number, else the reply itself."""
+    number = text.strip().rstrip(".")
+    if number.isascii() and number.isdigit() and 1 <= int(number) <= len(question.options):
+        return question.options[int(number) - 1]
+    return text
+
+
+def _dated(tx: Tx, incoming: Incoming) -> str:
+    """Return the text, with the time at which it was sent if that is long ago."""
+    if tx.now - incoming.sent_at <= LATE:
+        return incoming.text
+    minutes = round((tx.now - incoming.sent_at).total_seconds() / 60)
+    late = f"{minutes} minutes" if minutes < 120 else f"{minutes // 60} hours"
+    when = f"{incoming.sent_at:%Y-%m-%d %H:%M} UTC"
+    return f"(Sent {when}; it arrives {late} later.)\n{incoming.text}"
+
+
+def _addressee(tx: Tx, channel: ChannelState, about: Message | None) -> Agent | None:
+    """Return the agent that words are for: the sender of the message that they reply to, the one
+    chosen on the channel, or the coordinator of the only team; None if that is not clear."""
+    identity = channel.agent_id if about is None else AgentId(about.sender)
+    agent = None if identity is None else teams.AGENTS.find(tx, identity)
+    if agent is not None and teams.TEAMS.get(tx, agent.team_id).status == "archived":
+        if about is not None:
+            raise Refused("That team is archived; nobody there can receive messages.")
+        agent = None
+    if agent is not None:
+        return agent if agent.retired_at is None else teams.coordinator(tx, agent.team_id)
+    open_teams = channel_commands.open_teams(tx)
+    return teams.coordinator(tx, open_teams[0].id) if len(open_teams) == 1 else None

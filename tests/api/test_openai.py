@@ -1,0 +1,220 @@
+"""`/v1`: the official SDK and chat clients talk to agents."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+from openai import AsyncOpenAI
+
+from agiraph.api.openai_compat import reply_stream
+from agiraph.domain.persons import OWNER
+from agiraph.services import access
+from agiraph.services.lifecycle.teams import NewTeam
+from agiraph.store import spend
+from agiraph.testing import call, says
+from tests.api.serving import TOKEN, Served, serving
+from tests.runtime.waiting import Gate
+
+HELLO = {"role": "user", "content": "Hello agent"}
+
+
+@pytest.fixture
+async def served(tmp_path: Path) -> AsyncIterator[Served]:
+    async with serving(tmp_path / "home", reply_model="scripted/mouth") as opened:
+        yield opened
+
+
+@pytest.fixture
+async def client(served: Served) -> AsyncIterator[AsyncOpenAI]:
+    plain = openai.DefaultAsyncHttpxClient(trust_env=False)
+    url = f"{served.origin}/v1"
+    async with AsyncOpenAI(base_url=url, api_key=TOKEN, http_client=plain, max_retries=0) as made:
+        yield made
+
+
+async def idle_team(served: Served) -> NewTeam:
+    return await served.world.found("Track stocks", name="Stocks", start=False)
+
+
+async def said_to(served: Served, team: NewTeam) -> list[str]:
+    """Return the conversation with the coordinator, without who says it."""
+    return [message.text for message in await served.world.conversation(team.coordinator)]
+
+
+async def test_the_openai_sdk_talks_to_an_agent_and_gets_its_report_in_the_next_turn(
+    served: Served, client: AsyncOpenAI
+) -> None:
+    served.world.script(
+        "mouth",
+        says("I look into it."),
+        says("You have it above.", call("no_work_needed")),
+        says("Stock News"),
+    )
+    served.world.script("ada", says(call("finish", summary="NVIDIA is up 3 %.")))
+    team = await idle_team(served)
+    assert [model.id async for model in client.models.list()] == ["Stocks", "Stocks/coordinator"]
+
+    asked: list[Any] = [{"role": "user", "content": "Research NVIDIA"}]
+    stream = await client.chat.completions.create(
+        model="Stocks", messages=asked, stream=True, stream_options={"include_usage": True}
+    )
+    chunks = [chunk async for chunk in stream]
+    text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
+    assert (text, chunks[-2].choices[0].finish_reason) == ("I look into it.", "stop")
+    assert chunks[-1].usage is not None
+    await served.world.settle()
+
+    asked += [{"role": "assistant", "content": text}, {"role": "user", "content": "And?"}]
+    whole = await client.chat.completions.create(model="Stocks/coordinator", messages=asked)
+    shown = whole.choices[0].message.content or ""
+    assert "**Result**" in shown
+    assert shown.endswith("NVIDIA is up 3 %.\n\n---\n\nYou have it above.")
+
+    # Open WebUI asks for a title: the reply model answers, and nothing is said or started.
+    before = await said_to(served, team)
+    title = await client.chat.completions.create(
+        model="Stocks",
+        messages=[{"role": "user", "content": "### Task:\nGenerate a title.\n<chat_history>"}],
+    )
+    assert title.choices[0].message.content == "Stock News"
+    assert await said_to(served, team) == before
+    nodes = await served.world.board(team.team.id)
+    assert [node.title for node in nodes if node.lane == "work"] == ["Research NVIDIA"]
+    booked = await served.world.store.read(spend.of_team, team.team.id)
+    assert "side call" in {line.purpose for line in booked}
+
+
+async def test_the_responses_api_continues_a_conversation_by_its_last_response(
+    served: Served, client: AsyncOpenAI
+) -> None:
+    served.world.script("mouth", *(says(f"Reply {n}.", call("no_work_needed")) for n in (1, 2)))
+    team = await idle_team(served)
+    first = await client.responses.create(model="Stocks", input="One")
+    assert (first.output_text, first.status) == ("Reply 1.", "completed")
+    events = [
+        event
+        async for event in await client.responses.create(
+            model="Stocks", input="Two", previous_response_id=first.id, stream=True
+        )
+    ]
+    assert [event.type for event in events if "delta" not in event.type] == [
+        "response.created",
+        "response.in_progress",
+        "response.output_item.added",
+        "response.content_part.added",
+        "response.output_text.done",
+        "response.content_part.done",
+        "response.output_item.done",
+        "response.completed",
+    ]
+    assert events[-1].response.output_text == "Reply 2."  # type: ignore[union-attr]
+    # The same request again is the same message, with the same reply.
+    again = await client.responses.create(
+        model="Stocks", input="Two", previous_response_id=first.id
+    )
+    assert again.output_text == "Reply 2."
+    assert await said_to(served, team) == ["One", "Reply 1.", "Two", "Reply 2."]
+    with pytest.raises(openai.BadRequestError) as refused:
+        await client.responses.create(model="Stocks", input="x", previous_response_id="resp_no")
+    assert refused.value.code == "previous_response_not_found"
+
+
+async def test_a_closed_stream_cancels_nothing_and_a_resent_request_is_the_same_message(
+    served: Served, client: AsyncOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reply_stream, "KEEP_ALIVE_S", 0.01)
+    mouth = served.world.script("mouth", says("Hello!", call("no_work_needed")))
+    gate = mouth.gate = Gate()
+    team = await idle_team(served)
+    body = {"model": "Stocks", "messages": [HELLO], "stream": True}
+    headers = {"Authorization": f"Bearer {TOKEN}", "X-OpenWebUI-Chat-Id": "chat-1"}
+    url = f"{served.origin}/v1/chat/completions"
+    async with served.http.post(url, json=body, headers=headers) as response:
+        lines = [await response.content.readline() for _ in range(3)]
+        assert json.loads(lines[0].removeprefix(b"data: "))["choices"][0]["delta"] == {
+            "role": "assistant",
+            "content": "",
+        }
+        assert lines[2] == b": still working\n"
+        await gate.reached()
+    gate.set()
+    await served.world.settle()
+    assert await said_to(served, team) == ["Hello agent", "Hello!"]
+    # Two copies at once, as a client sends that lost the connection.
+    create = client.chat.completions.create
+    copies = [
+        create(model="Stocks", messages=[HELLO], extra_headers={"X-OpenWebUI-Chat-Id": "chat-1"})  # type: ignore[list-item]
+        for _ in range(2)
+    ]
+    again = await asyncio.gather(*copies)
+    assert [one.choices[0].message.content for one in again] == ["Hello!", "Hello!"]
+    assert await said_to(served, team) == ["Hello agent", "Hello!"]
+    assert len(mouth.requests) == 1
+
+
+async def test_errors_have_the_form_that_the_sdk_reads(served: Served, client: AsyncOpenAI) -> None:
+    await idle_team(served)
+    ask = client.chat.completions.create
+    hello: list[Any] = [HELLO]
+    with pytest.raises(openai.NotFoundError, match="There is no model 'Bonds'") as missing:
+        await ask(model="Bonds", messages=hello)
+    assert missing.value.code == "model_not_found"
+    tool: Any = {"type": "function", "function": {"name": "get_weather"}}
+    with pytest.raises(openai.BadRequestError, match="'get_weather'") as refused:
+        await ask(model="Stocks", messages=hello, tools=[tool])
+    assert (refused.value.param, refused.value.code) == ("tools", "unsupported_parameter")
+    with pytest.raises(openai.AuthenticationError) as unknown:
+        await client.with_options(api_key="wrong").models.list()
+    assert unknown.value.code == "invalid_api_key"
+    issue = dict(kind="token", name="reader", scope="read")
+    reader = await served.world.store.write(access.issue, OWNER, **issue)
+    reading = client.with_options(api_key=reader.secret)
+    assert [model.id async for model in reading.models.list()] == ["Stocks", "Stocks/coordinator"]
+    with pytest.raises(openai.PermissionDeniedError, match="needs the scope 'talk'"):
+        await reading.chat.completions.create(model="Stocks", messages=hello)
+
+
+async def test_a_request_that_is_no_json_gets_an_error_and_makes_nothing(served: Served) -> None:
+    url = f"{served.origin}/v1/chat/completions"
+    headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
+    async with served.http.post(url, data=b"{", headers=headers) as response:
+        said = await response.json()
+    assert (response.status, said["error"]["type"]) == (400, "invalid_request_error")
+    async with served.http.get(f"{served.origin}/v1/nothing", headers=headers) as response:
+        assert response.status == 404
+        assert "error" in await response.json()
+
+
+async def test_work_of_another_chat_is_not_reported_here(
+    served: Served, client: AsyncOpenAI
+) -> None:
+    no_work = call("no_work_needed")
+    served.world.script(
+        "mouth",
+        says("I start."),
+        says("Hi.", no_work),
+        says("Again.", no_work),
+        says("So.", no_work),
+    )
+    served.world.script("ada", says(call("finish", summary="It is done.")))
+    await idle_team(served)
+
+    async def say(chat: str, *words: str) -> str:
+        turns: list[Any] = [
+            {"role": "user" if n % 2 == 0 else "assistant", "content": text}
+            for n, text in enumerate(words)
+        ]
+        made = await client.chat.completions.create(
+            model="Stocks", messages=turns, extra_headers={"X-OpenWebUI-Chat-Id": chat}
+        )
+        return made.choices[0].message.content or ""
+
+    assert await say("b", "Hello") == "I start."
+    assert (await say("a", "Hello")).endswith("Hi.")
+    await served.world.settle()
+    assert await say("a", "Hello", "Hi.", "And now?") == "Again."
+    assert "It is done." in await say("b", "Hello", "I start.", "And now?")

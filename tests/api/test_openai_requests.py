@@ -1,0 +1,202 @@
+"""What a chat client's request means: which words count, what is refused, what is a side call."""
+
+import base64
+from typing import Any
+
+import pytest
+
+from agiraph.api.openai_compat.errors import Unsupported
+from agiraph.api.openai_compat.reply_stream import _Words
+from agiraph.api.openai_compat.requests import SAME_FOR, read_chat, read_response
+from agiraph.api.openai_compat.side_calls import is_side_call
+from agiraph.domain.chat import Attachment
+
+PNG = base64.b64encode(b"\x89PNG").decode()
+PDF = f"data:application/pdf;base64,{PNG}"
+WEATHER = {"type": "function", "function": {"name": "get_weather"}}
+LINK = {"type": "image_url", "image_url": {"url": "https://x/y.png"}}
+
+
+def user(content: Any) -> dict[str, Any]:
+    return {"role": "user", "content": content}
+
+
+def assistant(content: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": content}
+
+
+def chat(*messages: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"model": "Stocks", "messages": list(messages), **more}
+
+
+def test_only_words_after_the_last_assistant_message_count() -> None:
+    system = {"role": "system", "content": "It is 12:03."}
+    words = read_chat(chat(system, user("one"), assistant("two"), user("three"), user("four")))
+    assert (words.text, words.same_for) == ("three\n\nfour", None)
+    assert [(said.role, said.text) for said in words.history] == [
+        ("user", "one"),
+        ("assistant", "two"),
+    ]
+
+
+def test_a_request_without_history_is_the_same_for_a_short_time_only() -> None:
+    assert read_chat(chat(user("hello"))).same_for == SAME_FOR
+    continued = read_response({"model": "m", "input": "x", "previous_response_id": "resp_1"})
+    assert continued.same_for is None
+
+
+def test_the_digest_ignores_system_prompts_and_tells_conversations_and_words_apart() -> None:
+    def digest(body: dict[str, Any], key: str = "k") -> str:
+        return read_chat(body).digest(caller="c", agent_id="a", key=key, once="")
+
+    noon = {"role": "system", "content": "It is 12:00."}
+    later = {"role": "system", "content": "It is 12:01."}
+    same = digest(chat(noon, user("yes")))
+    assert digest(chat(later, user("yes"))) == same
+    others = [
+        digest(chat(user("yes")), key="other"),
+        digest(chat(user("no"))),
+        digest(chat(user("yes"), assistant("Sure?"), user("yes"))),
+    ]
+    assert len({same, *others}) == 4
+
+
+def test_pictures_and_files_in_the_request_become_attachments() -> None:
+    url = f"data:image/png;base64,{PNG}"
+    content = [
+        {"type": "text", "text": "Look"},
+        {"type": "image_url", "image_url": {"url": url}},
+        {"type": "file", "file": {"filename": "a.pdf", "file_data": PDF}},
+    ]
+    words = read_chat(chat(user(content)))
+    assert (words.text, words.attachments) == (
+        "Look",
+        (
+            Attachment(name="image-2.png", media_type="image/png", data=PNG),
+            Attachment(name="a.pdf", media_type="application/pdf", data=PNG),
+        ),
+    )
+    shown = read_response(
+        {"model": "m", "input": [user([{"type": "input_image", "image_url": url}])]}
+    )
+    assert shown.text == "(I attach image-1.png.)"
+
+
+@pytest.mark.parametrize(
+    ("more", "param", "said"),
+    [
+        ({"tools": [WEATHER]}, "tools", "'get_weather'"),
+        ({"functions": [{"name": "old"}]}, "functions", "'old'"),
+        ({"n": 2}, "n", "one reply"),
+        ({"response_format": {"type": "json_object"}}, "response_format", "in words"),
+        ({"modalities": ["text", "audio"]}, "modalities", "in text"),
+        ({"messages": [user("a"), assistant("b")]}, "messages", "nothing new"),
+        ({"messages": [{"role": "tool", "content": "42"}]}, "messages", "tools are not used"),
+        ({"messages": []}, "messages", "must be a list"),
+        ({"messages": [user([LINK])]}, "messages", "never fetched"),
+        ({"messages": [user([{"type": "video"}])]}, "messages", "'video'"),
+        ({"model": ""}, "model", "names the agent"),
+    ],
+)  # fmt: skip
+def test_what_an_agent_cannot_do_is_refused_by_name(
+    more: dict[str, Any], param: str, said: str
+) -> None:
+    with pytest.raises(Unsupported) as refused:
+        read_chat(chat(user("hello")) | more)
+    assert (refused.value.param, said in str(refused.value)) == (param, True)
+
+
+@pytest.mark.parametrize(
+    ("more", "param"),
+    [
+        ({"background": True}, "background"),
+        ({"text": {"format": {"type": "json_schema"}}}, "text.format"),
+        ({"tools": [{"type": "web_search"}]}, "tools"),
+        ({"input": [{"type": "function_call_output", "output": "42"}]}, "input"),
+    ],
+)
+def test_the_responses_api_refuses_the_same(more: dict[str, Any], param: str) -> None:
+    with pytest.raises(Unsupported) as refused:
+        read_response({"model": "m", "input": "hello"} | more)
+    assert refused.value.param == param
+
+
+def test_a_responses_request_is_read_in_all_its_forms() -> None:
+    items = [
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "one"}]},
+        {"type": "reasoning", "summary": []},
+        {"role": "assistant", "content": [{"type": "output_text", "text": "two"}]},
+        {"role": "user", "content": "three"},
+    ]
+    body = {"model": "m", "input": items, "conversation": {"id": "conv_1"}, "stream": True}
+    words = read_response(body)
+    assert (words.text, words.key, words.stream) == ("three", "conv_1", True)
+
+
+# The beginnings of the prompts of Open WebUI's `config.py` and of LibreChat's title chain.
+HISTORY = "### Chat History:\n<chat_history>\nUSER: hi\n</chat_history>"
+SIDE_CALLS = [
+    f"### Task:\nGenerate a concise, 3-5 word title with an emoji.\n{HISTORY}",
+    f"### Task:\nGenerate 1-3 broad tags categorizing the main themes.\n{HISTORY}",
+    f"### Task:\nSuggest 3-5 relevant follow-up questions.\n{HISTORY}",
+    f"### Task:\nYou are an autocompletion system. Continue the text in `<text>`.\n{HISTORY}",
+    "Your task is to reflect the speaker's likely facial expression through a fitting emoji.",
+    "Analyze this conversation and provide:\n1. The detected language of the conversation",
+    "Provide a concise, 5-word-or-less title for the conversation, using title case conventions.",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("prompt", SIDE_CALLS)
+def test_prompts_for_titles_and_tags_are_side_calls(prompt: str) -> None:
+    assert is_side_call(chat(user(prompt)))
+    assert is_side_call({"model": "m", "input": [user([{"type": "input_text", "text": prompt}])]})
+
+
+def test_a_task_in_the_metadata_is_a_side_call() -> None:
+    assert is_side_call(chat(user("anything"), metadata={"task": "title_generation"}))
+    assert not is_side_call(chat(user("anything"), metadata={"task": "buy milk"}))
+    choosing = {"role": "system", "content": 'Available Tools: []\n… {"tool_calls": []}'}
+    assert is_side_call(chat(choosing, user("Query: hi")))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        chat(user("Generate a concise title for my book")),
+        chat(user("### Task:\nWrite the report")),
+        chat(user("a"), assistant("b"), user(SIDE_CALLS[0])),
+        chat(user("a"), user(SIDE_CALLS[0])),
+    ],
+)
+def test_a_persons_words_are_no_side_call(body: dict[str, Any]) -> None:
+    assert not is_side_call(body)
+
+
+# ---- what a stream shows of a reply ------------------------------------------------------------
+
+
+def streamed(*deltas: str | None, final: str) -> str:
+    """Return what a client is sent; None is the end of a turn of the model."""
+    words = _Words()
+    frames = [{"op": "event"} if d is None else {"op": "delta", "text": d} for d in deltas]
+    return "".join([*(words.take(frame) for frame in frames), words.rest(final)])
+
+
+@pytest.mark.parametrize(
+    ("deltas", "final", "sent"),
+    [
+        (("All ", "is well."), "All is well.", "All is well."),
+        (("All is well.", None), "All is well.", "All is well."),
+        (("All is ",), "All is well.", "All is well."),
+        ((), "All is well.", "All is well."),
+        (("I look.", None, "All is well.", None), "All is well.", "I look.\n\nAll is well."),
+        (("I stopped it.", None), "It runs on.", "I stopped it.\n\nIt runs on."),
+        (("<think>", "hm", "</think>", "Yes."), "Yes.", "Yes."),
+        (("<", "thinking>never ends",), "Yes.", "Yes."),
+        (("<b>bold</b>",), "<b>bold</b>", "<b>bold</b>"),
+    ],
+)  # fmt: skip
+def test_a_stream_ends_with_the_reply_that_counts(
+    deltas: tuple[str | None, ...], final: str, sent: str
+) -> None:
+    assert streamed(*deltas, final=final) == sent
