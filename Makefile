@@ -47,13 +47,13 @@ checks-beside-tests:
 	@nice -n 5 sh tests/timed checks 530 env -u MAKEFLAGS $(MAKE) --no-print-directory types lint layers public-types web-compile web-units
 
 all-tests:
-	@sh tests/timed tests 530 $(BIN)/python tests/rerun.py -q -n $(WORKERS) --dist worksteal --lean --seed=$(SEED) --hypothesis-seed=$(SEED)
+	@sh tests/timed tests 530 $(BIN)/python tests/rerun.py -q --workers=$(WORKERS) --lean --seed=$(SEED) --hypothesis-seed=$(SEED)
 
 quick: setup ## The tests for every few minutes: on SQLite, without browsers, servers, kills and whole scenarios
-	@sh tests/timed quick 120 $(BIN)/python -m pytest -q -p no:schemathesis -n $(WORKERS) --dist worksteal --quick
+	@sh tests/timed quick 120 $(BIN)/python -m pytest -q -p no:schemathesis --workers=$(WORKERS) --quick
 
 both: setup postgres chromium ## All tests, each on both databases: `make test` leaves out what runs the same SQL again
-	@$(BIN)/python tests/rerun.py -q -n $(WORKERS) --dist worksteal --seed=$(SEED) --hypothesis-seed=$(SEED)
+	@$(BIN)/python tests/rerun.py -q --workers=$(WORKERS) --seed=$(SEED) --hypothesis-seed=$(SEED)
 
 postgres:
 	@sh tests/install-postgres
@@ -90,7 +90,7 @@ layers:
 	@$(BIN)/lint-imports --no-cache > .venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
 
 faults: setup postgres chromium models proxy ## The long runs: kills at every point and at random, chaos, fuzzing; MINUTES=50 or more
-	@$(BIN)/python -m pytest -q tests --long -m long --minutes=$(MINUTES) -n 2 --dist worksteal
+	@$(BIN)/python -m pytest -q tests --long -m long --minutes=$(MINUTES) --workers=2
 
 bench: setup ## What a durable turn costs, against the floor of the same run
 	@$(BIN)/python bench/run.py

@@ -4,37 +4,29 @@ import contextlib
 import gc
 import os
 import random
-import shutil
 import socket
-import subprocess
-import tempfile
 from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 
-from agiraph.store.pgqueuer_queue import install
-from agiraph.store.postgres import upgrade
 from agiraph.testing import World
-from agiraph.testing.world import prepare_database
+from agiraph.testing.world import preload, prepare_database
 from tests import databases, parts
 from tests import time_box as boxes
+from tests.cli import forked
 from tests.policies.attacks import summary as attack_summary
+from tests.postgres_server import Server, free_port, prepared_files, roomy_memory, running
 from tests.time_box import TimeBox
 
 SWEEP = "sweep"
 """The name of the report property that holds a line for the summary."""
-SLOWEST = frozenset({"test_accessibility.py", "test_hostile.py", "test_time.py"})
-"""Files with a test of more than ten seconds, beside those in `faults`."""
-KEPT = 8
-"""How many databases are kept: no test uses more than a few."""
-ROOM = 2 * 2**30
 GARBAGE = (10_000, 20, 20)
 """When garbage is collected. With Python's own numbers it takes a tenth of the tests' time."""
-PORTS = range(15_000, 30_000)
-"""Below the ephemeral ports: no other program is given the port of a server that is stopped."""
+PREPARED = pytest.StashKey[Path]()
+"""The files of a PostgreSQL server that the servers of all processes copy."""
+pytest_plugins = ["tests.workers"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -51,18 +43,31 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure() -> None:
     """Put the folders of tests into memory if it has room: to a disk, each commit waits."""
-    if (memory := _roomy_memory()) is not None:
+    if (memory := roomy_memory()) is not None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
     # Thousands of tests are collected, and none of them is garbage.
     gc.disable()
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtestloop() -> None:
-    """Collect garbage while tests run, but neither among the collected tests nor every moment."""
+def pytest_runtestloop(session: pytest.Session) -> None:
+    """Prepare what the processes of this run share; from now on collect garbage, but neither among
+    the collected tests nor every moment."""
+    if session.config.getoption("--workers") and not session.config.option.collectonly:
+        _prepare_workers(session.config)
     gc.freeze()
     gc.set_threshold(*GARBAGE)
     gc.enable()
+
+
+def _prepare_workers(config: pytest.Config) -> None:
+    """Do once what each process would do before its first test of a kind."""
+    if not config.getoption("--quick"):
+        files = contextlib.ExitStack()
+        config.stash[PREPARED] = files.enter_context(prepared_files())
+        config.add_cleanup(files.close)
+    forked.forker_socket()
+    preload()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -99,10 +104,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("--lean"):
         left_out |= {item for item in items if databases.left_out(item)}
     config.hook.pytest_deselected(items=list(left_out))
-    # The run lasts longer if a process starts a sweep last: the other processes wait for it.
     items[:] = sorted(
         (item for item in items if item not in left_out),
-        key=lambda item: item.path.parent.name != "faults" and item.path.name not in SLOWEST,
+        key=lambda item: not parts.is_among_slowest(item.path),
     )
 
 
@@ -186,14 +190,6 @@ def _write_crashes(terminalreporter: Any) -> None:
                 terminalreporter.write_line(f"            {line}")
 
 
-def _free_port() -> int:
-    for port in random.SystemRandom().sample(PORTS, len(PORTS)):
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
-    raise AssertionError(f"no port is free in {PORTS}")
-
-
 @contextlib.contextmanager
 def reserved_port() -> Iterator[int]:
     """Yield a port that no other test takes, even while the server on it is down.
@@ -203,84 +199,15 @@ def reserved_port() -> Iterator[int]:
     """
     with socket.socket() as reservation:
         reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        port = _free_port()
+        port = free_port()
         reservation.bind(("127.0.0.1", port))
         yield port
 
 
-class Server:
-    """A PostgreSQL server on a loopback port; its data folder is removed after the tests."""
-
-    def __init__(self, data: Path) -> None:
-        self.data = data
-        self.port = _free_port()
-        self._databases = 0
-
-    def _run(self, program: str, *arguments: str) -> None:
-        found = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{program}"))
-        path = str(found[-1]) if found else program
-        as_user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
-        command = [*(as_user if os.geteuid() == 0 else []), path, *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, cwd="/", check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-
-    def start(self) -> None:
-        if not (self.data / "db").exists():
-            arguments = ("-A", "trust", "-U", "agiraph", "--no-sync", "-E", "UTF8")
-            self._run("initdb", "-D", str(self.data / "db"), *arguments)
-        options = (
-            f"-p {self.port} -h 127.0.0.1 -k {self.data}"
-            " -c fsync=off -c max_connections=200 -c shared_buffers=32MB"
-            " -c autovacuum=off"
-        )
-        log = str(self.data / "log")
-        self._run("pg_ctl", "-D", str(self.data / "db"), "-l", log, "-w", "-o", options, "start")
-
-    def stop(self, how: str = "immediate") -> None:
-        self._run("pg_ctl", "-D", str(self.data / "db"), "-w", "-m", how, "stop")
-
-    def url(self, database: str) -> str:
-        return f"postgresql://agiraph@127.0.0.1:{self.port}/{database}?sslmode=disable"
-
-    def fresh(self) -> str:
-        """Create a database with the current schema and return its URL."""
-        self._databases += 1
-        name, old = f"t{self._databases}", f"t{self._databases - KEPT}"
-        make = f"create database {name} template agiraph_template strategy file_copy"
-        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
-            if self._databases > KEPT:
-                connection.execute(f"drop database {old} with (force)".encode())
-            connection.execute(make.encode())
-        return self.url(name)
-
-
-def _roomy_memory() -> Path | None:
-    """Return /dev/shm if it has room: each test creates folders and a database, which is some
-    hundred files on PostgreSQL."""
-    memory = Path("/dev/shm")
-    return memory if memory.is_dir() and shutil.disk_usage(memory).free > ROOM else None
-
-
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[Server]:
-    data = Path(tempfile.mkdtemp(prefix="agiraph-pg-", dir=_roomy_memory()))
-    if os.geteuid() == 0:
-        shutil.chown(data, "postgres", "postgres")
-    server = Server(data)
-    server.start()
-    try:
-        with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
-            connection.execute("create database agiraph_template")
-        template = server.url("agiraph_template")
-        upgrade(template)
-        import asyncio
-
-        asyncio.run(install(template))
+def postgres(request: pytest.FixtureRequest) -> Iterator[Server]:
+    with running(request.config.stash.get(PREPARED, None)) as server:
         yield server
-    finally:
-        with contextlib.suppress(AssertionError):
-            server.stop()
-        shutil.rmtree(data, ignore_errors=True)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -55,6 +55,8 @@ NOT_QUICK_FILES = frozenset(
 )
 """Files that `make quick` leaves out: their tests start servers, wait for real time limits, or are
 costly to collect."""
+SLOWEST = frozenset({"test_accessibility.py", "test_hostile.py", "test_time.py"})
+"""Files with a test of more than ten seconds, beside those in `faults`."""
 LONG_FILES = frozenset({"test_responses_in_many_examples.py"})
 """Files with nothing but such tests of `make faults`."""
 
@@ -63,6 +65,14 @@ def part_of(path: Path) -> str:
     """Return the name of the part that a test file belongs to."""
     folder = path.parent.name
     return folder if folder in BUDGETS_S else "other"
+
+
+def is_among_slowest(path: Path) -> bool:
+    """Return whether the tests of this file start first.
+
+    The run lasts longer if a process starts a sweep last: the other processes wait for it.
+    """
+    return path.parent.name == "faults" or path.name in SLOWEST
 
 
 def is_ignored(path: Path, *, quick: bool, long: bool) -> bool:

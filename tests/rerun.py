@@ -49,8 +49,7 @@ def pytest_addoption(parser: "pytest.Parser") -> None:
 
 
 def pytest_configure(config: "pytest.Config") -> None:
-    path = config.getoption("--outcomes")
-    if path is not None and not hasattr(config, "workerinput"):
+    if (path := config.getoption("--outcomes")) is not None:
         config.pluginmanager.register(Outcomes(path))
 
 
@@ -77,7 +76,7 @@ def main(options: list[str]) -> int:
     if code != TESTS_FAILED or not 1 <= len(failed) <= MOST:
         return code
     print(f"\n{len(failed)} failed: running again, alone", flush=True)
-    code, _, passed = run([*options, "-n", "0", *failed])
+    code, _, passed = run([*options, "--workers=0", *failed])
     if code != OK:
         return code
     if missing := [name for name in failed if name not in passed]:

@@ -65,7 +65,7 @@ def run(folder: Path, text: str, *options: str) -> tuple[int, str]:
     (folder / "pytest.ini").write_text("[pytest]\n")
     # Each plug-in that is installed would be imported, at each of the many starts.
     own = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(SCRIPT.parents[1])}
-    command = [sys.executable, str(SCRIPT), "-q", "-p", "xdist", *options]
+    command = [sys.executable, str(SCRIPT), "-q", "-p", "tests.workers", *options]
     done = subprocess.run(
         command, cwd=folder, env=os.environ | own, capture_output=True, text=True, check=False
     )
@@ -80,7 +80,7 @@ def summary(output: str) -> str:
 
 @pytest.mark.parametrize("processes", ["0", "2"])
 def test_a_test_that_passes_alone_is_reported_as_unstable(tmp_path: Path, processes: str) -> None:
-    code, output = run(tmp_path, UNSTABLE, "-n", processes)
+    code, output = run(tmp_path, UNSTABLE, f"--workers={processes}")
     name = "test_inner.py::test_that_passes_the_second_time"
     assert (code, summary(output)) == (0, "1 passed")
     assert "1 failed, 1 passed" in output

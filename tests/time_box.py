@@ -43,8 +43,8 @@ def minutes_of(item: pytest.Item) -> float:
 def start_order(item: pytest.Item) -> tuple[bool, float]:
     """Return the sort key of a long test: the longest first, then the short ones.
 
-    A process of `pytest -n 2` has its next test already assigned while it runs the present one;
-    the other process takes over the rest. So a short test must come after the longest.
+    A process of `pytest --workers=2` knows its next test while it runs the present one; the other
+    process takes over the rest. So a short test must come after the longest.
     """
     seconds = seconds_of(item)
     most = minutes_of(item) * 60 / 2

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from tests.cli.shell import Shell  # noqa: E402
-from tests.conftest import _free_port  # noqa: E402
+from tests.postgres_server import free_port  # noqa: E402
 from tests.web_ui import lively  # noqa: E402
 from tests.web_ui.browsing import DEADLINE_MS, DESKTOP, PHONE, Desk, launch, visiting  # noqa: E402
 from tests.web_ui.screens import Screen, screens  # noqa: E402
@@ -52,7 +52,7 @@ async def main(folder: Path, only: list[str]) -> None:
         shell = Shell(Path(home) / "home")
         async with async_playwright() as playwright:
             browser = await launch(playwright)
-            async with visiting(browser, shell, _free_port()) as visit:
+            async with visiting(browser, shell, free_port()) as visit:
                 await take_all(
                     await visit(lively.Lively().play, settings=lively.PRICES), folder, only
                 )

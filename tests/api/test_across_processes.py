@@ -25,7 +25,7 @@ from agiraph.store.change_feed import MAX_PENDING_CHARS, PIECE_CHARS, ChangeFeed
 from agiraph.testing import ModelServer, call, says
 from agiraph.testing.script import Says, Seen
 from tests.cli.shell import Process, Shell
-from tests.conftest import Server, _free_port
+from tests.postgres_server import Server, free_port
 
 TOKEN = "a-token-of-32-characters-for-test"
 STEPS = 12
@@ -85,7 +85,7 @@ class Installation:
     def __init__(self, agiraph: Shell, stack: AsyncExitStack) -> None:
         self._agiraph = agiraph
         self._stack = stack
-        port = _free_port()
+        port = free_port()
         self.origin = f"http://127.0.0.1:{port}"
         agiraph.environment |= {"AGIRAPH_PORT": str(port), "AGIRAPH_TOKEN": TOKEN}
 

@@ -65,7 +65,7 @@ async def fork(
         "has_terminal": has_terminal,
     }
     reader, writer = os.pipe()
-    socket.send_fds(_forker(), [json.dumps(request).encode()], [*streams, writer])
+    socket.send_fds(forker_socket(), [json.dumps(request).encode()], [*streams, writer])
     for descriptor in {*streams, writer}:
         os.close(descriptor)
     with reading(reader) as report:
@@ -109,7 +109,7 @@ def _feed(descriptor: int, reader: asyncio.StreamReader) -> None:
 
 
 @functools.cache
-def _forker() -> socket.socket:
+def forker_socket() -> socket.socket:
     """Start the forker of this test process; return the socket that takes its requests."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     process = subprocess.Popen(

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from tests.cli.shell import Shell
-from tests.conftest import Server
+from tests.postgres_server import Server
 
 WAITS = "opening the database failed"
 

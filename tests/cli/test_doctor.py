@@ -30,7 +30,7 @@ from agiraph.store.waits import WAITS
 from agiraph.testing import ModelServer, World, call, says
 from agiraph.testing.script import Status
 from tests.cli.shell import Shell
-from tests.conftest import _free_port
+from tests.postgres_server import free_port
 from tests.up_process import up, use_model_server
 
 ASKS = says(call("ask_human", question="Which one?"))
@@ -380,7 +380,7 @@ def rename_table(url: str, table: str, to: str) -> None:
 async def test_failing_background_work_is_reported_until_it_works_again(
     agiraph: Shell, database_url: str
 ) -> None:
-    port = _free_port()
+    port = free_port()
     agiraph.environment |= {"AGIRAPH_PORT": str(port), "AGIRAPH_DATABASE_URL": database_url}
     address = f"http://127.0.0.1:{port}/api/readyz"
     async with agiraph.start("up") as process, aiohttp.ClientSession() as http:

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Server
 from tests.policies.attacks import (
     allowances,
     chains,
@@ -31,6 +30,7 @@ from tests.policies.attacks import (
 )
 from tests.policies.attacks.mutants import MUTANTS
 from tests.policies.attacks.scenario import Attack, perform
+from tests.postgres_server import Server
 
 ATTACKS: list[Attack] = [
     *leaks.ATTACKS,

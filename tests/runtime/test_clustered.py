@@ -19,7 +19,7 @@ from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import events, nodes, threads
 from agiraph.store.database import Store
 from agiraph.testing import World
-from tests.conftest import Server
+from tests.postgres_server import Server
 from tests.runtime.worker import SECONDS, Worker
 
 TAKEOVER_SECONDS = 8.0

@@ -14,7 +14,7 @@ from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import spend
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
-from tests.conftest import Server
+from tests.postgres_server import Server
 
 BY_PEOPLE = ("create", "answer_question")
 """Verbs that the test calls itself; their callers check the rows before they repeat them."""

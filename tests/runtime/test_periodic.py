@@ -19,7 +19,7 @@ from agiraph.store import triggers as rows
 from agiraph.store.presence import workers
 from agiraph.store.tx import Tx
 from agiraph.testing import ManualClock, World, call, says
-from tests.conftest import Server
+from tests.postgres_server import Server
 from tests.runtime.waiting import PatientClock, until
 
 DONE = says(call("finish", summary="done"))

@@ -10,7 +10,7 @@ import pytest
 
 from agiraph.store import notify
 from agiraph.store.notify import Notification, listen
-from tests.conftest import Server
+from tests.postgres_server import Server
 
 CHANNELS = ("first", "second")
 FIELDS = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0"

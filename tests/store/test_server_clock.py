@@ -18,7 +18,7 @@ from agiraph.store.postgres import PostgresStore
 from agiraph.store.server_clock import ServerClock
 from agiraph.store.tx import Tx
 from agiraph.testing import World, call, says
-from tests.conftest import Server
+from tests.postgres_server import Server
 from tests.runtime.worker import AHEAD, WrongClock
 
 CLOSE = timedelta(minutes=1)

@@ -31,7 +31,7 @@ from agiraph.store.teams import TEAMS
 from agiraph.store.threads import THREADS
 from agiraph.store.tx import Aftermath, Tx
 from agiraph.testing import ManualClock
-from tests.conftest import Server
+from tests.postgres_server import Server
 
 WRITERS = 16
 WRITES = 20

@@ -7,7 +7,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, async_playwright, expect
 
 from tests.cli.shell import Shell
-from tests.conftest import _free_port
+from tests.postgres_server import free_port
 from tests.web_ui.browsing import DEADLINE_MS, Visit, VisitUp, launch, visiting, visiting_world
 
 # A browser belongs to the event loop it was started on, so all tests run on the session's loop:
@@ -33,5 +33,5 @@ async def visit(browser: Browser, tmp_path: Path) -> AsyncIterator[Visit]:
 @pytest_asyncio.fixture(loop_scope="session")
 async def visit_up(browser: Browser, tmp_path: Path) -> AsyncIterator[VisitUp]:
     """Open a page at an `agiraph up`, for tests that need its process, settings or sign-in link."""
-    async with visiting(browser, Shell(tmp_path / "home"), _free_port()) as opened:
+    async with visiting(browser, Shell(tmp_path / "home"), free_port()) as opened:
         yield opened

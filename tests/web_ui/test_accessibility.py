@@ -10,7 +10,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
 from tests.cli.shell import Shell
-from tests.conftest import _free_port
+from tests.postgres_server import free_port
 from tests.web_ui import lively
 from tests.web_ui.browsing import PHONE, STILL, Desk, Visit, visiting
 from tests.web_ui.screens import Screen, screens
@@ -41,7 +41,7 @@ async def lively_desk(
 ) -> AsyncIterator[tuple[Desk, dict[str, Any]]]:
     """A page at teams in the middle of their work, and the main team."""
     home = tmp_path_factory.mktemp("lively") / "home"
-    async with visiting(browser, Shell(home), _free_port()) as visit:
+    async with visiting(browser, Shell(home), free_port()) as visit:
         desk = await visit(lively.Lively().play, settings=lively.PRICES)
         team = await lively.begin(desk)
         await desk.page.goto("about:blank")  # the page has toasts of what was asked meanwhile
