@@ -1,6 +1,7 @@
 """Agiraph: a persistent multi-agent runtime. These names are its public API.
 
 - `Client` talks to a running server; the views and values are what its methods return.
+- `tool`, `engine`, `channel` and `provider` mark functions of your own for the runtime.
 - `World`, `ModelServer` and the scripted models test agents without a real model.
 
 Every other module is internal and may change with any release. The names are loaded when they are
@@ -58,12 +59,19 @@ if TYPE_CHECKING:
     )
     from agiraph.client import Client, ConnectionLost, Frame, ReplyDelta, Resync
     from agiraph.domain.access import AuditEntry
+    from agiraph.domain.chat import ToolCall
     from agiraph.domain.costs import DayCosts, TeamCosts
+    from agiraph.domain.deliveries import OutgoingMessage
     from agiraph.domain.errors import Declined, NotFound, Unreachable
     from agiraph.domain.events import Event
     from agiraph.domain.knowledge import Change, Insight, Memory
     from agiraph.domain.notes import Note
+    from agiraph.domain.search import Hit
     from agiraph.domain.triggers import Firing
+    from agiraph.domain.work import Usage
+    from agiraph.extensions.context import CommandOutput, Context, ToolContext
+    from agiraph.extensions.declarations import channel, engine, provider, tool
+    from agiraph.providers.base import Reply, Request
     from agiraph.testing import (
         Call,
         ManualClock,
@@ -86,7 +94,9 @@ __all__ = [
     "Change",
     "ChannelView",
     "Client",
+    "CommandOutput",
     "ConnectionLost",
+    "Context",
     "CostView",
     "CreatedTriggerView",
     "DayCosts",
@@ -106,6 +116,7 @@ __all__ = [
     "GrantOffer",
     "GrantView",
     "HealthView",
+    "Hit",
     "InboxItem",
     "InboxPage",
     "Insight",
@@ -124,12 +135,15 @@ __all__ = [
     "NodeView",
     "NotFound",
     "Note",
+    "OutgoingMessage",
     "PairingView",
     "PersonView",
     "PowerCut",
     "ProviderView",
     "ReactiveModel",
+    "Reply",
     "ReplyDelta",
+    "Request",
     "Resync",
     "Says",
     "ScriptExhausted",
@@ -140,15 +154,22 @@ __all__ = [
     "TeamView",
     "ThreadView",
     "TokenView",
+    "ToolCall",
     "ToolCallView",
+    "ToolContext",
     "TriggerView",
     "TurnView",
     "UnconfirmedView",
     "UndoneView",
     "Unreachable",
+    "Usage",
     "World",
     "call",
+    "channel",
+    "engine",
+    "provider",
     "says",
+    "tool",
 ]
 
 _VIEWS = "agiraph.api.views"
@@ -164,12 +185,19 @@ _MODULES = {
     ),
     "agiraph.client": ("Client", "ConnectionLost", "Frame", "ReplyDelta", "Resync"),
     "agiraph.domain.access": ("AuditEntry",),
+    "agiraph.domain.chat": ("ToolCall",),
     "agiraph.domain.costs": ("DayCosts", "TeamCosts"),
+    "agiraph.domain.deliveries": ("OutgoingMessage",),
     "agiraph.domain.errors": ("Declined", "NotFound", "Unreachable"),
     "agiraph.domain.events": ("Event",),
     "agiraph.domain.knowledge": ("Change", "Insight", "Memory"),
     "agiraph.domain.notes": ("Note",),
+    "agiraph.domain.search": ("Hit",),
     "agiraph.domain.triggers": ("Firing",),
+    "agiraph.domain.work": ("Usage",),
+    "agiraph.extensions.context": ("CommandOutput", "Context", "ToolContext"),
+    "agiraph.extensions.declarations": ("channel", "engine", "provider", "tool"),
+    "agiraph.providers.base": ("Reply", "Request"),
     "agiraph.testing": (
         "Call", "ManualClock", "ModelServer", "PowerCut", "ReactiveModel", "Says",
         "ScriptExhausted", "ScriptedModel", "World", "call", "says",

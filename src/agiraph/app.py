@@ -6,9 +6,14 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
+from agiraph.domain.agents import Specialist
 from agiraph.domain.effort import Effort
 from agiraph.domain.ids import TeamId
 from agiraph.domain.time import Clock, SystemClock
+from agiraph.extensions.configured import NO_EXTENSIONS, ExtensionSettings
+from agiraph.extensions.loading import Extensions
+from agiraph.extensions.resolving import providers, web_with_engine
+from agiraph.extensions.skills import Skills
 from agiraph.home import levels
 from agiraph.home.layout import Home
 from agiraph.home.levels import CommandRules, Confinement, Wanted
@@ -20,12 +25,14 @@ from agiraph.providers.facts.prices import Prices
 from agiraph.providers.registry import Keys, ModelFactory, Registry
 from agiraph.run_context import RunContext
 from agiraph.runtime.channels import Channel
+from agiraph.runtime.channels.own import resolved
 from agiraph.runtime.daily_spend import DailySpend
 from agiraph.runtime.dispatcher import Dispatcher
 from agiraph.runtime.embedded import EmbeddedEngine
 from agiraph.runtime.engine import Engine
 from agiraph.runtime.executor import Executor
 from agiraph.runtime.inlet import Inlet
+from agiraph.runtime.offered_tools import OfferedTools
 from agiraph.runtime.outbox import Outbox
 from agiraph.runtime.periodic import PeriodicTasks, Wait
 from agiraph.runtime.program_setup import Command
@@ -37,6 +44,7 @@ from agiraph.store.database import Store
 from agiraph.store.server_clock import ServerClock, skew_warning
 from agiraph.tools import added
 from agiraph.tools.base import Tool
+from agiraph.tools.sources import ToolSource
 from agiraph.web.access import Web
 
 log: logging.Logger = logging.getLogger("agiraph.app")
@@ -73,6 +81,7 @@ class Runtime:
         periodic: PeriodicTasks,
         daily: DailySpend,
         confinement: Confinement,
+        extensions: Extensions,
     ) -> None:
         self.home = home
         self._lock = lock
@@ -87,6 +96,7 @@ class Runtime:
         self.daily = daily
         self.confinement = confinement
         """How the commands of this runtime are confined."""
+        self.extensions = extensions
         self._lock_problem = ""
         self._watchdog: asyncio.Task[None] | None = None
         self._lock_watch: asyncio.Task[None] | None = None
@@ -106,6 +116,8 @@ class Runtime:
         prices: Prices | None = None,
         clock: Clock | None = None,
         tools: tuple[Tool, ...] = (),
+        sources: tuple[ToolSource, ...] = (),
+        extensions: ExtensionSettings = NO_EXTENSIONS,
         own_models: Mapping[str, ModelFactory] | None = None,
         commands: Mapping[str, Command] | None = None,
         channels: Mapping[str, Channel] | None = None,
@@ -123,25 +135,25 @@ class Runtime:
         """Lock the home, open its database and build the runtime; `start` makes it work."""
         home = Home.open(home_path)
         lock, store = await _open_store(home, database_url, clock or SystemClock())
-        clock = store.clock  # on PostgreSQL the server's, which all processes share
-        periodic = PeriodicTasks(clock)
+        periodic = PeriodicTasks(clock := store.clock)  # all processes share it on PostgreSQL
+        own = await Extensions.opened(home, extensions)
         models = Catalogue(Registry(keys, clock), prices or Prices(), clock)
-        for provider, maker in (own_models or {}).items():
-            models.add(provider, maker)
+        models.add_all({**providers(own), **(own_models or {})})
         given = CommandRules.of(limits, database_files(database_url), readable)
         rules = await asyncio.to_thread(given.confined, level, home.path)
         daily = DailySpend(store, clock, usd_per_day)
+        known, web = specialists(home), web_with_engine(web or Web(), own)
         executor = Executor(
             store=store,
             home=home,
             clock=clock,
             models=models,
-            extra_tools=tuple(map(added.guarded, tools)),
-            specialists=specialists(home),
+            offered=_offered(home, tools, (own, *sources), known, web),
+            specialists=known,
             commands=commands or {},
             reply_model=reply_model,
             efforts=efforts or {},
-            web=web or Web(),
+            web=web,
             command_rules=rules,
             daily=daily,
             on_delta=on_delta,
@@ -149,7 +161,7 @@ class Runtime:
         )
         dispatcher = Dispatcher(store=store, clock=clock, executor=executor, periodic=periodic)
         engine = make_engine(database_url, store, dispatcher, periodic)
-        is_sole, ways = lock is not None, channels or {}
+        is_sole, ways = lock is not None, resolved(channels or {}, own)
         outbox = Outbox(store, clock, ways, is_sole_process=is_sole, periodic=periodic)
         trigger_worker = TriggerWorker(
             store=store,
@@ -160,7 +172,8 @@ class Runtime:
             is_sole_process=is_sole,
         )
         ends = (outbox, Inlet(store, clock, ways, periodic), trigger_worker)
-        return cls(home, lock, store, models, engine, *ends, periodic, daily, rules.confinement)
+        rest = (periodic, daily, rules.confinement, own)
+        return cls(home, lock, store, models, engine, *ends, *rest)
 
     async def start(self, only: TeamId | None = None) -> None:
         """Start to work on everything that is queued; with `only`, on one team alone."""
@@ -204,6 +217,23 @@ class Runtime:
         self._lock_problem = problem
         # By the event loop's clock: a test that advances `Clock` by days need not check more often.
         return partial(asyncio.sleep, LOCK_CHECK_S)
+
+
+def _offered(
+    home: Home,
+    tools: tuple[Tool, ...],
+    sources: tuple[ToolSource, ...],
+    known: Mapping[str, Specialist],
+    web: Web,
+) -> OfferedTools:
+    """Return what agents are given tools from; those of the embedding program are guarded."""
+    return OfferedTools(
+        extra=tuple(map(added.guarded, tools)),
+        sources=sources,
+        skills=Skills(home=home),
+        specialists=known,
+        has_search=web.engine is not None,
+    )
 
 
 async def _open_store(home: Home, url: str, clock: Clock) -> tuple[HomeLock | None, Store]:

@@ -13,7 +13,11 @@ from typing_extensions import TypedDict
 
 from agiraph.domain.effort import Effort
 from agiraph.domain.errors import Misconfigured
+from agiraph.extensions.configured import NO_EXTENSIONS, ExtensionSettings, tool_rules
+from agiraph.extensions.configured import TABLE as _TOOLS
 from agiraph.home.levels import KNOWN, Wanted
+from agiraph.home.named_secrets import TABLE as _SECRETS
+from agiraph.home.named_secrets import NamedSecrets, named_secrets
 from agiraph.home.sandbox import Limits
 from agiraph.location import FILE, IN_FILE, Location, chain, find, written_in
 from agiraph.logs import LEVELS
@@ -80,6 +84,8 @@ class Settings(Location):
     """Paths of this machine that every command may read, besides the system."""
     usd_per_day: float | None = None
     """The most dollars that all teams may spend on models in a day (UTC); None: no limit."""
+    extensions: ExtensionSettings = NO_EXTENSIONS
+    """Secrets of tools and servers, and which roles and teams get a tool of a person."""
     web: Web = Web()
     """How web pages are fetched, and which search engine is used."""
     log: str = ""
@@ -88,6 +94,11 @@ class Settings(Location):
     """`otlp` exports OpenTelemetry spans; empty: no tracing."""
     shown: dict[str, Setting] = field(default_factory=dict[str, Setting])
     """Every setting with its origin, for people to look at; secrets are masked."""
+
+    @property
+    def secrets(self) -> NamedSecrets:
+        """Secrets that tools and servers are handed by name."""
+        return self.extensions.secrets
 
 
 SECRETS = frozenset((*KEY_VARIABLES, "AGIRAPH_TOKEN"))
@@ -189,6 +200,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         sandbox=cast(Wanted, _one_of("AGIRAPH_SANDBOX", pick("AGIRAPH_SANDBOX", ""), KNOWN)),
         sandbox_readable=_readable(pick("AGIRAPH_SANDBOX_READ", "")),
         usd_per_day=daily_usd,
+        extensions=_extensions(pick, path),
         web=web,
         address=place.address,
         token=pick("AGIRAPH_TOKEN", ""),
@@ -216,6 +228,15 @@ def _web(pick: _Picker, path: Path, vendor_engine: MakeVendorEngine, *, own_port
         pick.show(f"{_WEB}.reading_hosts", ", ".join(web.reading_hosts.entries) or "none", FILE)
     pick.show(_SEARCH, shown_engine(web), engine_origin(search, pick.environ, web))
     return web
+
+
+def _extensions(pick: _Picker, path: Path) -> ExtensionSettings:
+    """Return the settings of own tools and of secrets, and record where each secret is."""
+    found = named_secrets(path, pick.written.get(_SECRETS, {}), pick.environ)
+    for name, source in found.sources.items():
+        pick.show(f"{_SECRETS}.{name}", str(source), FILE)
+    rules = tool_rules(path, pick.written.get(_TOOLS, {}))
+    return ExtensionSettings(secrets=found, rules=rules)
 
 
 def _folders(pick: _Picker, path: Path) -> dict[str, str]:

@@ -36,6 +36,8 @@ TABLES = frozenset(
         "channels",
         SERVER,
         "search",
+        "secrets",
+        "tools",
     }
 )
 

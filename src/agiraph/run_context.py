@@ -9,6 +9,7 @@ from agiraph.domain.agents import Agent, Specialist, Team
 from agiraph.domain.chat import Lease, ToolCall, Transcript, Turn
 from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.outcomes import Done
+from agiraph.domain.skills import Skill
 from agiraph.domain.time import Clock
 from agiraph.domain.tools import ToolProperties
 from agiraph.domain.waits import WaitingOn
@@ -83,6 +84,8 @@ class RunContext:
     """Whether a person has allowed the call under way, by a rule or by their word."""
     window: int = 0
     """Tokens that a request to the agent's model may have; 0 if it is not known."""
+    skills: tuple[Skill, ...] = ()
+    """Skills that a person has enabled for this team, by name."""
     web: Web = field(default_factory=Web)
     command_rules: CommandRules = field(default_factory=CommandRules)
     """How every shell command is confined and limited."""

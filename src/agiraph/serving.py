@@ -201,6 +201,7 @@ def _api(settings: Settings, runtime: Runtime, hub: Hub, port: int) -> Api:
         pairing_hints={
             name: each.pairing_hint for name, each in settings.channels.items() if is_two_way(each)
         },
+        extensions=runtime.extensions,
         build=version("agiraph"),
         failing=runtime.periodic.failing,
     )
@@ -287,6 +288,7 @@ async def _runtime(settings: Settings, forwarder: _DeltaForwarder) -> AsyncGener
         reply_model=settings.reply_model,
         efforts=settings.efforts,
         web=settings.web,
+        extensions=settings.extensions,
         limits=settings.limits,
         level=settings.sandbox,
         readable=settings.sandbox_readable,

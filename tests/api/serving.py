@@ -105,6 +105,7 @@ async def serving(
             models=world.runtime.models,
             reply_model=more.get("reply_model", ""),
             url=f"http://127.0.0.1:{port}",
+            extensions=world.runtime.extensions,
         )
         server = Server(build(api), sock, limits=limits)
         await server.start()

@@ -18,10 +18,15 @@ def refused(text: str) -> ToolAnswer:
     return ToolAnswer(text, failed=True)
 
 
-async def run_calls(world: World, *calls: Call, **more: Any) -> tuple[WorkNode, list[ToolAnswer]]:
-    """Let a coordinator make these calls in one reply; return its node and their answers."""
-    world.script("ada", says(*calls), says(call("finish", summary="done")))
-    founded = await world.found("Use the tools", **more)
+async def run_calls(
+    world: World, *calls: Call, by: str = "ada", **more: Any
+) -> tuple[WorkNode, list[ToolAnswer]]:
+    """Let a coordinator make these calls in one reply; return its node and their answers.
+
+    Of two runs in one world, each has a model of its own (`by`).
+    """
+    world.script(by, says(*calls), says(call("finish", summary="done")))
+    founded = await world.found("Use the tools", model=f"scripted/{by}", **more)
     await world.settle()
     [goal, *_] = await world.board(founded.team.id)
     answers = [t for t in await world.turns(goal.id) if t.role == "tool"]

@@ -16,6 +16,7 @@ from agiraph.domain.access import covers
 from agiraph.domain.errors import OutOfScope
 from agiraph.domain.ids import PersonId
 from agiraph.domain.time import Clock, SystemClock
+from agiraph.extensions.loading import Extensions
 from agiraph.home.layout import Home
 from agiraph.providers.catalogue import Catalogue
 from agiraph.providers.facts.prices import Prices
@@ -69,6 +70,8 @@ class Api:
     """The address of this server for people, for links in texts."""
     pairing_hints: Mapping[str, str] = field(default_factory=dict[str, str])
     """By channel, what to do with a pairing code."""
+    extensions: Extensions | None = None
+    """Own tools and other code of the person; None: those of the home, without settings."""
     build: str = "dev"
     failing: Callable[[], list[str]] = lambda: []
     """Returns a sentence for each background task of this process that is failing now."""

@@ -44,6 +44,8 @@ SECTIONS: dict[str, dict[str, str]] = {
     },
     "Maintain": {
         "models": "models",
+        "tools": "tools",
+        "skills": "skills",
         "prompts": "prompts",
         "doctor": "doctor",
         "backup": "backup",

@@ -12,7 +12,13 @@ from rich.console import Console
 from rich.table import Table
 
 from agiraph import config
-from agiraph.cli import background, model_checks, package_checks, search_checks
+from agiraph.cli import (
+    background,
+    extension_checks,
+    model_checks,
+    package_checks,
+    search_checks,
+)
 from agiraph.cli.checkup import Checkup, Verdict
 from agiraph.cli.session import as_json, command, shown
 from agiraph.cli.tables import day_text
@@ -64,6 +70,7 @@ async def doctor(fix: bool, online: bool, json_: bool) -> None:
     _surroundings(checkup)
     await search_checks.check(checkup)
     await package_checks.check(checkup)
+    await extension_checks.check(checkup)
     if online:
         await model_checks.ask_each(checkup)
     if json_:

@@ -222,6 +222,7 @@ class Run:
             reply_model=self._settings.reply_model,
             efforts=self._settings.efforts,
             web=self._settings.web,
+            extensions=self._settings.extensions,
             limits=self._settings.limits,
             level=self._settings.sandbox,
             readable=self._settings.sandbox_readable,

@@ -23,7 +23,7 @@ from agiraph.redaction import Redactor, redact
 
 ROWS, MANIFEST, FILES = "rows.jsonl", "manifest.json", "home/"
 FORM = 1
-LEFT_OUT = ("token", "lock", "agiraph.db")
+LEFT_OUT = ("token", "lock", "consents.json", "consents.lock", "agiraph.db")
 """Top-level names of a home that are left out, and every name that starts with the last one."""
 MOST_FILES = 5_000_000
 CHUNK = 1 << 20

@@ -243,7 +243,7 @@ class Folder:
     def remove_partial_files(self) -> None:
         """Remove temporary files that a crash left. Nobody may be writing to the tree."""
         with suppress(Refused):  # a tree that is too large is left as it is
-            for entry in self._tree(MOST_ENTRIES * _ENTRIES_PER_FILE, partial=True):
+            for entry in self.tree(MOST_ENTRIES * _ENTRIES_PER_FILE, partial=True):
                 *parents, name = entry.name.split("/")
                 with self.sub("/".join(parents)) as folder, suppress(OSError):
                     os.unlink(name, dir_fd=folder._fd)
@@ -251,7 +251,7 @@ class Folder:
     def walk(self, *, limit: int = MOST_ENTRIES) -> list[Entry]:
         """Return all regular files below, sorted by path, no links; refuse more than `limit`."""
         files: list[Entry] = []
-        for entry in self._tree(limit * _ENTRIES_PER_FILE):
+        for entry in self.tree(limit * _ENTRIES_PER_FILE):
             if entry.kind == "file":
                 files.append(entry)
             if len(files) > limit:
@@ -263,7 +263,7 @@ class Folder:
         found = [e for e in self._scan(rel, limit) if not e.name.startswith(PARTIAL)]
         return sorted(found, key=lambda entry: entry.name)
 
-    def _tree(self, limit: int, *, partial: bool = False) -> Iterator[Entry]:
+    def tree(self, limit: int, *, partial: bool = False) -> Iterator[Entry]:
         """Yield all entries below, depth first; with `partial`, only temporary files of a crash."""
         folders, seen = [""], 0
         while folders:

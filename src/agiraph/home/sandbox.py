@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 from agiraph.domain.folders import GivenFolder
 from agiraph.domain.ids import TeamId
+from agiraph.domain.skills import Skill
 from agiraph.home import bubblewrap, confinement, seccomp
 from agiraph.home.layout import Home
 from agiraph.home.node_folder import PUBLISHED, REFS, SCRATCH, SPEC
@@ -36,6 +37,8 @@ OWN_HOME = "_home"
 """The folder of a node that is the HOME of commands which may not write to the whole node."""
 FOLDERS = "/folders"
 """Where commands see links to the folders that a person gave the team."""
+SKILLS = "/skills"
+"""Where commands see links to the skills that a person has enabled."""
 GATE_PORT = confinement.GATE_PORT
 SPARE_USERS, FIRST_SPARE_USER = 60_000, 200_000
 """Numbers of the users as which root's commands run: one for each team, without a name."""
@@ -165,6 +168,7 @@ def spec_of(
     refs: Iterable[str] = (),
     outputs: Iterable[Path] = (),
     folders: Iterable[GivenFolder] = (),
+    skills: Iterable[Skill] = (),
     scratch_only: bool = False,
     network: NetworkKind = "none",
     hidden: Iterable[str] = (),
@@ -192,13 +196,15 @@ def spec_of(
     # At their own paths: programs store such paths in files. There are also links to them.
     places = [(Path(folder.path), folder.is_writable) for folder in added]
     mounts += [Mount(source=p, target=p, is_writable=is_writable) for p, is_writable in places]
+    known = {f"{SKILLS}/{skill.name}": skill.path for skill in skills}
+    mounts += [Mount(source=path, target=path) for path in known.values()]
     return Spec(
         level=level,
         mounts=tuple(mounts),
         readable=tuple(readable),
         hidden=() if is_narrow else tuple(covered),
         masked=(root, *masked),
-        links=_links(home.path, root, added),
+        links=_links(home.path, root, added) | {at: str(path) for at, path in known.items()},
         network=network,
         unix=network != "open" and not added,
         user=spare_user(scope.team.id) if has_spare_user else 0,

@@ -11,21 +11,16 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, cast
 
-import yaml
-
 from agiraph.domain.agents import Specialist
 from agiraph.domain.effort import Effort, parse_effort
 from agiraph.domain.errors import Refused
+from agiraph.home import front_matter
 from agiraph.home.layout import Home
 
 log: logging.Logger = logging.getLogger("agiraph.specialists")
 
 LONGEST = 64 * 1024
-_FRONT = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)(.*)\Z", re.DOTALL)
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
-_ENTRIES = re.compile(
-    r"^(?=(?:name|description|tools|model|effort|color|examples|when_not_to_use):)", re.MULTILINE
-)
 _TAKEN = frozenset({"coordinator", "worker", "human", "system", "everyone", "new", "cli"})
 """Reserved words: each means something else where a specialist's name can be used."""
 
@@ -89,10 +84,7 @@ def parse(text: str, file_name: str) -> Specialist:
     """Return the specialist that a file describes, or raise `Refused` with what is missing."""
     if len(text.encode()) > LONGEST:
         raise Refused(f"it is longer than {LONGEST:,} bytes.")
-    match = _FRONT.match(text)
-    if match is None:
-        raise Refused("it does not begin with front matter between two lines of ---.")
-    about = _front_matter(match[1])
+    about, body = front_matter.split(text)
     name = str(about.get("name") or file_name).strip().lower()
     if not _NAME.fullmatch(name):
         raise Refused(f"its name {name!r} is not made of small letters, digits, - and _.")
@@ -105,7 +97,7 @@ def parse(text: str, file_name: str) -> Specialist:
     return Specialist(
         name=name,
         description=description,
-        prompt=match[2].strip(),
+        prompt=body,
         tools=_tools(about.get("tools")),
         model=model if "/" in model else "",  # "inherit", "sonnet": the hiring agent's model
         effort=_effort(about.get("effort")),
@@ -119,27 +111,6 @@ def _effort(value: Any) -> Effort | None:
     # YAML reads a bare `no` or `off` as False; `none` is a word.
     word = "" if value is None else str(value).strip().lower()
     return parse_effort({"xhigh": "max", "minimal": "low"}.get(word, word))
-
-
-def _front_matter(text: str) -> dict[str, Any]:
-    """Parse YAML; if that fails, as with colons in a description, parse entry by entry."""
-    if (whole := _yaml(text)) is not None:
-        return whole
-    about: dict[str, Any] = {}
-    for entry in _ENTRIES.split(text):
-        key, _, value = entry.partition(":")
-        about |= _yaml(entry) or {key: value.strip().replace("\\n", "\n")}
-    return about
-
-
-def _yaml(text: str) -> dict[str, Any] | None:
-    try:
-        # People copy these files from the internet: `safe_load` creates no Python objects. Deep
-        # nesting makes the parser recurse.
-        read = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError):  # ValueError: an invalid date
-        return None
-    return cast(dict[str, Any], read) if isinstance(read, dict) else None
 
 
 def _listed(value: Any, *, by: str | None) -> list[Any]:

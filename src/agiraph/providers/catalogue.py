@@ -1,6 +1,6 @@
 """Catalogue: from names to models with circuit breaker, retries, prices and fallbacks."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from difflib import get_close_matches
@@ -82,6 +82,11 @@ class Catalogue:
         """Serve `provider/…` by a model of your own, without retries, prices or circuit breaker."""
         self._own[provider] = factory
         self._price_names.clear()
+
+    def add_all(self, factories: Mapping[str, ModelFactory]) -> None:
+        """Serve the models of each of these providers by models of your own."""
+        for provider, factory in factories.items():
+            self.add(provider, factory)
 
     def resolve(self, names: str, *, patient: bool = True) -> Model:
         """Return the model or chain, or raise `Misconfigured` with what to write instead.

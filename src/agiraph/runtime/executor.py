@@ -19,7 +19,6 @@ from agiraph.domain.ids import SYSTEM, TeamId
 from agiraph.domain.outcomes import Outcome
 from agiraph.domain.persons import is_person
 from agiraph.domain.time import Clock
-from agiraph.domain.tools import ToolProperties
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import WorkNode
 from agiraph.home.layout import Home, TeamFolder
@@ -46,6 +45,7 @@ from agiraph.runtime.compaction import Compaction
 from agiraph.runtime.daily_spend import DailySpend
 from agiraph.runtime.loop import Loop
 from agiraph.runtime.means import Means, Standing, standing
+from agiraph.runtime.offered_tools import OfferedTools
 from agiraph.runtime.program_setup import Command
 from agiraph.runtime.prompt import Opening, PriorKnowledge
 from agiraph.runtime.shown_files import ShownFiles
@@ -60,18 +60,8 @@ from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.tx import Tx
 from agiraph.tools.base import Tool
-from agiraph.tools.delegation import assign_task, described
 from agiraph.tools.foreground import BASIC, FOREGROUND
-from agiraph.tools.toolsets import (
-    BUILT_IN,
-    PUBLIC,
-    REVIEW,
-    Toolset,
-    all_shown,
-    is_in_sight,
-    toolset,
-)
-from agiraph.tools.web import web_search
+from agiraph.tools.toolsets import PUBLIC, REVIEW, Toolset, all_shown
 from agiraph.web.access import Web
 
 
@@ -131,7 +121,8 @@ class Executor:
     home: Home
     clock: Clock
     models: Catalogue
-    extra_tools: tuple[Tool, ...] = ()
+    offered: OfferedTools = field(default_factory=OfferedTools)
+    """The tools that agents are given."""
     specialists: Mapping[str, Specialist] = field(default_factory=dict[str, Specialist])
     commands: Mapping[str, Command] = field(default_factory=dict[str, Command])
     """Programs from the settings that can be hired as workers, by name."""
@@ -147,16 +138,6 @@ class Executor:
     tracing: Tracing | None = None
     prepared: dict[TeamId, str] = field(default_factory=dict[TeamId, str], repr=False)
     """Teams whose folder exists, with the goal that was written into it."""
-    toolsets: dict[tuple[str, tuple[str, ...], bool], Toolset] = field(
-        default_factory=dict[tuple[str, tuple[str, ...], bool], Toolset], repr=False
-    )
-    """Tools by role, chosen names and size of the prompt: agents with the same tools share the same
-    objects."""
-
-    @property
-    def _known_tools(self) -> Mapping[str, ToolProperties]:
-        known = (*BUILT_IN.values(), *self.extra_tools)
-        return {tool.name: tool.properties for tool in known}
 
     async def run(self, lease: Lease) -> Outcome:
         """Run the leased node until it is finished, parked or failed."""
@@ -186,8 +167,11 @@ class Executor:
     async def _work(self, lease: Lease, loaded: _Loaded) -> Outcome:
         folder = self.home.team(loaded.team.id)
         await self._prepare_folders(loaded, folder)
-        tools = Toolset({}) if loaded.agent.kind == "cli" else self._tools(loaded)
-        ctx = self._context(lease, loaded, folder)
+        skills = () if loaded.node.is_public else await self.offered.skills_of(loaded.team)
+        extra = await self.offered.of_team(loaded.team, skills)
+        tools = Toolset({}) if loaded.agent.kind == "cli" else self._tools(loaded, extra)
+        ctx = self._context(lease, loaded, folder, extra)
+        ctx.skills = skills
         if not loaded.turns:
             await _begin(ctx, await self._opening(ctx, loaded, folder, tools))
         if loaded.agent.kind == "cli":
@@ -211,7 +195,7 @@ class Executor:
             if loaded.node.reviews_call is not None:
                 return prompt.review_prompt(loaded.agent, shown, now)
             about = (loaded.agent, folder, tools, loaded.giver, means, loaded.standing)
-            reader = prompt.Reader(*about, is_lean=is_lean, shown=shown)
+            reader = prompt.Reader(*about, is_lean=is_lean, shown=shown, skills=ctx.skills)
             return prompt.system_prompt(loaded.team, reader, now, known)
 
         label = loaded.prior_knowledge.label | known.label
@@ -302,27 +286,14 @@ class Executor:
         of_role = self.efforts.get(ctx.agent.role)
         return first_effort(ctx.node.effort, ctx.agent.effort, ctx.team.effort, of_role)
 
-    def _tools(self, loaded: _Loaded) -> Toolset:
+    def _tools(self, loaded: _Loaded, extra: tuple[Tool, ...]) -> Toolset:
         if loaded.node.parent_id is not None and loaded.node.budget.is_single_turn:
             return Toolset({})  # a single answer of the model
         if loaded.node.reviews_call is not None:
             return all_shown(REVIEW)
         if loaded.node.is_public:
             return all_shown(PUBLIC)
-        agent = loaded.agent
-        key = (agent.role, agent.tools, self._is_lean(loaded))
-        if key not in self.toolsets:
-            # Where the prompt lists the specialists, the tool need not: a thread's prompt is
-            # stored, and a changed file of a specialist must not change the thread's tools.
-            extra, told = self.extra_tools, described(assign_task, self.specialists)
-            if not is_in_sight(assign_task, agent):
-                extra = (*extra, told)
-            explained = {told.name: told}
-            hidden = () if self.web.engine else (web_search.name,)
-            self.toolsets[key] = toolset(
-                agent, extra, is_lean=key[2], explained=explained, hidden=hidden
-            )
-        return self.toolsets[key]
+        return self.offered.toolset(loaded.agent, extra, is_lean=self._is_lean(loaded))
 
     def _is_lean(self, loaded: _Loaded) -> bool:
         """Whether the thread has the short prompt: decided by settings and window when it begins,
@@ -345,7 +316,11 @@ class Executor:
             self.prepared[team.id] = team.goal
 
     def _context(
-        self, lease: Lease, loaded: _Loaded, folder: TeamFolder | None = None
+        self,
+        lease: Lease,
+        loaded: _Loaded,
+        folder: TeamFolder | None = None,
+        extra: tuple[Tool, ...] = (),
     ) -> RunContext:
         agent, node = loaded.agent, loaded.node
         folder = folder or self.home.team(loaded.team.id)
@@ -374,7 +349,7 @@ class Executor:
             specialists=self.specialists,
             check_model=self.models.check,
             trusted=loaded.trusted,
-            known_tools=self._known_tools,
+            known_tools=self.offered.properties(extra or self.offered.extra),
             window=self.models.window(agent.model),
             web=self.web,
             command_rules=self.command_rules,

@@ -12,6 +12,7 @@ from agiraph.domain.fence import one_line
 from agiraph.domain.knowledge import Insight
 from agiraph.domain.labels import CLEAN, Label, join
 from agiraph.domain.notes import Note
+from agiraph.domain.skills import Skill
 from agiraph.domain.work import WorkNode
 from agiraph.home.layout import SOUL, TeamFolder
 from agiraph.prompts import prompt
@@ -27,6 +28,7 @@ from agiraph.services.lifecycle import digest
 from agiraph.store import file_labels, notes
 from agiraph.store.tx import Tx
 from agiraph.tools import knowledge as knowledge_tools
+from agiraph.tools import skills
 from agiraph.tools.delegation import assign_task
 from agiraph.tools.toolsets import Toolset
 
@@ -111,6 +113,7 @@ class Reader:
     is_lean: bool = False
     shown: ShownFiles | None = None
     """The team's files with their labels; without it all of them are clean."""
+    skills: tuple[Skill, ...] = ()
 
     @property
     def files(self) -> ShownFiles:
@@ -151,9 +154,8 @@ def system_prompt(team: Team, reader: Reader, now: datetime, known: Known | None
     if reader.is_lean and reader.tools.shown:
         return _join(_lean_sections(team, reader, now, known))
     has_tools = bool(reader.tools.shown)
-    role = "coordinator" if reader.leads else "worker"
     sections = [
-        reader.fill(role if has_tools else "single"),
+        reader.fill(("coordinator" if reader.leads else "worker") if has_tools else "single"),
         reader.fill("rules") if has_tools else "",
         _on_demand(reader.tools),
         *_means(team, reader),
@@ -162,6 +164,7 @@ def system_prompt(team: Team, reader: Reader, now: datetime, known: Known | None
         reader.files.note("SOUL.md", SOUL_BYTES),
         _goal(team, reader),
         folders(team),
+        skills.section(reader.skills, reader.tools.tools),
         _plan(reader),
         *_notes(reader, now),
         titled("Your notebook", reader.files.note(f"{reader.desk}/NOTEBOOK.md")),
@@ -181,6 +184,7 @@ def _lean_sections(team: Team, reader: Reader, now: datetime, known: Known) -> l
         _lean_soul(reader.files),
         _goal(team, reader),
         folders(team),
+        skills.names(reader.skills, reader.tools.tools),
         _plan(reader),
         *_learned(reader, Known(known.insights[:LEAN_INSIGHTS])),
         _today(now),

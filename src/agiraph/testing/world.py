@@ -17,6 +17,7 @@ from agiraph.domain.messages import Decision, Message
 from agiraph.domain.persons import OWNER
 from agiraph.domain.time import Clock
 from agiraph.domain.work import ANSWER, WorkNode
+from agiraph.extensions.configured import NO_EXTENSIONS, ExtensionSettings
 from agiraph.home import levels
 from agiraph.home.levels import Wanted
 from agiraph.home.sandbox import Limits
@@ -38,6 +39,7 @@ from agiraph.store.sqlite_connection import ready
 from agiraph.store.tx import Aftermath
 from agiraph.testing import staging
 from agiraph.testing.clock import ManualClock
+from agiraph.testing.own_tools import own_tool
 from agiraph.testing.scripted import Line, ScriptedModel
 from agiraph.tools.base import Tool
 from agiraph.web.access import Web
@@ -78,7 +80,8 @@ class World:
     """A runtime for tests: script its models, found a team, settle, and check the results.
 
     Use it as a context manager. `tools`, `commands`, `channels` and `callbacks` add your own, as
-    the settings would. When it closes, it fails if an event did not match its published schema.
+    the settings would; a tool may be a function that `agiraph.tool` has marked, which is handed
+    its `secrets`. When it closes, it fails if an event did not match its published schema.
 
     Work ends as in the product: the agent says what done means with `set_acceptance`, `finish` and
     `publish` ask for evidence, and a reviewer judges what no program can check. Tests that are not
@@ -94,7 +97,9 @@ class World:
         clock: Clock | None = None,
         keys: Keys | None = None,
         prices: Prices | None = None,
-        tools: tuple[Tool, ...] = (),
+        tools: Sequence[Tool | Callable[..., Any]] = (),
+        secrets: Mapping[str, str] | None = None,
+        extensions: ExtensionSettings = NO_EXTENSIONS,
         commands: Mapping[str, Command] | None = None,
         channels: Mapping[str, Channel] | None = None,
         callbacks: Mapping[str, Callback] | None = None,
@@ -110,11 +115,13 @@ class World:
         easy_endings: bool = False,
     ) -> None:
         self.path = path
+        self._secrets = secrets or {}
+        self._extensions = extensions
         self.clock: Any = clock or ManualClock()
         self._url = database_url or f"sqlite:///{path / 'agiraph.db'}"
         self._keys = keys or Keys()
         self._prices = prices
-        self._tools = tools
+        self._tools = tuple(self._as_tool(one) for one in tools)
         self._commands = commands
         self._channels = channels
         self._callbacks = callbacks
@@ -135,6 +142,10 @@ class World:
         self.invalid_events: list[str] = []
         """What was wrong with events that did not match their schema; a test may clear it."""
         self.runtime: Runtime
+
+    def _as_tool(self, given: Tool | Callable[..., Any]) -> Tool:
+        """Return a tool; a function that `agiraph.tool` has marked becomes one."""
+        return given if isinstance(given, Tool) else own_tool(given, self._secrets)
 
     async def __aenter__(self) -> "World":
         await self.start()
@@ -167,6 +178,7 @@ class World:
             keys=self._keys,
             clock=self.clock,
             tools=self._tools,
+            extensions=self._extensions,
             prices=self._prices,
             commands=self._commands,
             channels=self._channels,

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from agiraph.domain.chat import ToolCall
-from agiraph.domain.labels import of_program
+from agiraph.domain.labels import CLEAN, Label, of_program
 from agiraph.domain.outcomes import Done
 from agiraph.domain.sinks import Sink, WayOut
 from agiraph.domain.tools import Reach
@@ -37,6 +37,11 @@ def guarded(tool: Tool) -> Tool:
 
     tool = replace(tool, way_out=way_out)
     return tool if tool.properties.outside is None else _labelling(tool)
+
+
+def label_of(name: str, reach: Reach) -> Label:
+    """Return the label of what a tool of this name brings from outside."""
+    return CLEAN if reach == "nothing" else of_program(name)
 
 
 def _labelling(tool: Tool) -> Tool:

@@ -140,7 +140,7 @@ async def _brings(ctx: RunContext, command: str, timeout: int, network: Network 
     Raise `Refused` if a command of a clean thread could send labelled files somewhere: a person is
     asked only in a thread that is labelled.
     """
-    reach = await ctx.store.read(_reach, ctx, command, network)
+    reach = await ctx.store.read(reach_of, ctx, command, network)
     is_possible = ctx.command_rules.confinement.is_confined
     is_free = reach.network == "none" or (verdict(SINKS[reach.network], ctx.team.trust) == "free")
     if reach.label and not ctx.label and not (is_possible and is_free):
@@ -165,7 +165,7 @@ class _Reach(NamedTuple):
     """Whether a person trusts what this very command prints."""
 
 
-def _reach(tx: Tx, ctx: RunContext, command: str, named: Network | None) -> _Reach:
+def reach_of(tx: Tx, ctx: RunContext, command: str, named: Network | None) -> _Reach:
     """Return what a command sees of labelled files. In a clean thread it sees those of other nodes
     and of the team only if its words name their folders, and it can talk to no host."""
     granted = grants.of_team(tx, ctx.team.id)
@@ -230,7 +230,7 @@ async def bash(
     # With the label that this command brings: `_brings` has put it on the intent.
     label = ctx.label
     is_offline = bool(label) and not ctx.is_confirmed
-    reach = await ctx.store.read(_reach, ctx, command, network)
+    reach = await ctx.store.read(reach_of, ctx, command, network)
     gate = _gate(ctx, command, reach)
     async with given_folders.watched(ctx) as watched:
         try:
@@ -328,6 +328,7 @@ def spec(
         refs=ctx.node.refs.values(),
         outputs=_long_outputs(ctx),
         folders=_folders(ctx),
+        skills=ctx.skills,
         scratch_only=scratch_only,
         network=network,
         hidden=hidden,

@@ -89,8 +89,9 @@ def role_of(agent: Agent) -> Role:
     return ROLES.get(agent.role, ROLES["worker"])
 
 
-def _leads(tool: Tool) -> bool:
-    return tool.properties.leads
+def _may_be_named(tool: Tool) -> bool:
+    """Whether a specialist gets the tool by its name alone, whatever the roles."""
+    return tool.properties.leads or tool.properties.outside is not None
 
 
 def tools_for(agent: Agent, extra: Iterable[Tool] = ()) -> Mapping[str, Tool]:
@@ -106,8 +107,9 @@ def tools_for(agent: Agent, extra: Iterable[Tool] = ()) -> Mapping[str, Tool]:
     if agent.role not in ROLES:
         # A specialist's file may name tools that this installation does not have.
         wanted |= {name for name, tool in known.items() if tool.properties.always_granted}
-        # A person wrote the file: what it names of the coordinator's tools, it is given.
-        granted |= {name for name in agent.tools if name in known and _leads(known[name])}
+        # A person wrote the file: what it names of the coordinator's tools, or of a person's own,
+        # it is given.
+        granted |= {name for name in agent.tools if name in known and _may_be_named(known[name])}
     elif unknown := wanted - known.keys():
         raise Refused(f"There are no tools called {', '.join(sorted(unknown))}.")
     # Granted even to an agent with a list of its own: without them it could never submit a result,

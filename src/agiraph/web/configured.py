@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -14,13 +14,14 @@ from agiraph.web.addresses import AddressPolicy, StandIn
 from agiraph.web.fetch import Fetcher
 from agiraph.web.gate.configured import indexes as configured_indexes
 from agiraph.web.open_sources import OpenEngine
+from agiraph.web.own_engine import PREFIX, WantedEngine
 from agiraph.web.reading_hosts import ReadingHosts, is_entry
 from agiraph.web.search import RemoteEngine
 
 EXAMPLE = (
     'search = "open" or "none", or [search] with provider = "brave", "serper", "tavily", "searxng",'
     ' "openrouter", "anthropic", "openai", "gemini" or "open" and, if needed, base_url, model, '
-    'contact, usd_per_1000 and key_env = "VAR"'
+    'contact, usd_per_1000 and key_env = "VAR"; or provider = "own:NAME" for an engine of your own'
 )
 READING_EXAMPLE = (
     '[web] with reading_hosts = ["docs.example.org", "*.example.com", "example.net/wiki/"]'
@@ -116,6 +117,8 @@ def shown(web: Web) -> str:
         case RemoteEngine(name=name, base_url=base_url, key=key):
             at = f" at {base_url}" if base_url else ""
             return f"{name}{at} (key: {'set' if key else 'none'})"
+        case WantedEngine(own_name=own_name):
+            return f"{PREFIX}{own_name} (code of your own)"
         case engine:
             return f"{engine.name} (the vendor's own search)"
 
@@ -138,6 +141,8 @@ def _engine(
         written = choice.strip().lower()
     if isinstance(written, str):
         written = {"provider": written}
+    if (own := _own_engine(written)) is not None:
+        return own
     if written is None:
         named = next((name for name, variable in VARIABLES.items() if environ.get(variable)), None)
         if named is None:
@@ -166,6 +171,13 @@ def _engine(
                     f"set. Set it, or write {EXAMPLE}."
                 )
             return engine
+
+
+def _own_engine(written: Any) -> WantedEngine | None:
+    """Return the engine of a table whose provider names a person's own; else None."""
+    table = cast(dict[str, Any], written) if isinstance(written, dict) else {}
+    name = str(table.get("provider", "")) if len(table) == 1 else ""
+    return WantedEngine(own_name=name.removeprefix(PREFIX)) if name.startswith(PREFIX) else None
 
 
 def _searxng(path: Path, entry: _Entry, environ: Mapping[str, str]) -> Engine:

@@ -16,13 +16,15 @@ from agiraph.runtime.channels.email import Email, MailServer
 from agiraph.runtime.channels.smtp import Security, Smtp
 from agiraph.runtime.channels.telegram import Telegram
 from agiraph.runtime.channels.terminal import Terminal
+from agiraph.runtime.channels.wanted import WantedChannel
 from agiraph.runtime.channels.webhook import Webhook
+from agiraph.web.own_engine import PREFIX
 
 EXAMPLE = (
     '[channels.NAME] with type = "terminal"; or "webhook" with url (or url_env) and, if it is to '
     'be signed, secret_env; or "smtp" with host, from, to and, if needed, port, security, user, '
     'password_env; or "telegram" with token_env; or "email" with address, smtp_host, imap_host, '
-    "user and password_env. kinds limits what goes there"
+    'user and password_env; or type = "own:NAME" for one of your own. kinds limits what goes there'
 )
 _Kind = Literal["question", "approval", "briefing", "report", "failure", "result"]
 _Address = Annotated[str, Field(pattern=r"^[^@\s,<>]+@[^@\s,<>]+$")]
@@ -49,6 +51,10 @@ class _WebhookEntry(_Entry):
     url: str = ""
     url_env: _Text | None = None
     secret_env: _Text | None = None
+
+
+class _OwnEntry(_Entry):
+    type: Annotated[str, Field(pattern=rf"^{PREFIX}[a-z][a-z0-9_-]{{0,39}}$")]
 
 
 class _SmtpEntry(_Entry):
@@ -101,6 +107,9 @@ def channels(
     found: dict[str, Channel] = {}
     for name, table in cast(dict[str, Any], written).items():
         where = f"{path}: [channels.{name}]"
+        if (own := _own(table)) is not None:
+            found[name] = own
+            continue
         try:
             entry = _ENTRY.validate_python(table)
         except ValidationError as error:
@@ -112,6 +121,16 @@ def channels(
             ) from error
         found[name] = _channel(where, entry, environ, url)
     return found
+
+
+def _own(table: Any) -> WantedChannel | None:
+    """Return the channel of a table whose type names a person's own; None for any other table."""
+    try:
+        entry = _OwnEntry.model_validate(table)
+    except ValidationError:
+        return None
+    own_name = entry.type.removeprefix(PREFIX)
+    return WantedChannel(own_name=own_name, kinds=entry.message_kinds)
 
 
 def _channel(where: str, entry: _AnyEntry, environ: Mapping[str, str], url: str) -> Channel:

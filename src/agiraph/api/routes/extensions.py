@@ -1,0 +1,65 @@
+"""Extension routes: own tools, engines, channels and providers, and a person's consent to them."""
+
+from fastapi import APIRouter
+
+from agiraph.api.deps import Api, ApiDep, CallerDep, check_owner
+from agiraph.api.extension_views import (
+    DisableRequest,
+    EnableRequest,
+    ExtensionView,
+    OfferView,
+)
+from agiraph.api.problems import documented
+from agiraph.extensions.loading import Extensions
+from agiraph.extensions.statuses import ExtensionStatus
+
+router: APIRouter = APIRouter(tags=["extensions"])
+
+
+@router.get("/extensions")
+async def list_extensions(api: ApiDep) -> list[ExtensionView]:
+    """List the files and packages of the person, with the state of each one."""
+    return [_view(one) for one in await _of(api).listed()]
+
+
+@router.post("/extensions/enable", responses=documented(409))
+async def enable_extension(body: EnableRequest, api: ApiDep, caller: CallerDep) -> ExtensionView:
+    """Enable an extension with exactly this content. Needs the scope `admin`.
+
+    Its code then runs inside of the runtime.
+    """
+    check_owner(caller, "To enable code of your own")
+    return _view(await _of(api).enable(body.id, sha256=body.sha256, at=api.clock.now()))
+
+
+@router.post("/extensions/disable", responses=documented())
+async def disable_extension(body: DisableRequest, api: ApiDep, caller: CallerDep) -> None:
+    """Take the consent to an extension back. Needs the scope `admin`."""
+    check_owner(caller, "To disable code of your own")
+    await _of(api).disable(body.id)
+
+
+def _of(api: Api) -> Extensions:
+    return api.extensions or Extensions(home=api.home)
+
+
+def _view(one: ExtensionStatus) -> ExtensionView:
+    return ExtensionView(
+        id=one.id,
+        kind=one.kind,
+        source=one.source,
+        sha256=one.sha256,
+        state=one.state,
+        summary=one.summary,
+        problem=one.problem,
+        enabled_at=one.enabled_at,
+        offers=[
+            OfferView(
+                name=offer.name,
+                touches=offer.touches,
+                effect=offer.effect,
+                secrets=[*offer.secrets],
+            )
+            for offer in one.offers
+        ],
+    )

@@ -1,0 +1,68 @@
+"""Extension checks: what `agiraph doctor` says of own tools, skills and secrets."""
+
+from agiraph.cli.checkup import Checkup
+from agiraph.extensions.loading import Extensions
+from agiraph.extensions.skills import Skills
+from agiraph.home.layout import Home
+from agiraph.runtime.channels.wanted import WantedChannel
+from agiraph.web.own_engine import WantedEngine
+
+NAME = "own tools"
+
+
+async def check(checkup: Checkup) -> None:
+    """Name the extensions that are faulty, have changed or are missing, and wrong secrets."""
+    _secrets(checkup)
+    if not checkup.settings.home.exists():
+        return
+    given = checkup.settings.extensions
+    extensions = Extensions(
+        home=Home.open(checkup.settings.home), secrets=given.secrets, rules=given.rules
+    )
+    found = await extensions.listed()
+    broken = [f"{one.id}: {one.summary}" for one in found if one.state in ("changed", "faulty")]
+    broken += [extensions.problem] if extensions.problem else []
+    broken += _missing(checkup, extensions)
+    on = [one for one in found if one.state == "on"]
+    if broken:
+        checkup.problem(NAME, f"{len(broken)} cannot be used; `agiraph tools` lists all.", *broken)
+    elif on:
+        checkup.fine(NAME, f"{len(on)} enabled.", *(f"{one.id}: {one.summary}" for one in on))
+    _skills(checkup, extensions.home)
+    if off := [one.id for one in found if one.state == "off"]:
+        checkup.note(NAME, f"Not enabled: {', '.join(off[:20])}. To use one: agiraph tools enable.")
+
+
+def _skills(checkup: Checkup, home: Home) -> None:
+    found = Skills(home=home).listed()
+    broken = [f"{one.id}: {one.summary}" for one in found if one.state in ("changed", "faulty")]
+    if broken:
+        checkup.problem("skills", f"{len(broken)} cannot be used.", *broken)
+    elif on := [one.id for one in found if one.state == "on"]:
+        checkup.fine("skills", f"{len(on)} enabled.", *on)
+
+
+def _secrets(checkup: Checkup) -> None:
+    secrets = checkup.settings.secrets
+    problems = [problem for name in secrets.sources if (problem := secrets.problem(name))]
+    if problems:
+        checkup.problem("secrets", f"{len(problems)} cannot be used.", *problems)
+    elif secrets.sources:
+        checkup.fine("secrets", f"{len(secrets.sources)} can be used.")
+
+
+def _missing(checkup: Checkup, extensions: Extensions) -> list[str]:
+    """Return what the settings name and no enabled extension declares."""
+    settings, said = checkup.settings, list[str]()
+    engine = settings.web.engine
+    if isinstance(engine, WantedEngine) and ("engines", engine.own_name) not in extensions.declared:
+        said.append(f"[search] names {engine.name}, which no enabled file in engines/ declares.")
+    for name, channel in settings.channels.items():
+        if not isinstance(channel, WantedChannel):
+            continue
+        if ("channels", channel.own_name) not in extensions.declared:
+            said.append(
+                f"[channels.{name}] names own:{channel.own_name}, which no enabled file in "
+                "channels/ declares."
+            )
+    return said

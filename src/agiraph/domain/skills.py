@@ -1,0 +1,24 @@
+"""Skills: instructions that a person has enabled, read by an agent when it needs them."""
+
+from pathlib import Path
+
+from agiraph.domain.value import value
+
+MOST_LISTED = 20
+"""Skills whose description a prompt shows; of the others it names the number."""
+DESCRIPTION_CHARACTERS = 200
+"""Of a description in a prompt."""
+TOP = "SKILL.md"
+
+
+@value
+class Skill:
+    """A folder with SKILL.md that a person has enabled."""
+
+    name: str
+    description: str
+    sha256: str
+    path: Path
+    """The copy that was made when it was enabled: exactly the files that the person agreed to."""
+    files: tuple[str, ...] = ()
+    """The files besides SKILL.md, by their path in the folder."""

@@ -1,0 +1,72 @@
+"""Contexts: what the code of a person's file may know and do while it is called."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from agiraph.domain.errors import Refused
+
+
+class CommandOutput(NamedTuple):
+    """How a command of a tool ended."""
+
+    exit_code: int | None
+    """None if the command did not end by itself, such as after its time limit."""
+    output: str
+    """Standard output and error, in the order in which they were written."""
+
+
+class Context:
+    """What an extension is handed: the secrets that it has declared."""
+
+    def __init__(self, name: str, secrets: tuple[str, ...], get: Callable[[str], str]) -> None:
+        self._name = name
+        self._secrets = secrets
+        self._get = get
+
+    def secret(self, name: str) -> str:
+        """Return the value of a secret that the declaration names.
+
+        The value is in agiraph.toml's `[secrets]`. It is kept out of logs, threads and answers.
+        """
+        if name not in self._secrets:
+            raise Refused(
+                f"{self._name!r} may not read the secret {name!r}: its declaration does not name "
+                f'it. Write secrets=["{name}"] into its decorator.'
+            )
+        return self._get(name)
+
+
+Run = Callable[[str, float], CommandOutput]
+
+
+class ToolContext(Context):
+    """What a tool is handed for one call. It is the first argument of a tool that asks for it."""
+
+    def __init__(
+        self,
+        name: str,
+        secrets: tuple[str, ...],
+        get: Callable[[str], str],
+        *,
+        team: str = "",
+        agent: str = "",
+        call_id: str = "",
+        run: Run | None = None,
+    ) -> None:
+        super().__init__(name, secrets, get)
+        self.team: str = team
+        """The name of the team that the calling agent is on."""
+        self.agent: str = agent
+        """The name of the calling agent."""
+        self.call_id: str = call_id
+        """The same for a call that is made again after a crash: an idempotency key."""
+        self._run = run
+
+    def run(self, command: str, *, timeout_s: float = 60.0) -> CommandOutput:
+        """Run a shell command in the agent's sandbox and wait for its end.
+
+        It sees the agent's scratch folder, which is its working folder, and has no network.
+        """
+        if self._run is None:
+            raise Refused("There is no sandbox here to run commands in.")
+        return self._run(command, timeout_s)

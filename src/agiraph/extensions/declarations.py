@@ -1,0 +1,208 @@
+"""Declarations: what a person's Python file says of its tools, engines, channels and providers.
+
+The decorators of this module leave a function or class as it is and only mark it, so that a test
+can call it directly. Nothing is registered: the runtime looks for the marks in a file that a
+person has enabled (`extensions/loading.py`).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from agiraph.domain.tools import Reach
+
+MARK = "__agiraph__"
+"""The attribute of a marked function or class that holds its declaration."""
+TOOL_TIMEOUT_S = 60.0
+ENGINE_TIMEOUT_S = 20.0
+CHANNEL_TIMEOUT_S = 30.0
+LONGEST_TIMEOUT_S = 3600.0
+
+OwnEffect = Literal["repeatable", "once"]
+Kind = Literal["tools", "engines", "channels", "providers"]
+KINDS: tuple[Kind, ...] = ("tools", "engines", "channels", "providers")
+"""The kinds of extensions: folders of a home, and the ends of the groups of entry points."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolDeclaration:
+    """A function that models may call."""
+
+    name: str
+    act: Callable[..., Any]
+    touches: Reach
+    effect: OwnEffect
+    secrets: tuple[str, ...] = ()
+    """The names of the secrets that its calls may ask for."""
+    timeout_s: float = TOOL_TIMEOUT_S
+    roles: tuple[str, ...] = ("coordinator", "worker")
+    is_shown: bool = True
+    """Whether each request contains it; if not, agents find it by its name and call it on
+    demand."""
+
+    kind: Kind = "tools"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineDeclaration:
+    """A function `(query, limit)` that searches and returns hits."""
+
+    name: str
+    act: Callable[..., Any]
+    secrets: tuple[str, ...] = ()
+    timeout_s: float = ENGINE_TIMEOUT_S
+    usd_per_1000: float = 0.0
+    """Dollars for a thousand searches."""
+
+    kind: Kind = "engines"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelDeclaration:
+    """A function `(message)` that sends a message to a person."""
+
+    name: str
+    act: Callable[..., Any]
+    secrets: tuple[str, ...] = ()
+    timeout_s: float = CHANNEL_TIMEOUT_S
+
+    kind: Kind = "channels"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderDeclaration:
+    """A function `(model)` that returns an object with the method `reply`."""
+
+    name: str
+    act: Callable[..., Any]
+    secrets: tuple[str, ...] = ()
+
+    kind: Kind = "providers"
+
+
+Declaration = ToolDeclaration | EngineDeclaration | ChannelDeclaration | ProviderDeclaration
+
+
+def tool(
+    *,
+    touches: Reach = "sends",
+    effect: OwnEffect | None = None,
+    secrets: Sequence[str] = (),
+    timeout_s: float = TOOL_TIMEOUT_S,
+    roles: Sequence[str] = ("coordinator", "worker"),
+    shown: bool = True,
+    name: str = "",
+) -> Callable[[T], T]:
+    """Mark a function, sync or async, as a tool for models.
+
+    `touches` says what a call does outside of the team: nothing; it reads, changes or sends. An
+    agent that has read a stranger's words needs a person's decision for a call that sends, and for
+    one that changes unless the team's trust is open. `effect` says what happens after a crash: a
+    `repeatable` call is made again, one that is `once` never is. By default, calls that change or
+    send are `once`.
+    """
+    kept: OwnEffect = "once" if touches in ("changes", "sends") else "repeatable"
+
+    def mark(act: T) -> T:
+        declared = ToolDeclaration(
+            name=name or _name(act),
+            act=_callable(act),
+            touches=touches,
+            effect=effect or kept,
+            secrets=tuple(secrets),
+            timeout_s=timeout_s,
+            roles=tuple(roles),
+            is_shown=shown,
+        )
+        return _marked(act, declared)
+
+    return mark
+
+
+def engine(
+    name: str = "",
+    *,
+    secrets: Sequence[str] = (),
+    timeout_s: float = ENGINE_TIMEOUT_S,
+    usd_per_1000: float = 0.0,
+) -> Callable[[T], T]:
+    """Mark a function `(query: str, limit: int)`, sync or async, as a search engine.
+
+    It returns a list of `Hit`. `[search] provider = "own:NAME"` in agiraph.toml selects it.
+    """
+
+    def mark(act: T) -> T:
+        declared = EngineDeclaration(
+            name=name or _name(act),
+            act=_callable(act),
+            secrets=tuple(secrets),
+            timeout_s=timeout_s,
+            usd_per_1000=usd_per_1000,
+        )
+        return _marked(act, declared)
+
+    return mark
+
+
+def channel(
+    name: str = "", *, secrets: Sequence[str] = (), timeout_s: float = CHANNEL_TIMEOUT_S
+) -> Callable[[T], T]:
+    """Mark a function `(message: OutgoingMessage)`, sync or async, as a channel to a person.
+
+    It raises an error if the message was not taken; it is sent again later then.
+    `[channels.X] type = "own:NAME"` in agiraph.toml selects it.
+    """
+
+    def mark(act: T) -> T:
+        declared = ChannelDeclaration(
+            name=name or _name(act),
+            act=_callable(act),
+            secrets=tuple(secrets),
+            timeout_s=timeout_s,
+        )
+        return _marked(act, declared)
+
+    return mark
+
+
+def provider(name: str = "", *, secrets: Sequence[str] = ()) -> Callable[[T], T]:
+    """Mark a function or class `(model: str)` as a provider of models.
+
+    It returns an object with `async def reply(request, on_delta=None) -> Reply`. Models named
+    `NAME/…` are then asked of it.
+    """
+
+    def mark(act: T) -> T:
+        declared = ProviderDeclaration(
+            name=name or _name(act), act=_callable(act), secrets=tuple(secrets)
+        )
+        return _marked(act, declared)
+
+    return mark
+
+
+def declaration_of(marked: object) -> Declaration | None:
+    """Return what a function or class was declared as; None if it has no mark of its own."""
+    # Not `getattr`: a class must not inherit the mark, and foreign objects may run code for it.
+    try:
+        found = object.__getattribute__(marked, "__dict__").get(MARK)
+    except (AttributeError, TypeError):
+        return None
+    return found if isinstance(found, Declaration) else None
+
+
+def _name(act: object) -> str:
+    return str(getattr(act, "__name__", ""))
+
+
+def _callable(act: object) -> Callable[..., Any]:
+    if not callable(act):
+        raise TypeError(f"{act!r} is not a function; put the decorator above a function.")
+    return act
+
+
+def _marked(act: T, declared: Declaration) -> T:
+    setattr(act, MARK, declared)
+    return act

@@ -1,0 +1,144 @@
+"""Finding: the extensions that there are, files of a home and installed packages, with their hash.
+
+Nothing of them is run or imported here: a file is read, a package's list of files and their bytes.
+"""
+
+import hashlib
+from dataclasses import dataclass, field
+from importlib.metadata import Distribution, EntryPoint, PackageNotFoundError, entry_points
+from pathlib import Path
+from typing import Literal
+
+import orjson
+
+from agiraph.domain.errors import Refused
+from agiraph.extensions.declarations import KINDS, Kind
+from agiraph.home.layout import Home
+from agiraph.home.safe_folder import Entry, Folder
+
+LONGEST_BYTES = 2**20
+"""The longest file of a person; larger code belongs into a package."""
+MOST_FILES = 200
+"""Files in one folder that are looked at."""
+PACKAGE_FILES, PACKAGE_BYTES = 5000, 64 * 2**20
+"""The largest package that is hashed."""
+PACKAGE = "package:"
+"""The beginning of the id of a package's entry point."""
+Source = Literal["file", "package"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A file or a package's entry point that a person may enable."""
+
+    id: str
+    """`tools/weather.py`, or `package:NAME/tools/ENTRY`."""
+    kind: Kind
+    source: Source
+    sha256: str = ""
+    problem: str = ""
+    """Why it cannot be enabled; empty if it can."""
+    data: bytes = field(default=b"", repr=False)
+    """Of a file: the bytes with this hash."""
+    entry_point: EntryPoint | None = None
+
+
+def find(home: Home, *, packages: bool = True) -> list[Found]:
+    """Return all extensions that there are, files first, sorted by id."""
+    found = [one for kind in KINDS for one in _files(home, kind)]
+    if packages:
+        installed = (one for kind in KINDS for one in _packages(kind))
+        found += sorted(installed, key=lambda one: one.id)
+    return found
+
+
+def find_one(home: Home, identity: str) -> Found:
+    """Return one extension, read anew; raise `Refused` with the ids that there are."""
+    known = find(home)
+    for found in known:
+        if found.id == identity:
+            return found
+    # A person may leave out the folder and the ending.
+    short = [found for found in known if identity in (_stem(found.id), f"{_stem(found.id)}.py")]
+    if len(short) == 1:
+        return short[0]
+    near = ", ".join(found.id for found in known) or "none; put a file into tools/ of the home"
+    raise Refused(f"There is no extension {identity!r}. There are: {near}.")
+
+
+def _stem(identity: str) -> str:
+    return identity.rpartition("/")[2].removesuffix(".py")
+
+
+def _files(home: Home, kind: Kind) -> list[Found]:
+    try:
+        if not home.folder.exists(kind):
+            return []
+        with home.folder.sub(kind) as folder:
+            entries = [entry for entry in folder.list(limit=MOST_FILES) if _counts(entry)]
+            return [_file(folder, kind, entry) for entry in entries]
+    except Refused as error:
+        return [Found(id=f"{kind}/", kind=kind, source="file", problem=str(error))]
+
+
+def _counts(entry: Entry) -> bool:
+    """Whether an entry of the folder is meant as an extension."""
+    return entry.name.endswith(".py") and not entry.name.startswith((".", "_"))
+
+
+def _file(folder: Folder, kind: Kind, entry: Entry) -> Found:
+    identity = f"{kind}/{entry.name}"
+    try:
+        if entry.kind != "file":
+            raise Refused("it is no regular file; put the file itself there, not a link to it.")
+        data = folder.read(entry.name, limit=LONGEST_BYTES + 1)
+        if len(data) > LONGEST_BYTES:
+            raise Refused(f"it is longer than {LONGEST_BYTES // 1024} KiB; make it a package.")
+    except (Refused, OSError) as error:
+        return Found(id=identity, kind=kind, source="file", problem=str(error))
+    sha256 = hashlib.sha256(data).hexdigest()
+    return Found(id=identity, kind=kind, source="file", sha256=sha256, data=data)
+
+
+def _packages(kind: Kind) -> list[Found]:
+    return [_package(kind, point) for point in entry_points(group=f"agiraph.{kind}")]
+
+
+def _package(kind: Kind, point: EntryPoint) -> Found:
+    dist = point.dist
+    name = "unknown" if dist is None else str(dist.metadata["Name"])
+    identity = f"{PACKAGE}{name}/{kind}/{point.name}"
+    try:
+        if dist is None:
+            raise Refused("its package cannot be found.")
+        sha256 = _hash(dist, point)
+    except (Refused, OSError, PackageNotFoundError, ValueError) as error:
+        return Found(id=identity, kind=kind, source="package", problem=str(error))
+    return Found(id=identity, kind=kind, source="package", sha256=sha256, entry_point=point)
+
+
+def _hash(dist: Distribution, point: EntryPoint) -> str:
+    """Return a hash of the entry point and of all files that the package has installed."""
+    if _is_editable(dist):
+        raise Refused("it is installed as editable, so its files are not known; install it.")
+    digest = hashlib.sha256(f"{point.group}\n{point.name}\n{point.value}\n".encode())
+    files = sorted(str(file) for file in dist.files or () if not str(file).endswith(".pyc"))
+    if not files or len(files) > PACKAGE_FILES:
+        raise Refused(f"it has {len(files)} files; 1 to {PACKAGE_FILES} can be pinned.")
+    left = PACKAGE_BYTES
+    for name in files:
+        path = Path(str(dist.locate_file(name)))
+        data = path.read_bytes() if path.is_file() else b""
+        left -= len(data)
+        if left < 0:
+            raise Refused(f"it has more than {PACKAGE_BYTES // 2**20} MiB, too much to pin.")
+        digest.update(f"{name}\n{hashlib.sha256(data).hexdigest()}\n".encode())
+    return digest.hexdigest()
+
+
+def _is_editable(dist: Distribution) -> bool:
+    try:
+        about = orjson.loads(dist.read_text("direct_url.json") or "{}")
+    except orjson.JSONDecodeError:
+        return False
+    return bool(about.get("dir_info", {}).get("editable"))

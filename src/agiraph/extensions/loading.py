@@ -1,0 +1,251 @@
+"""Loading: the extensions that a person has enabled, imported and ready for the runtime.
+
+Files and consents are looked at again at the beginning of each run: an extension that is enabled,
+disabled or changed while the runtime works counts from the next run on.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from agiraph.domain.agents import Team
+from agiraph.domain.errors import Conflict, Refused
+from agiraph.domain.tools import ON_DEMAND
+from agiraph.extensions import consents as consent_file
+from agiraph.extensions.configured import ExtensionSettings, ToolRule
+from agiraph.extensions.consents import Consents
+from agiraph.extensions.declarations import (
+    KINDS,
+    Declaration,
+    EngineDeclaration,
+    Kind,
+    ProviderDeclaration,
+    ToolDeclaration,
+)
+from agiraph.extensions.finding import PACKAGE, Found, find, find_one
+from agiraph.extensions.importing import TIMEOUT_S, import_declared
+from agiraph.extensions.own_engines import check_engine
+from agiraph.extensions.own_models import check_provider
+from agiraph.extensions.own_threads import OwnThreads, Raised, TookTooLong
+from agiraph.extensions.own_tools import check_timeout, make_tool
+from agiraph.extensions.results import error_text
+from agiraph.extensions.statuses import ExtensionStatus, Offer, status
+from agiraph.home.layout import Home
+from agiraph.home.named_secrets import NamedSecrets
+from agiraph.tools.base import Tool
+
+log: logging.Logger = logging.getLogger("agiraph.extensions")
+
+MOST_SHOWN = 8
+"""Own tools that every request of an agent contains; those after them by name are called on
+demand."""
+
+_Stamp = tuple[object, ...]
+_NOTHING: _Stamp = ((0, 0, 0),)
+"""The stamp of a home without consents and without files."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Imported:
+    """An extension whose code has run, or failed to."""
+
+    sha256: str
+    declared: tuple[Declaration, ...] = ()
+    tools: tuple[Tool, ...] = ()
+    problem: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class Extensions:
+    """The enabled extensions of a home; a source of tools."""
+
+    home: Home
+    secrets: NamedSecrets = field(default_factory=NamedSecrets)
+    rules: Mapping[str, ToolRule] = field(default_factory=dict[str, ToolRule])
+    import_timeout_s: float = TIMEOUT_S
+    threads: OwnThreads = field(default_factory=OwnThreads)
+    statuses: tuple[ExtensionStatus, ...] = ()
+    problem: str = ""
+    """Why no consent could be read."""
+    declared: dict[tuple[Kind, str], Declaration] = field(
+        default_factory=dict[tuple[Kind, str], Declaration]
+    )
+    """What the extensions that are on declare, by kind and name."""
+    _imported: dict[str, _Imported] = field(default_factory=dict[str, _Imported])
+    _tools: tuple[Tool, ...] = ()
+    _stamp: _Stamp = ()
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @classmethod
+    async def opened(cls, home: Home, settings: ExtensionSettings) -> "Extensions":
+        """Return the extensions of a home, with those imported that a person has enabled."""
+        made = cls(home=home, secrets=settings.secrets, rules=settings.rules)
+        await made.refresh()
+        return made
+
+    async def offered(self, team: Team) -> tuple[Tool, ...]:
+        """Return the own tools that this team's agents may be given."""
+        await self.refresh()
+        return tuple(tool for tool in self._tools if self._rule(tool.name).is_for(team))
+
+    async def refresh(self) -> None:
+        """Import what a person has enabled since the last look, and drop what is off."""
+        if self._look() == self._stamp:
+            return
+        async with self._lock:
+            # Before the files are read: a change after it is seen at the next look.
+            stamp = self._look()
+            if stamp == self._stamp:
+                return
+            if stamp != _NOTHING:
+                consents = consent_file.read(self.home)
+                # To list packages takes longer than all else: only if a person has enabled one.
+                has_packages = any(one.startswith(PACKAGE) for one in consents.enabled)
+                found = await asyncio.to_thread(find, self.home, packages=has_packages)
+                await self._take(found, consents)
+            self._stamp = stamp
+
+    async def listed(self) -> list[ExtensionStatus]:
+        """Return how every extension stands, also packages that nobody has enabled."""
+        await self.refresh()
+        known = {one.id for one in self.statuses}
+        found = await asyncio.to_thread(find, self.home)
+        more = [status(one, state="off") for one in found if one.id not in known]
+        return [*self.statuses, *more]
+
+    async def enable(self, identity: str, *, sha256: str = "", at: datetime) -> ExtensionStatus:
+        """Enable an extension as a person wants it; raise `Refused` if it cannot be used.
+
+        `sha256` is the hash that the person has seen. The code is imported before the consent is
+        written: a file that fails, or that ends the process, is not enabled.
+        """
+        await self.refresh()
+        found = await asyncio.to_thread(find_one, self.home, identity)
+        identity = found.id
+        if found.problem:
+            raise Refused(f"{identity} cannot be enabled: {found.problem}")
+        if sha256 not in ("", found.sha256):
+            raise Conflict(f"{identity} has changed since you looked at it; look again.")
+        imported = await self._imported_once(found)
+        is_on = any(one.id == identity and one.state == "on" for one in self.statuses)
+        if fault := imported.problem or ("" if is_on else self._clash(imported)):
+            raise Refused(f"{identity} was not enabled: {fault}")
+        self._imported[identity] = imported
+        await asyncio.to_thread(consent_file.enable, self.home, identity, found.sha256, at=at)
+        await self.refresh()
+        return self._find(identity)
+
+    async def disable(self, identity: str) -> None:
+        """Take the consent to an extension back; raise `Refused` if there was none."""
+        if not await asyncio.to_thread(consent_file.disable, self.home, identity):
+            raise Refused(f"{identity!r} is not enabled; nothing was changed.")
+        await self.refresh()
+
+    def _find(self, identity: str) -> ExtensionStatus:
+        return next(one for one in self.statuses if one.id == identity)
+
+    def _look(self) -> _Stamp:
+        """Return what changes with every change of consents or files; a few calls of stat."""
+        files: list[object] = [consent_file.stamp(self.home)]
+        for kind in KINDS:
+            try:
+                names = sorted((self.home.path / kind).glob("*.py"))
+            except OSError:
+                continue
+            files += [(name, consent_file.stamp_of(name)) for name in names]
+        return tuple(files)
+
+    async def _take(self, found: list[Found], consents: Consents) -> None:
+        enabled = [one for one in found if one.sha256 and consents.allows(one.id, one.sha256)]
+        made = await asyncio.gather(*(self._imported_once(one) for one in enabled))
+        self._imported = {one.id: part for one, part in zip(enabled, made, strict=True)}
+        self.problem = consents.problem
+        self.declared.clear()
+        self.statuses = tuple(self._status(one, consents) for one in found)
+        self._tools = self._ordered()
+        for one in self.statuses:
+            if one.state in ("changed", "faulty"):
+                log.warning("%s is off: %s", one.id, one.summary)
+
+    async def _imported_once(self, found: Found) -> _Imported:
+        known = self._imported.get(found.id)
+        if known is not None and known.sha256 == found.sha256 and not known.problem:
+            return known
+        try:
+            declared = await import_declared(found, self.threads, timeout_s=self.import_timeout_s)
+            tools = await self._made(found, declared)
+        except Refused as fault:
+            return _Imported(sha256=found.sha256, problem=str(fault))
+        return _Imported(sha256=found.sha256, declared=declared, tools=tools)
+
+    async def _made(self, found: Found, declared: tuple[Declaration, ...]) -> tuple[Tool, ...]:
+        """Check what a file declares; return its tools. Type hints are foreign code, too."""
+
+        def make() -> tuple[Tool, ...]:
+            made = (self._checked(one) for one in declared)
+            return tuple(tool for tool in made if tool is not None)
+
+        try:
+            return await self.threads.call(
+                f"check of {found.id}", make, timeout_s=self.import_timeout_s
+            )
+        except Raised as raised:
+            error = raised.error
+            said = str(error) if isinstance(error, Refused) else f"{error_text(error)}."
+            raise Refused(said) from error
+        except TookTooLong:
+            raise Refused("its type hints take too long to read.") from None
+
+    def _checked(self, declared: Declaration) -> Tool | None:
+        match declared:
+            case ToolDeclaration():
+                return make_tool(declared, self.secrets.get, self.threads)
+            case EngineDeclaration():
+                check_engine(declared)
+            case ProviderDeclaration():
+                check_provider(declared)
+            case _:
+                check_timeout(f"the channel {declared.name!r}", declared.timeout_s)
+        return None
+
+    def _status(self, found: Found, consents: Consents) -> ExtensionStatus:
+        given, imported = consents.enabled.get(found.id), self._imported.get(found.id)
+        if given is None:
+            return status(found, state="off")
+        if imported is None:
+            return status(found, state="changed", enabled_at=given.at)
+        problem = imported.problem or self._clash(imported)
+        if problem:
+            self._imported[found.id] = replace(imported, tools=(), problem=problem)
+            return status(found, state="faulty", problem=problem, enabled_at=given.at)
+        self.declared |= {(one.kind, one.name): one for one in imported.declared}
+        on = status(found, state="on", enabled_at=given.at)
+        return replace(on, offers=tuple(map(Offer.of, imported.declared)))
+
+    def _clash(self, imported: _Imported) -> str:
+        """Return why an extension cannot be on beside those before it; empty if it can."""
+        names = [(one.kind, one.name) for one in imported.declared]
+        taken = [name for kind, name in names if (kind, name) in self.declared]
+        taken += [name for kind, name in set(names) if names.count((kind, name)) > 1]
+        if not taken:
+            return ""
+        return f"another extension, or itself, declares {taken[0]!r} already; rename one of them."
+
+    def _ordered(self) -> tuple[Tool, ...]:
+        """Return the tools by name, as the settings want them; only the first few are shown."""
+        made = [tool for part in self._imported.values() for tool in part.tools]
+        shown, tools = 0, list[Tool]()
+        for tool in sorted(made, key=lambda tool: tool.name):
+            rule, known = self._rule(tool.name), tool.properties
+            roles = known.roles if rule.roles is None else rule.roles
+            is_shown = bool(known.in_sight) if rule.shown is None else rule.shown
+            is_shown = is_shown and shown < MOST_SHOWN
+            shown += is_shown
+            kept = replace(known, roles=roles, in_sight=roles if is_shown else ON_DEMAND)
+            tools.append(replace(tool, properties=kept))
+        return tuple(tools)
+
+    def _rule(self, name: str) -> ToolRule:
+        return self.rules.get(name, ToolRule())

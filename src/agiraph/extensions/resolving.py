@@ -1,0 +1,33 @@
+"""Resolving: puts own engines and providers into the places that the settings name."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from agiraph.extensions.declarations import EngineDeclaration, ProviderDeclaration
+from agiraph.extensions.loading import Extensions
+from agiraph.extensions.own_engines import OwnEngine
+from agiraph.extensions.own_models import OwnProvider
+from agiraph.providers.registry import ModelFactory
+from agiraph.web.access import Web
+from agiraph.web.own_engine import WantedEngine
+
+
+def web_with_engine(web: Web, extensions: Extensions) -> Web:
+    """Return the web access with the own engine that the settings name; without a search engine
+    if no enabled file declares it."""
+    if not isinstance(web.engine, WantedEngine):
+        return web
+    declared = extensions.declared.get(("engines", web.engine.own_name))
+    if not isinstance(declared, EngineDeclaration):
+        return replace(web, engine=None)
+    own = OwnEngine(declared=declared, secrets=extensions.secrets.get, threads=extensions.threads)
+    return replace(web, engine=own)
+
+
+def providers(extensions: Extensions) -> Mapping[str, ModelFactory]:
+    """Return the own providers of models by name."""
+    return {
+        declared.name: OwnProvider(declared=declared, secrets=extensions.secrets.get)
+        for declared in extensions.declared.values()
+        if isinstance(declared, ProviderDeclaration)
+    }

@@ -1,0 +1,85 @@
+"""Results: turns what a person's function returned or raised into text for a model."""
+
+import dataclasses
+from typing import Any, cast
+
+import orjson
+from pydantic import BaseModel
+
+from agiraph.domain.errors import Refused
+from agiraph.redaction import redact
+from agiraph.tools.base import NO_TEXT
+
+MOST_BYTES = 256 * 1024
+"""Bytes of a result that are kept; the runtime shows a model the beginning of them and keeps the
+rest in a file."""
+LONGEST_ERROR = 2000
+NOTHING = "(It returned nothing.)"
+
+
+def as_text(name: str, value: Any) -> str:
+    """Return a result as text, cut to a bound and without secrets.
+
+    Raise `Refused` for a value that is neither text nor JSON.
+    """
+    match value:
+        case None:
+            return NOTHING
+        case str():
+            text = value[:MOST_BYTES]
+            is_cut, size = len(text) < len(value), f"{len(value):,} characters"
+        case bytes() | bytearray():
+            text, is_cut, size = _of_bytes(name, bytes(value[: MOST_BYTES + 1]), len(value))
+        case _:
+            data = _as_json(name, value)
+            text = data[:MOST_BYTES].decode(errors="ignore")
+            is_cut, size = len(data) > MOST_BYTES, f"{len(data):,} bytes of JSON"
+    text = redact(text.encode(errors="replace").decode().replace("\0", NO_TEXT))
+    return f"{text}\n(Cut here: {name} returned {size}.)" if is_cut else text or NOTHING
+
+
+def _of_bytes(name: str, data: bytes, size: int) -> tuple[str, bool, str]:
+    is_cut = size > MOST_BYTES
+    try:
+        # The cut may go through a character.
+        text = data[:MOST_BYTES].decode(errors="ignore" if is_cut else "strict")
+    except UnicodeDecodeError:
+        raise Refused(
+            f"{name} returned {size:,} bytes that are not text. A tool returns text or JSON."
+        ) from None
+    return text, is_cut, f"{size:,} bytes"
+
+
+def _as_json(name: str, value: Any) -> bytes:
+    options = orjson.OPT_NON_STR_KEYS | orjson.OPT_INDENT_2
+    try:
+        return orjson.dumps(value, default=_plain, option=options)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise Refused(
+            f"{name} returned a {type(value).__name__}, which is neither text nor JSON ({error})."
+        ) from error
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case BaseModel():
+            return value.model_dump(mode="json")
+        case set() | frozenset():
+            return list(cast(set[Any], value))
+        case bytes() | bytearray():
+            return bytes(value).decode(errors="replace")
+        case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return dataclasses.asdict(value)
+        case _:
+            raise TypeError(f"no form for {type(value).__name__}")
+
+
+def error_text(error: BaseException) -> str:
+    """Return the type and the words of an exception, bounded and without secrets."""
+    try:
+        said = str(error)
+    except Exception:  # an exception's own __str__ is foreign code
+        said = ""
+    said = said.encode(errors="replace").decode().replace("\0", NO_TEXT)[:LONGEST_ERROR]
+    kind = type(error).__name__
+    return redact(f"{kind}: {said}" if said.strip() else kind)

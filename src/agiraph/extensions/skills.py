@@ -1,0 +1,213 @@
+"""Skills: finds folders with a SKILL.md, and offers to a team those that a person has enabled.
+
+A skill is in the home, in a team's folder, or in `.claude/skills` of a folder that a person gave to
+the team. It is used from the copy that was made when it was enabled; once its files differ from
+that copy, it is off until a person enables it again.
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from agiraph.domain.agents import Team
+from agiraph.domain.errors import Conflict, NotFound, Refused
+from agiraph.domain.folders import GivenFolder
+from agiraph.domain.skills import Skill
+from agiraph.extensions import consents as consent_file
+from agiraph.extensions.consents import Consents
+from agiraph.extensions.statuses import State
+from agiraph.home import skill_folders
+from agiraph.home.layout import Home
+from agiraph.home.skill_folders import SkillFiles
+
+IN_HOME = "skills"
+IN_FOLDER = ".claude/skills"
+MOST_OF_TEAM = 100
+
+
+@dataclass(frozen=True, slots=True)
+class SkillPlace:
+    """Where a skill is: a folder `rel` below a trusted path."""
+
+    base: Path
+    rel: str
+
+    @property
+    def id(self) -> str:
+        """Its name in lists and consents: the path, from the home on if it is inside."""
+        return self.rel if self.rel.startswith((IN_HOME, "teams/")) else str(self.base / self.rel)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkillStatus:
+    """How a skill stands, as people see it in lists."""
+
+    id: str
+    state: State
+    name: str = ""
+    description: str = ""
+    sha256: str = ""
+    problem: str = ""
+    enabled_at: datetime | None = None
+
+    @property
+    def summary(self) -> str:
+        """Return in one sentence what a person must know of it."""
+        match self.state:
+            case "changed":
+                return "changed since it was enabled, so it is off; enable it again to use it"
+            case "on" | "off" if not self.problem:
+                return self.description
+            case _:
+                return self.problem
+
+
+@dataclass(slots=True, kw_only=True)
+class Skills:
+    """The skills of a home."""
+
+    home: Home
+    _known: dict[str, tuple[object, Skill | None]] = field(
+        default_factory=dict[str, tuple[object, Skill | None]]
+    )
+    """Enabled skills by id, with the stamp of files and consent that they were read at."""
+    _consents: tuple[object, Consents] = ((), Consents())
+
+    async def offered(self, team: Team) -> tuple[Skill, ...]:
+        """Return the enabled skills of a team, by name. A team's own skill comes before one of a
+        folder, and that before one of the home with the same name."""
+        consents = self._read_consents()
+        if not consents.enabled:
+            return ()
+        places = [place for place in self._places(team) if place.id in consents.enabled]
+        if not places:
+            return ()
+        found = await asyncio.to_thread(self._current, places, consents)
+        return tuple(sorted(found, key=lambda skill: skill.name))
+
+    def _read_consents(self) -> Consents:
+        stamp = consent_file.stamp(self.home)
+        if self._consents[0] != stamp:
+            self._consents = (stamp, consent_file.read(self.home))
+        return self._consents[1]
+
+    def _places(self, team: Team) -> list[SkillPlace]:
+        return [*self._of_team(team.id), *_of_folders(team.folders), *self._of_home()]
+
+    def _of_home(self) -> list[SkillPlace]:
+        return _in(self.home.path, IN_HOME)
+
+    def _of_team(self, team_id: str) -> list[SkillPlace]:
+        return _in(self.home.path, f"teams/{team_id}/{IN_HOME}")
+
+    def _current(self, places: Sequence[SkillPlace], consents: Consents) -> list[Skill]:
+        """Return the skills whose files are still those that a person enabled."""
+        found: dict[str, Skill] = {}
+        for place in places[:MOST_OF_TEAM]:
+            skill = self._unchanged(place, consents.enabled[place.id].sha256)
+            if skill is not None:
+                found.setdefault(skill.name, skill)
+        return list(found.values())
+
+    def _unchanged(self, place: SkillPlace, sha256: str) -> Skill | None:
+        stamp = (sha256, skill_folders.stamp(place.base, place.rel))
+        known = self._known.get(place.id)
+        if known is None or known[0] != stamp:
+            known = self._known[place.id] = (stamp, self._checked(place, sha256))
+        return known[1]
+
+    def _checked(self, place: SkillPlace, sha256: str) -> Skill | None:
+        try:
+            is_same = skill_folders.read(place.base, place.rel).sha256 == sha256
+        except Refused:
+            return None
+        return skill_folders.enabled_copy(self.home, sha256) if is_same else None
+
+    def listed(self, folders: Iterable[GivenFolder] = ()) -> list[SkillStatus]:
+        """Return how every skill stands: of the home, of its teams and of these folders."""
+        teams = skill_folders.names(self.home.path, "teams")
+        places = [*self._of_home(), *(p for team in teams for p in self._of_team(team))]
+        consents = consent_file.read(self.home)
+        found = {place.id: place for place in (*places, *_of_folders(folders))}
+        # Enabled ones in folders that nobody names here are listed, too.
+        for identity in consents.enabled:
+            if identity.startswith("/") and identity not in found:
+                found[identity] = _at(identity)
+        return [self._status(found[identity], consents) for identity in sorted(found)]
+
+    def _status(self, place: SkillPlace, consents: Consents) -> SkillStatus:
+        given = consents.enabled.get(place.id)
+        at = None if given is None else given.at
+        try:
+            found = skill_folders.read(place.base, place.rel)
+        except Refused as error:
+            state: State = "off" if given is None else "faulty"
+            return SkillStatus(id=place.id, state=state, problem=str(error), enabled_at=at)
+        state = "off"
+        if given is not None:
+            state = "on" if given.sha256 == found.sha256 else "changed"
+        return SkillStatus(
+            id=place.id,
+            state=state,
+            name=found.name,
+            description=found.description,
+            sha256=found.sha256,
+            enabled_at=at,
+        )
+
+    def enable(self, identity: str, *, sha256: str = "", at: datetime) -> SkillStatus:
+        """Enable a skill as a person wants it; raise `Refused` if it cannot be used.
+
+        `identity` is its id, its name if it is in the home, or the absolute path of its folder.
+        """
+        place, found = self._read(identity)
+        if sha256 not in ("", found.sha256):
+            raise Conflict(f"{place.id} has changed since you looked at it; look again.")
+        skill_folders.keep_copy(self.home, found)
+        consent_file.enable(self.home, place.id, found.sha256, at=at)
+        return self._status(place, consent_file.read(self.home))
+
+    def disable(self, identity: str) -> str:
+        """Take the consent to a skill back; return its id, or raise `Refused`."""
+        ids = [identity, f"{IN_HOME}/{identity}", str(Path(identity).expanduser())]
+        for one in ids:
+            if consent_file.disable(self.home, one):
+                return one
+        raise Refused(f"{identity!r} is not enabled; nothing was changed.")
+
+    def _read(self, identity: str) -> tuple[SkillPlace, SkillFiles]:
+        place = self._place(identity)
+        try:
+            return place, skill_folders.read(place.base, place.rel)
+        except NotFound as error:
+            raise Refused(f"There is no skill at {place.id!r}.") from error
+        except Refused as error:
+            raise Refused(f"{place.id} cannot be enabled: {error}") from error
+
+    def _place(self, identity: str) -> SkillPlace:
+        path = Path(identity).expanduser()
+        if path.is_absolute():
+            return _at(str(path))
+        inside = identity.startswith((f"{IN_HOME}/", "teams/"))
+        return SkillPlace(self.home.path, identity if inside else f"{IN_HOME}/{identity}")
+
+
+def _of_folders(folders: Iterable[GivenFolder]) -> list[SkillPlace]:
+    return [place for one in folders for place in _in(Path(one.path), IN_FOLDER)]
+
+
+def _in(base: Path, rel: str) -> list[SkillPlace]:
+    return [SkillPlace(base, f"{rel}/{name}") for name in skill_folders.names(base, rel)]
+
+
+def _at(path: str) -> SkillPlace:
+    """Return the place of an absolute path: below the folder that has `.claude/skills` in it."""
+    base, mark, name = path.partition(f"/{IN_FOLDER}/")
+    if not mark or not name or "/" in name.strip("/"):
+        raise Refused(
+            f"{path!r} is no skill of a folder: the path ends with {IN_FOLDER}/NAME. Skills of "
+            "your own go into skills/ of the home."
+        )
+    return SkillPlace(Path(base).resolve(), f"{IN_FOLDER}/{name.strip('/')}")

@@ -1,0 +1,24 @@
+"""Wanted channel: stands for a channel that a person's file declares, until it is loaded."""
+
+from dataclasses import dataclass
+
+from agiraph.domain.deliveries import OutgoingMessage
+from agiraph.domain.messages import MessageKind
+from agiraph.runtime.channels import DeliveryFailed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedChannel:
+    """A channel that the settings name and no enabled file has declared yet. Its messages wait."""
+
+    own_name: str
+    kinds: frozenset[MessageKind]
+
+    @property
+    def description(self) -> str:
+        return f"own:{self.own_name} (not enabled)"
+
+    async def send(self, outgoing: OutgoingMessage) -> None:
+        raise DeliveryFailed(
+            f"no enabled file declares the channel {self.own_name!r}; see `agiraph tools`"
+        )

@@ -1,0 +1,86 @@
+"""Offered tools: chooses the tools of each agent from built-in ones, added ones and sources."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from agiraph.domain.agents import Agent, Specialist, Team
+from agiraph.domain.skills import Skill
+from agiraph.domain.tools import ToolProperties
+from agiraph.extensions.skills import Skills
+from agiraph.tools.base import Tool
+from agiraph.tools.delegation import assign_task, described
+from agiraph.tools.skills import use_skill
+from agiraph.tools.sources import ToolSource
+from agiraph.tools.toolsets import BUILT_IN, Toolset, is_in_sight, toolset
+from agiraph.tools.web import web_search
+
+MOST_KEPT = 256
+"""Toolsets that are kept; more only means that sources have changed many times."""
+
+_Key = tuple[str, tuple[str, ...], bool, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferedTools:
+    """The tools of this installation, and which of them each agent is given."""
+
+    extra: tuple[Tool, ...] = ()
+    """Tools of the program that embeds agiraph."""
+    sources: tuple[ToolSource, ...] = ()
+    skills: Skills | None = None
+    """The skills that persons have enabled."""
+    specialists: Mapping[str, Specialist] = field(default_factory=dict[str, Specialist])
+    has_search: bool = False
+    _toolsets: dict[_Key, tuple[tuple[Tool, ...], Toolset]] = field(
+        default_factory=dict[_Key, tuple[tuple[Tool, ...], Toolset]], repr=False
+    )
+    """Toolsets, with the tools that they were made of: a key holds the ids of these objects, which
+    must not be freed and used again."""
+
+    async def skills_of(self, team: Team) -> tuple[Skill, ...]:
+        """Return the skills that a person has enabled for a team."""
+        return () if self.skills is None else await self.skills.offered(team)
+
+    async def of_team(self, team: Team, skills: tuple[Skill, ...] = ()) -> tuple[Tool, ...]:
+        """Return the tools of a team that agiraph does not ship. Of two with one name, the first
+        counts; none replaces a built-in one."""
+        shipped = (use_skill,) if skills else ()
+        found = {tool.name: tool for tool in (*shipped, *self.extra)}
+        for source in self.sources:
+            for tool in await source.offered(team):
+                if tool.name not in BUILT_IN:
+                    found.setdefault(tool.name, tool)
+        return tuple(found.values())
+
+    def properties(self, offered: tuple[Tool, ...]) -> Mapping[str, ToolProperties]:
+        """Return the properties of all tools that a team may use, by name."""
+        return {tool.name: tool.properties for tool in (*BUILT_IN.values(), *offered)}
+
+    def toolset(self, agent: Agent, offered: tuple[Tool, ...], *, is_lean: bool) -> Toolset:
+        """Return the agent's tools; agents with the same tools share the same objects."""
+        agent = self._without_gone(agent, offered)
+        ids = tuple(map(id, offered))
+        key = (agent.role, agent.tools, is_lean, ids)
+        if key not in self._toolsets:
+            if len(self._toolsets) >= MOST_KEPT:
+                self._toolsets.clear()
+            self._toolsets[key] = (offered, self._make(agent, offered, is_lean=is_lean))
+        return self._toolsets[key][1]
+
+    def _make(self, agent: Agent, offered: tuple[Tool, ...], *, is_lean: bool) -> Toolset:
+        # Where the prompt lists the specialists, the tool need not: a thread's prompt is stored,
+        # and a changed file of a specialist must not change the thread's tools.
+        told = described(assign_task, self.specialists)
+        extra = offered if is_in_sight(assign_task, agent) else (*offered, told)
+        hidden = () if self.has_search else (web_search.name,)
+        return toolset(agent, extra, is_lean=is_lean, explained={told.name: told}, hidden=hidden)
+
+    def _without_gone(self, agent: Agent, offered: tuple[Tool, ...]) -> Agent:
+        """Return the agent without the names of tools that a person has switched off since it was
+        hired. It never gets more than it had: with no name left, it keeps what ends its work."""
+        known = BUILT_IN.keys() | {tool.name for tool in offered}
+        kept = tuple(name for name in agent.tools if name in known)
+        if kept == agent.tools:
+            return agent
+        ending = (tool.name for tool in BUILT_IN.values() if tool.properties.ends_node)
+        return replace(agent, tools=kept or tuple(ending))

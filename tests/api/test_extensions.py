@@ -1,0 +1,65 @@
+"""Extensions over HTTP: every client sees how they stand, the owner alone enables them."""
+
+from agiraph import call
+from tests.api.serving import Served
+from tests.extensions.files import put, put_skill
+from tests.extensions.test_consent import greeting
+from tests.tools.tool_calls import ToolAnswer, run_calls
+
+
+async def test_the_owner_enables_a_tool_with_the_hash_that_was_listed(served: Served) -> None:
+    put(served.world.path, "tools/hi.py", greeting(), enabled=False)
+    status, [listed] = await served.ask("GET", "/extensions")
+    assert (status, listed["id"], listed["state"]) == (200, "tools/hi.py", "off")
+
+    wrong = {"id": "tools/hi.py", "sha256": "0" * 64}
+    status, problem = await served.ask("POST", "/extensions/enable", wrong)
+    assert (status, problem["detail"]) == (
+        409,
+        "tools/hi.py has changed since you looked at it; look again.",
+    )
+
+    right = {"id": "tools/hi.py", "sha256": listed["sha256"]}
+    status, enabled = await served.ask("POST", "/extensions/enable", right)
+    assert (status, enabled["state"], enabled["summary"]) == (200, "on", "greet (nothing)")
+    assert enabled["offers"] == [
+        {"name": "greet", "touches": "nothing", "effect": "repeatable", "secrets": []}
+    ]
+    _, told = await run_calls(served.world, call("greet", name="Bob"))
+    assert told == [ToolAnswer("Hello Bob")]
+
+    status, _ = await served.ask("POST", "/extensions/disable", {"id": "tools/hi.py"})
+    assert status == 200
+    _, [listed] = await served.ask("GET", "/extensions")
+    assert listed["state"] == "off"
+    status, problem = await served.ask("POST", "/extensions/disable", {"id": "tools/hi.py"})
+    assert (status, problem["detail"]) == (
+        422,
+        "'tools/hi.py' is not enabled; nothing was changed.",
+    )
+
+
+async def test_a_skill_is_enabled_with_the_hash_that_was_listed(served: Served) -> None:
+    put_skill(served.world.path, "skills/pdf", about="How PDFs are made.")
+    status, [listed] = await served.ask("GET", "/skills")
+    assert (status, listed["id"], listed["state"]) == (200, "skills/pdf", "off")
+    body = {"id": "skills/pdf", "sha256": listed["sha256"]}
+    assert (await served.ask("POST", "/skills/enable", {**body, "sha256": "1" * 64}))[0] == 409
+    status, enabled = await served.ask("POST", "/skills/enable", body)
+    assert (status, enabled["state"], enabled["summary"]) == (200, "on", "How PDFs are made.")
+    assert (await served.ask("POST", "/skills/disable", {"id": "skills/pdf"}))[0] == 200
+
+
+async def test_a_token_that_is_not_the_owners_enables_nothing(served: Served) -> None:
+    sha256 = put(served.world.path, "tools/hi.py", greeting(), enabled=False)
+    put_skill(served.world.path, "skills/pdf")
+    for scope in ("read", "talk", "operate"):
+        _, made = await served.ask("POST", "/tokens", {"name": scope, "scope": scope})
+        token = {"Authorization": f"Bearer {made['secret']}"}
+        for path in ("/extensions", "/skills"):
+            for verb in ("enable", "disable"):
+                body = {"id": "tools/hi.py"} | ({"sha256": sha256} if verb == "enable" else {})
+                status, _ = await served.ask("POST", f"{path}/{verb}", body, **token)
+                assert (scope, path, verb, status) == (scope, path, verb, 403)
+        assert (await served.ask("GET", "/extensions", **token))[0] == 200
+    assert not (served.world.path / "consents.json").exists()
