@@ -171,9 +171,8 @@ class Runtime:
             callbacks=callbacks or {},
             is_sole_process=is_sole,
         )
-        ends = (outbox, Inlet(store, clock, ways, periodic), trigger_worker)
-        rest = (periodic, daily, rules.confinement, own)
-        return cls(home, lock, store, models, engine, *ends, *rest)
+        ends = (engine, outbox, Inlet(store, clock, ways, periodic), trigger_worker)
+        return cls(home, lock, store, models, *ends, periodic, daily, rules.confinement, own)
 
     async def start(self, only: TeamId | None = None) -> None:
         """Start to work on everything that is queued; with `only`, on one team alone."""
