@@ -32,6 +32,13 @@ SQLITE_SUFFICES: dict[str, frozenset[str]] = {
             "test_e9_a_finish_in_the_work_of_an_alarm_ends_that_work_only",
         }
     ),
+    "research/test_ledger.py": frozenset(
+        {
+            "test_a_call_that_is_made_again_after_a_crash_notes_nothing_twice",
+            "test_a_later_job_has_the_ledger_of_the_one_that_it_continues",
+            "test_a_page_that_changed_keeps_both_versions",
+        }
+    ),
     "habits/test_memory.py": frozenset(
         {
             "test_m2_what_a_page_said_is_fenced_where_it_was_read_and_in_no_later_prompt",

@@ -66,6 +66,8 @@ class Settings(Location):
     model: str
     reply_model: str
     """The model that writes replies to people; empty: each agent's own model."""
+    reader_model: str
+    """The model of the readers of a research; empty: that of its researcher."""
     efforts: dict[str, Effort] = field(default_factory=dict[str, Effort])
     """How much models think by the role of their agents: coordinator, worker, or a specialist."""
     keys: Keys = field(repr=False)
@@ -190,6 +192,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         database_url=pick("AGIRAPH_DATABASE_URL", place.database_url),
         model=pick("AGIRAPH_MODEL", keys.default_model),
         reply_model=pick("AGIRAPH_REPLY_MODEL", ""),
+        reader_model=pick("AGIRAPH_READER_MODEL", ""),
         efforts=efforts_of(path, written.get(_ROLES, {})),
         keys=keys,
         prices=prices,

@@ -16,6 +16,7 @@ IN_FILE = {
     "AGIRAPH_DATABASE_URL": "database_url",
     "AGIRAPH_MODEL": "model",
     "AGIRAPH_REPLY_MODEL": "reply_model",
+    "AGIRAPH_READER_MODEL": "reader_model",
     "AGIRAPH_SANDBOX": "sandbox",
     "AGIRAPH_SANDBOX_READ": "sandbox_read",
 }

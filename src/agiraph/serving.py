@@ -286,6 +286,7 @@ async def _runtime(settings: Settings, forwarder: _DeltaForwarder) -> AsyncGener
         commands=settings.commands,
         channels=settings.channels,
         reply_model=settings.reply_model,
+        reader_model=settings.reader_model,
         efforts=settings.efforts,
         web=settings.web,
         extensions=settings.extensions,

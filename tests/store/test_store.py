@@ -332,6 +332,7 @@ TABLES = [
     *("about", "agents", "answered", "audit", "channels", "client_turns"),
     *("conversation_summaries", "daily_limits", "deliveries", "dependencies"),
     *("errands", "events", "file_labels", "firings", "folder_changes", "grants", "insights"),
+    *("evidence", "research_jobs", "research_pages"),
     "knowledge_changes",
     *("link_fetches", "memories", "messages"),
     *(

@@ -56,9 +56,7 @@ _FACTS: dict[str, str] = {
     "summary": "(the summary that the model wrote)",
     "state": "(task, files, open tasks and limits, from the records)",
     "save": "results and sources in files in scratch/ (`write_file`)",
-    "searches": "5",
     "pages": "3",
-    "look": "",
     "url": "https://example.org/pumps",
     "assignment": f"[Task] You have been given a task.\n\n{TASK}",
 }
@@ -73,7 +71,11 @@ _LATER = {
     "compacted": "what a shortened thread goes on from",
     "briefing": "whether the person is told something unasked",
     "conversation_summary": "the question for a summary of older talk",
-    "research": "the task of research",
+    "research_brief": "the plan of research",
+    "research_reader": "a reader of research",
+    "research_gaps": "what research still lacks",
+    "research_writing": "the report of research",
+    "research_support": "whether quotations support a report",
     "reader": "the task of a reader of links",
     "cli_task": "`_task.md` of a program",
 }

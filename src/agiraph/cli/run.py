@@ -220,6 +220,7 @@ class Run:
             commands=self._settings.commands,
             channels=self._settings.channels,
             reply_model=self._settings.reply_model,
+            reader_model=self._settings.reader_model,
             efforts=self._settings.efforts,
             web=self._settings.web,
             extensions=self._settings.extensions,

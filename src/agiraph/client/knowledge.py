@@ -7,6 +7,7 @@ from agiraph.api.views import NodeView, SearchHitView, UnconfirmedView
 from agiraph.client.connection import Connection, path_of
 from agiraph.domain.knowledge import Change, Insight, InsightType, Memory
 from agiraph.domain.notes import Note
+from agiraph.domain.research import Depth
 
 
 class KnowledgeCalls(Connection):
@@ -66,12 +67,18 @@ class KnowledgeCalls(Connection):
         agent: str,
         goal: str,
         *,
+        depth: Depth | None = None,
         max_searches: int | None = None,
         max_pages: int | None = None,
+        continues: str | None = None,
     ) -> NodeView:
-        """Start research on a question; the report arrives in the inbox."""
-        limits = {"max_searches": max_searches, "max_pages": max_pages}
-        body = {"goal": goal, **{k: v for k, v in limits.items() if v is not None}}
+        """Start research on a question; the report arrives in the inbox.
+
+        `continues` is the node of an earlier research whose findings it goes on from.
+        """
+        chosen = {"depth": depth, "max_searches": max_searches, "max_pages": max_pages}
+        chosen["continues"] = continues
+        body = {"goal": goal, **{k: v for k, v in chosen.items() if v is not None}}
         return await self.make(NodeView, path_of("agents", agent, "research"), body)
 
     async def search_memory(self, team: str, query: str, *, limit: int = 20) -> list[SearchHitView]:

@@ -9,6 +9,7 @@ from agiraph.domain.effort import Effort
 from agiraph.domain.errors import IllegalMove
 from agiraph.domain.ids import AgentId, NodeId, StageId, TeamId, ThreadId, TriggerId
 from agiraph.domain.labels import CLEAN, Label
+from agiraph.domain.research import Part
 from agiraph.domain.value import value
 
 Source = Literal["user", "delegation", "trigger", "self", "system"]
@@ -295,6 +296,8 @@ class WorkNode:
     """Of a review: the call of its parent node that submitted the result it judges."""
     asked_of: AgentId | None = None
     """Of research: the agent that was asked; its conversation gets the summary."""
+    research: Part | None = None
+    """What it does for a research job; None for all other work."""
     label: Label = CLEAN
     """The sources outside the team that words of its task came from."""
     is_public: bool = False
@@ -339,6 +342,11 @@ class WorkNode:
     def is_goal(self) -> bool:
         """Whether this is the root node of its team's goal."""
         return self.source == "system" and self.parent_id is None
+
+    @property
+    def is_research_part(self) -> bool:
+        """Whether it is a step of the research job above it, which waits for it."""
+        return self.research is not None and self.research != "job"
 
     @property
     def lines_to_prove(self) -> tuple[str, ...]:

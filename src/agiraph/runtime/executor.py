@@ -7,20 +7,15 @@ own module.
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from agiraph.domain.agents import Agent, Specialist, Team
-from agiraph.domain.chat import LEAN_SYSTEM, Attachment, Lease, Transcript, Turn
+from agiraph.domain.chat import LEAN_SYSTEM, Lease, Transcript
 from agiraph.domain.effort import Effort, first_effort
 from agiraph.domain.errors import Misconfigured
 from agiraph.domain.folders import seen_by
-from agiraph.domain.ids import SYSTEM, TeamId
+from agiraph.domain.ids import TeamId
 from agiraph.domain.outcomes import Outcome
-from agiraph.domain.persons import is_person
 from agiraph.domain.time import Clock
-from agiraph.domain.waits import WaitingOn
-from agiraph.domain.work import WorkNode
 from agiraph.home.layout import Home, TeamFolder
 from agiraph.home.levels import CommandRules
 from agiraph.home.scopes import Scope
@@ -38,79 +33,27 @@ from agiraph.runtime import (
     refs,
     reply,
     reply_prompt,
+    research,
 )
 from agiraph.runtime.calls import ToolCaller
 from agiraph.runtime.command_line import ProgramRunner
 from agiraph.runtime.compaction import Compaction
 from agiraph.runtime.daily_spend import DailySpend
+from agiraph.runtime.loading import Loaded, load
 from agiraph.runtime.loop import Loop
-from agiraph.runtime.means import Means, Standing, standing
+from agiraph.runtime.means import Means
 from agiraph.runtime.offered_tools import OfferedTools
 from agiraph.runtime.program_setup import Command
-from agiraph.runtime.prompt import Opening, PriorKnowledge
+from agiraph.runtime.prompt import Opening
 from agiraph.runtime.shown_files import ShownFiles
 from agiraph.runtime.steps import Steps
 from agiraph.runtime.tracing import TracedCaller, TracedModel, Tracing
-from agiraph.services.board import labels, planning
-from agiraph.services.board.budgets import Envelope, envelopes, seconds_left
 from agiraph.services.lifecycle import journal, summaries
-from agiraph.store import messages, threads, waits
 from agiraph.store.database import Store
-from agiraph.store.nodes import NODES
-from agiraph.store.teams import AGENTS, TEAMS
-from agiraph.store.tx import Tx
 from agiraph.tools.base import Tool
 from agiraph.tools.foreground import BASIC, FOREGROUND
-from agiraph.tools.toolsets import PUBLIC, REVIEW, Toolset, all_shown
+from agiraph.tools.toolsets import PUBLIC, READER, REVIEW, Toolset, all_shown
 from agiraph.web.access import Web
-
-
-class _Loaded(NamedTuple):
-    """The rows that a run starts from, read in one transaction."""
-
-    team: Team
-    agent: Agent
-    node: WorkNode
-    giver: str | None
-    """The name of the teammate who assigned the node; None if a person did."""
-    turns: list[Turn]
-    attachments: tuple[Attachment, ...]
-    """Files that a person attached to their message."""
-    parked_calls: dict[str, WaitingOn]
-    envelopes: tuple[Envelope, ...]
-    deadline: datetime | None
-    trusted: frozenset[str]
-    """Sources that a person trusts: their words do not label a thread."""
-    prior_knowledge: PriorKnowledge | None
-    """What the agent knows that may help; loaded for a node without turns only."""
-    standing: Standing | None
-    """How the team stands; loaded for a coordinator's node without turns only."""
-
-
-def _load(tx: Tx, lease: Lease) -> _Loaded:
-    threads.check_lease(tx, lease)
-    node = NODES.get(tx, lease.node_id)
-    creator = node.creator_id
-    by_teammate = not is_person(creator) and creator not in (SYSTEM, lease.agent_id)
-    agent, turns = AGENTS.get(tx, lease.agent_id), threads.turns(tx, lease.thread_id)
-    team, left = TEAMS.get(tx, lease.team_id), seconds_left(tx, node)
-    is_fresh = node.lane == "work" and not turns
-    return _Loaded(
-        team=team,
-        agent=agent,
-        node=node,
-        giver=planning.name_of(tx, creator) if by_teammate and node.parent_id else None,
-        turns=turns,
-        attachments=tuple(a for said in messages.of_node(tx, node.id) for a in said.attachments),
-        parked_calls={w.call_id: w.waiting_on for w in waits.of_node(tx, lease.node_id)},
-        envelopes=envelopes(tx, node),
-        deadline=None if left is None else tx.now + timedelta(seconds=left),
-        trusted=labels.trusted(tx, lease.team_id),
-        prior_knowledge=prompt.load_knowledge(tx, team, agent, node) if is_fresh else None,
-        standing=standing(tx, team, agent, node)
-        if is_fresh and agent.role == "coordinator"
-        else None,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +71,8 @@ class Executor:
     """Programs from the settings that can be hired as workers, by name."""
     reply_model: str = ""
     """The model that writes replies to people; empty: each agent's own model."""
+    reader_model: str = ""
+    """The model of the readers of a research; empty: that of its researcher."""
     efforts: Mapping[str, Effort] = field(default_factory=dict[str, Effort])
     """How much models think by the role of their agents, from the settings."""
     web: Web = field(default_factory=Web)
@@ -143,7 +88,7 @@ class Executor:
         """Run the leased node until it is finished, parked or failed."""
         # A write, although it changes nothing: a read takes no row lock, and a run that is fenced
         # while it loads must stop here.
-        loaded = await self.store.write(_load, lease)
+        loaded = await self.store.write(load, lease)
         await self._prepare_team(loaded.team)
         # The prompt and its compaction follow the window, which a server of one's own may tell.
         if loaded.agent.kind != "cli":
@@ -155,7 +100,7 @@ class Executor:
             self.tracing.set_outcome(span, outcome)
             return outcome
 
-    async def _run(self, lease: Lease, loaded: _Loaded) -> Outcome:
+    async def _run(self, lease: Lease, loaded: Loaded) -> Outcome:
         match loaded.node.lane:
             case "work":
                 return await self._work(lease, loaded)
@@ -164,7 +109,7 @@ class Executor:
             case "reflection":
                 return await self._reflect(lease, loaded)
 
-    async def _work(self, lease: Lease, loaded: _Loaded) -> Outcome:
+    async def _work(self, lease: Lease, loaded: Loaded) -> Outcome:
         folder = self.home.team(loaded.team.id)
         await self._prepare_folders(loaded, folder)
         skills = () if loaded.node.is_public else await self.offered.skills_of(loaded.team)
@@ -172,6 +117,8 @@ class Executor:
         tools = Toolset({}) if loaded.agent.kind == "cli" else self._tools(loaded, extra)
         ctx = self._context(lease, loaded, folder, extra)
         ctx.skills = skills
+        if loaded.node.research is not None:
+            return await self._research(ctx, loaded, tools)
         if not loaded.turns:
             await _begin(ctx, await self._opening(ctx, loaded, folder, tools))
         if loaded.agent.kind == "cli":
@@ -180,7 +127,7 @@ class Executor:
         return await Loop(steps=self._steps(ctx, tools), compaction=compaction).run(ctx)
 
     async def _opening(
-        self, ctx: RunContext, loaded: _Loaded, folder: TeamFolder, tools: Toolset
+        self, ctx: RunContext, loaded: Loaded, folder: TeamFolder, tools: Toolset
     ) -> Opening:
         """Return the first entries of a new thread. They are stored and never change, so that the
         vendor's cache holds for all of its calls."""
@@ -209,6 +156,16 @@ class Executor:
         used = known.ids(is_lean=is_lean)
         return Opening(system, assignment, loaded.attachments, shown.label, is_lean, used)
 
+    async def _research(self, ctx: RunContext, loaded: Loaded, tools: Toolset) -> Outcome:
+        """Run a research job or one of its parts."""
+        if not loaded.turns:
+            await _begin(ctx, await research.opening(ctx))
+        steps = self._steps(ctx, tools)
+        if loaded.node.research == "reader":
+            compaction = Compaction(self.models.window(ctx.agent.model))
+            return await Loop(steps=steps, compaction=compaction).run(ctx)
+        return await research.run(steps, ctx, reader_model=self.reader_model)
+
     def _means(self, agent: Agent) -> Means:
         """Return what the settings offer to an agent that gives work away."""
         return Means(
@@ -223,7 +180,7 @@ class Executor:
         """Return the texts of the node's refs for an agent that cannot read them itself."""
         return None if tools.tools or ctx.agent.kind == "cli" else await refs.as_text(ctx)
 
-    async def _reply(self, lease: Lease, loaded: _Loaded) -> Outcome:
+    async def _reply(self, lease: Lease, loaded: Loaded) -> Outcome:
         """Answer a person's message, while the agent's work goes on in its own lane."""
         loaded = loaded._replace(agent=replace(loaded.agent, model=self._model_for(loaded)))
         ctx, is_lean, upto = self._context(lease, loaded), self._is_lean(loaded), ""
@@ -238,12 +195,12 @@ class Executor:
             return await reply.acknowledge(ctx, error)
         return await reply.answer(steps, ctx, summarise_upto=upto)
 
-    def _model_for(self, loaded: _Loaded) -> str:
+    def _model_for(self, loaded: Loaded) -> str:
         """Return the model that this run asks."""
         replies = loaded.node.lane == "reply"
         return (replies and self.reply_model) or loaded.agent.model
 
-    async def _reflect(self, lease: Lease, loaded: _Loaded) -> Outcome:
+    async def _reflect(self, lease: Lease, loaded: Loaded) -> Outcome:
         """Extract insights from closed threads, or write the summary of a conversation."""
         ctx = self._context(lease, loaded)
         if loaded.node.task == summaries.TASK:
@@ -253,7 +210,7 @@ class Executor:
         window = self.models.window(ctx.agent.model)
         return await reflection.reflect(self._steps(ctx, Toolset({})), ctx, window)
 
-    async def _summarise(self, ctx: RunContext, loaded: _Loaded) -> Outcome:
+    async def _summarise(self, ctx: RunContext, loaded: Loaded) -> Outcome:
         if not loaded.turns:
             await _begin(ctx, await conversation_summary.opening(ctx))
         return await conversation_summary.write(self._steps(ctx, Toolset({})), ctx)
@@ -286,7 +243,9 @@ class Executor:
         of_role = self.efforts.get(ctx.agent.role)
         return first_effort(ctx.node.effort, ctx.agent.effort, ctx.team.effort, of_role)
 
-    def _tools(self, loaded: _Loaded, extra: tuple[Tool, ...]) -> Toolset:
+    def _tools(self, loaded: Loaded, extra: tuple[Tool, ...]) -> Toolset:
+        if loaded.node.research is not None:
+            return all_shown(READER if loaded.node.research == "reader" else {})
         if loaded.node.parent_id is not None and loaded.node.budget.is_single_turn:
             return Toolset({})  # a single answer of the model
         if loaded.node.reviews_call is not None:
@@ -295,14 +254,14 @@ class Executor:
             return all_shown(PUBLIC)
         return self.offered.toolset(loaded.agent, extra, is_lean=self._is_lean(loaded))
 
-    def _is_lean(self, loaded: _Loaded) -> bool:
+    def _is_lean(self, loaded: Loaded) -> bool:
         """Whether the thread has the short prompt: decided by settings and window when it begins,
         and kept for its life."""
         if loaded.turns:
             return loaded.turns[0].ref == LEAN_SYSTEM
         return self.models.wants_lean_prompt(loaded.agent.model, below=prompt.LEAN_WINDOW)
 
-    async def _prepare_folders(self, loaded: _Loaded, folder: TeamFolder) -> None:
+    async def _prepare_folders(self, loaded: Loaded, folder: TeamFolder) -> None:
         """Create the folders of the agent and the node."""
         agent, node = loaded.agent, loaded.node
         folder.agent(agent.name, identity=agent.identity, notes=agent.notes).close()
@@ -318,7 +277,7 @@ class Executor:
     def _context(
         self,
         lease: Lease,
-        loaded: _Loaded,
+        loaded: Loaded,
         folder: TeamFolder | None = None,
         extra: tuple[Tool, ...] = (),
     ) -> RunContext:

@@ -259,7 +259,8 @@ class Steps:
 
 def _hears_mail(ctx: RunContext) -> bool:
     # The team's words stay out of a public thread: its agent's mail waits for other work.
-    return not ctx.node.is_public
+    # What is said to a research is heard by the job, and not by the part that its agent works on.
+    return not ctx.node.is_public and not ctx.node.is_research_part
 
 
 def _date_notes(ctx: RunContext) -> list[SystemNote]:

@@ -86,6 +86,18 @@ async def ask(steps: Steps, ctx: RunContext, question: Question[T]) -> T | None:
             await _add_note(steps, ctx, SystemNote(attempt, AGAIN))
 
 
+async def ask_text(steps: Steps, ctx: RunContext, name: str, text: str) -> Turn:
+    """Return the model's answer in words, to a question that the thread gets once.
+
+    `name` is the `ref` of the question in the thread and the purpose that the call is charged
+    under. Raise `Unaffordable` if the budget has too little left.
+    """
+    if not ctx.transcript.has(name):
+        await _add_note(steps, ctx, SystemNote(name, text))
+    answer = _answer_to(ctx.transcript, name)
+    return answer or await _think(steps, ctx, name.partition(":")[0], None)
+
+
 def _answer_to(transcript: Transcript, ref: str) -> Turn | None:
     """Return the reply right after the turn with this ref; None if there is none yet."""
     spoken = [turn for turn in transcript.turns if turn.role != "intent"]

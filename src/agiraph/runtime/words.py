@@ -38,5 +38,7 @@ async def park_in_words(steps: Steps, ctx: RunContext) -> Outcome | None:
 
 def _may_ask(ctx: RunContext) -> bool:
     # A review waits for nobody: without a verdict, its result counts with doubts. A public reader
-    # asks nobody: an answer would bring the team's words into its thread.
-    return not ctx.node.reviews_call and not ctx.node.is_public
+    # asks nobody: an answer would bring the team's words into its thread. The readers of a research
+    # ask nobody either: the job does, once.
+    is_alone = ctx.node.is_public or ctx.node.research is not None
+    return not ctx.node.reviews_call and not is_alone

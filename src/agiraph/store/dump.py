@@ -26,6 +26,7 @@ TABLES: dict[str, str] = {
     "conversation_summaries": "id",
     "folder_changes": "id",
     "client_turns": "id", "received": "id",
+    "research_jobs": "id", "research_pages": "id", "evidence": "id",
 }  # fmt: skip
 """The dumped tables, in an order that satisfies foreign keys, each with its column for paging."""
 LEFT_OUT = frozenset({"about", "passes", "answered", "passage_words", "schema_version", "workers"})

@@ -21,6 +21,7 @@ from agiraph.store import (
     conversation_summaries,
     daily_limits,
     deliveries,
+    evidence,
     file_labels,
     folder_changes,
     grants,
@@ -31,6 +32,7 @@ from agiraph.store import (
     notes,
     passages,
     persons,
+    research,
     spend,
     stages,
     teams,
@@ -56,6 +58,7 @@ _TABLES: dict[str, Table[Any]] = {
         conversation_summaries.SUMMARIES,
         folder_changes.FOLDER_CHANGES,
         client_turns.CLIENT_TURNS, channels.CHANNELS, channels.RECEIVED,
+        research.JOBS, research.PAGES, evidence.EVIDENCE,
     )
 }  # fmt: skip
 _TYPES: dict[str, tuple[type, ...]] = {

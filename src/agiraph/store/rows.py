@@ -134,6 +134,11 @@ class Table(Generic[T]):
         tx.run(self._insert, **{f: e(getattr(thing, f)) for f, e in self._encode.items()})
         return thing
 
+    def insert_if_new(self, tx: Tx, thing: T) -> None:
+        """Insert a row, or leave the row alone that has its key or is equal in a unique column."""
+        values = {f: e(getattr(thing, f)) for f, e in self._encode.items()}
+        tx.run(f"{self._insert} on conflict do nothing", **values)
+
     def load(self, row: Sequence[Any]) -> T:
         values = [*row]
         try:

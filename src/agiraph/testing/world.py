@@ -104,6 +104,7 @@ class World:
         channels: Mapping[str, Channel] | None = None,
         callbacks: Mapping[str, Callback] | None = None,
         reply_model: str = "",
+        reader_model: str = "",
         efforts: Mapping[str, Effort] | None = None,
         web: Web | None = None,
         limits: Limits | None = None,
@@ -126,6 +127,7 @@ class World:
         self._channels = channels
         self._callbacks = callbacks
         self._reply_model = reply_model
+        self._reader_model = reader_model
         self._efforts = efforts
         self._web = web
         self._limits = limits
@@ -184,6 +186,7 @@ class World:
             channels=self._channels,
             callbacks=self._callbacks,
             reply_model=self._reply_model,
+            reader_model=self._reader_model,
             efforts=self._efforts,
             web=self._web,
             limits=self._limits,

@@ -16,8 +16,9 @@ from agiraph.domain.messages import Message
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.work import WorkNode
 from agiraph.run_context import RunContext
-from agiraph.services.lifecycle import conversation, research, routing
+from agiraph.services.lifecycle import conversation, routing
 from agiraph.services.members import roster
+from agiraph.services.research import starting
 from agiraph.store import messages, nodes, teams
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
@@ -81,7 +82,7 @@ def _continue(tx: Tx, ctx: RunContext, identity: str, task: str) -> Answer:
             f'{earlier.id} is still {earlier.status}: tell("{earlier.id}") reaches whoever is at '
             "it."
         )
-    if earlier.is_public:
+    if earlier.research is not None:
         return _research_further(tx, ctx, earlier)
     if earlier.thread_id is None or earlier.assignee_id is None:
         raise Refused(f"Nobody ever began {earlier.id}; call start_work without continues.")
@@ -94,18 +95,18 @@ def _continue(tx: Tx, ctx: RunContext, identity: str, task: str) -> Answer:
 
 
 def _research_further(tx: Tx, ctx: RunContext, earlier: WorkNode) -> Answer:
-    """Start research that builds on the report of an earlier one, in the person's own words.
-
-    Nothing is added to the thread of a public reader, so a new reader is given the old report,
-    which holds nothing of the team's.
-    """
+    """Start research that goes on from the ledger of an earlier one, in the person's own words."""
+    if earlier.is_research_part and earlier.parent_id is not None:
+        earlier = NODES.get(tx, earlier.parent_id)
     asked = messages.to_answer(tx, ctx.node.id)
-    node = research.start(
+    goal = "\n\n".join(message.text for message in asked)
+    research_tools.check_engine(ctx.web, goal)
+    node = starting.start(
         tx,
         hirer(ctx),
-        "\n\n".join(message.text for message in asked),
+        goal,
         label=join(message.label for message in asked),
-        is_public=not any(message.label for message in asked),
+        asks=True,
         earlier=earlier,
     )
     routing.mark_heard(tx, asked)

@@ -4,18 +4,24 @@ from typing import Annotated
 
 from pydantic import Field
 
+from agiraph.domain.errors import Refused
 from agiraph.domain.labels import CLEAN
 from agiraph.domain.outcomes import Answer, Done
+from agiraph.domain.research import Depth
 from agiraph.domain.tools import ON_DEMAND
 from agiraph.run_context import RunContext
 from agiraph.services.board import jobs, labels, texts
 from agiraph.services.board.jobs import Job
-from agiraph.services.lifecycle import research, routing
-from agiraph.store import messages
+from agiraph.services.lifecycle import routing
+from agiraph.services.research import starting
+from agiraph.store import messages, nodes
 from agiraph.store.tx import Tx
 from agiraph.tools.base import tool
 from agiraph.tools.delegation import hirer
 from agiraph.tools.web import web_fetch, web_search
+from agiraph.web import links
+from agiraph.web.access import Web
+from agiraph.web.search import NO_ENGINE
 
 
 @tool(
@@ -27,15 +33,22 @@ from agiraph.tools.web import web_fetch, web_search
 def research_start(
     tx: Tx,
     ctx: RunContext,
-    goal: Annotated[str, Field(min_length=1, max_length=research.LONGEST_GOAL)],
-    max_searches: Annotated[int, Field(ge=0, le=research.MOST_SEARCHES)] = research.SEARCHES,
-    max_pages: Annotated[int, Field(ge=0, le=research.MOST_PAGES)] = research.PAGES,
+    goal: Annotated[str, Field(min_length=1, max_length=starting.LONGEST_GOAL)],
+    depth: Annotated[
+        Depth | None, Field(description="Leave out unless they say how thorough; deep costs most")
+    ] = None,
+    max_searches: Annotated[int | None, Field(ge=0, le=starting.MOST_SEARCHES)] = None,
+    max_pages: Annotated[int | None, Field(ge=0, le=starting.MOST_PAGES)] = None,
+    continues: Annotated[
+        str, Field(description="Id of an ended research whose findings it goes on from")
+    ] = "",
 ) -> Answer:
     """Start research in the background. For a question that takes several searches and pages:
-    somebody looks into it and reports to you and to the human's inbox. Put the whole question
-    into the goal, with what it is for. Do not wait for it, and do not research the same
-    yourself.
+    readers look into it, and a report with checked sources goes to you and to the human's inbox.
+    Put the whole question into the goal, with what it is for. Do not wait for it, and do not
+    research the same yourself.
     """
+    check_engine(ctx.web, goal)
     # In a reply the person asked for it. Elsewhere it is a part of the work, and paid from its
     # budget.
     is_reply = ctx.node.lane == "reply"
@@ -43,20 +56,29 @@ def research_start(
         routing.refuse_needless(tx, ctx.node.id)
     # The person's own question stays clean, whatever stands around it in the conversation.
     label = CLEAN if is_reply and _is_asked(tx, ctx, goal) else ctx.label
-    node = research.start(
+    node = starting.start(
         tx,
         hirer(ctx),
         goal,
+        depth=depth,
         searches=max_searches,
         pages=max_pages,
         parent_id=None if is_reply else ctx.node.id,
         label=label,
-        is_public=not label,
+        asks=is_reply,
+        earlier=nodes.find(tx, ctx.team.id, continues.strip()) if continues.strip() else None,
     )
     return Done(
-        f"Research has started as {node.id}, with {max_searches} searches and {max_pages} pages. "
-        "The report goes to the human's inbox when it is done; job_status tells how it stands."
+        f"Research has started as {node.id}. The report goes to the human's inbox when it is done; "
+        "job_status tells how it stands."
     )
+
+
+def check_engine(web: Web, goal: str) -> None:
+    """Raise `Refused`, with the settings that would help, if there is no search engine and the
+    question names no page to begin with."""
+    if web.engine is None and not links.hosts_in(goal):
+        raise Refused(NO_ENGINE)
 
 
 def _is_asked(tx: Tx, ctx: RunContext, goal: str) -> bool:

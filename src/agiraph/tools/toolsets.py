@@ -10,6 +10,7 @@ from agiraph.domain.errors import Refused
 from agiraph.tools import (
     communication,
     delegation,
+    evidence,
     files,
     knowledge,
     limits,
@@ -67,6 +68,8 @@ BUILT_IN: dict[str, Tool] = {
         scheduling.cancel_trigger,
         scheduling.promise,
         reviewing.give_verdict,
+        evidence.note_evidence,
+        evidence.done,
         on_demand.tool_help,
         on_demand.call_tool,
     )
@@ -226,6 +229,14 @@ PUBLIC: Mapping[str, Tool] = {
 }
 """The tools of a public reader, whatever its agent may call otherwise: none of them shows it or
 anybody else what the team knows."""
+
+
+READER: Mapping[str, Tool] = {
+    name: BUILT_IN[name]
+    for name in ("web_search", "web_fetch", "find_in_page", "note_evidence", "done")
+    if name in BUILT_IN
+}
+"""The tools of a reader of a research job, whatever its agent may call otherwise."""
 
 
 def _is_kept(tool: Tool) -> bool:

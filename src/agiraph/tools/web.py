@@ -18,6 +18,7 @@ from agiraph.domain.tools import ON_DEMAND
 from agiraph.domain.work import Usage
 from agiraph.home.scopes import Area
 from agiraph.run_context import RunContext
+from agiraph.services.research import pages as research_pages
 from agiraph.store import file_labels, grants, link_fetches, passages, spend
 from agiraph.store.link_fetches import Limits
 from agiraph.store.tx import Tx
@@ -347,3 +348,4 @@ def _index(tx: Tx, ctx: RunContext, page: WebPage) -> None:
         title=page.title,
         label=of_page(page.url),
     )
+    research_pages.keep_page(tx, ctx.node, url=page.url, title=page.title, text=page.text)

@@ -13,13 +13,14 @@ from agiraph.api.views import NodeView, SearchHitView
 from agiraph.domain.agents import Agent
 from agiraph.domain.ids import NodeId, ThreadId
 from agiraph.domain.passages import Passage
+from agiraph.domain.research import Depth
 from agiraph.home.notes import Notes
 from agiraph.home.scopes import Scope
 from agiraph.home.specialists import specialists
 from agiraph.services.knowledge import notes
-from agiraph.services.lifecycle import research
 from agiraph.services.members.hiring import Hirer
-from agiraph.store import passages, teams
+from agiraph.services.research import starting
+from agiraph.store import nodes, passages, teams
 from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Tx
 
@@ -33,9 +34,19 @@ class NewResearch(BaseModel):
         extra="forbid", json_schema_extra={"example": {"goal": "Which vector databases are alive?"}}
     )
 
-    goal: str = Field(min_length=1, max_length=research.LONGEST_GOAL)
-    max_searches: int = Field(default=research.SEARCHES, ge=0, le=research.MOST_SEARCHES)
-    max_pages: int = Field(default=research.PAGES, ge=0, le=research.MOST_PAGES)
+    goal: str = Field(min_length=1, max_length=starting.LONGEST_GOAL)
+    depth: Depth | None = Field(
+        default=None, description="How thorough it is; without it, the kind of question decides."
+    )
+    max_searches: int | None = Field(
+        default=None, ge=0, le=starting.MOST_SEARCHES, description="Without it, as of the depth."
+    )
+    max_pages: int | None = Field(
+        default=None, ge=0, le=starting.MOST_PAGES, description="Without it, as of the depth."
+    )
+    continues: str | None = Field(
+        default=None, description="The node of an earlier research whose findings it has."
+    )
 
 
 class SearchRequest(BaseModel):
@@ -58,14 +69,16 @@ async def start_research(
     def start(tx: Tx) -> NodeView:
         asked = AGENTS.get(tx, agent)
         hirer = Hirer(asked, ThreadId(""), known, api.check_model)
-        node = research.start(
+        earlier = body.continues and nodes.find(tx, asked.team_id, body.continues)
+        node = starting.start(
             tx,
             hirer,
             body.goal,
+            depth=body.depth,
             searches=body.max_searches,
             pages=body.max_pages,
             person_id=person,
-            is_public=True,
+            earlier=earlier or None,
         )
         return node_view(tx, node)
 

@@ -63,7 +63,7 @@ def _job(tx: Tx, node: WorkNode) -> Job:
         state=_STATES[node.status],
         worker=worker,
         position=_position(tx, node),
-        used=_used(tx, node),
+        used=used_calls(tx, node),
         progress=node.waiting_reason or node.checkpoint or "",
         label=node.label | labels.of_nodes(tx, [node.id]),
         tasks=len(below),
@@ -79,8 +79,12 @@ def _position(tx: Tx, node: WorkNode) -> int | None:
     return 1 + sum(1 for other in before if other not in queued or other < node.id)
 
 
-def _used(tx: Tx, node: WorkNode) -> Counter[str]:
-    """Return how many calls it made of each tool that its budget limits; failed ones are free."""
+def used_calls(tx: Tx, node: WorkNode) -> Counter[str]:
+    """Return how many calls it made of each tool that its budget limits; of a research job, how
+    many its readers made. Failed calls are free."""
+    if node.research == "job":
+        readers = [child for child in nodes.children(tx, node.id) if child.research == "reader"]
+        return sum((used_calls(tx, reader) for reader in readers), Counter[str]())
     if not node.budget.calls or node.thread_id is None:
         return Counter()
     turns = [turn for turn in threads.turns(tx, node.thread_id) if turn.node_id == node.id]

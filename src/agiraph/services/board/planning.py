@@ -11,6 +11,7 @@ from agiraph.domain.events.work import NodeAssigned, NodeCreated
 from agiraph.domain.ids import AgentId, NodeId, PersonId, StageId, TeamId, TriggerId, new_id
 from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.persons import is_person
+from agiraph.domain.research import Part
 from agiraph.domain.work import Budget, IfUnmet, Lane, NodeStatus, Source, WorkNode
 from agiraph.services.board import labels
 from agiraph.services.members import roster
@@ -45,6 +46,7 @@ class NodeDetails(TypedDict, total=False):
     reviews_call: str | None
     effort: Effort | None
     is_public: bool
+    research: Part | None
 
 
 TAKES_NOTHING = (
@@ -71,7 +73,8 @@ def create(
         raise Refused("Say what is to be done: the task is empty.")
     parent_id = details.get("parent_id")
     parent = None if parent_id is None else NODES.get(tx, parent_id)
-    if parent is not None:
+    # The parts of a research job are steps of one task, which was allowed; the job bounds them.
+    if parent is not None and details.get("research") in (None, "job"):
         _check_limits(tx, parent)
     if details.get("is_public") and (refs or depends_on):
         raise Refused(TAKES_NOTHING)

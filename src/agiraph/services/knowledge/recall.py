@@ -46,7 +46,7 @@ SPARE = 15
 OLD_DAYS = 180
 """After so many days without use an insight has lost most of what its age can cost it."""
 
-_FRAMES = ("cycle", "heartbeat", "woken", "promise", "research", "maintenance")
+_FRAMES = ("cycle", "heartbeat", "woken", "promise", "maintenance")
 """Prompt files that tasks are made from."""
 _LINES = re.compile(
     r"^(?:<<<|>>>) [0-9a-f]{16}:[^\n]*$"

@@ -23,9 +23,11 @@ from agiraph.domain.persons import is_person
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.services.board import labels, leases, planning, stage_clocks, stages, texts, waiting
-from agiraph.services.lifecycle import idle, research, spoken_questions
+from agiraph.services.lifecycle import idle, spoken_questions
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
+from agiraph.services.research import delivery
+from agiraph.services.research import parts as research_parts
 from agiraph.store import dependencies, messages, nodes, persons, teams, threads, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS
@@ -227,6 +229,9 @@ def _notify_waiters(tx: Tx, node: WorkNode, text: str) -> None:
         # Without an answer: the call that submits the result is made again and reads the verdict.
         waiting.settle(tx, WaitingOn("node", node.id), None)
         return
+    if node.is_research_part:
+        research_parts.ended(tx, node)
+        return
     # Before `settle`, which deletes the waits.
     creator_is_told = _creator_waits(tx, node)
     worker = "nobody" if node.assignee_id is None else planning.name_of(tx, node.assignee_id)
@@ -240,7 +245,7 @@ def _notify_waiters(tx: Tx, node: WorkNode, text: str) -> None:
     if node.stage_id is not None:
         stages.check_contract(tx, node.stage_id)
     if node.asked_of is not None and node.status is not NodeStatus.CANCELLED:
-        research.deliver(tx, node, text)
+        delivery.deliver(tx, node, text)
         creator_is_told = creator_is_told or is_person(node.creator_id)
     if not creator_is_told:
         _report_end(tx, node, text, report)

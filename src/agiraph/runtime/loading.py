@@ -1,0 +1,70 @@
+"""Loading: the rows that a run starts from, read in one transaction."""
+
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from agiraph.domain.agents import Agent, Team
+from agiraph.domain.chat import Attachment, Lease, Turn
+from agiraph.domain.ids import SYSTEM
+from agiraph.domain.persons import is_person
+from agiraph.domain.waits import WaitingOn
+from agiraph.domain.work import WorkNode
+from agiraph.runtime import prompt
+from agiraph.runtime.means import Standing, standing
+from agiraph.runtime.prompt import PriorKnowledge
+from agiraph.services.board import labels, planning
+from agiraph.services.board.budgets import Envelope, envelopes, seconds_left
+from agiraph.store import messages, threads, waits
+from agiraph.store.nodes import NODES
+from agiraph.store.teams import AGENTS, TEAMS
+from agiraph.store.tx import Tx
+
+
+class Loaded(NamedTuple):
+    """The rows that a run starts from, read in one transaction."""
+
+    team: Team
+    agent: Agent
+    node: WorkNode
+    giver: str | None
+    """The name of the teammate who assigned the node; None if a person did."""
+    turns: list[Turn]
+    attachments: tuple[Attachment, ...]
+    """Files that a person attached to their message."""
+    parked_calls: dict[str, WaitingOn]
+    envelopes: tuple[Envelope, ...]
+    deadline: datetime | None
+    trusted: frozenset[str]
+    """Sources that a person trusts: their words do not label a thread."""
+    prior_knowledge: PriorKnowledge | None
+    """What the agent knows that may help; loaded for a node without turns only."""
+    standing: Standing | None
+    """How the team stands; loaded for a coordinator's node without turns only."""
+
+
+def load(tx: Tx, lease: Lease) -> Loaded:
+    """Return the rows of a leased node; raise `Fenced` if another runner has claimed it."""
+    threads.check_lease(tx, lease)
+    node = NODES.get(tx, lease.node_id)
+    creator = node.creator_id
+    by_teammate = not is_person(creator) and creator not in (SYSTEM, lease.agent_id)
+    agent, turns = AGENTS.get(tx, lease.agent_id), threads.turns(tx, lease.thread_id)
+    team, left = TEAMS.get(tx, lease.team_id), seconds_left(tx, node)
+    # The threads of a research are shown nothing of what the team knows.
+    is_fresh = node.lane == "work" and not turns and node.research is None
+    return Loaded(
+        team=team,
+        agent=agent,
+        node=node,
+        giver=planning.name_of(tx, creator) if by_teammate and node.parent_id else None,
+        turns=turns,
+        attachments=tuple(a for said in messages.of_node(tx, node.id) for a in said.attachments),
+        parked_calls={w.call_id: w.waiting_on for w in waits.of_node(tx, lease.node_id)},
+        envelopes=envelopes(tx, node),
+        deadline=None if left is None else tx.now + timedelta(seconds=left),
+        trusted=labels.trusted(tx, lease.team_id),
+        prior_knowledge=prompt.load_knowledge(tx, team, agent, node) if is_fresh else None,
+        standing=standing(tx, team, agent, node)
+        if is_fresh and agent.role == "coordinator"
+        else None,
+    )

@@ -1,0 +1,120 @@
+"""Job: runs the frame of a research job: its brief, the waits for its parts, and its delivery.
+
+The frame (`services/research/frame.py`) decides from the rows what comes next, so a run that starts
+again after a crash or a wait goes on where the last one stopped.
+"""
+
+import asyncio
+import contextlib
+
+from agiraph.domain.chat import Lease
+from agiraph.domain.errors import ContextExceeded, ModelDeclined, ModelGarbled, OutOfTime
+from agiraph.domain.labels import Label
+from agiraph.domain.outcomes import Failed, Finished, Outcome, Parked
+from agiraph.domain.work import StopReason
+from agiraph.run_context import RunContext
+from agiraph.runtime.calls import Halted
+from agiraph.runtime.landing import publish_outcome
+from agiraph.runtime.research import schemas
+from agiraph.runtime.steps import Steps
+from agiraph.runtime.structured_question import Question, Unaffordable, ask
+from agiraph.services.lifecycle import journal
+from agiraph.services.research import answers, delivery, frame, planning
+from agiraph.services.research.frame import Delivers, NeedsBrief, Waits
+from agiraph.store.research import JOBS
+from agiraph.store.tx import Tx
+from agiraph.web import links
+from agiraph.web.search import NO_ENGINE
+
+UNREADABLE = (ModelGarbled, ModelDeclined, ContextExceeded, OutOfTime, Unaffordable)
+"""Errors after which a job goes on without the answer; others stop it until they are mended."""
+EARLY = "It stopped before everything was read: {reason}."
+DONE = Finished("The report was delivered.", StopReason.PUBLISHED)
+
+
+async def run(steps: Steps, ctx: RunContext, *, reader_model: str) -> Outcome:
+    """Take the steps of a job until it waits for a part, or until its report is delivered."""
+    while True:
+        await _hear(ctx)
+        match await ctx.store.write(frame.advance, ctx.lease, reader_model=reader_model):
+            case NeedsBrief():
+                if why := await _cannot_search(ctx):
+                    # A model without pages could only make the report up.
+                    return Failed(StopReason.NO_RESULT, why)
+                await _brief(steps, ctx)
+            case Waits(on, reason):
+                return Parked(on, reason)
+            case Delivers():
+                return await _deliver(steps, ctx)
+
+
+async def _hear(ctx: RunContext) -> None:
+    """Write new messages into the thread; raise `Halted` if the job was paused or cancelled.
+
+    No money is reserved: no model call follows.
+    """
+    caught_up = await ctx.store.write(journal.catch_up, ctx.lease)
+    if caught_up.halt is not None:
+        raise Halted(caught_up.halt)
+    ctx.add_turns(*caught_up.turns)
+
+
+async def _cannot_search(ctx: RunContext) -> str:
+    """Return why nothing could be found, before anything is spent; empty if there is a search
+    engine, or if the question names pages to begin with."""
+    if ctx.web.engine is not None or links.hosts_in(ctx.node.task):
+        return ""
+    return NO_ENGINE
+
+
+async def _brief(steps: Steps, ctx: RunContext) -> None:
+    """Ask the model for the plan. Without a readable answer the question itself is the plan."""
+    job = await ctx.store.read(JOBS.get, ctx.node.id)
+    question = Question(
+        name="brief",
+        text=schemas.ASK_BRIEF,
+        schema=schemas.BRIEF,
+        parse=lambda value: answers.read_brief(value, question=job.question),
+    )
+    brief = None
+    with contextlib.suppress(*UNREADABLE):
+        brief = await ask(steps, ctx, question)
+    brief = brief or answers.plain_brief(job.question)
+    engine = "" if ctx.web.engine is None else ctx.web.engine.name
+    await ctx.store.write(planning.store_brief, ctx.lease, brief, label=ctx.label, engine=engine)
+
+
+async def _deliver(steps: Steps, ctx: RunContext) -> Outcome:
+    """Render the report, publish its files and end the job.
+
+    Publishing is idempotent, so a crash before the end only repeats this.
+    """
+    found = await ctx.store.read(delivery.gather, ctx.node.id)
+    report = await asyncio.to_thread(delivery.compose, found)
+    files = {
+        "report.md": report.markdown,
+        "evidence.jsonl": report.evidence_jsonl,
+        "sources.json": report.sources_json,
+    }
+    await asyncio.to_thread(_write, ctx, files)
+    outcome: Finished | Failed = Finished(report.markdown, StopReason.PUBLISHED)
+    if found.stopped is not None:
+        detail = EARLY.format(reason=found.stopped.words)
+        outcome = Failed(found.stopped, detail, report.markdown, under=ctx.node.budget)
+    published = await publish_outcome(steps, ctx, outcome)
+    assert not isinstance(published, Parked)
+    await ctx.store.write(_end, ctx.lease, published, found.label)
+    return DONE
+
+
+def _end(tx: Tx, lease: Lease, outcome: Finished | Failed, label: Label) -> None:
+    """End the job with its report, which has the label of all that its parts have read."""
+    delivery.close(tx, lease, label)
+    journal.end(tx, lease, outcome)
+
+
+def _write(ctx: RunContext, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        folder, rest = ctx.scope.resolve(f"scratch/{name}", "w")
+        with folder:
+            folder.write(rest, text.encode(errors="replace"))

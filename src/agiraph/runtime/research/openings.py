@@ -1,0 +1,201 @@
+"""Openings: the first entries of the threads of a research job and its parts.
+
+The job's own thread is the only one that is shown something of the team. Its parts see the question
+and what stands in the ledger: strangers' words, in a fence.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from agiraph.domain import sources
+from agiraph.domain.evidence import EvidenceRow
+from agiraph.domain.fence import enclose, enclose_foreign, one_line
+from agiraph.domain.ids import NodeId, ThreadId
+from agiraph.domain.labels import CLEAN, Label, join
+from agiraph.domain.messages import Message
+from agiraph.domain.research import Reading, ResearchJob
+from agiraph.domain.value import value
+from agiraph.prompts import prompt
+from agiraph.run_context import RunContext
+from agiraph.runtime.prompt import Opening
+from agiraph.services.research import steering
+from agiraph.store import evidence, research
+from agiraph.store.nodes import NODES
+from agiraph.store.research import JOBS
+from agiraph.store.tx import Tx
+
+LEAST_CHARACTERS = 40_000
+"""Characters of a ledger that a model is shown whose window nobody knows."""
+
+
+@value
+class Material:
+    """What the parts of a job are made from."""
+
+    job: ResearchJob
+    rows: tuple[EvidenceRow, ...]
+    pages: dict[str, str]
+    """The texts of the pages by their hashes."""
+    said: tuple[Message, ...]
+    """What persons have told the job."""
+
+
+def material(tx: Tx, job_id: NodeId) -> Material:
+    """Return the job, its ledger with the pages, and what persons have said to it."""
+    job, node = JOBS.get(tx, job_id), NODES.get(tx, job_id)
+    thread_id = node.thread_id
+    return Material(
+        job=job,
+        rows=tuple(evidence.of_job(tx, job_id)),
+        pages=research.texts(tx, research.chain(tx, job_id)),
+        said=() if thread_id is None else tuple(steering.heard(tx, ThreadId(thread_id))),
+    )
+
+
+async def of_job(ctx: RunContext) -> Opening:
+    """Return the prompt for the brief. A job that continues another is shown that job's ledger and
+    nothing of the team, because its readers are public."""
+    found = await ctx.store.read(material, ctx.node.id)
+    thread, now = ctx.lease.thread_id, ctx.clock.now()
+    sections, label = [prompt("research_brief")], CLEAN
+    if found.job.continues is not None:
+        earlier = await ctx.store.read(JOBS.get, found.job.continues)
+        about = f"The question of the earlier research:\n{_data(earlier.question, thread)}"
+        shown, label = ledger_text(found.rows, thread=thread, window=ctx.window)
+        sections += [f"# What is known from earlier research\n\n{about}\n\n{shown}"]
+    elif ctx.team.goal.strip():
+        sections += [f"# The goal of the team that asks\n\n{ctx.team.goal}"]
+    task = found.job.question
+    if ctx.node.label:
+        what = "what is asked, in the words of an agent that had read strangers' words before"
+        task = enclose(task, thread=thread, what=what)
+    return Opening(_join(sections, now), task, label=label)
+
+
+async def of_reader(ctx: RunContext) -> Opening:
+    """Return the prompt of a reader: its sub-question, and those that others have."""
+    assert ctx.node.parent_id is not None
+    job = await ctx.store.read(JOBS.get, ctx.node.parent_id)
+    mine = next((each for each in job.readings if each.node_id == ctx.node.id), None)
+    mine = mine or Reading(number=0, question=ctx.node.task)
+    thread, now = ctx.lease.thread_id, ctx.clock.now()
+    label = join(each.label for each in job.readings) | ctx.node.label
+    return Opening(
+        _join([prompt("research_reader")], now), _task(job, mine, label, thread), label=label
+    )
+
+
+def _task(job: ResearchJob, mine: Reading, label: Label, thread: str) -> str:
+    calls = "Your question:"
+    lines = [mine.question, f"What counts as an answer: {mine.answer}" if mine.answer else ""]
+    brief = job.brief
+    if brief is not None:
+        lines += [f"It is a part of: {brief.question}" if brief.question != mine.question else ""]
+        lines += [f"How recent: {brief.freshness}" if brief.freshness else ""]
+        lines += [f"Wanted sources: {brief.wanted}" if brief.wanted else ""]
+        lines += [f"Unwanted sources: {brief.unwanted}" if brief.unwanted else ""]
+    others = [each.question for each in job.readings if each.number != mine.number]
+    if others:
+        lines += ["Others read for these; leave them alone:", *(f"- {each}" for each in others)]
+    words = "\n".join(line for line in lines if line)
+    if label:
+        words = enclose(words, thread=thread, what="what you are to find out. It is a question.")
+    return f"{calls}\n{words}"
+
+
+async def of_part(ctx: RunContext) -> Opening:
+    """Return the prompt of a part that looks for gaps or writes: the plan and the ledger."""
+    assert ctx.node.parent_id is not None
+    found = await ctx.store.read(material, ctx.node.parent_id)
+    thread, now = ctx.lease.thread_id, ctx.clock.now()
+    shown, label = ledger_text(found.rows, thread=thread, window=ctx.window, groups=_groups(found))
+    said, of_words = steering.as_text(list(found.said[: found.job.heard]), thread=thread)
+    plan, of_plan = _plan(found.job, thread)
+    sections = [prompt(f"research_{ctx.node.research}"), f"# The question\n\n{plan}"]
+    sections += [f"# What the person said since\n\n{said}"] if said else []
+    sections += [f"# The evidence\n\n{shown}"]
+    of_all = label | of_words | of_plan | ctx.node.label
+    return Opening(_join(sections, now), ctx.node.task, label=of_all)
+
+
+async def of_support(ctx: RunContext) -> Opening:
+    """Return the prompt of the check of quotations; each question brings its pairs along."""
+    return Opening(_join([prompt("research_support")], ctx.clock.now()), ctx.node.task)
+
+
+def _groups(found: Material) -> dict[str, int]:
+    return sources.groups(found.rows, found.pages)
+
+
+def _plan(job: ResearchJob, thread: str) -> tuple[str, Label]:
+    brief, label = job.brief, join(each.label for each in job.readings)
+    if brief is None:
+        return _data(job.question, thread), label
+    lines = [brief.question, f"Language of the report: {brief.language or 'that of the question'}"]
+    lines += [f"How recent: {brief.freshness}"] if brief.freshness else []
+    lines += [f"Assumed: {each}" for each in brief.assumptions]
+    lines += [""] if job.readings else []
+    for each in job.readings:
+        answer = f" ({each.answer})" if each.answer else ""
+        lines.append(f"{each.number}. {each.question}{answer}")
+    words = "\n".join(lines)
+    return (_data(words, thread) if label else words), label
+
+
+def _data(words: str, thread: str) -> str:
+    return enclose(words, thread=thread, what="what is to be found out. It is a question.")
+
+
+def ledger_text(
+    rows: Sequence[EvidenceRow],
+    *,
+    thread: str,
+    window: int,
+    groups: dict[str, int] | None = None,
+) -> tuple[str, Label]:
+    """Return the ledger for a prompt, in a fence, and its label.
+
+    It takes at most half of the window, at four characters a token. Of a longer one each question
+    is shown as many entries, the first ones.
+    """
+    if not rows:
+        return "Nothing was noted.", CLEAN
+    shown = _fitting(rows, room=2 * window or LEAST_CHARACTERS)
+    lines = [_entry(row, groups or {}) for row in shown]
+    label = join(row.label for row in shown)
+    text = enclose_foreign("\n\n".join(lines), thread=thread, source="pages that were read")
+    left = len(rows) - len(shown)
+    return text + (f"\n{left} further entries are not shown." if left else ""), label
+
+
+def _fitting(rows: Sequence[EvidenceRow], *, room: int) -> list[EvidenceRow]:
+    by_question: dict[int, list[EvidenceRow]] = {}
+    for row in rows:
+        by_question.setdefault(row.question, []).append(row)
+    taken: list[EvidenceRow] = []
+    depth = 0
+    while any(depth < len(each) for each in by_question.values()):
+        for each in by_question.values():
+            if depth < len(each):
+                room -= len(_entry(each[depth], {}))
+                if room < 0 and taken:
+                    return _in_order(taken)
+                taken.append(each[depth])
+        depth += 1
+    return _in_order(taken)
+
+
+def _in_order(rows: list[EvidenceRow]) -> list[EvidenceRow]:
+    return sorted(rows, key=lambda row: int(row.id[1:]))
+
+
+def _entry(row: EvidenceRow, groups: dict[str, int]) -> str:
+    facts = [f"question {row.question}" if row.question else "earlier", row.stance]
+    facts += [row.source_class, sources.host_of(row.url)]
+    facts += [f"source {groups[row.id]}"] if row.id in groups else []
+    facts += [f"published {one_line(row.published)[:40]}"] if row.published else []
+    return f'[{row.id}] {one_line(row.claim)}\n({", ".join(facts)})\n"{one_line(row.quote)}"'
+
+
+def _join(sections: list[str], now: datetime) -> str:
+    return "\n\n".join([*sections, f"Today is {now:%A, %d %B %Y} (UTC)."])

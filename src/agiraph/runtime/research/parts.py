@@ -1,0 +1,171 @@
+"""Parts: the steps of a research job that ask a model: gaps, writing and the check of quotations.
+
+What a part finds is stored in the job's row before the part ends. A part whose model gives nothing
+readable stores what the rows show by themselves, so that its job always goes on.
+"""
+
+import asyncio
+import re
+
+from agiraph.domain import report_check
+from agiraph.domain.errors import ModelError, ModelUnavailable
+from agiraph.domain.evidence import EvidenceRow
+from agiraph.domain.fence import enclose_foreign, one_line
+from agiraph.domain.ids import NodeId
+from agiraph.domain.outcomes import Finished, Outcome
+from agiraph.domain.report_check import Fault
+from agiraph.domain.sentences import Unit, units
+from agiraph.domain.work import StopReason
+from agiraph.run_context import RunContext
+from agiraph.runtime.research import schemas
+from agiraph.runtime.research.openings import Material, material
+from agiraph.runtime.steps import Steps
+from agiraph.runtime.structured_question import Question, Unaffordable, ask, ask_text
+from agiraph.services.research import answers, planning
+from agiraph.store.research import JOBS
+
+PAIRS = 12
+"""Sentences that one question of the check of quotations is about."""
+MOST_PAIRS = 60
+_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]")
+
+
+def _ended(text: str) -> Outcome:
+    return Finished(text, StopReason.ANSWERED)
+
+
+async def run_gaps(steps: Steps, ctx: RunContext) -> Outcome:
+    """Store what the ledger lacks and what is to be read next."""
+    job = await ctx.store.read(JOBS.get, _job_id(ctx))
+    question = Question(
+        name="gaps",
+        text=schemas.ASK_GAPS % job.limits.readers,
+        schema=schemas.GAPS,
+        parse=answers.read_gaps,
+    )
+    found = None
+    try:
+        found = await ask(steps, ctx, question)
+    except ModelUnavailable:
+        raise
+    except (ModelError, Unaffordable):
+        pass
+    if found is None:
+        found = await ctx.store.read(planning.unanswered, ctx.lease)
+    await ctx.store.write(planning.store_gaps, ctx.lease, found, label=ctx.label)
+    return _ended(f"{len(found.questions)} questions to read for.")
+
+
+async def run_writing(steps: Steps, ctx: RunContext) -> Outcome:
+    """Store the report: written from the ledger alone, repaired once, without what does not hold.
+
+    A text that cites nothing is no report; then the job delivers the ledger itself.
+    """
+    found = await ctx.store.read(material, _job_id(ctx))
+    rows, question = found.rows, found.job.question
+    text = ""
+    try:
+        text = await _written(steps, ctx)
+        faults = await asyncio.to_thread(report_check.check_report, text, rows, question=question)
+        if faults and text:
+            text = await _repaired(steps, ctx, text, faults, found)
+    except ModelUnavailable:
+        raise
+    except (ModelError, Unaffordable):
+        pass
+    kept, struck = await asyncio.to_thread(report_check.enforce, text, rows, question=question)
+    if not _cites(kept, rows):
+        kept, struck = "", []
+    await ctx.store.write(planning.store_draft, ctx.lease, kept, tuple(struck))
+    return _ended(f"{len(kept)} characters, {len(struck)} sentences struck.")
+
+
+async def _written(steps: Steps, ctx: RunContext) -> str:
+    reply = await ask_text(steps, ctx, "writing", schemas.ASK_REPORT)
+    if len(reply.text.split()) < 3 or reply.is_cut:
+        again = await ask_text(steps, ctx, "writing:again", schemas.AGAIN)
+        return again.text if again.text.strip() else reply.text
+    return reply.text
+
+
+async def _repaired(
+    steps: Steps, ctx: RunContext, text: str, faults: list[Fault], found: Material
+) -> str:
+    """Return the report after one repair; as it was, if the new one is none or is worse."""
+    told = schemas.FAULTS.format(faults=report_check.describe(faults))
+    reply = await ask_text(steps, ctx, "writing:repair", told)
+    if not _cites(reply.text, found.rows) or reply.is_cut:
+        return text
+    left = await asyncio.to_thread(
+        report_check.check_report, reply.text, found.rows, question=found.job.question
+    )
+    return reply.text if len(left) <= len(faults) else text
+
+
+def _cites(text: str, rows: tuple[EvidenceRow, ...]) -> bool:
+    known = {row.id for row in rows}
+    return any(id in known for unit in units(text) for id in unit.ids)
+
+
+async def run_support(steps: Steps, ctx: RunContext) -> Outcome:
+    """Ask whether the quotations support their sentences, and strike those that they do not."""
+    found = await ctx.store.read(material, _job_id(ctx))
+    pairs = to_compare(found)
+    refuted: list[Unit] = []
+    try:
+        for first in range(0, len(pairs), PAIRS):
+            refuted += await _refuted(steps, ctx, pairs[first : first + PAIRS], found, first)
+    except ModelUnavailable:
+        raise
+    except (ModelError, Unaffordable):
+        pass  # the sentences hold as far as code can tell
+    faults = [
+        Fault(kind="not_in_quotes", sentence=unit.text, what="", start=unit.start, end=unit.end)
+        for unit in refuted
+    ]
+    kept, struck = report_check.strike(found.job.draft, faults)
+    await ctx.store.write(planning.store_draft, ctx.lease, kept, tuple(struck), beside=True)
+    return _ended(f"{len(struck)} of {len(pairs)} sentences struck.")
+
+
+def to_compare(found: Material) -> list[Unit]:
+    """Return the sentences of a report that a model compares with their quotations: of a standard
+    job the items of its lists, which are the key findings."""
+    known, draft = {row.id for row in found.rows}, found.job.draft
+    cited = [u for u in units(draft) if u.kind != "heading" and any(id in known for id in u.ids)]
+    if found.job.limits.support == "key findings":
+        items = [unit for unit in cited if _is_item(draft, unit)]
+        cited = items or cited
+    return cited[:MOST_PAIRS]
+
+
+def _is_item(text: str, unit: Unit) -> bool:
+    line = text[: unit.start].rpartition("\n")[2] + text[unit.start :].partition("\n")[0]
+    return _ITEM.match(line) is not None
+
+
+async def _refuted(
+    steps: Steps, ctx: RunContext, pairs: list[Unit], found: Material, first: int
+) -> list[Unit]:
+    ledger = {row.id: row for row in found.rows}
+    lines: list[str] = []
+    for number, unit in enumerate(pairs, 1):
+        quotes = [f'"{one_line(ledger[id].quote)}"' for id in unit.ids if id in ledger]
+        said = f"Sentence: {one_line(unit.text)}\nQuotations: {' '.join(quotes)}"
+        lines.append(f"Pair {number}\n{said}")
+    shown = enclose_foreign(
+        "\n\n".join(lines), thread=ctx.lease.thread_id, source="a report and pages"
+    )
+    question = Question(
+        name=f"support:{first}",
+        text=schemas.ASK_VERDICTS.format(pairs=shown),
+        schema=schemas.VERDICTS,
+        parse=lambda value: answers.read_verdicts(value, pairs=len(pairs)),
+    )
+    verdicts = await ask(steps, ctx, question) or {}
+    return [unit for number, unit in enumerate(pairs, 1) if verdicts.get(number) == "no"]
+
+
+def _job_id(ctx: RunContext) -> NodeId:
+    assert ctx.node.parent_id is not None
+    return NodeId(ctx.node.parent_id)

@@ -1,0 +1,197 @@
+"""Frame: decides what a research job does next, from the rows alone. One transaction a step.
+
+A job goes through its phases: brief, reading, gaps, reading again, writing, support, ended. What
+needs a model is a part, a node of its own below the job; the job waits for it. So after a crash,
+a wait or a message the next step follows from the rows.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agiraph.domain.chat import Lease
+from agiraph.domain.ids import NodeId
+from agiraph.domain.research import Part, Phase, Reading, ResearchJob
+from agiraph.domain.waits import WaitingOn
+from agiraph.domain.work import StopReason, WorkNode
+from agiraph.services.research import parts, rooms, steering
+from agiraph.store import evidence, threads, waits
+from agiraph.store.nodes import NODES
+from agiraph.store.research import JOBS
+from agiraph.store.tx import Tx
+
+MORE_ROUNDS = 3
+"""Rounds that messages of persons may add to those of the depth."""
+_EARLY = frozenset(
+    {StopReason.MONEY_SPENT, StopReason.TOKENS_SPENT, StopReason.TIME_SPENT, StopReason.CALLS_SPENT}
+)
+"""Ends of a reader that show that the job has too little left, not that its reader was done."""
+
+
+@dataclass(frozen=True, slots=True)
+class NeedsBrief:
+    """The job has no brief yet: its model is asked for one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """The job waits for these parts."""
+
+    on: tuple[WaitingOn, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Delivers:
+    """All that can be done is done: the report is rendered and delivered."""
+
+
+Next = NeedsBrief | Waits | Delivers
+
+
+@dataclass(slots=True)
+class _Step:
+    """One step of a job, in one transaction."""
+
+    tx: Tx
+    lease: Lease
+    node: WorkNode
+    job: ResearchJob
+    reader_model: str
+
+    def set(self, **changes: Any) -> None:
+        JOBS.update(self.tx, self.job.id, **changes)
+        self.job = replace(self.job, **changes)
+
+    def wait(self, on: list[NodeId], reason: str) -> Waits:
+        waited = tuple(WaitingOn("node", each) for each in on)
+        for each in waited:
+            waits.open(self.tx, self.lease, call_id="", waiting_on=each, reason=reason)
+        return Waits(waited, reason)
+
+
+def advance(tx: Tx, lease: Lease, *, reader_model: str = "") -> Next:
+    """Take the next step of a job and return what it waits for, or what its run must do.
+
+    Locks the thread's row, then the job's.
+    """
+    threads.check_lease(tx, lease)
+    node = NODES.get(tx, lease.node_id)
+    # A crash may have come after the waits were opened and before the job was parked.
+    waits.drop(tx, node.id)
+    step = _Step(tx, lease, node, JOBS.get(tx, node.id, lock=True), reader_model)
+    if step.job.phase == "ended":
+        _go_on(step)
+    return _PHASES[step.job.phase](step)
+
+
+def _go_on(step: _Step) -> None:
+    """Begin again after a report: a limit had ended the job, and somebody raised it."""
+    job = step.job
+    budget = rooms.more_calls(step.node.budget, job)
+    NODES.update(step.tx, step.node.id, budget=budget)
+    step.node = replace(step.node, budget=budget)
+    if job.brief is None:
+        return step.set(phase="brief")
+    rounds = job.round + max(1, job.limits.rounds)
+    return step.set(phase="reading", rounds=rounds, stopped="", missing=(), part_id=None)
+
+
+def _brief(step: _Step) -> Next:
+    return NeedsBrief()
+
+
+def _read(step: _Step) -> Next:
+    """Start readers, as many as may read at once; go on when none is left."""
+    found = {reader.id: reader for reader in rooms.readers(step.tx, step.job.id)}
+    reading = [id for id, reader in found.items() if not reader.status.is_final]
+    shortage: StopReason | None = None
+    while len(reading) < step.job.limits.readers and shortage is None:
+        unread = [each for each in step.job.readings if each.node_id is None]
+        if not unread:
+            break
+        room = rooms.left(step.tx, step.node)
+        shortage = room.shortage
+        if shortage is None:
+            rounds = max(step.job.rounds - step.job.round, 0)
+            budget = rooms.for_reader(room, step.job, waiting=len(unread), rounds=rounds)
+            reading.append(_start_reader(step, unread[0], budget))
+    if reading:
+        return step.wait(reading, _progress(step))
+    stops = [found[id].stop_reason for id in found if found[id].stop_reason in _EARLY]
+    if shortage or stops:
+        step.set(stopped=(shortage or stops[-1] or StopReason.CALLS_SPENT).value)
+    return _after_reading(step)
+
+
+def _start_reader(step: _Step, chosen: Reading, budget: Any) -> NodeId:
+    node = parts.start_reader(
+        step.tx, step.lease, step.node, chosen, budget, model=step.reader_model
+    )
+    begun = replace(chosen, node_id=node.id)
+    readings = tuple(begun if each == chosen else each for each in step.job.readings)
+    step.set(readings=readings)
+    return node.id
+
+
+def _progress(step: _Step) -> str:
+    begun = sum(each.node_id is not None for each in step.job.readings)
+    noted = evidence.count(step.tx, step.job.id)
+    return f"reading: {begun} of {len(step.job.readings)} questions begun, {noted} findings noted"
+
+
+def _after_reading(step: _Step) -> Next:
+    """Look for gaps if there is a round left and room to read on; else write."""
+    job, said = step.job, len(steering.heard(step.tx, step.lease.thread_id))
+    if said > job.heard and job.rounds < job.limits.rounds + MORE_ROUNDS:
+        step.set(rounds=max(job.rounds, job.round + 1))
+    may_read = rooms.left(step.tx, step.node).shortage is None
+    phase: Phase = "gaps" if step.job.round < step.job.rounds and may_read else "writing"
+    step.set(phase=phase, part_id=None, heard=said)
+    return _PHASES[phase](step)
+
+
+def _gaps(step: _Step) -> Next:
+    if (waiting := _part(step, "gaps", "looking for gaps")) is not None:
+        return waiting
+    is_unread = any(each.node_id is None for each in step.job.readings)
+    phase: Phase = "reading" if is_unread else "writing"
+    step.set(phase=phase, part_id=None, round=step.job.round + 1)
+    return _PHASES[phase](step)
+
+
+def _write(step: _Step) -> Next:
+    if not evidence.of_job(step.tx, step.job.id):
+        return Delivers()  # without evidence there is nothing that a model could write truthfully
+    if (waiting := _part(step, "writing", "writing the report")) is not None:
+        return waiting
+    if len(steering.heard(step.tx, step.lease.thread_id)) > step.job.heard:
+        return _after_reading(step)
+    if step.job.limits.support == "none" or not step.job.draft:
+        return Delivers()
+    step.set(phase="support", part_id=None)
+    return _support(step)
+
+
+def _support(step: _Step) -> Next:
+    return _part(step, "support", "checking the quotations") or Delivers()
+
+
+def _part(step: _Step, part: Part, what: str) -> Waits | None:
+    """Return the wait for the part of this phase, starting it first; None if it has ended."""
+    if step.job.part_id is None:
+        node = parts.start_part(step.tx, step.lease, step.node, part, model=step.reader_model)
+        step.set(part_id=node.id)
+    elif NODES.get(step.tx, step.job.part_id).status.is_final:
+        return None
+    assert step.job.part_id is not None
+    return step.wait([step.job.part_id], what)
+
+
+_PHASES: dict[Phase, Callable[[_Step], Next]] = {
+    "brief": _brief,
+    "reading": _read,
+    "gaps": _gaps,
+    "writing": _write,
+    "support": _support,
+}

@@ -1,0 +1,139 @@
+"""Ledger: note evidence of a research job, if its quotation stands on a page the job has read."""
+
+from dataclasses import dataclass
+
+from agiraph.domain import sources
+from agiraph.domain.errors import Refused
+from agiraph.domain.evidence import LONGEST_CLAIM, LONGEST_QUOTE, SHORTEST_QUOTE, Stance
+from agiraph.domain.fence import one_line
+from agiraph.domain.ids import NodeId
+from agiraph.domain.labels import of_page
+from agiraph.domain.quotes import Found, NotFound, find_quote
+from agiraph.domain.research import ResearchJob, ResearchPage
+from agiraph.domain.work import WorkNode
+from agiraph.services.research.pages import address_of
+from agiraph.store import evidence, research
+from agiraph.store.evidence import EVIDENCE, StoredEvidence
+from agiraph.store.research import JOBS
+from agiraph.store.tx import Tx
+
+MOST_ENTRIES = 400
+"""Entries of one job. A model that notes more copies whole pages."""
+LISTED = 10
+"""Addresses that are named to a reader whose quotation has none of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotRead:
+    """The job has read no page at the address of a quotation."""
+
+    read: list[str]
+    """The addresses that it read last."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotOnPage:
+    """The quotation does not stand on the page."""
+
+    url: str
+    nearest: str
+    """The words of the page that are most like it; empty if none are."""
+
+
+def note(
+    tx: Tx, node: WorkNode, call_id: str, *, claim: str, quote: str, url: str, stance: Stance
+) -> StoredEvidence | NotRead | NotOnPage:
+    """Add an entry to the ledger of the job that this reader works for, and return it.
+
+    The words of the page are stored, not those of the call. A call that was made before and is
+    made again after a crash adds nothing. Locks the job's row.
+    """
+    if (known := evidence.of_call(tx, node.id, call_id)) is not None:
+        return known
+    job = _job_of(tx, node)
+    _check_lengths(claim, quote)
+    versions = research.pages_at(tx, job.id, address_of(url))
+    if not versions:
+        return NotRead(research.urls(tx, job.id)[-LISTED:])
+    looked_up = _look_up(versions, quote)
+    if isinstance(looked_up, NotOnPage):
+        return looked_up
+    if evidence.count(tx, job.id) >= MOST_ENTRIES:
+        raise Refused(f"The ledger of this research is full ({MOST_ENTRIES} entries). Call done.")
+    page, found = looked_up
+    return EVIDENCE.insert(tx, _entry(tx, job, node, call_id, page, found, claim, stance))
+
+
+def _job_of(tx: Tx, node: WorkNode) -> ResearchJob:
+    if node.research != "reader" or node.parent_id is None:
+        raise Refused("Evidence is noted by the readers of a research only.")
+    # Locked: two readers must not give the same number to two entries.
+    return JOBS.get(tx, node.parent_id, lock=True)
+
+
+def _check_lengths(claim: str, quote: str) -> None:
+    if len(claim) > LONGEST_CLAIM:
+        raise Refused(f"A claim has at most {LONGEST_CLAIM} characters: one statement each.")
+    if len(quote) > LONGEST_QUOTE:
+        raise Refused(
+            f"A quotation has at most {LONGEST_QUOTE} characters. Quote the sentence that shows "
+            "the claim; leave words out with … if it is long."
+        )
+    if len(quote.strip()) < SHORTEST_QUOTE:
+        raise Refused(
+            f"A quotation has at least {SHORTEST_QUOTE} characters, or it shows nothing. Quote the "
+            "whole sentence."
+        )
+
+
+def _look_up(versions: list[ResearchPage], quote: str) -> tuple[ResearchPage, Found] | NotOnPage:
+    """Return the version of the page that has the quotation; the newest is searched first."""
+    nearest = ""
+    for page in versions:
+        match find_quote(quote, page.text):
+            case Found() as found:
+                return page, found
+            case NotFound(near):
+                nearest = nearest or near
+    return NotOnPage(versions[0].url, nearest)
+
+
+def _entry(
+    tx: Tx,
+    job: ResearchJob,
+    node: WorkNode,
+    call_id: str,
+    page: ResearchPage,
+    found: Found,
+    claim: str,
+    stance: Stance,
+) -> StoredEvidence:
+    number = evidence.next_number(tx, job.id)
+    subjects = () if job.brief is None else job.brief.subjects
+    return StoredEvidence(
+        id=f"{job.id}:{number}",
+        team_id=job.team_id,
+        job_id=job.id,
+        number=number,
+        node_id=node.id,
+        call_id=call_id,
+        claim=one_line(claim),
+        quote=found.text,
+        url=page.url,
+        page_hash=page.page_hash,
+        place=found.offset,
+        title=page.title,
+        published=page.published,
+        fetched_at=page.fetched_at,
+        source_class=sources.classify(page.url, subjects=subjects),
+        question=number_of(job, node.id),
+        stance=stance,
+        label=of_page(page.url),
+        checked=found.checked,
+        created_at=tx.now,
+    )
+
+
+def number_of(job: ResearchJob, node_id: NodeId) -> int:
+    """Return the number of the sub-question that a reader has; 0 if it has none of the plan's."""
+    return next((each.number for each in job.readings if each.node_id == node_id), 0)

@@ -1,0 +1,107 @@
+"""Parts: start the readers of a research job and its other steps, and resume it when one ends."""
+
+from agiraph.domain.agents import Agent
+from agiraph.domain.chat import Lease
+from agiraph.domain.errors import Refused
+from agiraph.domain.ids import AgentId
+from agiraph.domain.research import Part, Reading
+from agiraph.domain.waits import WaitingOn
+from agiraph.domain.work import Budget, WorkNode
+from agiraph.services.board import planning, texts, waiting
+from agiraph.services.members import roster
+from agiraph.services.research import rooms
+from agiraph.services.research.starting import TOOLS
+from agiraph.store import nodes, teams
+from agiraph.store.teams import AGENTS
+from agiraph.store.threads import THREADS
+from agiraph.store.tx import Tx
+
+READER = "reader"
+_TITLES: dict[Part, str] = {
+    "gaps": "Look for gaps",
+    "writing": "Write the report",
+    "support": "Check the quotations",
+}
+
+
+def start_reader(
+    tx: Tx, lease: Lease, job: WorkNode, reading: Reading, budget: Budget, *, model: str
+) -> WorkNode:
+    """Start a reader for one sub-question of a job."""
+    return planning.create(
+        tx,
+        team_id=job.team_id,
+        task=reading.question,
+        title=texts.truncate(f"Read: {texts.first_line(reading.question)}", texts.TITLE),
+        source="delegation",
+        creator_id=lease.agent_id,
+        assignee_id=_free_reader(tx, lease, model),
+        parent_id=job.id,
+        budget=budget,
+        label=job.label | reading.label,
+        is_public=not job.label,
+        research="reader",
+    )
+
+
+def start_part(tx: Tx, lease: Lease, job: WorkNode, part: Part, *, model: str) -> WorkNode:
+    """Start a part that asks its model one question.
+
+    The job's own agent does it, while the job waits; a reader compares the quotations, because a
+    cheaper model can.
+    """
+    return planning.create(
+        tx,
+        team_id=job.team_id,
+        task=f"{_TITLES[part]}.",
+        title=_TITLES[part],
+        source="delegation",
+        creator_id=lease.agent_id,
+        assignee_id=_free_reader(tx, lease, model) if part == "support" else lease.agent_id,
+        parent_id=job.id,
+        budget=rooms.for_writing(),
+        label=job.label,
+        is_public=not job.label,
+        research=part,
+    )
+
+
+def _free_reader(tx: Tx, lease: Lease, model: str) -> AgentId:
+    """Return an agent without work that was hired to read for this job; hire one if there is none.
+
+    If the team may grow no more, the job's own agent reads, one question after the other.
+    """
+    mine = [a for a in teams.everyone(tx, lease.team_id) if _reads_for(a, lease)]
+    for agent in mine:
+        if not nodes.has_open(tx, agent.id):
+            return agent.id
+    researcher = AGENTS.get(tx, lease.agent_id)
+    try:
+        return roster.hire(
+            tx,
+            lease.team_id,
+            name=roster.free_name(tx, lease.team_id, READER),
+            role=READER,
+            model=model or researcher.model,
+            tools=TOOLS,
+            effort=researcher.effort,
+            persistent=False,
+            parent_thread_id=lease.thread_id,
+        ).id
+    except Refused:
+        return lease.agent_id
+
+
+def _reads_for(agent: Agent, lease: Lease) -> bool:
+    return agent.role == READER and agent.parent_thread_id == lease.thread_id
+
+
+def ended(tx: Tx, part: WorkNode) -> None:
+    """Resume the job that waits for a part which has ended, and count the time that it took.
+
+    Nobody reflects on a part: what it found is in the ledger.
+    """
+    if part.thread_id is not None:
+        THREADS.update(tx, part.thread_id, harvested_at=tx.now)
+    rooms.count_time(tx, part)
+    waiting.resume(tx, WaitingOn("node", part.id))

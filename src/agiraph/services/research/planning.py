@@ -1,0 +1,121 @@
+"""Planning: store the brief of a research job, and what its looks for gaps found."""
+
+from dataclasses import replace
+
+from agiraph.domain.chat import Lease
+from agiraph.domain.labels import CLEAN, Label
+from agiraph.domain.research import DEPTH_OF_KIND, DEPTHS, Brief, Reading, SubQuestion
+from agiraph.services.mail import bus
+from agiraph.services.research import starting
+from agiraph.services.research.answers import Gaps
+from agiraph.store import evidence, threads
+from agiraph.store.nodes import NODES
+from agiraph.store.research import JOBS
+from agiraph.store.tx import Tx
+
+BEGUN = "I begin with this reading: {reading} Your answer changes what I look for next."
+
+
+def store_brief(
+    tx: Tx, lease: Lease, brief: Brief, *, label: Label = CLEAN, engine: str = ""
+) -> None:
+    """Store the brief and begin to read. Sub-questions that the depth has no room for are left out.
+
+    If the brief asks the person something and the job came from a conversation, they are asked;
+    nobody waits for the answer. `label` is of the thread that made the brief, `engine` the name of
+    the search engine.
+    """
+    threads.check_lease(tx, lease)
+    job = JOBS.get(tx, lease.node_id, lock=True)
+    if job.brief is not None:
+        return  # stored before a crash
+    depth = job.depth or DEPTH_OF_KIND[brief.kind]
+    limits = DEPTHS[depth]
+    asked = brief.sub_questions[: limits.sub_questions]
+    if len(brief.sub_questions) > len(asked) == 1:
+        # A single reader answers the question as a whole.
+        asked = (SubQuestion(question=brief.question, answer=asked[0].answer),)
+    brief = replace(brief, sub_questions=asked)
+    node = NODES.get(tx, lease.node_id, lock=True)
+    budget = starting.lowered(node.budget, limits)
+    calls = starting.of_depth(limits, job.searches, job.pages).calls
+    NODES.update(tx, node.id, budget=replace(budget, calls=calls))
+    question_id = None
+    if brief.ask and job.asks:
+        reading = brief.assumptions[0] if brief.assumptions else brief.question
+        text = f"{brief.ask}\n\n{BEGUN.format(reading=reading.rstrip('.') + '.')}"
+        question_id = bus.ask(tx, lease, text=text, refusable=False).id
+    JOBS.update(
+        tx,
+        job.id,
+        brief=brief,
+        depth=depth,
+        phase="reading",
+        rounds=limits.rounds,
+        question_id=question_id,
+        engine=engine,
+        readings=tuple(
+            Reading(number=number, question=each.question, answer=each.answer, label=label)
+            for number, each in enumerate(asked, 1)
+        ),
+    )
+
+
+def store_gaps(tx: Tx, lease: Lease, gaps: Gaps, *, label: Label) -> None:
+    """Add what a look for gaps wants to read next, at most one question for each reader.
+
+    A question that is in the plan already is left out.
+    """
+    threads.check_lease(tx, lease)
+    part = NODES.get(tx, lease.node_id)
+    assert part.parent_id is not None
+    job = JOBS.get(tx, part.parent_id, lock=True)
+    if job.part_id != part.id or job.phase != "gaps":
+        return
+    known = {each.question.casefold() for each in job.readings}
+    new = [each for each in gaps.questions if each.question.casefold() not in known]
+    first = len(job.readings) + 1
+    added = tuple(
+        Reading(
+            number=first + place,
+            question=each.question,
+            answer=each.answer,
+            round=job.round + 1,
+            label=label,
+        )
+        for place, each in enumerate(new[: job.limits.readers])
+    )
+    is_stored = any(each.round == job.round + 1 for each in job.readings)
+    readings = job.readings if is_stored else job.readings + added
+    JOBS.update(tx, job.id, readings=readings, missing=gaps.missing)
+
+
+def unanswered(tx: Tx, lease: Lease) -> Gaps:
+    """Return the gaps as the rows show them, for a job whose model named none: the sub-questions
+    without any evidence, asked again."""
+    part = NODES.get(tx, lease.node_id)
+    assert part.parent_id is not None
+    job = JOBS.get(tx, part.parent_id)
+    found = {row.question for row in evidence.of_job(tx, job.id)}
+    empty = [each for each in job.readings if each.number not in found and each.round == 0]
+    return Gaps(
+        questions=tuple(
+            SubQuestion(question=f"{each.question} (look in other places)", answer=each.answer)
+            for each in empty
+        ),
+        missing=tuple(each.question for each in empty),
+    )
+
+
+def store_draft(
+    tx: Tx, lease: Lease, draft: str, struck: tuple[str, ...], *, beside: bool = False
+) -> None:
+    """Store the checked report. `beside`: add the struck sentences to those struck before."""
+    threads.check_lease(tx, lease)
+    part = NODES.get(tx, lease.node_id)
+    assert part.parent_id is not None
+    job = JOBS.get(tx, part.parent_id, lock=True)
+    if job.part_id != part.id:
+        return
+    all_struck = (*job.struck, *struck) if beside else struck
+    JOBS.update(tx, job.id, draft=draft, struck=tuple(dict.fromkeys(all_struck)))

@@ -1,0 +1,136 @@
+"""Rooms: how much of a research job's budget is left, and what each reader gets of it."""
+
+from dataclasses import replace
+from datetime import datetime
+from typing import NamedTuple
+
+from agiraph.domain.ids import NodeId
+from agiraph.domain.research import ResearchJob
+from agiraph.domain.work import Budget, StopReason, WorkNode
+from agiraph.services.board import budgets, jobs
+from agiraph.services.research.starting import FETCH, SEARCH
+from agiraph.store import nodes, spend, waits
+from agiraph.store.nodes import NODES
+from agiraph.store.tx import Tx
+
+READING = 0.75
+"""The share of a job's money, tokens and time that reading may use; the rest is for the report."""
+LEAST_SECONDS = 20.0
+"""A reader with less time than this is not started."""
+LEAST_USD, LEAST_TOKENS = 0.002, 8_000
+WRITING_TURNS = 6
+"""Turns of a part that asks its model one question: with attempts and a repair."""
+
+
+class Room(NamedTuple):
+    """What is left of a job for reading."""
+
+    searches: int
+    pages: int
+    usd: float | None
+    tokens: float | None
+    seconds: float | None
+
+    @property
+    def shortage(self) -> StopReason | None:
+        """Return which limit leaves no room for a reader."""
+        if self.seconds is not None and self.seconds < LEAST_SECONDS:
+            return StopReason.TIME_SPENT
+        if self.usd is not None and self.usd < LEAST_USD:
+            return StopReason.MONEY_SPENT
+        if self.tokens is not None and self.tokens < LEAST_TOKENS:
+            return StopReason.TOKENS_SPENT
+        if self.searches <= 0 and self.pages <= 0:
+            return StopReason.CALLS_SPENT
+        return None
+
+
+def readers(tx: Tx, job_id: NodeId) -> list[WorkNode]:
+    """Return the readers of a job, in the order in which they were started."""
+    return [part for part in parts(tx, job_id) if part.research == "reader"]
+
+
+def parts(tx: Tx, job_id: NodeId) -> list[WorkNode]:
+    found = [child for child in nodes.children(tx, job_id) if child.is_research_part]
+    return sorted(found, key=lambda part: part.id)
+
+
+def left(tx: Tx, node: WorkNode) -> Room:
+    """Return what is left of a job's node for readers that are not started yet.
+
+    What an open reader may still use counts as used.
+    """
+    budget, used = node.budget, spend.total(tx, node.id)
+    searches, pages = budget.calls.get(SEARCH, 0), budget.calls.get(FETCH, 0)
+    usd = None if budget.usd is None else budget.usd * READING - used.usd
+    tokens = None if budget.tokens is None else budget.tokens * READING - used.tokens
+    for reader in readers(tx, node.id):
+        calls, mine = reader.budget.calls, jobs.used_calls(tx, reader)
+        is_open = not reader.status.is_final
+        searches -= calls[SEARCH] if is_open else mine[SEARCH]
+        pages -= calls[FETCH] if is_open else mine[FETCH]
+        if is_open:
+            spent = spend.total(tx, reader.id)
+            usd = None if usd is None else usd - max((reader.budget.usd or 0.0) - spent.usd, 0.0)
+            reserved = max((reader.budget.tokens or 0) - spent.tokens, 0)
+            tokens = None if tokens is None else tokens - reserved
+    seconds = budgets.seconds_left(tx, node)
+    if seconds is not None and budget.seconds is not None:
+        seconds -= (1 - READING) * budget.seconds
+    return Room(searches, pages, usd, tokens, seconds)
+
+
+def for_reader(room: Room, job: ResearchJob, *, waiting: int, rounds: int) -> Budget:
+    """Return the budget of one of `waiting` readers; something is kept for each later round."""
+    among = max(waiting + rounds, 1)
+
+    def count(amount: int) -> int:
+        return min(max(amount // among, 1), max(amount, 0))
+
+    return Budget(
+        turns=job.limits.turns,
+        usd=None if room.usd is None else room.usd / among,
+        tokens=None if room.tokens is None else int(room.tokens / among),
+        # Readers work at the same time, so that time is not divided.
+        seconds=room.seconds,
+        calls={SEARCH: count(room.searches), FETCH: count(room.pages)},
+        given={"turns": job.limits.turns},
+    )
+
+
+def for_writing() -> Budget:
+    """Return the budget of a part that writes or judges: what the job has left."""
+    return Budget(turns=WRITING_TURNS, given={"turns": WRITING_TURNS})
+
+
+def count_time(tx: Tx, part: WorkNode) -> None:
+    """Add the time of a part that has ended to that of its job, which waited for it.
+
+    Parts that worked at the same time are counted once: no more than the time since the job began
+    to wait for this part. Time in which the process did not run is no working time of the part.
+    """
+    assert part.parent_id is not None
+    job = NODES.get(tx, part.parent_id, lock=True)
+    since = _waiting_since(tx, job.id)
+    if since is None:
+        return
+    worked = part.worked_seconds
+    if part.claimed_at is not None:
+        worked += (tx.now - part.claimed_at).total_seconds()
+    waited = (tx.now - since).total_seconds()
+    NODES.update(tx, job.id, worked_seconds=job.worked_seconds + max(min(worked, waited), 0.0))
+
+
+def _waiting_since(tx: Tx, job_id: NodeId) -> datetime | None:
+    return min((wait.created_at for wait in waits.of_node(tx, job_id)), default=None)
+
+
+def more_calls(budget: Budget, job: ResearchJob) -> Budget:
+    """Return the budget of a job that goes on after its end: its searches and pages once again."""
+    limits = job.limits
+    again = {
+        SEARCH: limits.searches if job.searches is None else job.searches,
+        FETCH: limits.pages if job.pages is None else job.pages,
+    }
+    calls = {name: budget.calls.get(name, 0) + amount for name, amount in again.items()}
+    return replace(budget, calls=calls)

@@ -1,0 +1,54 @@
+"""State: how a research job stands, for people who watch it."""
+
+from typing import NamedTuple
+
+from agiraph.domain.evidence import EvidenceRow
+from agiraph.domain.ids import NodeId
+from agiraph.domain.research import ResearchJob
+from agiraph.domain.work import WorkNode
+from agiraph.services.board import jobs
+from agiraph.services.research import rooms
+from agiraph.services.research.starting import FETCH, SEARCH
+from agiraph.store import evidence, spend
+from agiraph.store.nodes import NODES
+from agiraph.store.research import JOBS
+from agiraph.store.tx import Tx
+
+
+class Used(NamedTuple):
+    searches: int
+    pages: int
+
+
+class ResearchState(NamedTuple):
+    """A job with its parts, its ledger, what it used and what it may use."""
+
+    job: ResearchJob
+    """With brief, depth, phase, round and the sub-questions (`readings`)."""
+    node: WorkNode
+    readers: list[WorkNode]
+    ledger: list[EvidenceRow]
+    used: Used
+    limits: Used
+    usd: float
+
+
+def used(tx: Tx, node: WorkNode) -> Used:
+    """Return the searches and pages that the readers of a job have used; failed ones are free."""
+    calls = jobs.used_calls(tx, node)
+    return Used(calls[SEARCH], calls[FETCH])
+
+
+def state_of(tx: Tx, job_id: NodeId) -> ResearchState:
+    """Return how a job stands; raise `NotFound` for any other node."""
+    job, node = JOBS.get(tx, job_id), NODES.get(tx, job_id)
+    calls = node.budget.calls
+    return ResearchState(
+        job=job,
+        node=node,
+        readers=rooms.readers(tx, job_id),
+        ledger=evidence.of_job(tx, job_id),
+        used=used(tx, node),
+        limits=Used(calls.get(SEARCH, 0), calls.get(FETCH, 0)),
+        usd=spend.total(tx, job_id).usd,
+    )

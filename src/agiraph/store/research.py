@@ -1,0 +1,63 @@
+"""Research, as rows: jobs, and the pages that they have read."""
+
+from collections.abc import Sequence
+
+from agiraph.domain.ids import NodeId, TeamId
+from agiraph.domain.research import ResearchJob, ResearchPage
+from agiraph.store.rows import Table
+from agiraph.store.tx import Tx
+
+JOBS = Table("research_jobs", ResearchJob)
+PAGES = Table("research_pages", ResearchPage)
+
+LONGEST_CHAIN = 50
+"""Jobs that are followed back from one that continues others; damaged rows may form a circle."""
+
+
+def chain(tx: Tx, job_id: NodeId) -> list[NodeId]:
+    """Return the ids of a job and of those that it continues, the oldest first."""
+    found: list[NodeId] = []
+    following: NodeId | None = job_id
+    while following is not None and following not in found and len(found) < LONGEST_CHAIN:
+        job = JOBS.find(tx, following)
+        if job is None:
+            break
+        found.append(job.id)
+        following = job.continues
+    return found[::-1]
+
+
+def of_team(tx: Tx, team_id: TeamId, *, limit: int) -> list[ResearchJob]:
+    """Return the jobs of a team, the newest first."""
+    where = "team_id = :team order by created_at desc, id desc limit :limit"
+    return JOBS.select(tx, where, team=team_id, limit=limit)
+
+
+def keep_page(tx: Tx, page: ResearchPage) -> None:
+    """Store a page, unless the job has this text of this address already."""
+    PAGES.insert_if_new(tx, page)
+
+
+def pages_at(tx: Tx, job_id: NodeId, address: str) -> list[ResearchPage]:
+    """Return the versions of a page that a job has read, the newest first."""
+    where = "job_id = :job and address = :address order by fetched_at desc, id"
+    return PAGES.select(tx, where, job=job_id, address=address)
+
+
+def urls(tx: Tx, job_id: NodeId) -> list[str]:
+    """Return the addresses of the pages that a job has read, in the order of reading."""
+    sql = "select url from research_pages where job_id = :job order by fetched_at, id"
+    return [row[0] for row in tx.all(sql, job=job_id)]
+
+
+def count_pages(tx: Tx, job_id: NodeId) -> int:
+    """Return how many different addresses a job has read."""
+    sql = "select count(distinct address) from research_pages where job_id = :job"
+    row = tx.one(sql, job=job_id)
+    return 0 if row is None else row[0]
+
+
+def texts(tx: Tx, job_ids: Sequence[NodeId]) -> dict[str, str]:
+    """Return the texts of the pages of these jobs by the hash of the text."""
+    sql = "select page_hash, text from research_pages where job_id = :job"
+    return {row[0]: row[1] for job_id in job_ids for row in tx.all(sql, job=job_id)}

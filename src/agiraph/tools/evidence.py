@@ -1,0 +1,90 @@
+"""Evidence tools: what a reader of a research job notes, and how it ends."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from agiraph.domain.evidence import LONGEST_CLAIM, LONGEST_QUOTE, Stance
+from agiraph.domain.fence import enclose_foreign
+from agiraph.domain.labels import Label, join, of_page
+from agiraph.domain.outcomes import Answer, Done, Finished
+from agiraph.domain.work import StopReason
+from agiraph.run_context import RunContext
+from agiraph.services.research import ledger
+from agiraph.services.research.ledger import NotOnPage, NotRead
+from agiraph.store.tx import Tx
+from agiraph.tools.base import tool
+
+SUMMARY_CHARACTERS = 4000
+NOT_READ = (
+    "Not noted: this research has read no page at that address. Open it with web_fetch first, and "
+    "copy the words from its text. Read so far: {words}"
+)
+NOT_THERE = (
+    "Not noted: these words are not on that page. Copy them exactly as the page has them, or note "
+    "something that it does say. Nearest on it: {words}"
+)
+NOTHING_NEAR = (
+    "Not noted: these words are not on that page, and {words} on it is like them. Quote what the "
+    "page says, word for word."
+)
+
+
+@tool(effect="transaction", roles=frozenset())
+def note_evidence(
+    tx: Tx,
+    ctx: RunContext,
+    claim: Annotated[
+        str, Field(min_length=1, description=f"One statement, at most {LONGEST_CLAIM} characters")
+    ],
+    quote: Annotated[
+        str,
+        Field(
+            min_length=1,
+            description=f"The page's own words that show it, at most {LONGEST_QUOTE} characters",
+        ),
+    ],
+    url: Annotated[str, Field(min_length=1, description="The page, as you fetched it")],
+    stance: Annotated[
+        Stance, Field(description="Whether the words support or contradict the claim")
+    ] = "supports",
+) -> Answer:
+    """Note one finding with the words of the page that show it. Only what is noted gets into the
+    report. Copy the quotation from the page's text, word for word; it is compared with the page.
+    """
+    noted = ledger.note(
+        tx, ctx.node, ctx.current_call_id, claim=claim, quote=quote, url=url, stance=stance
+    )
+    match noted:
+        case NotRead(read):
+            return _refuse(ctx, NOT_READ, "\n".join(read), join(map(of_page, read)))
+        case NotOnPage(page, nearest):
+            return _refuse(ctx, NOT_THERE if nearest else NOTHING_NEAR, nearest, of_page(page))
+        case _:
+            return Done(f"Noted as e{noted.number}.")
+
+
+def _refuse(ctx: RunContext, text: str, words: str, label: Label) -> Done:
+    """Return a refusal with words of pages in a fence: another reader may have fetched them."""
+    if not words:
+        return Done(text.format(words="nothing"), failed=True)
+    shown = enclose_foreign(words, thread=ctx.lease.thread_id, source=ctx.describe(label))
+    return Done(text.format(words=f"\n{shown}"), failed=True, label=label, is_fenced=True)
+
+
+@tool(effect="transaction", roles=frozenset(), ends_node=True, counts_as_work=False)
+def done(
+    tx: Tx,
+    ctx: RunContext,
+    summary: Annotated[
+        str,
+        Field(
+            max_length=SUMMARY_CHARACTERS,
+            description="What you could not find out, and where you looked",
+        ),
+    ] = "",
+) -> Answer:
+    """End your reading. Call it alone, when your question is answered by noted evidence, or when
+    two searches in a row brought nothing new.
+    """
+    return Done("Ended.", Finished(summary.strip() or "Done.", StopReason.PUBLISHED))

@@ -1,0 +1,188 @@
+"""The ledger: an entry needs words that stand on a page which this job has read."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from agiraph.domain.agents import Agent
+from agiraph.domain.errors import Refused
+from agiraph.domain.ids import ThreadId
+from agiraph.domain.labels import of_page
+from agiraph.domain.research import Reading
+from agiraph.domain.work import WorkNode
+from agiraph.services.board import planning
+from agiraph.services.members.hiring import Hirer
+from agiraph.services.research import ledger, pages, starting
+from agiraph.services.research.ledger import NotOnPage, NotRead
+from agiraph.store import evidence, research, teams
+from agiraph.store.evidence import StoredEvidence
+from agiraph.store.research import JOBS
+from agiraph.store.teams import TEAMS
+from agiraph.store.tx import Tx
+from agiraph.testing import World
+from tests.research.kit import FACTS, OPENED, SURVEY, SURVEYED, TALL
+
+PAGE = f"# The tower\n\n{TALL}\n{OPENED}\n"
+
+
+class Desk(NamedTuple):
+    """A job with a reader that has read two pages."""
+
+    world: World
+    job: WorkNode
+    reader: WorkNode
+
+    async def note(
+        self, call_id: str, quote: str, url: str = FACTS, claim: str = "A claim."
+    ) -> StoredEvidence | NotRead | NotOnPage:
+        given = {"claim": claim, "quote": quote, "url": url, "stance": "supports"}
+        return await self.world.store.write(ledger.note, self.reader, call_id, **given)
+
+    async def rows(self) -> list[tuple[str, str]]:
+        found = await self.world.store.read(evidence.of_job, self.job.id)
+        return [(row.id, row.quote) for row in found]
+
+
+def _job(tx: Tx, lead: Agent, earlier: WorkNode | None = None) -> tuple[WorkNode, WorkNode]:
+    TEAMS.update(tx, lead.team_id, status="paused")  # so that nobody runs the job
+    hirer = Hirer(lead, ThreadId("t_none"), {}, lambda name: None)
+    job = starting.start(tx, hirer, "How tall is it?", earlier=earlier)
+    reader = planning.create(
+        tx,
+        team_id=job.team_id,
+        task="How tall?",
+        source="delegation",
+        parent_id=job.id,
+        is_public=True,
+        research="reader",
+    )
+    reading = Reading(number=1, question="How tall?", node_id=reader.id)
+    JOBS.update(tx, job.id, readings=(reading,))
+    return job, reader
+
+
+@pytest.fixture
+async def desk(tmp_path: Path, database_url: str) -> AsyncIterator[Desk]:
+    async with World(tmp_path / "home", database_url=database_url) as world:
+        world.script("ada")
+        team = await world.found("Towers", start=False)
+        job, reader = await world.store.write(_job, team.coordinator)
+        for url, text in ((FACTS, PAGE), (SURVEYED, SURVEY)):
+            await world.store.write(pages.keep_page, reader, url=url, title="A page", text=text)
+        yield Desk(world, job, reader)
+
+
+async def test_words_of_the_page_are_noted_with_all_that_is_known_of_them(desk: Desk) -> None:
+    noted = await desk.note("call_1", "the grand tower is 330 metres tall")
+    assert isinstance(noted, StoredEvidence)
+    assert (noted.number, noted.question, noted.stance) == (1, 1, "supports")
+    assert PAGE[noted.place :].startswith("The Grand Tower is 330 metres")
+    assert (noted.url, noted.title, noted.checked) == (FACTS, "A page", "exact")
+    assert (noted.quote, noted.label) == ("The Grand Tower is 330 metres tall", of_page(FACTS))
+
+
+@pytest.mark.parametrize(
+    ("quote", "url"),
+    [
+        ("The tower was built by giants in a single night.", FACTS),  # invented
+        (SURVEY, FACTS),  # from another page
+        (TALL.replace("330", "331"), FACTS),  # a changed number
+    ],
+)
+async def test_words_that_are_not_on_that_page_are_not_noted(
+    desk: Desk, quote: str, url: str
+) -> None:
+    assert isinstance(await desk.note("call_1", quote, url), NotOnPage)
+    assert await desk.rows() == []
+
+
+async def test_the_nearest_words_of_the_page_are_named(desk: Desk) -> None:
+    noted = await desk.note("call_1", TALL.replace("330", "331"))
+    assert isinstance(noted, NotOnPage)
+    assert "330 metres" in noted.nearest
+
+
+async def test_a_page_that_this_job_has_not_read_gives_no_evidence(desk: Desk) -> None:
+    """Also if another job of the team has read it."""
+    elsewhere = "http://elsewhere.example/"
+    _, other = await desk.world.store.write(_job, await _lead(desk))
+    await desk.world.store.write(pages.keep_page, other, url=elsewhere, title="", text=TALL)
+    noted = await desk.note("call_1", TALL, elsewhere)
+    assert isinstance(noted, NotRead)
+    assert set(noted.read) == {FACTS, SURVEYED}
+    assert await desk.rows() == []
+
+
+async def _lead(desk: Desk) -> Agent:
+    return await desk.world.store.read(teams.coordinator, desk.job.team_id)
+
+
+@pytest.mark.parametrize("url", [FACTS + "/", FACTS.replace("http:", "https:"), FACTS + "#top"])
+async def test_small_differences_of_an_address_do_not_matter(desk: Desk, url: str) -> None:
+    assert isinstance(await desk.note("call_1", TALL, url), StoredEvidence)
+
+
+async def test_a_call_that_is_made_again_after_a_crash_notes_nothing_twice(desk: Desk) -> None:
+    first = await desk.note("call_1", TALL)
+    assert await desk.note("call_1", TALL) == first
+    assert await desk.rows() == [("e1", TALL)]
+
+
+@pytest.mark.parametrize(
+    ("claim", "quote", "says_what"),
+    [
+        ("x" * 301, TALL, "at most 300 characters"),
+        ("A claim.", TALL * 20, "at most 600 characters"),
+        ("A claim.", "tall", "at least 12 characters"),
+    ],
+)
+async def test_a_claim_or_quotation_of_a_wrong_length_is_refused(
+    desk: Desk, claim: str, quote: str, says_what: str
+) -> None:
+    with pytest.raises(Refused, match=says_what):
+        await desk.note("call_1", quote, claim=claim)
+
+
+async def test_a_page_that_changed_keeps_both_versions(desk: Desk) -> None:
+    new = PAGE.replace("330", "333")
+    await desk.world.store.write(pages.keep_page, desk.reader, url=FACTS, title="A page", text=new)
+    assert isinstance(await desk.note("call_1", TALL), StoredEvidence)
+    assert isinstance(await desk.note("call_2", TALL.replace("330", "333")), StoredEvidence)
+    assert await desk.world.store.read(research.count_pages, desk.job.id) == 2
+
+
+async def test_a_later_job_has_the_ledger_of_the_one_that_it_continues(desk: Desk) -> None:
+    await desk.note("call_1", TALL)
+    job, reader = await desk.world.store.write(_job, await _lead(desk), desk.job)
+    later = Desk(desk.world, job, reader)
+    await desk.world.store.write(pages.keep_page, reader, url=SURVEYED, title="A page", text=SURVEY)
+    await later.note("call_1", SURVEY, SURVEYED)
+    assert await later.rows() == [("e1", TALL), ("e2", SURVEY)]
+    rows = await desk.world.store.read(evidence.of_job, job.id)
+    assert [row.question for row in rows] == [0, 1]
+    assert await desk.rows() == [("e1", TALL)]
+
+
+async def test_only_a_reader_of_a_research_notes_evidence(desk: Desk) -> None:
+    with pytest.raises(Refused, match="readers of a research only"):
+        await desk.world.store.write(
+            ledger.note,
+            desk.job,
+            "call_1",
+            claim="A claim.",
+            quote=TALL,
+            url=FACTS,
+            stance="supports",
+        )
+
+
+def test_addresses_are_compared_without_scheme_www_slash_and_fragment() -> None:
+    assert pages.address_of("HTTPS://www.Tower.example/Facts/#x") == "tower.example/Facts"
+    assert pages.address_of("tower.example/a?b=1") == "tower.example/a?b=1"
+
+
+async def test_a_circle_of_jobs_that_continue_each_other_is_followed_once(desk: Desk) -> None:
+    await desk.world.store.write(JOBS.update, desk.job.id, continues=desk.job.id)
+    assert await desk.world.store.read(research.chain, desk.job.id) == [desk.job.id]

@@ -1,0 +1,244 @@
+"""The life of a research job: limits, steering, more budget, follow-ups, no search engine."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from agiraph.domain.agents import Limits
+from agiraph.domain.ids import ThreadId
+from agiraph.domain.persons import OWNER
+from agiraph.domain.research import DEPTHS
+from agiraph.domain.work import Extension, NodeStatus, StopReason
+from agiraph.home.specialists import specialists
+from agiraph.services.lifecycle import conversation, endings, extensions
+from agiraph.services.members.hiring import Hirer
+from agiraph.services.research import starting
+from agiraph.store import messages, spend
+from agiraph.store.teams import TEAMS
+from agiraph.testing import call, says
+from agiraph.web.access import Web
+from agiraph.web.search import NO_ENGINE
+from tests.research.kit import (
+    FACTS,
+    OPENED,
+    QUESTION,
+    REPORT,
+    SURVEY,
+    SURVEYED,
+    TALL,
+    Cast,
+    Scene,
+    brief_of,
+    reads,
+    scene,
+)
+
+READER = reads(FACTS, ("It is 330 metres tall.", TALL))
+SECOND = "What did the survey find?"
+
+
+async def test_when_the_money_is_gone_the_report_has_what_there_is(tmp_path: Path) -> None:
+    """The first reader notes something and then spends all that it has; nothing is left to look
+    for gaps or to write."""
+    dear = replace(says(call("web_search", query="tower")), input_tokens=400_000)
+    cast = Cast(
+        brief=[says(brief_of(QUESTION, SECOND, kind="survey"))],
+        readers={QUESTION: [*READER[:2], *[dear] * 20], SECOND: [dear] * 20},
+        writing=[replace(says(REPORT), input_tokens=400_000)],
+    )
+    async with scene(tmp_path, cast) as it:
+        job = await it.start(depth="quick")
+        assert (job.status, job.stop_reason) == (NodeStatus.PARTIAL, StopReason.TOKENS_SPENT)
+        assert await it.ledger(job) == [("e1", "It is 330 metres tall.", TALL)]
+        report = await it.report()
+        assert "It is 330 metres tall [1]" in report
+        assert "The research stopped early: its tokens are used up." in report
+        used = await it.world.store.read(spend.total, job.id)
+        assert used.tokens < 2 * DEPTHS["quick"].tokens
+
+
+async def test_a_job_without_a_search_engine_is_refused_with_the_settings(tmp_path: Path) -> None:
+    cast = Cast()
+    async with scene(tmp_path, cast, web=Web()) as it:
+        ada = it.world.script(
+            "ada",
+            says("I look into it.", call("research_start", goal=QUESTION)),
+            says("I cannot search.", call("no_work_needed")),
+        )
+        await it.world.store.write(
+            conversation.say, it.team.coordinator.id, QUESTION, person_id=OWNER
+        )
+        await it.world.settle()
+        assert await it.world.board(it.team.team.id) == []
+        answers = [t.text for t in ada.requests[-1].turns if t.role == "tool"]
+        assert NO_ENGINE in answers[-1]
+        assert cast.requests == []
+
+
+async def test_a_job_that_is_started_elsewhere_without_an_engine_asks_no_model(
+    tmp_path: Path,
+) -> None:
+    cast = Cast()
+    async with scene(tmp_path, cast, web=Web()) as it:
+        job = await _start_by_api(it)
+        assert (job.status, job.stop_reason) == (NodeStatus.FAILED, StopReason.NO_RESULT)
+        [item] = await it.world.inbox()
+        assert (item.kind, item.text) == ("failure", f"There is no report. {NO_ENGINE}")
+        assert cast.requests == []
+
+
+async def _start_by_api(it: Scene, question: str = QUESTION, **more: Any) -> Any:
+    known = specialists(it.world.runtime.home)
+    hirer = Hirer(it.team.coordinator, ThreadId(""), known, lambda name: None)
+    node = await it.world.store.write(starting.start, hirer, question, person_id=OWNER, **more)
+    await it.world.settle()
+    return await it.world.node(node.id)
+
+
+async def test_a_question_that_names_a_page_needs_no_engine(tmp_path: Path) -> None:
+    question = f"How tall is the tower of {FACTS}?"
+    cast = Cast(brief=[says(brief_of(question))], readers={"How tall": READER})
+    async with scene(tmp_path, cast) as it:
+        without = replace(it.web.access, engine=None)
+    async with scene(tmp_path / "again", cast, web=without) as it:
+        job = await it.start(question)
+        assert job.status is NodeStatus.COMPLETED
+
+
+async def test_words_of_a_person_reach_the_next_look_for_gaps(tmp_path: Path) -> None:
+    """Also of a quick job, which looks for gaps only because of them; the ledger is kept."""
+    said = "Take only the survey of 2022."
+
+    def tells(_: Any) -> Any:
+        return READER[1]
+
+    cast = Cast(
+        readers={QUESTION: [READER[0], tells, READER[2]], SECOND: reads(SURVEYED, ("330", SURVEY))},
+        gaps=[says(json.dumps({"missing": [], "next": [SECOND]}))],
+        writing=[says("## Answer\n\nThe tower is 330 metres tall [e2].\n")],
+    )
+    async with scene(tmp_path, cast) as it:
+        cast.before_reading = _once(lambda: _tell(it, said))
+        job = await it.start()
+        assert [n.research for n in await it.parts(job)] == ["reader", "gaps", "reader", "writing"]
+        assert said in cast.asked("gaps")[0][0]
+        assert said in cast.asked("writing")[0][0]
+        assert [quote for _, _, quote in await it.ledger(job)] == [TALL, SURVEY]
+        assert job.status is NodeStatus.COMPLETED
+
+
+def _once(act: Any) -> Any:
+    done: list[int] = []
+
+    async def run() -> None:
+        if not done:
+            done.append(1)
+            await act()
+
+    return run
+
+
+async def _tell(it: Scene, text: str) -> None:
+    """Tell the job something as a person does, by the agent that works on it."""
+    job = await it.job()
+    assert job.assignee_id is not None
+    await it.world.say(job.assignee_id, text, team_id=it.team.team.id, sets_to_work=False)
+
+
+async def test_the_person_is_asked_once_and_nobody_waits_for_the_answer(tmp_path: Path) -> None:
+    brief = brief_of(QUESTION, ask="With or without the antenna?", assumptions=["With the antenna"])
+    cast = Cast(brief=[says(brief)], readers={QUESTION: READER})
+    async with scene(tmp_path, cast) as it:
+        job = await it.start()
+        [question] = await it.world.questions(it.team.team.id)
+        assert question.text.startswith("With or without the antenna?\n\nI begin with this reading")
+        assert job.status is NodeStatus.COMPLETED
+        assert "With the antenna" in await it.report()
+
+
+async def test_a_job_of_other_work_asks_nobody(tmp_path: Path) -> None:
+    brief = brief_of(QUESTION, ask="With or without the antenna?")
+    cast = Cast(brief=[says(brief)], readers={QUESTION: READER})
+    async with scene(tmp_path, cast) as it:
+        job = await _start_by_api(it)
+        assert job.status is NodeStatus.COMPLETED
+        assert await it.world.questions(it.team.team.id) == []
+
+
+async def test_a_cancelled_job_takes_its_readers_along_and_reports_nothing(tmp_path: Path) -> None:
+    cast = Cast(readers={QUESTION: READER})
+    async with scene(tmp_path, cast) as it:
+
+        async def cancel() -> None:
+            await it.world.store.write(endings.cancel, (await it.job()).id)
+
+        cast.before_reading = _once(cancel)
+        job = await it.start()
+        assert [n.status for n in (job, *await it.parts(job))] == [NodeStatus.CANCELLED] * 2
+        assert await it.world.inbox() == []
+
+
+async def test_a_job_that_ran_out_goes_on_with_more_budget(tmp_path: Path) -> None:
+    first = brief_of(QUESTION, SECOND, "When was it opened?", kind="comparison")
+    cast = Cast(
+        brief=[says(first)],
+        readers={
+            QUESTION: READER,
+            SECOND: reads(SURVEYED, ("It measured 330 metres.", SURVEY)),
+            "When was it opened?": reads(FACTS, ("Opened in 1889.", OPENED)),
+        },
+        writing=[says(REPORT)],
+    )
+    async with scene(tmp_path, cast) as it:
+        job = await it.start(max_searches=0, max_pages=1)
+        assert (job.status, job.stop_reason) == (NodeStatus.PARTIAL, StopReason.CALLS_SPENT)
+        title = [m.title for m in await it.world.inbox()][-1]
+        assert title == f"Research: {QUESTION} (incomplete)"
+        assert "When was it opened?" in await it.report()
+        await it.world.store.write(extensions.extend, job.id, Extension(usd=1.0), by=OWNER)
+        await it.world.settle()
+        assert len(await it.ledger(job)) == 2
+        assert len([m for m in await it.world.inbox() if m.kind == "report"]) == 2
+
+
+async def test_a_follow_up_has_the_whole_ledger_and_may_cite_it(tmp_path: Path) -> None:
+    cast = Cast(readers={QUESTION: READER})
+    async with scene(tmp_path, cast) as it:
+        first = await it.start()
+        cast.brief = [says(brief_of(SECOND))]
+        cast.readers = {SECOND: reads(SURVEYED, ("It measured 330 metres.", SURVEY))}
+        cast.writing = [says("## Answer\n\nBoth say 330 metres [e1, e2].\n")]
+        second = await it.start("Compare it with the survey.", continues=first.id)
+        assert second.id != first.id
+        assert [quote for _, _, quote in await it.ledger(second)] == [TALL, SURVEY]
+        assert (await it.report()).startswith("## Answer\n\nBoth say 330 metres [1][2].")
+        system, _ = cast.asked("brief")[-1]
+        assert TALL in system
+        assert "The goal of the team" not in system
+
+
+async def test_a_full_team_reads_one_question_after_the_other(tmp_path: Path) -> None:
+    cast = Cast(
+        brief=[says(brief_of(QUESTION, SECOND, kind="comparison"))],
+        readers={QUESTION: READER, SECOND: reads(SURVEYED, ("It measured 330.", SURVEY))},
+    )
+    async with scene(tmp_path, cast) as it:
+        await it.world.store.write(TEAMS.update, it.team.team.id, limits=Limits(agents=2))
+        job = await it.start()
+        parts = await it.parts(job)
+        assert {n.assignee_id for n in parts} == {job.assignee_id}
+        assert len(await it.ledger(job)) == 2
+
+
+async def test_a_job_ends_with_one_report_whatever_is_said_about_it_later(tmp_path: Path) -> None:
+    cast = Cast(readers={QUESTION: READER})
+    async with scene(tmp_path, cast) as it:
+        await it.start()
+        await it.world.restart()
+        await it.world.settle()
+        said = await it.world.store.read(
+            messages.conversation, it.team.team.id, it.team.coordinator.id, OWNER
+        )
+        assert len([m for m in said if "The research is done" in m.text]) == 1
+        assert len([m for m in await it.world.inbox() if m.kind == "report"]) == 1
