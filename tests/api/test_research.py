@@ -3,8 +3,6 @@
 from agiraph.testing import call, says
 from tests.api.serving import Served
 
-REPORT = "## Summary\n\nBeans come in bags of ten.\n\n## Sources\n\n1. A page\n"
-
 
 async def _team(served: Served) -> dict[str, str]:
     _, team = await served.ask("POST", "/teams", {"goal": "Beans", "start": False})
@@ -12,11 +10,14 @@ async def _team(served: Served) -> dict[str, str]:
 
 
 async def test_research_ends_with_a_report_in_the_inbox(served: Served) -> None:
-    served.world.script("ada", says(call("publish", summary=REPORT)))
+    """Also one that found nothing. The question names a page: there is no search engine here."""
+    plan = '{"question": "How do beans come in bags?", "kind": "fact", "sub_questions": []}'
+    served.world.script("ada", says(plan), says(call("done")))
     team = await _team(served)
     path = f"/agents/{team['coordinator_id']}/research"
-    status, node = await served.ask("POST", path, {"goal": "How do beans come?", "max_pages": 1})
-    assert (status, node["title"]) == (201, "Research: How do beans come?")
+    goal = "How do beans come, by http://nowhere.invalid/?"
+    status, node = await served.ask("POST", path, {"goal": goal, "max_pages": 1})
+    assert (status, node["title"]) == (201, f"Research: {goal}")
     await served.world.settle()
     _, inbox = await served.ask("GET", "/inbox")
     assert [item["message"]["kind"] for item in inbox["items"]] == ["report"]
@@ -43,5 +44,7 @@ async def test_wrong_research_and_search_requests_are_refused(served: Served) ->
     path = f"/agents/{team['coordinator_id']}/research"
     assert (await served.ask("POST", path, {"goal": " "}))[0] == 422
     assert (await served.ask("POST", path, {"goal": "x", "max_pages": 1000}))[0] == 422
+    assert (await served.ask("POST", path, {"goal": "x", "depth": "bottomless"}))[0] == 422
+    assert (await served.ask("POST", path, {"goal": "x", "continues": "node_none"}))[0] == 404
     assert (await served.ask("POST", "/agents/nobody/research", {"goal": "x"}))[0] == 404
     assert (await served.ask("POST", "/teams/none/memory/search", {"query": "x"}))[0] == 404

@@ -25,15 +25,10 @@ from tests.faults.scenarios import counting_model, found_team_once, step
 START = datetime.fromisoformat("2026-01-05T09:30:00+00:00")
 SLOTS = 2
 SAID = ("Count the beans", "Many thanks", "Find out about beans")
-REPORT = "## Summary\n\nBeans come in bags.\n\n## Sources\n\n1. A page about beans\n"
 
 
 def _last(request: Request) -> str:
     return next(t.text for t in reversed(request.transcript.turns) if t.role == "user")
-
-
-def _assignment(request: Request) -> str:
-    return next(t.text for t in request.transcript.turns if t.ref == "assignment")
 
 
 def _reply(request: Request) -> Says:
@@ -63,12 +58,12 @@ def react(request: Request) -> Says:
         return _reply(request)
     if "now look back on it" in system:
         return _reflect(request)
-    if "web_search" in {tool.name for tool in request.tools} and "How do beans" in _assignment(
-        request
-    ):
+    if system.startswith("You plan a research"):
+        return says(json.dumps({"question": "How do beans come?", "kind": "fact"}))
+    if system.startswith("You read the web"):
         if step(request) == 0:
             return says(call("web_search", query="beans in bags"))
-        return says(call("publish", summary=REPORT))
+        return says(call("done"))
     if step(request) == 0:
         return says(call("checkpoint", summary="half way"))
     return says(call("finish", summary=f"done in {request.transcript.turns[0].thread_id}"))

@@ -426,8 +426,11 @@ async def test_a_labelled_reply_opens_a_reader_with_the_persons_whole_words_only
     scene.plays("ada", says("I look into it.", start))
     await scene.world.chat(team.coordinator.id, "How is bread baked?")
     await scene.world.settle()
-    [node] = [n for n in await scene.nodes(team) if n.title.startswith("Research")]
-    assert (node.is_public, bool(node.label)) == (is_public, not is_public)
+    found = await scene.nodes(team)
+    [job] = [n for n in found if n.research == "job"]
+    assert bool(job.label) is not is_public
+    readers = [n for n in found if n.research == "reader"]
+    assert {(n.is_public, bool(n.label)) for n in readers} == {(is_public, not is_public)}
 
 
 async def test_mail_for_a_reader_stays_out_of_its_public_thread(scene: Scene) -> None:

@@ -13,8 +13,9 @@ from agiraph.domain.agents import Rule, Trust
 from agiraph.domain.labels import of_page
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.services.lifecycle import conversation, research
+from agiraph.services.lifecycle import conversation
 from agiraph.services.lifecycle.teams import NewTeam
+from agiraph.services.research import starting
 from agiraph.store import messages, threads, triggers
 from agiraph.testing import World
 from tests.policies.attacks.leaks import AFTER_READING, LEAKS, with_network
@@ -266,7 +267,7 @@ async def test_an_injected_order_cannot_exceed_the_limits_of_research(scene: Sce
     listed = "\n".join(orders).replace("{SINK}", scene.sink.url("").rstrip("/"))
     scene.sink.pages["/page"] = listed
     await scene.world.settle()
-    node = (await scene.world.board(team.team.id))[-1]
+    [node] = [n for n in await scene.world.board(team.team.id) if n.research == "job"]
     assert node.budget.calls == {"web_search": 0, "web_fetch": 2}
     assert scene.sink.received.count(b"GET ") == 2
 
@@ -276,7 +277,7 @@ def _research(tx: Any, team: NewTeam, url: str) -> WorkNode:
     from agiraph.services.members.hiring import Hirer
 
     hirer = Hirer(team.coordinator, ThreadId("t_none"), {}, lambda name: None)
-    return research.start(tx, hirer, order("web_fetch", url=url), searches=0, pages=2)
+    return starting.start(tx, hirer, order("web_fetch", url=url), searches=0, pages=2)
 
 
 MESSAGES = {

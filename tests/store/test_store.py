@@ -331,8 +331,8 @@ NAMES = [m.name for m in migrate.migrations()]
 TABLES = [
     *("about", "agents", "answered", "audit", "channels", "client_turns"),
     *("conversation_summaries", "daily_limits", "deliveries", "dependencies"),
-    *("errands", "events", "file_labels", "firings", "folder_changes", "grants", "insights"),
-    *("evidence", "research_jobs", "research_pages"),
+    *("errands", "events", "evidence", "file_labels", "firings", "folder_changes", "grants"),
+    "insights",
     "knowledge_changes",
     *("link_fetches", "memories", "messages"),
     *(
@@ -343,6 +343,8 @@ TABLES = [
         "passes",
         "persons",
         "received",
+        "research_jobs",
+        "research_pages",
         "spend",
         "stages",
         "teams",

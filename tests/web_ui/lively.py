@@ -93,7 +93,7 @@ class Lively:
         if "no_work_needed" in seen.tools:
             return self.reply(seen, everything)
         if RETURNS in everything and "web_fetch" in seen.tools:
-            return self.researcher(seen)
+            return self.dan()
         if "ask_human" not in seen.tools:
             return self.looking_back(everything)
         if CATALOGUE in everything:
@@ -233,12 +233,6 @@ class Lively:
             case _:
                 return says(call("publish", summary="Intel: nothing one can buy singly."))
 
-    def researcher(self, seen: Seen) -> Step:
-        if reply_count(seen) == 0 and "checkpoint" in seen.tools:
-            found = "Two forums are read: most returns are for coil whine, few for heat."
-            return says(call("checkpoint", summary=found))
-        return self.dan()
-
     def dan(self) -> Step:
         words = (
             "The data sheets say 600 W and 750 W, but what counts is the draw at the socket. "
@@ -347,7 +341,8 @@ def _is_answered(said: Any) -> bool:
 
 
 def _is_research_running(jobs: Any) -> bool:
-    return any(job["is_research"] and job["state"] == "running" for job in jobs)
+    # The job waits for its reader, which is in the middle of a reply.
+    return any(job["is_research"] and job["state"] == "waiting" for job in jobs)
 
 
 def _has_all_kinds(digest: Any) -> bool:

@@ -348,4 +348,5 @@ def _index(tx: Tx, ctx: RunContext, page: WebPage) -> None:
         title=page.title,
         label=of_page(page.url),
     )
-    research_pages.keep_page(tx, ctx.node, url=page.url, title=page.title, text=page.text)
+    given = {"url": page.url, "title": page.title, "published": page.published}
+    research_pages.keep_page(tx, ctx.node, text=page.text, **given)

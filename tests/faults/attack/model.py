@@ -4,6 +4,7 @@ It depends on the request alone, so it continues after any crash. It never repea
 whatever its answer: an effect that happens twice was repeated by the runtime.
 """
 
+import json
 import re
 from collections.abc import Callable
 
@@ -55,7 +56,7 @@ def model(ledger: Ledger) -> Callable[[Seen], Step]:
         return says(call("finish", summary="All orders are carried out."))
 
     def answer(seen: Seen) -> Step:
-        if "web_search" in seen.tools and "bash" not in seen.tools:
+        if is_research(seen):
             said = research(seen)
         elif "bash" in seen.tools:
             said = work(seen)
@@ -66,14 +67,28 @@ def model(ledger: Ledger) -> Callable[[Seen], Step]:
     return answer
 
 
+def is_research(seen: Seen) -> bool:
+    """Whether a research job or one of its parts asks."""
+    beginnings = ("You plan a research", "You read the web for", "You write the report")
+    return seen.system.startswith(beginnings)
+
+
 def research(seen: Seen) -> Step:
-    """Search once, read one page, report."""
+    """Plan one question, search once, read and note one page, and report it."""
+    asked = "".join(m.text for m in seen.messages)
+    if seen.system.startswith("You plan"):
+        [number, *_] = orders(asked, "research")
+        question = f"Heat pumps, {order('research', number)}"
+        return says(json.dumps({"question": question, "kind": "fact"}))
+    if seen.system.startswith("You write"):
+        return says("## Summary\n\nHeat pumps give three units for one [e1].\n")
     made = {made.name for message in seen.messages for made in message.calls}
     if "web_search" not in made:
         return says(call("web_search", query="heat pumps"))
     links = [link for m in seen.messages if m.role == "tool" for link in _URL.findall(m.text)]
     if "web_fetch" not in made and links:
         return says(call("web_fetch", url=links[0]))
-    [number, *_] = (n for m in seen.messages for n in orders(m.text, "research"))
-    read = "with" if links else "without"
-    return says(call("publish", summary=f"## Summary\n\nReport {number}, {read} a page.\n"))
+    if "note_evidence" not in made and links:
+        given = {"claim": "Three units for one.", "quote": "Three units for one."}
+        return says(call("note_evidence", **given, url=links[0]))
+    return says(call("done"))

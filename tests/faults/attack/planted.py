@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from agiraph.app import Runtime
 from agiraph.domain.ids import MessageId
 from agiraph.home import commands, supervisor
-from agiraph.services.lifecycle import research
+from agiraph.services.research import delivery
 from agiraph.services.triggers import due
 from agiraph.store import dump, events, nodes, teams
 from agiraph.store.sqlite import SqliteStore
@@ -48,7 +48,7 @@ def repeated_report() -> None:
         for team in teams.page(tx):
             done = [n for n in nodes.board(tx, team.id) if n.asked_of and n.status.is_final]
             for node in done[-1:]:
-                research.deliver(tx, node, "")
+                delivery.deliver(tx, node, "")
 
     async def repeat(self: Runtime, *arguments: Any) -> None:
         await self.store.write(again)

@@ -24,7 +24,7 @@ from agiraph.services.research.frame import Delivers, NeedsBrief, Waits
 from agiraph.store.research import JOBS
 from agiraph.store.tx import Tx
 from agiraph.web import links
-from agiraph.web.search import NO_ENGINE
+from agiraph.web.readiness import why_no_search
 
 UNREADABLE = (ModelGarbled, ModelDeclined, ContextExceeded, OutOfTime, Unaffordable)
 """Errors after which a job goes on without the answer; others stop it until they are mended."""
@@ -62,9 +62,7 @@ async def _hear(ctx: RunContext) -> None:
 async def _cannot_search(ctx: RunContext) -> str:
     """Return why nothing could be found, before anything is spent; empty if there is a search
     engine, or if the question names pages to begin with."""
-    if ctx.web.engine is not None or links.hosts_in(ctx.node.task):
-        return ""
-    return NO_ENGINE
+    return "" if links.hosts_in(ctx.node.task) else await why_no_search(ctx.web)
 
 
 async def _brief(steps: Steps, ctx: RunContext) -> None:

@@ -4,6 +4,7 @@ The job's own thread is the only one that is shown something of the team. Its pa
 and what stands in the ledger: strangers' words, in a fence.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -169,19 +170,18 @@ def ledger_text(
 
 
 def _fitting(rows: Sequence[EvidenceRow], *, room: int) -> list[EvidenceRow]:
-    by_question: dict[int, list[EvidenceRow]] = {}
+    """Return the entries that fit: the first of each question, then the second of each, and on."""
+    place: Counter[int] = Counter()
+    ranked: list[tuple[int, EvidenceRow]] = []
     for row in rows:
-        by_question.setdefault(row.question, []).append(row)
+        place[row.question] += 1
+        ranked.append((place[row.question], row))
     taken: list[EvidenceRow] = []
-    depth = 0
-    while any(depth < len(each) for each in by_question.values()):
-        for each in by_question.values():
-            if depth < len(each):
-                room -= len(_entry(each[depth], {}))
-                if room < 0 and taken:
-                    return _in_order(taken)
-                taken.append(each[depth])
-        depth += 1
+    for _, row in sorted(ranked, key=lambda each: each[0]):
+        room -= len(_entry(row, {}))
+        if room < 0 and taken:
+            break
+        taken.append(row)
     return _in_order(taken)
 
 
