@@ -138,8 +138,7 @@ class Runtime:
         lock, store = await _open_store(home, database_url, clock or SystemClock())
         periodic = PeriodicTasks(clock := store.clock)  # all processes share it on PostgreSQL
         own = await Extensions.opened(home, extensions)
-        models = Catalogue(Registry(keys, clock), prices or Prices(), clock)
-        models.add_all({**providers(own), **(own_models or {})})
+        models = _models(keys, prices, clock, {**providers(own), **(own_models or {})})
         given = CommandRules.of(limits, database_files(database_url), readable)
         rules = await asyncio.to_thread(given.confined, level, home.path)
         daily = DailySpend(store, clock, usd_per_day)
@@ -218,6 +217,14 @@ class Runtime:
         self._lock_problem = problem
         # By the event loop's clock: a test that advances `Clock` by days need not check more often.
         return partial(asyncio.sleep, LOCK_CHECK_S)
+
+
+def _models(
+    keys: Keys, prices: Prices | None, clock: Clock, own: Mapping[str, ModelFactory]
+) -> Catalogue:
+    models = Catalogue(Registry(keys, clock), prices or Prices(), clock)
+    models.add_all(own)
+    return models
 
 
 def _offered(

@@ -184,8 +184,6 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     _show_tables(pick, keys, commands, limits, channels)
     prices = Prices(_terms(path, without_patience(without_options(models))))
     web = _web(pick, path, partial(vendor_engine, keys, prices), own_port=place.address.port)
-    daily_usd, origin = usd_per_day(path, written.get(_DAY_LIMITS, {}), environ)
-    pick.show(f"{_DAY_LIMITS}.{USD_PER_DAY}", shown_limit(daily_usd), origin)
     _show_place(pick, place)
     return Settings(
         home=place.home,
@@ -202,7 +200,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         limits=limits,
         sandbox=cast(Wanted, _one_of("AGIRAPH_SANDBOX", pick("AGIRAPH_SANDBOX", ""), KNOWN)),
         sandbox_readable=_readable(pick("AGIRAPH_SANDBOX_READ", "")),
-        usd_per_day=daily_usd,
+        usd_per_day=_usd_per_day(pick, path),
         extensions=_extensions(pick, path),
         web=web,
         address=place.address,
@@ -211,6 +209,13 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         traces=_one_of("AGIRAPH_TRACES", pick("AGIRAPH_TRACES", ""), ("otlp",)),
         shown=pick.shown,
     )
+
+
+def _usd_per_day(pick: _Picker, path: Path) -> float | None:
+    """Return what all teams may spend in a day, and record it."""
+    usd, origin = usd_per_day(path, pick.written.get(_DAY_LIMITS, {}), pick.environ)
+    pick.show(f"{_DAY_LIMITS}.{USD_PER_DAY}", shown_limit(usd), origin)
+    return usd
 
 
 def _web(pick: _Picker, path: Path, vendor_engine: MakeVendorEngine, *, own_port: int) -> Web:
