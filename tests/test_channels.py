@@ -9,7 +9,9 @@ from agiraph.config import Setting
 from agiraph.domain.errors import Misconfigured
 from agiraph.domain.messages import INBOX
 from agiraph.redaction import redact
+from agiraph.runtime.channels.email import Email
 from agiraph.runtime.channels.smtp import Smtp
+from agiraph.runtime.channels.telegram import Telegram
 from agiraph.runtime.channels.terminal import Terminal
 from agiraph.runtime.channels.webhook import Webhook
 
@@ -75,6 +77,45 @@ def test_channels_are_read_with_their_secrets_from_the_environment(tmp_path: Pat
 SMTP = 'type = "smtp"\nhost = "h"\nfrom = "a@b.c"\nto = ["a@b.c"]\n'
 
 
+BOT = "110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw"
+PHONE = 'type = "telegram"\n'
+MAIL = """type = "email"
+address = "agents@example.org"
+smtp_host = "smtp.example.org"
+imap_host = "imap.example.org"
+user = "agents"
+"""
+
+
+def test_two_way_channels_take_their_secrets_from_the_environment_or_by_name(
+    tmp_path: Path,
+) -> None:
+    written = f"""
+        [secrets]
+        mailbox = "env:MAIL_PASSWORD"
+        [channels.phone]
+        {PHONE} token_env = "BOT_TOKEN"
+        [channels.mail]
+        {MAIL} password_secret = "mailbox"
+        checked_by = "mx.example.org"
+    """
+    settings = load(tmp_path, written, BOT_TOKEN=BOT, MAIL_PASSWORD="canary-of-the-mailbox")
+    phone, mail = settings.channels.values()
+    assert isinstance(phone, Telegram)
+    assert isinstance(mail, Email)
+    assert (phone.token, phone.api_url, phone.url) == (
+        BOT,
+        "https://api.telegram.org",
+        "http://127.0.0.1:8717",
+    )
+    assert (mail.smtp.port, mail.imap.port, mail.password, mail.checked_by) == (
+        *(587, 993, "canary-of-the-mailbox", "mx.example.org"),
+    )
+    assert phone.description == "telegram bot 110201543"
+    assert not any(secret in repr(settings) for secret in ("canary", BOT))
+    assert BOT not in redact(f"https://api.telegram.org/bot{BOT}/getMe")
+
+
 @pytest.mark.parametrize(
     ("entry", "problem"),
     [
@@ -103,13 +144,19 @@ SMTP = 'type = "smtp"\nhost = "h"\nfrom = "a@b.c"\nto = ["a@b.c"]\n'
         (SMTP + 'user = "u"', "needs both user and password_env"),
         (SMTP + 'user = "u"\npassword_env = "P"', "set P in the environment"),
         (SMTP + 'user = "u"\npassword_env = "P"\nsecurity = "none"', "password unencrypted"),
+        (PHONE, "needs either token_env or token_secret"),
+        (PHONE + 'token_secret = "bot"', "There is no secret 'bot'"),
+        (PHONE + 'token_env = "HOME_SWEET"', "is not that of a bot"),
+        (MAIL, "needs either password_env or password_secret"),
+        (MAIL + 'password_env = "HOME_SWEET"\nimap_security = "none"', "password unencrypted"),
+        (MAIL + 'password_env = "HOME_SWEET"\nfolder = "a\\"b"', "folder: String should match"),
     ],
 )
 def test_a_wrong_channel_is_refused_with_its_file_and_name(
     tmp_path: Path, entry: str, problem: str
 ) -> None:
     with pytest.raises(Misconfigured) as told:
-        load(tmp_path, f"[channels.mine]\n{entry}\n")
+        load(tmp_path, f"[channels.mine]\n{entry}\n", HOME_SWEET="no-token-of-any-bot")
     assert str(told.value).startswith(f"{tmp_path / config.FILE}: [channels.mine] ")
     assert problem in str(told.value)
 

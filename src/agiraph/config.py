@@ -180,7 +180,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     keys = replace(keys, rates=rates_of(path, written.get(RATES, {})))
     commands = _commands(path, written.get(_COMMANDS, {}), environ)
     limits = _limits(path, written.get(_LIMITS, {}))
-    channels = channels_of(path, written.get(_CHANNELS, {}), environ, url=place.address.url)
+    channels = _channels(pick, path, place)
     _show_tables(pick, keys, commands, limits, channels)
     prices = Prices(_terms(path, without_patience(without_options(models))))
     web = _web(pick, path, partial(vendor_engine, keys, prices), own_port=place.address.port)
@@ -245,6 +245,12 @@ def _extensions(pick: _Picker, path: Path) -> ExtensionSettings:
         pick.show(f"{_SECRETS}.{name}", str(source), FILE)
     rules = tool_rules(path, pick.written.get(_TOOLS, {}))
     return ExtensionSettings(secrets=found, rules=rules)
+
+
+def _channels(pick: _Picker, path: Path, place: Location) -> dict[str, Channel]:
+    secrets = named_secrets(path, pick.written.get(_SECRETS, {}), pick.environ)
+    written, url = pick.written.get(_CHANNELS, {}), place.address.url
+    return channels_of(path, written, pick.environ, url=url, secrets=secrets)
 
 
 def _folders(pick: _Picker, path: Path) -> dict[str, str]:

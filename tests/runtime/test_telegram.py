@@ -1,5 +1,6 @@
 """Telegram both ways, against a server that speaks the Bot API."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from agiraph import faultpoints
 from agiraph.domain.agents import Rule
 from agiraph.domain.channels import ChannelState
 from agiraph.domain.messages import Message
@@ -21,6 +23,7 @@ from agiraph.store import deliveries, messages
 from agiraph.store.channels import CHANNELS
 from agiraph.testing import World, call, says
 from agiraph.testing.clock import ManualClock
+from agiraph.testing.scripted import PowerCut
 from tests.runtime.bot_api import TOKEN, BotApi
 from tests.runtime.waiting import until
 
@@ -304,3 +307,39 @@ async def test_refusals_of_the_bot_api_say_what_to_do(tmp_path: Path) -> None:
         with pytest.raises(DeliveryFailed, match="answered 401: Unauthorized") as refused:
             await wrong.receive("", None)
         assert "xxx" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("point", "copies"),
+    [
+        ("fx:before:receive", 1),
+        ("fx:after:receive", 1),
+        ("fx:before:deliver", 1),
+        # Telegram took it, and nobody knows: the Bot API has no key that would tell a copy.
+        ("fx:after:deliver", 2),
+    ],
+)
+async def test_a_crash_at_any_point_loses_no_message_and_takes_none_in_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str, copies: int
+) -> None:
+    async with phone_world(tmp_path) as (world, bot):
+        world.script("mouth", says("I am here.", NO_WORK))
+        team = await found(world, start=False)
+        crashed = asyncio.Event()
+
+        def crash(passed: str) -> None:
+            if passed == point and not crashed.is_set():
+                crashed.set()
+                raise PowerCut
+
+        monkeypatch.setattr(faultpoints, "armed", crash)
+        await bot.write(ADA, "Are you there?")
+        async with asyncio.timeout(20):
+            await crashed.wait()
+        await world.restart()
+        await bot.sent(copies)
+        await world.settle()
+        assert await words_of(world, team) == ["Are you there?", "I am here."]
+        assert [message["text"].split("\n")[-1] for message in bot.messages.values()] == [
+            "I am here."
+        ] * copies

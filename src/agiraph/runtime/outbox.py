@@ -25,6 +25,8 @@ from agiraph.store.tx import Aftermath, Tx
 
 MAX_CONCURRENT = 4
 """Deliveries that one channel sends at the same time."""
+GRACE_S = 0.5
+"""How long a stop waits for messages that are being sent."""
 POLL_S = 5.0
 """How often to look for deliveries that another process queued or left behind."""
 
@@ -48,6 +50,7 @@ class Outbox:
         self._tasks: list[asyncio.Task[None]] = []
         self._alarms = {name: asyncio.Event() for name in channels}
         self._sending = 0
+        self._under_way: set[asyncio.Task[None]] = set()
         self._paused = asyncio.Event()
 
     async def start(self) -> None:
@@ -71,9 +74,16 @@ class Outbox:
         ]
 
     async def stop(self) -> None:
+        """Stop sending. A message that is being sent gets a moment to end, because one whose
+        receipt is not stored is sent again at the next start."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._under_way:
+            await asyncio.wait(self._under_way, timeout=GRACE_S)
+        for task in self._under_way:
+            task.cancel()
+        await asyncio.gather(*self._under_way, return_exceptions=True)
 
     async def idle(self) -> None:
         """Return when no delivery is due and none is being sent."""
@@ -105,7 +115,14 @@ class Outbox:
             claimed = await self._store.write(
                 deliveries.claim, name, owner=self._owner, limit=MAX_CONCURRENT
             )
-            await asyncio.gather(*(self._send(channel, outgoing) for outgoing in claimed))
+            sends = {asyncio.create_task(self._send(channel, each)) for each in claimed}
+            self._under_way |= sends
+            for send in sends:
+                send.add_done_callback(self._under_way.discard)
+            if sends:
+                # Not `gather`: if this task is cancelled, the sends go on until `stop` ends them.
+                for send in (await asyncio.wait(sends))[0]:
+                    send.result()
             await self._edit_due(name, channel)
         finally:
             self._sending -= 1

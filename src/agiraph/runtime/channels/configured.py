@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from agiraph.domain.errors import Misconfigured
 from agiraph.domain.messages import INBOX, MessageKind
+from agiraph.home.named_secrets import NamedSecrets
 from agiraph.redaction import keep
 from agiraph.runtime.channels import Channel
 from agiraph.runtime.channels.email import Email, MailServer
@@ -23,8 +24,9 @@ from agiraph.web.own_engine import PREFIX
 EXAMPLE = (
     '[channels.NAME] with type = "terminal"; or "webhook" with url (or url_env) and, if it is to '
     'be signed, secret_env; or "smtp" with host, from, to and, if needed, port, security, user, '
-    'password_env; or "telegram" with token_env; or "email" with address, smtp_host, imap_host, '
-    'user and password_env; or type = "own:NAME" for one of your own. kinds limits what goes there'
+    'password_env; or "telegram" with token_env (or token_secret); or "email" with address, '
+    "smtp_host, imap_host, user and password_env (or password_secret); or type = "
+    '"own:NAME" for one of your own. kinds limits what goes there'
 )
 _Kind = Literal["question", "approval", "briefing", "report", "failure", "result"]
 _Address = Annotated[str, Field(pattern=r"^[^@\s,<>]+@[^@\s,<>]+$")]
@@ -70,7 +72,8 @@ class _SmtpEntry(_Entry):
 
 class _TelegramEntry(_Entry):
     type: Literal["telegram"]
-    token_env: _Text
+    token_env: _Text | None = None
+    token_secret: _Text | None = None
     api_url: str = "https://api.telegram.org"
 
 
@@ -80,7 +83,8 @@ class _EmailEntry(_Entry):
     smtp_host: _Text
     imap_host: _Text
     user: _Text
-    password_env: _Text
+    password_env: _Text | None = None
+    password_secret: _Text | None = None
     smtp_port: Annotated[int, Field(ge=1, le=65535)] | None = None
     smtp_security: Security = "starttls"
     imap_port: Annotated[int, Field(ge=1, le=65535)] | None = None
@@ -96,12 +100,18 @@ _ENTRY: TypeAdapter[_AnyEntry] = TypeAdapter(
 
 
 def channels(
-    path: Path, written: Any, environ: Mapping[str, str], *, url: str = ""
+    path: Path,
+    written: Any,
+    environ: Mapping[str, str],
+    *,
+    url: str = "",
+    secrets: NamedSecrets | None = None,
 ) -> dict[str, Channel]:
     """Return the channels of a settings file by name, or raise `Misconfigured` with the entry.
 
     `url` is the address of this installation, for links in messages.
     """
+    known = secrets or NamedSecrets()
     if not isinstance(written, dict):
         raise Misconfigured(f"{path}: channels are tables: {EXAMPLE}.")
     found: dict[str, Channel] = {}
@@ -119,7 +129,7 @@ def channels(
             raise Misconfigured(
                 f"{where} {inner + ': ' if inner else ''}{first['msg']}. Write {EXAMPLE}."
             ) from error
-        found[name] = _channel(where, entry, environ, url)
+        found[name] = _channel(where, entry, environ, url, known)
     return found
 
 
@@ -133,7 +143,9 @@ def _own(table: Any) -> WantedChannel | None:
     return WantedChannel(own_name=own_name, kinds=entry.message_kinds)
 
 
-def _channel(where: str, entry: _AnyEntry, environ: Mapping[str, str], url: str) -> Channel:
+def _channel(
+    where: str, entry: _AnyEntry, environ: Mapping[str, str], url: str, secrets: NamedSecrets
+) -> Channel:
     match entry:
         case _TerminalEntry():
             return Terminal(kinds=entry.message_kinds)
@@ -142,17 +154,13 @@ def _channel(where: str, entry: _AnyEntry, environ: Mapping[str, str], url: str)
         case _SmtpEntry():
             return _smtp(where, entry, environ)
         case _TelegramEntry():
-            _check_url(where, entry.api_url)
-            token = _secret(where, "token_env", entry.token_env, environ)
-            if not _BOT_TOKEN.fullmatch(token):
-                raise Misconfigured(
-                    f"{where} token_env: {entry.token_env} is not the token of a bot. BotFather "
-                    "in Telegram gives you one, such as 110201543:AAHdqTc…"
-                )
-            kinds, api = entry.message_kinds, entry.api_url.rstrip("/")
-            return Telegram(token=token, kinds=kinds, api_url=api, url=url)
+            given = (entry.token_env, entry.token_secret)
+            token = _one_secret(where, "token", *given, environ, secrets)
+            return _telegram(where, entry, token, url)
         case _EmailEntry():
-            return _email(where, entry, environ, url)
+            given = (entry.password_env, entry.password_secret)
+            password = _one_secret(where, "password", *given, environ, secrets)
+            return _email(where, entry, password, url)
 
 
 def _webhook(where: str, entry: _WebhookEntry, environ: Mapping[str, str]) -> Webhook:
@@ -184,7 +192,18 @@ def _smtp(where: str, entry: _SmtpEntry, environ: Mapping[str, str]) -> Smtp:
     )
 
 
-def _email(where: str, entry: _EmailEntry, environ: Mapping[str, str], url: str) -> Email:
+def _telegram(where: str, entry: _TelegramEntry, token: str, url: str) -> Telegram:
+    _check_url(where, entry.api_url)
+    if not _BOT_TOKEN.fullmatch(token):
+        raise Misconfigured(
+            f"{where} the token is not that of a bot. BotFather in Telegram gives you one, such as "
+            "110201543:AAHdqTc…"
+        )
+    api = entry.api_url.rstrip("/")
+    return Telegram(token=token, kinds=entry.message_kinds, api_url=api, url=url)
+
+
+def _email(where: str, entry: _EmailEntry, password: str, url: str) -> Email:
     if "none" in (entry.smtp_security, entry.imap_security):
         raise Misconfigured(
             f'{where} would send the password unencrypted: use "starttls" or "tls" as security.'
@@ -197,7 +216,7 @@ def _email(where: str, entry: _EmailEntry, environ: Mapping[str, str], url: str)
         smtp=MailServer(host=entry.smtp_host, port=smtp_port, security=smtp),
         imap=MailServer(host=entry.imap_host, port=imap_port, security=imap),
         user=entry.user,
-        password=_secret(where, "password_env", entry.password_env, environ),
+        password=password,
         folder=entry.folder,
         checked_by=entry.checked_by,
         kinds=entry.message_kinds,
@@ -219,6 +238,25 @@ def _check_url(where: str, url: str) -> None:
             f"{where} url contains a password. Remove it and sign with secret_env instead: a "
             "settings file is easily copied or committed."
         )
+
+
+def _one_secret(
+    where: str,
+    what: str,
+    variable: str | None,
+    name: str | None,
+    environ: Mapping[str, str],
+    secrets: NamedSecrets,
+) -> str:
+    """Return a secret that the entry takes from the environment or by its name in [secrets]."""
+    if bool(variable) == bool(name):
+        raise Misconfigured(f"{where} needs either {what}_env or {what}_secret.")
+    if name is None:
+        return _secret(where, f"{what}_env", variable, environ)
+    try:
+        return secrets.get(name)
+    except Misconfigured as error:
+        raise Misconfigured(f"{where} {what}_secret: {error}") from error
 
 
 def _secret(where: str, key: str, variable: str | None, environ: Mapping[str, str]) -> str:
