@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     )
     from agiraph.client import Client, ConnectionLost, Frame, ReplyDelta, Resync
     from agiraph.domain.access import AuditEntry
+    from agiraph.domain.channels import Incoming, Receipt, Received
     from agiraph.domain.chat import ToolCall
     from agiraph.domain.costs import DayCosts, TeamCosts
     from agiraph.domain.deliveries import OutgoingMessage
@@ -119,6 +120,7 @@ __all__ = [
     "Hit",
     "InboxItem",
     "InboxPage",
+    "Incoming",
     "Insight",
     "IssuedToken",
     "JobView",
@@ -141,6 +143,8 @@ __all__ = [
     "PowerCut",
     "ProviderView",
     "ReactiveModel",
+    "Receipt",
+    "Received",
     "Reply",
     "ReplyDelta",
     "Request",
@@ -185,6 +189,7 @@ _MODULES = {
     ),
     "agiraph.client": ("Client", "ConnectionLost", "Frame", "ReplyDelta", "Resync"),
     "agiraph.domain.access": ("AuditEntry",),
+    "agiraph.domain.channels": ("Incoming", "Receipt", "Received"),
     "agiraph.domain.chat": ("ToolCall",),
     "agiraph.domain.costs": ("DayCosts", "TeamCosts"),
     "agiraph.domain.deliveries": ("OutgoingMessage",),

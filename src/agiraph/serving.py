@@ -199,7 +199,9 @@ def _api(settings: Settings, runtime: Runtime, hub: Hub, port: int) -> Api:
         reply_model=settings.reply_model,
         url=address.url,
         pairing_hints={
-            name: each.pairing_hint for name, each in settings.channels.items() if is_two_way(each)
+            name: each.pairing_hint
+            for name, each in runtime.outbox.channels.items()
+            if is_two_way(each)
         },
         extensions=runtime.extensions,
         build=version("agiraph"),

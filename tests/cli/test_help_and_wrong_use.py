@@ -13,7 +13,12 @@ from agiraph.cli import SECTIONS, main
 from agiraph.cli import agiraph as commands
 
 NAMES = [name for section in SECTIONS.values() for name in section]
-GROUPS = {"db": ("upgrade",), "tokens": ("new", "revoke")}
+GROUPS = {
+    "db": ("upgrade",),
+    "tokens": ("new", "revoke"),
+    "tools": ("enable", "disable"),
+    "skills": ("enable", "disable"),
+}
 WORDS = [(name,) for name in NAMES] + [
     (group, name) for group, names in GROUPS.items() for name in names
 ]
@@ -75,6 +80,8 @@ WRONG = {
     ("pause",): "Missing argument 'TEAM'.",
     ("resume",): "Missing argument 'TEAM'.",
     ("export", "csv"): "Missing argument 'FOLDER'.",
+    ("tools", "enable"): "Missing argument 'NAME'.",
+    ("skills", "disable"): "Missing argument 'NAME'.",
     ("link", "me"): "Got unexpected extra argument (me)",
     ("tokens", "new"): "Missing argument 'NAME'.",
     ("tokens", "new", "x", "--scope", "all"): (
@@ -198,6 +205,6 @@ def test_completion_prints_a_script_for_each_shell(run_command, shell: str) -> N
 
 def test_a_partial_command_name_is_completed(run_command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("_AGIRAPH_COMPLETE", "bash_complete")
-    monkeypatch.setenv("COMP_WORDS", "agiraph to")
+    monkeypatch.setenv("COMP_WORDS", "agiraph tok")
     monkeypatch.setenv("COMP_CWORD", "1")
     assert run_command() == (0, "plain,tokens\n", "")

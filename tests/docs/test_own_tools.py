@@ -9,11 +9,14 @@ from typing import Any
 import pytest
 
 from agiraph import World, call, config, says
+from agiraph.domain.persons import OWNER
 from agiraph.extensions.loading import Extensions
 from agiraph.home.layout import Home
+from agiraph.services.mail import pairing
 from tests.cli.shell import Shell
 from tests.docs.blocks import blocks, markdown_file, python_files
 from tests.extensions.files import AT
+from tests.runtime.waiting import until
 from tests.tools.tool_calls import ToolAnswer, run_calls
 
 DOCUMENT = "own-tools.md"
@@ -131,6 +134,30 @@ async def test_a_channel_is_written_enabled_and_gets_a_question(home: Path, tmp_
         await opened.settle()
     [line] = logbook.read_text().splitlines()
     assert line.endswith("Painters: Red or blue?")
+
+
+async def test_a_channel_that_receives_is_written_paired_and_asked(
+    home: Path, tmp_path: Path
+) -> None:
+    box = tmp_path / "dropbox"
+    (box / "in").mkdir(parents=True)
+    write(home, "channels/dropbox.py", _tmp_dropbox=str(box))
+    await enable(home, "dropbox")
+    async with world(home, ["[channels.box]", 'type = "own:dropbox"']) as opened:
+        made = await opened.store.write(pairing.new_code, OWNER, "box")
+
+        async def is_taken() -> bool:
+            return (box / "in" / "1.txt.taken").exists()
+
+        (box / "in" / "1.part").write_text(made.code)
+        (box / "in" / "1.part").rename(box / "in" / "1.txt")
+        await until(opened, is_taken)
+        assert (box / "in" / "1.txt.taken").read_text().startswith("Paired:")
+        opened.script("ada", says(call("ask_human", question="Red or blue?")))
+        await opened.found("Paint it", name="Painters")
+        await opened.settle()
+    [sent] = box.glob("*.txt")
+    assert "Red or blue?" in sent.read_text()
 
 
 async def test_a_provider_is_written_enabled_and_asked(home: Path) -> None:

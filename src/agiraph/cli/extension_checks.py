@@ -3,6 +3,7 @@
 from agiraph.cli.checkup import Checkup
 from agiraph.extensions.loading import Extensions
 from agiraph.extensions.skills import Skills
+from agiraph.home import health as home_health
 from agiraph.home.layout import Home
 from agiraph.runtime.channels.wanted import WantedChannel
 from agiraph.web.own_engine import WantedEngine
@@ -13,8 +14,9 @@ NAME = "own tools"
 async def check(checkup: Checkup) -> None:
     """Name the extensions that are faulty, have changed or are missing, and wrong secrets."""
     _secrets(checkup)
-    if not checkup.settings.home.exists():
-        return
+    home = checkup.settings.home
+    if not home.is_dir() or home_health.why_not_writable(home):
+        return  # the check of the home has said so
     given = checkup.settings.extensions
     extensions = Extensions(
         home=Home.open(checkup.settings.home), secrets=given.secrets, rules=given.rules

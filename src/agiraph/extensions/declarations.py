@@ -61,7 +61,7 @@ class EngineDeclaration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelDeclaration:
-    """A function `(message)` that sends a message to a person."""
+    """A function `(message)` that sends a message to a person, or a class of a channel."""
 
     name: str
     act: Callable[..., Any]
@@ -151,7 +151,9 @@ def channel(
 ) -> Callable[[T], T]:
     """Mark a function `(message: OutgoingMessage)`, sync or async, as a channel to a person.
 
-    It raises an error if the message was not taken; it is sent again later then.
+    It raises an error if the message was not taken; it is sent again later then. A class has the
+    method `send(message)`, and to receive also `receive(cursor, paired)`,
+    `edit(message, receipt)` and `acknowledge(incoming, notice)`.
     `[channels.X] type = "own:NAME"` in agiraph.toml selects it.
     """
 

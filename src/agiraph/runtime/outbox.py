@@ -53,6 +53,11 @@ class Outbox:
         self._under_way: set[asyncio.Task[None]] = set()
         self._paused = asyncio.Event()
 
+    @property
+    def channels(self) -> Mapping[str, Channel]:
+        """The channels by name, own ones in the place of those that the settings only name."""
+        return self._channels
+
     async def start(self) -> None:
         wanted = {name: channel.kinds for name, channel in self._channels.items()}
         if wanted or await self._store.read(channel_rows.every):

@@ -1,50 +1,93 @@
-"""Own channels: sends messages by a function that a person's file declares."""
+"""Own channels: sends and receives messages by the code of a person's file."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
+from agiraph.domain.channels import Incoming, Receipt, Received
 from agiraph.domain.deliveries import OutgoingMessage
+from agiraph.domain.errors import AgiraphError
 from agiraph.domain.messages import MessageKind
 from agiraph.extensions.context import Context
 from agiraph.extensions.declarations import ChannelDeclaration
 from agiraph.extensions.loading import Extensions
 from agiraph.extensions.own_threads import OwnThreads, Raised, TookTooLong
-from agiraph.extensions.own_tools import Secrets
 from agiraph.extensions.results import error_text
 from agiraph.extensions.signatures import takes_context
 from agiraph.runtime.channels import Channel, DeliveryFailed
 from agiraph.runtime.channels.wanted import WantedChannel
 
+RECEIVE_TIMEOUT_S = 120.0
+"""How long a channel may wait for news. It should return after a minute at most."""
+_TWO_WAY = ("receive", "edit", "acknowledge")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnChannel:
-    """A channel that a person's file declares."""
+    """A channel that a person's file declares. Each call of its code has a thread of its own."""
 
     declared: ChannelDeclaration
     kinds: frozenset[MessageKind]
-    secrets: Secrets = field(repr=False)
+    act: Callable[..., Any] = field(repr=False)
     threads: OwnThreads = field(repr=False)
 
     @property
     def description(self) -> str:
         return f"own:{self.declared.name}"
 
-    async def send(self, outgoing: OutgoingMessage) -> None:
-        """Call the person's function; an error of it means that the message was not taken."""
+    async def send(self, outgoing: OutgoingMessage) -> Receipt | None:
+        """Call the person's code; an error of it means that the message was not taken."""
+        sent = await self.call(self.act, outgoing)
+        return sent if isinstance(sent, Receipt) else None
+
+    async def call(
+        self, act: Callable[..., Any], *given: Any, timeout_s: float | None = None
+    ) -> Any:
+        """Call code of the file; raise `DeliveryFailed` if it fails or takes too long."""
         declared = self.declared
-        context = Context(declared.name, declared.secrets, self.secrets)
-        first = (context,) if takes_context(declared.act) else ()
         try:
-            await self.threads.call(
+            return await self.threads.call(
                 f"channel {declared.name}",
-                partial(declared.act, *first, outgoing),
-                timeout_s=declared.timeout_s,
+                partial(act, *given),
+                timeout_s=timeout_s or declared.timeout_s,
             )
         except TookTooLong:
             raise DeliveryFailed(f"{self.description} did not return in time") from None
         except Raised as raised:
-            raise DeliveryFailed(error_text(raised.error)) from raised.error
+            error = raised.error
+            if isinstance(error, DeliveryFailed):
+                raise error from None
+            said = str(error) if isinstance(error, AgiraphError) else error_text(error)
+            raise DeliveryFailed(said) from error
+        except AgiraphError as error:  # too many calls of it still run
+            raise DeliveryFailed(str(error)) from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnTwoWayChannel(OwnChannel):
+    """A channel of a person's file that also receives."""
+
+    inner: Any = field(repr=False)
+
+    @property
+    def pairing_hint(self) -> str:
+        return str(getattr(self.inner, "pairing_hint", "Send {code} through the channel."))
+
+    async def receive(self, cursor: str, paired: str | None) -> Received:
+        """Return what the person's code received; anything but a `Received` is a failure."""
+        found = await self.call(self.inner.receive, cursor, paired, timeout_s=RECEIVE_TIMEOUT_S)
+        if not isinstance(found, Received):
+            raise DeliveryFailed(
+                f"{self.description} returned a {type(found).__name__}, not a Received"
+            )
+        return found
+
+    async def edit(self, outgoing: OutgoingMessage, receipt: str) -> None:
+        await self.call(self.inner.edit, outgoing, receipt)
+
+    async def acknowledge(self, incoming: Incoming, notice: str) -> None:
+        await self.call(self.inner.acknowledge, incoming, notice)
 
 
 def resolved(channels: Mapping[str, Channel], extensions: Extensions) -> dict[str, Channel]:
@@ -58,9 +101,19 @@ def _resolved(channel: Channel, extensions: Extensions) -> Channel:
     declared = extensions.declared.get(("channels", channel.own_name))
     if not isinstance(declared, ChannelDeclaration):
         return channel
-    return OwnChannel(
-        declared=declared,
-        kinds=channel.kinds,
-        secrets=extensions.secrets.get,
-        threads=extensions.threads,
-    )
+    context = Context(declared.name, declared.secrets, extensions.secrets.get)
+    first = (context,) if takes_context(declared.act) else ()
+    common = {"declared": declared, "kinds": channel.kinds, "threads": extensions.threads}
+    if not isinstance(declared.act, type):
+        return OwnChannel(act=partial(declared.act, *first), **common)
+    try:
+        inner = declared.act(*first)
+        send = inner.send
+    except Exception as error:
+        # One channel must not stop the others, nor the runtime: its messages wait.
+        return WantedChannel(
+            own_name=channel.own_name, kinds=channel.kinds, problem=error_text(error)
+        )
+    if not all(callable(getattr(inner, name, None)) for name in _TWO_WAY):
+        return OwnChannel(act=send, **common)
+    return OwnTwoWayChannel(act=send, inner=inner, **common)

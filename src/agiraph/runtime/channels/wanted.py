@@ -13,12 +13,16 @@ class WantedChannel:
 
     own_name: str
     kinds: frozenset[MessageKind]
+    problem: str = ""
+    """Why the channel that a file declares cannot be used."""
 
     @property
     def description(self) -> str:
         return f"own:{self.own_name} (not enabled)"
 
     async def send(self, outgoing: OutgoingMessage) -> None:
+        if self.problem:
+            raise DeliveryFailed(f"the channel {self.own_name!r} cannot be made: {self.problem}")
         raise DeliveryFailed(
             f"no enabled file declares the channel {self.own_name!r}; see `agiraph tools`"
         )
