@@ -10,6 +10,7 @@ from agiraph.cli import search_checks
 from agiraph.cli.checkup import Checkup, Finding
 from agiraph.config import load
 from agiraph.domain.search import Engine
+from agiraph.providers.searching import VendorEngine
 from agiraph.web.open_sources import OpenEngine
 from agiraph.web.search import RemoteEngine
 from tests import open_source_apis
@@ -43,6 +44,11 @@ async def test_the_price_of_an_engine_is_told(tmp_path: Path) -> None:
     assert (found.verdict, found.what) == (
         "fine",
         "brave (key: set). A thousand searches cost about $5.",
+    )
+    found = await finding(tmp_path, VendorEngine(name="anthropic", key="a-key-of-some-length"))
+    assert found.what == (
+        "anthropic (the vendor's own search). A thousand searches cost about $10 and the tokens of "
+        "a small model."
     )
 
 

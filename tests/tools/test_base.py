@@ -161,7 +161,7 @@ COMMON = [
     "cancel_trigger", "create_work_node", "edit_file", "job_status", "knowledge_search",
     "list_files",
     "list_triggers", "memory_read", "memory_search", "memory_write", "read_file",
-    "read_links", "read_ref",
+    "find_in_page", "read_links", "read_ref",
     "research_start", "schedule", "send_message", "task_output", "web_fetch", "web_search",
     "write_file",
 ]  # fmt: skip

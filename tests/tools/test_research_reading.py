@@ -92,12 +92,15 @@ async def test_words_deep_in_a_long_page_are_found_without_opening_it_again(
     tmp_path: Path,
 ) -> None:
     async with opened(tmp_path) as (world, served):
-        early, read, found, none = await answers_to(
+        early, read, found, none, second, last, behind = await answers_to(
             world,
             ("find_in_page", _words(MINUTES, "mooring fee")),
             ("web_fetch", {"url": MINUTES}),
             ("find_in_page", _words(f"{MINUTES}#top", "mooring fee")),
             ("find_in_page", _words(MINUTES, "submarine")),
+            ("web_fetch", {"url": MINUTES, "pages": "2"}),
+            ("web_fetch", {"url": MINUTES, "pages": "5"}),
+            ("web_fetch", {"url": MINUTES, "pages": "9"}),
         )
     assert "call web_fetch with it first" in early
     fact = "The mooring fee rises to 9.40 crowns a metre from April."
@@ -106,7 +109,14 @@ async def test_words_deep_in_a_long_page_are_found_without_opening_it_again(
     assert "under 'Item 187'" in found
     assert found.startswith("<<< ")
     assert none == "None of these words stand on the page: submarine. Try other ones."
+    # The parts come from the page as this thread has read it.
     assert served.visited("council.example") == ["/minutes"]
+    texts = [answer.partition("\n\n")[2].rpartition("\n>>>")[0] for answer in (read, second, last)]
+    whole = SITES["council.example"]["/minutes"].on(0).strip()
+    assert [whole.index(text) for text in texts] == [0, 12_000, 48_000]
+    assert 'read_file shows them, or web_fetch with pages="3".' in second
+    assert whole.endswith(texts[-1])
+    assert "has 5 parts of 12,000 characters" in behind
 
 
 class PricedEngine:

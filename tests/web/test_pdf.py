@@ -25,7 +25,7 @@ def fetched(body: bytes, kind: str = "application/pdf") -> Fetched:
 
 async def test_a_document_of_132_pages_has_a_heading_for_each_page() -> None:
     page = await read(fetched(REPORT))
-    assert page == WebPage(url=URL, title="A report (of 132 pages)", text=page.text)
+    assert page == WebPage(url=URL, title="A report (of 132 pages)", text=page.text, is_pdf=True)
     assert page.text.startswith(
         "## Page 1\n\nPage 1 of the report\nIt has the figure 1001.\n\n## Page 2\n\n"
     )

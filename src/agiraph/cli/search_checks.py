@@ -3,6 +3,7 @@
 from agiraph.cli.checkup import Checkup
 from agiraph.domain.errors import Refused
 from agiraph.domain.search import Engine
+from agiraph.providers.searching import VendorEngine
 from agiraph.redaction import redact
 from agiraph.web import readiness
 from agiraph.web.configured import shown
@@ -45,4 +46,6 @@ def _price(engine: Engine) -> str:
     price = engine.usd_per_1000
     if price is None:
         return "What a search costs is not known."
-    return f"A thousand searches cost {f'about ${price:g}' if price else 'nothing'}."
+    # A vendor's search is a call of a model, whose tokens are paid as well.
+    tokens = " and the tokens of a small model" if isinstance(engine, VendorEngine) else ""
+    return f"A thousand searches cost {f'about ${price:g}' if price else 'nothing'}{tokens}."

@@ -6,7 +6,7 @@ subprocess, and the runtime goes on meanwhile.
 
 import codecs
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import orjson
@@ -31,6 +31,7 @@ class WebPage:
     published: str = ""
     """The day that the page says it was published on; empty if it says none."""
     is_cut: bool = False
+    is_pdf: bool = False
     note: str = ""
     """How much of a document was read, if it was not all."""
 
@@ -41,7 +42,8 @@ async def read(fetched: Fetched, wanted: PageRange = ALL) -> WebPage:
     if is_pdf(fetched):
         pdf = await read_pdf(fetched, wanted)
         about = {"title": pdf.title, "published": pdf.published}
-        return _page(fetched, about, pdf.text, is_cut=fetched.is_cut, note=pdf.note)
+        page = _page(fetched, about, pdf.text, is_cut=fetched.is_cut)
+        return replace(page, is_pdf=True, note=pdf.note)
     source = _decoded(fetched)
     is_cut = fetched.is_cut or len(source) > MAX_SOURCE_CHARS
     source = source[:MAX_SOURCE_CHARS]
@@ -57,9 +59,7 @@ async def read(fetched: Fetched, wanted: PageRange = ALL) -> WebPage:
     return _page(fetched, about, text, is_cut=is_cut)
 
 
-def _page(
-    fetched: Fetched, about: dict[str, str], text: str, *, is_cut: bool, note: str = ""
-) -> WebPage:
+def _page(fetched: Fetched, about: dict[str, str], text: str, *, is_cut: bool) -> WebPage:
     return WebPage(
         url=fetched.url,
         title=" ".join(about.get("title", "").split())[:300],
@@ -67,7 +67,6 @@ def _page(
         modified=fetched.modified[:80],
         published=" ".join(about.get("published", "").split())[:40],
         is_cut=is_cut,
-        note=note,
     )
 
 

@@ -12,6 +12,7 @@ from agiraph.web.conversion import convert
 from agiraph.web.fetch import Fetched
 
 MAX_CHARS = 4 * 2**20
+ELSEWHERE = "Look for the same content elsewhere, or say that it could not be read."
 _RANGE = re.compile(r"\s*(\d{1,6})\s*(?:(-)\s*(\d{1,6})?)?\s*")
 
 
@@ -64,6 +65,8 @@ async def read_pdf(
     grace_s = pdf_text.GRACE_S
     found = await convert(pdf_text.__file__, arguments, fetched.body, timeout_s=timeout_s + grace_s)
     document = _parsed(found.output)
+    if found.end == "failed" and not document.pages:
+        raise Refused(f"{fetched.url} is a PDF that cannot be converted to text. {ELSEWHERE}")
     _check(fetched, document, wanted)
     count = int(document.about["pages"])
     text = "\n\n".join(
@@ -99,29 +102,19 @@ def _check(fetched: Fetched, document: _Document, wanted: PageRange) -> None:
     """Raise `Refused` for a document without text, with what is wrong with it."""
     url = fetched.url
     if document.error == "locked":
-        raise Refused(
-            f"{url} is a PDF that is locked with a password. Look for the same document elsewhere, "
-            "or say that it could not be read."
-        )
+        raise Refused(f"{url} is a PDF that is locked with a password. {ELSEWHERE}")
     count = int(document.about.get("pages", 0))
     if count and wanted.first > count:
         raise Refused(f"{url} is a PDF of {count} pages; there is no page {wanted.first}.")
     if any(text.strip() for text in document.pages.values()):
         return
     if document.error or (not count and document.end == "whole"):
-        raise Refused(
-            f"{url} is a broken PDF, of which nothing can be read. Look for the same document "
-            "elsewhere, or say that it could not be read."
-        )
+        raise Refused(f"{url} is a broken PDF, of which nothing can be read. {ELSEWHERE}")
     if not document.pages:
-        raise Refused(
-            f"{url} is a PDF that takes too long or too much memory to read. Look for the same "
-            "content as a web page, or say that it could not be read."
-        )
+        raise Refused(f"{url} is a PDF that takes too long or too much memory to read. {ELSEWHERE}")
     raise Refused(
         f"{url} is a PDF of {count} pages without text in the {len(document.pages)} that were "
-        "looked at: it is probably a scan, whose pages are pictures. Look for the same document as "
-        "text, or say that it could not be read."
+        f"looked at: it is probably a scan, whose pages are pictures. {ELSEWHERE}"
     )
 
 
