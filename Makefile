@@ -16,7 +16,7 @@ SEED := $(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')
 GOAL ?= Show me what you can do
 
 .DEFAULT_GOAL := help
-.PHONY: checks-beside-tests all-tests lint types public-types layers web-compile web-units web web-types web-test web-check screenshots chromium node postgres models proxy help setup up run test quick both check faults bench bench-web lock clean
+.PHONY: checks-beside-tests all-tests lint types more-types public-types layers web-compile web-units web web-types web-test web-check screenshots chromium node postgres models proxy help setup up run test quick both check faults bench bench-web lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,6 +80,10 @@ lint:
 	@$(BIN)/ruff check --quiet src tests bench
 
 types:
+	@$(BIN)/pyrefly check --summary=none > .venv/pyrefly.log 2>&1 || { cat .venv/pyrefly.log; exit 1; }
+
+# A slower type checker that finds a few other faults, such as keys that cannot be hashed.
+more-types: setup
 	@$(BIN)/pyright --warnings
 
 public-types:
@@ -89,7 +93,7 @@ public-types:
 layers:
 	@$(BIN)/lint-imports --no-cache > .venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
 
-faults: setup postgres chromium models proxy ## The long runs: kills at every point and at random, chaos, fuzzing; MINUTES=50 or more
+faults: setup postgres chromium models proxy more-types ## The long runs: kills at every point and at random, chaos, fuzzing; MINUTES=50 or more
 	@$(BIN)/python -m pytest -q tests --long -m long --minutes=$(MINUTES) --workers=2
 
 bench: setup ## What a durable turn costs, against the floor of the same run

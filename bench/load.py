@@ -82,7 +82,8 @@ class Watcher:
                     self.tally.errors.append(f"a connection was closed with {code}")
 
     def _connection(self) -> connect:
-        address, more = self.origin.replace("http", "ws") + self.path, {}
+        address = self.origin.replace("http", "ws") + self.path
+        more: dict[str, Any] = {}
         if self.stalls is not None and not self.stalls.is_set():
             sock = socket.socket()
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALL_BUFFER)

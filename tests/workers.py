@@ -71,17 +71,17 @@ class Workers:
     """A pytest plugin that runs the tests in forked processes, and reports them in this one."""
 
     count: int
-    _session: Any = None
+    _session: Any = field(default=None, init=False)
     _waiting: deque[list[int]] = field(default_factory=deque[list[int]])
     _running: dict[Connection, Worker] = field(default_factory=dict[Connection, Worker])
 
-    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
+    def pytest_runtestloop(self, session: Any) -> bool | None:
         if session.testsfailed or session.config.option.collectonly or len(session.items) < 2:
             return None  # pytest's own loop says what is wrong, or runs the one test
         self._session = session
         is_long = bool(session.config.getoption("--long", False))
         self._waiting.extend(pieces([item.path for item in session.items], singly=is_long))
-        self._session.config._tmp_path_factory.getbasetemp()  # the workers' folders are inside
+        session.config._tmp_path_factory.getbasetemp()  # the workers' folders are inside
         try:
             for _ in range(min(self.count, len(self._waiting))):
                 self._start()

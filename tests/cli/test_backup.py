@@ -128,7 +128,7 @@ async def test_rows_are_the_same_after_restoring_to_postgresql_and_back_to_sqlit
         await world.settle()
 
         def more(tx: Tx) -> None:
-            about = {"team_id": founded.team.id, "kind": "note"}
+            about: dict[str, Any] = {"team_id": founded.team.id, "kind": "note"}
             put(tx, ref="a.md", text="The heron stands in the shallows.", title="Birds", **about)
 
         await world.store.write(more)

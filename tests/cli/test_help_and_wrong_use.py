@@ -22,7 +22,7 @@ GROUPS = {
 WORDS = [(name,) for name in NAMES] + [
     (group, name) for group, names in GROUPS.items() for name in names
 ]
-WRONG = {
+WRONG: dict[tuple[str, ...], str] = {
     ("away", "--until", "3 days", "--back"): "Say --until or --back, not both.",
     ("changes", "x", "change_1"): (
         "Give the id of a change with either --before or --after, or none."

@@ -2,6 +2,7 @@
 
 from agiraph.api.presenters import inbox_item_view
 from agiraph.cli.tables import ending_text
+from agiraph.domain.messages import MessageKind
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus, StopReason
 from agiraph.services.lifecycle import teams
@@ -15,7 +16,7 @@ def _labels(tx: Tx) -> list[str]:
     made = teams.create(tx, owner_id=OWNER, goal="Count", model="openai/test")
     assert made.node is not None
     found: list[str] = []
-    ends = [
+    ends: list[tuple[MessageKind, NodeStatus, str | None]] = [
         ("failure", NodeStatus.PARTIAL, None),
         ("failure", NodeStatus.FAILED, None),
         ("failure", NodeStatus.COMPLETED, None),

@@ -136,7 +136,9 @@ def check_cuts(
     provider: Provider, stream: bytes, outcomes: list[Any], whole: Reply, *, step: int
 ) -> None:
     # A reply that lacks only its usage is accepted: some servers send no usage.
-    with_usage = [o if isinstance(o, str) else replace(o, usage=whole.usage) for o in outcomes]
+    with_usage: list[Any] = [
+        o if isinstance(o, str) else replace(o, usage=whole.usage) for o in outcomes
+    ]
     ends = with_usage.index(whole)
     assert all(outcome in (CUT_OFF, whole) for outcome in with_usage)
     assert (outcomes[-1], with_usage[ends - 1]) == (whole, CUT_OFF)

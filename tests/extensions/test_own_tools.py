@@ -132,8 +132,9 @@ talkative.__doc__ = "word " * 500
 def test_a_wrong_declaration_is_refused_with_its_fault(
     act: Callable[..., Any], more: dict[str, Any], fault: str
 ) -> None:
+    given: dict[str, Any] = {"touches": "nothing", **more}
     with pytest.raises(Refused, match=fault):
-        own_tool(tool(**{"touches": "nothing", **more})(act))
+        own_tool(tool(**given)(act))
 
 
 def test_an_argument_without_a_json_schema_is_a_fault() -> None:

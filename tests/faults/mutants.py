@@ -141,9 +141,8 @@ def split_answer() -> None:
         if verb is not answers.answer_question:
             return await write(self, verb, *args, **kwargs)
         question_id: MessageId = args[0]
-        question = await write(
-            self, bus.record_answer, question_id, args[1], **{"decision": None, **kwargs}
-        )
+        given: dict[str, Any] = {"decision": None, **kwargs}
+        question = await write(self, bus.record_answer, question_id, args[1], **given)
         if question.kind == "question":
             return await write(self, waiting.settle, WaitingOn("answer", question_id), args[1])
         return await write(self, waiting.settle, WaitingOn("approval", question_id), None)
@@ -248,7 +247,7 @@ def split_conversation() -> None:
 def split_harvest() -> None:
     """Insights are stored in one transaction, and their thread is marked in the next."""
     write = SqliteStore.write
-    items._identity = lambda *_: new_id("insight")
+    items._identity = lambda agent_id, thread_id, content: new_id("insight")
 
     async def split(self: SqliteStore, verb: Any, *args: Any, **kwargs: Any) -> Any:
         if verb is not reflection.store_insights:

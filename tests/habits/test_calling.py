@@ -483,7 +483,9 @@ def test_c20_calls_without_index_and_id_are_told_apart() -> None:
 
 def test_c21_objects_of_one_call_are_merged() -> None:
     pieces = [{"path": "a.md"}, {"content": "b"}]
-    deltas = [[{"index": 0, "function": {"arguments": piece}}] for piece in pieces]
+    deltas: list[list[dict[str, Any]]] = [
+        [{"index": 0, "function": {"arguments": piece}}] for piece in pieces
+    ]
     deltas[0][0] |= {"id": "a", "function": {"name": "write_file", "arguments": pieces[0]}}
     assert chat_calls(*deltas) == [("write_file", {"path": "a.md", "content": "b"})]
 

@@ -19,7 +19,7 @@ from tests.habits.kit import ASK, ASK_MORE, assign
 from tests.scenarios.thread_queries import shown_text
 from tests.services.stages import pass_time
 from tests.services.triggers import create_trigger, found_idle_team, nodes_of
-from tests.thinking import ThinkingModel
+from tests.thinking import ThinkingModel, Thought
 from tests.tools.delegated_tasks import tool_answers
 
 S = NodeStatus
@@ -301,7 +301,8 @@ async def test_d6_a_result_that_came_and_was_not_read_is_sent_back(world: World)
         await ended.wait()
         return says(finish("Done without it."))
 
-    lines = [says(assign("Count", run_in_background=True)), meanwhile, says(finish("There are 3."))]
+    counting = says(assign("Count", run_in_background=True))
+    lines: list[Thought] = [counting, meanwhile, says(finish("There are 3."))]
     ada = ThinkingModel("scripted/ada", lines)
     world.model("ada", ada)
     world.script("bob", WRITE, says(call("publish", summary="There are 3."))).gate = gate
@@ -329,7 +330,8 @@ async def test_d6_a_goal_that_insists_says_so_in_its_doubts(world: World) -> Non
         await ended.wait()
         return says(finish("Done without it."))
 
-    lines = [says(assign("Count", run_in_background=True)), says(finish("Done.")), meanwhile]
+    counting = says(assign("Count", run_in_background=True))
+    lines: list[Thought] = [counting, says(finish("Done.")), meanwhile]
     world.model("ada", ThinkingModel("scripted/ada", lines))
     world.script("bob", WRITE, says(call("publish", summary="There are 3."))).gate = gate
     world.store.subscribe(look)

@@ -140,7 +140,7 @@ def spooled(home: Path, name: str, field: str) -> int:
 
 
 def outcome(result: CommandResult | None) -> tuple[str, int | None, str] | None:
-    return result and (result.ended, result.exit_code, result.output)
+    return (result.ended, result.exit_code, result.output) if result else None
 
 
 def memory_kib(pid: int, field: str) -> int:

@@ -213,7 +213,7 @@ def swap_until_killed(folder: Path) -> None:
         libc.renameat2(AT_FDCWD, one, AT_FDCWD, other, RENAME_EXCHANGE)
 
 
-def fork_child(action: Callable[[], object]) -> int:
+def fork_child(action: Callable[[], object]) -> int:  # pyrefly: ignore[bad-return]
     """Run an action in a forked process; return its pid."""
     if pid := os.fork():
         return pid

@@ -58,7 +58,7 @@ def result_or_refusal(action: Callable[[], object]) -> object:
         return refusal
 
 
-def fork_child(action: Callable[[], object]) -> int:
+def fork_child(action: Callable[[], object]) -> int:  # pyrefly: ignore[bad-return]
     """Run an action in a forked process; return its pid."""
     if pid := os.fork():
         return pid

@@ -40,7 +40,7 @@ class Scene:
         self.trust: Trust = trust
 
     async def found_team(self, task: str, **more: Any) -> NewTeam:
-        given = {"trust": self.trust, **more}
+        given: dict[str, Any] = {"trust": self.trust, **more}
         team = await self.world.found(
             "Keep the secret", model="scripted/obedient", start=False, **given
         )

@@ -237,7 +237,9 @@ def _whole_calls(events: list[Any], rng: random.Random) -> bool | None:
     if not calls:
         return None
     without, as_object = rng.choice([("index", "id"), ("index",), ("id",), ()]), rng.random() < 0.5
-    made = [{k: v for k, v in call.items() if k not in without} for call in calls.values()]
+    made: list[dict[str, Any]] = [
+        {k: v for k, v in call.items() if k not in without} for call in calls.values()
+    ]
     if without == ("id",) and len(made) > 1:
         made = [{**call, "index": 0} for call in made]
     for call in made if as_object else ():

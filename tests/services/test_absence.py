@@ -51,7 +51,7 @@ async def tell(world: World, founded: NewTeam, text: str, kind: MessageKind) -> 
 
 
 def terminal(lines: list[str], *kinds: MessageKind) -> Terminal:
-    write: Callable[[str], object] = lines.append
+    write: Callable[[str], None] = lines.append
     return Terminal(write=write, kinds=frozenset(kinds)) if kinds else Terminal(write=write)
 
 

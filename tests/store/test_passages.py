@@ -3,6 +3,7 @@
 import random
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -149,7 +150,7 @@ async def test_a_changed_text_replaces_the_old_one_and_the_same_changes_nothing(
         assert put("# One\n\nnew words") is True
         assert find_refs(tx, team_id, "old more") == []
         assert find_refs(tx, team_id, "words") == ["u#T · One"]
-        of = {"team_id": team_id, "kind": "page", "owner": passages.EVERYONE}
+        of: dict[str, Any] = {"team_id": team_id, "kind": "page", "owner": passages.EVERYONE}
         assert passages.known(tx, **of) == {"u": passages.fingerprint("T", "# One\n\nnew words")}
         assert passages.drop(tx, team_id=team_id, kind="page", ref="u") == 1
         assert passages.drop(tx, team_id=team_id, kind="page", ref="u") == 0

@@ -27,7 +27,8 @@ async def read_page(ctx: RunContext) -> Answer:
 async def strange_world(path: Path, database_url: str = "", **more: Any) -> AsyncIterator[World]:
     """Open a world whose agents can read a stranger's page."""
     tools = (read_page, *more.pop("tools", ()))
-    given = {"database_url": database_url, "tools": tools, "easy_endings": True, **more}
+    given: dict[str, Any] = {"database_url": database_url, "tools": tools}
+    given |= {"easy_endings": True, **more}
     async with World(path / "home", **given) as world:
         yield world
 

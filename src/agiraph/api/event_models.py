@@ -36,7 +36,8 @@ class EventBase(BaseModel):
 
 def _event_model(type: EventType) -> type[EventBase]:
     data = EVENT_CLASSES[type]
-    fields: dict[str, Any] = {"type": (Literal[type], ...), "data": (data, ...)}
+    literal: Any = Literal[type]  # pyrefly: ignore[not-a-type]
+    fields: dict[str, Any] = {"type": (literal, ...), "data": (data, ...)}
     doc = f"`{type}`: {data.__doc__}"
     return create_model(f"{data.__name__}Event", __base__=EventBase, __doc__=doc, **fields)
 

@@ -107,7 +107,7 @@ _VENDOR = _names(
     expedia.com g2.com capterra.com getapp.com shopify.com myshopify.com
     """
 )
-_BY_DOMAIN: dict[str, SourceClass] = {
+_BY_DOMAIN: dict[str, SourceClass] = {  # pyrefly: ignore[bad-assignment]
     **dict.fromkeys(_VENDOR, "vendor"),
     **dict.fromkeys(_PRESS, "press"),
     **dict.fromkeys(_REFERENCE, "reference"),

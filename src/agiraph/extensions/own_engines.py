@@ -76,7 +76,7 @@ class OwnEngine:
             ) from error
 
     def _hits(self, value: Any, limit: int) -> tuple[Hit, ...]:
-        if not isinstance(value, list | tuple):
+        if not isinstance(value, (list, tuple)):
             raise Refused(f"The search engine ({self.name}) returned no list of hits.")
         hits: list[Hit] = []
         for one in cast(list[Any], value)[:limit]:

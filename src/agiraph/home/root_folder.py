@@ -114,7 +114,7 @@ def place_all(spec: "dict[str, Any]", trees: list[Tree]) -> None:
         kernel.place(tree.descriptor, make_room(tree))
     for path in spec["hidden"]:
         cover(PLACE + path)
-    for path in filter(os.path.isdir, masked):
+    for path in [path for path in masked if os.path.isdir(path)]:
         kernel.freeze_mount(path)
 
 

@@ -175,7 +175,7 @@ class Warden:
                 continue
         raise FileNotFoundError(f"there is no {before[0] if before else 'bash nor sh'} on the PATH")
 
-    def start_restricted(self, order: Order, spec: "dict[str, Any]") -> int:
+    def start_restricted(self, order: Order, spec: "dict[str, Any]") -> int:  # pyrefly: ignore[bad-return]
         """Start the shell in a process that Landlock restricts; the warden itself is free."""
         if TYPE_CHECKING or __package__:
             from agiraph.home import landlock

@@ -169,10 +169,10 @@ KEY_VARIABLES = tuple(vendor.key_variable for vendor in VENDORS if vendor.key_va
 def price_list_id(provider: str) -> str:
     """Return the provider's id in the genai-prices table; the name itself for unknown providers."""
     vendor = VENDOR_BY_NAME.get(provider)
-    return (vendor and vendor.price_list_id) or provider
+    return (vendor.price_list_id if vendor else "") or provider
 
 
 def telemetry_name(provider: str) -> str:
     """Return the provider's name in OpenTelemetry's conventions."""
     vendor = VENDOR_BY_NAME.get(provider)
-    return (vendor and vendor.telemetry_name) or provider
+    return (vendor.telemetry_name if vendor else "") or provider

@@ -29,7 +29,7 @@ BEAT_S = 1.0
 """Seconds between two renewals of this worker's row; each is followed by a check of the others."""
 GONE_CHECKS = 3
 """Checks in a row that find a worker silent and without its lock, before its jobs are freed."""
-HUNG_CHECKS = 20
+HUNG_CHECKS: int = 20
 """The same for a worker that is silent but still holds its lock: stopped, or stuck."""
 STUCK_S = 60.0
 """A worker whose event loop has not run for this long stops renewing its row: it does no work."""

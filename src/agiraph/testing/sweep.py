@@ -129,7 +129,8 @@ class Sweep:
         """
         started = time.monotonic()
         total = self.count()
-        pairs = [(k, j) for k in range(1, total + 1) for j in range(1, total + 1)]
+        points = range(1, total + 1)
+        pairs: list[tuple[int, ...]] = [(k, j) for k in points for j in points]
         random.Random(seed).shuffle(pairs)
         self._kill_each(pairs[:at_least])
         deadline = started + seconds

@@ -67,9 +67,8 @@ def prepare_database(path: Path) -> None:
 
 def preload() -> None:
     """Do what every process does for its first world, so that forked processes need not."""
-    import agiraph.api.event_models
+    import agiraph.api.event_models  # noqa: F401  # pyright: ignore[reportUnusedImport]
 
-    assert agiraph.api.event_models.mismatches
     specialists()
     embeddings()
     levels.choose()

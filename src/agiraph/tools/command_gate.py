@@ -54,7 +54,7 @@ class CommandGate:
         self._command = command
         self._is_trusted = is_trusted
         self._variables = dict(variables)
-        self._gate = None
+        self._gate: Gate | None = None
         if rules is not None and ctx.command_rules.confinement.has_gate:
             self._gate = Gate(
                 rules,

@@ -5,7 +5,7 @@ import contextlib
 import socket
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from agiraph.web.addresses import AddressPolicy, StandIn
 from agiraph.web.gate.exchange import Limits
@@ -71,7 +71,7 @@ async def open_gate(
         indexes=indexes or PackageIndexes(),
         limits=limits,
         port=own,
-        **{"note": note, **more},
+        **cast("dict[str, Any]", {"note": note, **more}),
     )
     gate.serve(listener)
     try:

@@ -164,7 +164,8 @@ def _is_message(item: Any) -> bool:
 
 def _said(message: Any, param: str) -> Said:
     fields = _mapping(message)
-    role, content = fields.get("role"), fields.get("content")
+    role: Any = fields.get("role")
+    content = fields.get("content")
     if role == "tool" or role == "function":
         raise Unsupported("Results of the client's tools are not used here.", param)
     if role not in ("user", *_ASSISTANT, *_IGNORED_ROLES):

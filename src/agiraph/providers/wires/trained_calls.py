@@ -93,7 +93,7 @@ class TrainedCallsModel:
         if not may_call:
             return await self.inner.reply(request, on_delta)
         shown = None if on_delta is None else _TextBeforeCalls(on_delta, _MARKS[self.form])
-        reply = await self.inner.reply(request, shown and shown.feed)
+        reply = await self.inner.reply(request, shown.feed if shown else None)
         read = with_calls(reply, request, self.form)
         if read is None and shown is not None:
             shown.end()

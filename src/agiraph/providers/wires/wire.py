@@ -83,7 +83,7 @@ async def request_reply(
             url,
             headers=headers,
             body=body,
-            handle=lambda response: read_response(response, reader, shown and shown.feed),
+            handle=lambda response: read_response(response, reader, shown.feed if shown else None),
             patience=patience,
             slot=slot,
         )

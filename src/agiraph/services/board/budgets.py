@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from agiraph.domain.agents import Mode
 from agiraph.domain.chat import Lease
@@ -176,7 +177,7 @@ def raise_limits(
     """
     _check_amounts(node, more)
     budget, used, given = node.budget, spend.total(tx, node.id), dict(node.budget.given)
-    changes: dict[str, float] = {}
+    changes: dict[str, Any] = {}
 
     def add(name: str, amount: float, spent: float = 0.0) -> None:
         limit = getattr(budget, name)

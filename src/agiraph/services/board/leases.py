@@ -46,7 +46,7 @@ def reopen(tx: Tx, thread_id: ThreadId, node: WorkNode, *, ref: str, text: str) 
     """Reopen a closed thread with this text. Calls without an answer get one first: vendors refuse
     a message that follows an open call."""
     current = THREADS.get(tx, thread_id, lock=True).node_id
-    if current not in (None, node.id) and not NODES.get(tx, current).status.is_final:
+    if current is not None and current != node.id and not NODES.get(tx, current).status.is_final:
         raise Refused(
             f"{current} is already being worked on in that thread; wait until it has ended."
         )

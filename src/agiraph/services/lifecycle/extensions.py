@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import NodeId
@@ -60,7 +61,8 @@ def raise_to(tx: Tx, node_id: NodeId, totals: Mapping[str, float], *, by: str) -
         if limit is not None and total < limit:
             raise Refused(f"{node.id} has {limit:g} {name}, and limits are only raised.")
         if limit is None:
-            node = replace(node, budget=replace(node.budget, **{name: total}))
+            changed: dict[str, Any] = {name: total}
+            node = replace(node, budget=replace(node.budget, **changed))
         elif total > limit:
             more[name] = total - max(limit, spent.get(name, 0))
     NODES.update(tx, node.id, budget=node.budget)

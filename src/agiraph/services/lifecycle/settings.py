@@ -101,9 +101,10 @@ def _asking_columns(tx: Tx, team: Team, settings: Settings) -> dict[str, object]
         quiet_hours.check(hours, zone)
         columns |= {"quiet_hours": hours, "quiet_zone": zone}
     if "channel" in settings:
-        if settings["channel"]:
-            deliveries.check_channel(tx, team.owner_id, settings["channel"])
-        columns["channel"] = settings["channel"]
+        channel = settings["channel"]
+        if channel:
+            deliveries.check_channel(tx, team.owner_id, channel)
+        columns["channel"] = channel
     if "answer_within_s" in settings:
         seconds = settings["answer_within_s"]
         if 0 < seconds < MIN_GAP_S:
