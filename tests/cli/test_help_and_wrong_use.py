@@ -69,6 +69,10 @@ WRONG: dict[tuple[str, ...], str] = {
     ("thread",): "Missing argument 'THREAD'.",
     ("tail", "csv", "--after", "-1"): "Invalid value for '--after': -1 is not in the range x>=0.",
     ("triggers",): "Missing argument 'TEAM'.",
+    ("research",): "Missing argument 'TEAM'.",
+    ("research", "csv", "Why?", "--depth", "abyss"): "Invalid value for '--depth': 'abyss' is not "
+    "one of 'quick', 'standard', 'deep'.",
+    ("evidence",): "Missing argument 'TASK'.",
     ("grants",): "Missing argument 'TEAM'.",
     ("grant", "csv", "write", "x"): "Invalid value for 'KIND': 'write' is not one of 'read', "
     "'reach', 'packages', 'tool', 'command', 'trust'.",

@@ -110,6 +110,8 @@ async def _call_every_method(client: Client) -> None:
         client.remove_insight(agent, insight.id),
         client.unconfirmed(team.id),
         client.start_research(agent, "How do beans come?", max_pages=1),
+        client.research(team.id),
+        client.research_job("node_x"),
         client.search_memory(team.id, "beans"),
         client.search("beans"),
         client.confirm_knowledge("insight_x"),

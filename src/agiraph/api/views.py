@@ -278,6 +278,9 @@ class InboxItem(View):
     always: GrantOffer | None = Field(
         description="For an open request: what `always` would allow; null if nothing."
     )
+    reply_to: str | None = Field(
+        description="The agent that knows what the message is about; null if no agent sent it."
+    )
 
 
 class InboxPage(View):

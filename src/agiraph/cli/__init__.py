@@ -15,6 +15,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "new": "new",
         "say": "talk",
         "chat": "chat",
+        "research": "research",
         "inbox": "inbox",
         "answer": "inbox",
         "confirm": "decisions",
@@ -27,6 +28,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "thread": "agents",
         "triggers": "triggers",
         "cost": "cost",
+        "evidence": "research",
         "changes": "folders",
     },
     "Control": {

@@ -1,5 +1,7 @@
 """Tables: teams, tasks, agents, inbox, triggers and costs as tables for a terminal."""
 
+from typing import Any
+
 from rich.markup import escape
 from rich.table import Column, Table
 from rich.tree import Tree
@@ -128,9 +130,16 @@ def of_triggers(triggers: list[TriggerView]) -> Table:
             due + (" [red]overdue[/]" if trigger.is_overdue else ""),
             str(trigger.fired),
             str(trigger.skipped),
-            shown(str(trigger.payload.get("task") or trigger.payload.get("message") or "")[:60]),
+            shown(_words(trigger.payload)[:60]),
         )
     return table
+
+
+def _words(payload: dict[str, Any]) -> str:
+    """Return what a trigger does, in the words of whoever made it."""
+    return next(
+        (str(payload[key]) for key in ("task", "question", "content") if payload.get(key)), ""
+    )
 
 
 def of_cost(name: str, costs: TeamCosts) -> Tree:

@@ -4,16 +4,21 @@ import click
 from rich.console import Console
 
 from agiraph.cli import tables
-from agiraph.cli.session import as_json, command, source
+from agiraph.cli.session import as_json, command, connected, source
 from agiraph.cli.teams import json_option
 
 
 @click.command()
 @click.argument("team")
+@click.option("--cancel", metavar="ID", help="End this trigger; work that it started goes on.")
 @json_option
 @command
-async def triggers(team: str, json_: bool) -> None:
+async def triggers(team: str, cancel: str | None, json_: bool) -> None:
     """List the triggers of a TEAM: when each fires next, and how often it fired."""
+    if cancel is not None:
+        async with connected() as client:
+            await client.cancel_trigger((await client.team(team)).id, cancel)
+        return click.echo(f"{cancel} has ended.")
     async with source() as found:
         listed = await found.triggers((await found.team(team)).id)
     if json_:

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from agiraph.api.research_views import ResearchView
 from agiraph.api.search_views import FoundView
 from agiraph.api.views import NodeView, SearchHitView, UnconfirmedView
 from agiraph.client.connection import Connection, path_of
@@ -80,6 +81,14 @@ class KnowledgeCalls(Connection):
         chosen["continues"] = continues
         body = {"goal": goal, **{k: v for k, v in chosen.items() if v is not None}}
         return await self.make(NodeView, path_of("agents", agent, "research"), body)
+
+    async def research(self, team: str, *, limit: int = 50) -> list[ResearchView]:
+        """List a team's research jobs, the newest first."""
+        return await self.get(list[ResearchView], path_of("teams", team, "research"), limit=limit)
+
+    async def research_job(self, node: str) -> ResearchView:
+        """Return a research job: plan, readers, pages, ledger, cost, and its report's sources."""
+        return await self.get(ResearchView, path_of("nodes", node, "research"))
 
     async def search_memory(self, team: str, query: str, *, limit: int = 20) -> list[SearchHitView]:
         """Search a team's notes, insights, web pages and reports."""

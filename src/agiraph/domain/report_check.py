@@ -219,10 +219,14 @@ def describe(faults: Sequence[Fault]) -> str:
 
 def strike(text: str, faults: Sequence[Fault]) -> tuple[str, list[str]]:
     """Take the faulty units out of a report; return the rest and what was taken out."""
-    struck: list[str] = []
-    spans = sorted({(fault.start, fault.end) for fault in faults}, reverse=True)
-    for start, end in spans:
-        struck.append(" ".join(text[start:end].split()))
+    spans = sorted({(fault.start, fault.end) for fault in faults})
+    struck = [" ".join(text[start:end].split()) for start, end in spans]
+    return without_spans(text, spans), struck
+
+
+def without_spans(text: str, spans: Sequence[tuple[int, int]]) -> str:
+    """Return a text without the units that stand at these places."""
+    for start, end in sorted(spans, reverse=True):
         before = text[:start]
         line = before.rpartition("\n")[2]
         rest = text[end:].partition("\n")[0]
@@ -232,7 +236,7 @@ def strike(text: str, faults: Sequence[Fault]) -> tuple[str, list[str]]:
             text = before + after.removeprefix("\n")
         else:
             text = before + (" " if before[-1:].strip() else "") + text[end:].lstrip(" \t")
-    return text, struck[::-1]
+    return text
 
 
 def enforce(text: str, rows: Sequence[EvidenceRow], *, question: str = "") -> tuple[str, list[str]]:
@@ -243,14 +247,14 @@ def enforce(text: str, rows: Sequence[EvidenceRow], *, question: str = "") -> tu
         before, (text, gone) = text, strike(text, faults)
         struck += gone
         if not faults:
-            text = _without_empty_sections(text)
+            text = without_empty_sections(text)
         if text == before:
             return text, struck
 
 
-def _without_empty_sections(text: str) -> str:
-    """Leave out headings below which nothing was left."""
-    kept = _EMPTY_SECTION.sub("", text).strip()
+def without_empty_sections(text: str) -> str:
+    """Leave out headings below which nothing was left, and the empty lines in place of others."""
+    kept = re.sub(r"\n{3,}", "\n\n", _EMPTY_SECTION.sub("", text)).strip()
     return f"{kept}\n" if kept else ""
 
 

@@ -16,6 +16,8 @@ class Words:
     single: str
     confirmed: str
     unchecked: str
+    new_since: str
+    """With the place {date}."""
     counts: str
     """With the places {searches}, {pages}, {sources}, {quotes}, {cost} and {depth}."""
 
@@ -32,6 +34,7 @@ ENGLISH = Words(
     single="single source",
     confirmed="confirmed by another source",
     unchecked="quotation unchecked",
+    new_since="New since the report of {date}",
     counts="{searches} searches, {pages} pages read, {sources} sources with {quotes} quotations, "
     "{cost}, depth {depth}.",
 )
@@ -47,6 +50,7 @@ _GERMAN = Words(
     single="einzige Quelle",
     confirmed="durch eine weitere Quelle bestätigt",
     unchecked="Zitat ungeprüft",
+    new_since="Neu seit dem Bericht vom {date}",
     counts="{searches} Suchen, {pages} Seiten gelesen, {sources} Quellen mit {quotes} Zitaten, "
     "{cost}, Tiefe {depth}.",
 )
@@ -62,6 +66,7 @@ _FRENCH = Words(
     single="source unique",
     confirmed="confirmé par une autre source",
     unchecked="citation non vérifiée",
+    new_since="Nouveau depuis le rapport du {date}",
     counts="{searches} recherches, {pages} pages lues, {sources} sources avec {quotes} citations, "
     "{cost}, profondeur {depth}.",
 )
@@ -77,6 +82,7 @@ _SPANISH = Words(
     single="fuente única",
     confirmed="confirmado por otra fuente",
     unchecked="cita sin comprobar",
+    new_since="Nuevo desde el informe del {date}",
     counts="{searches} búsquedas, {pages} páginas leídas, {sources} fuentes con {quotes} citas, "
     "{cost}, profundidad {depth}.",
 )
@@ -92,6 +98,7 @@ _ITALIAN = Words(
     single="fonte unica",
     confirmed="confermato da un'altra fonte",
     unchecked="citazione non verificata",
+    new_since="Novità dal rapporto del {date}",
     counts="{searches} ricerche, {pages} pagine lette, {sources} fonti con {quotes} citazioni, "
     "{cost}, profondità {depth}.",
 )
@@ -107,6 +114,7 @@ _PORTUGUESE = Words(
     single="fonte única",
     confirmed="confirmado por outra fonte",
     unchecked="citação não verificada",
+    new_since="Novo desde o relatório de {date}",
     counts="{searches} pesquisas, {pages} páginas lidas, {sources} fontes com {quotes} citações, "
     "{cost}, profundidade {depth}.",
 )
@@ -122,6 +130,7 @@ _DUTCH = Words(
     single="enige bron",
     confirmed="bevestigd door een andere bron",
     unchecked="citaat niet gecontroleerd",
+    new_since="Nieuw sinds het rapport van {date}",
     counts="{searches} zoekopdrachten, {pages} pagina's gelezen, {sources} bronnen met {quotes} "
     "citaten, {cost}, diepte {depth}.",
 )

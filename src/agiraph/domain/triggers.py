@@ -13,7 +13,7 @@ TriggerType = Literal[
     "scheduled", "delayed", "at_time", "heartbeat", "on_event", "on_idle", "webhook"
 ]
 TriggerStatus = Literal["active", "paused", "expired", "cancelled"]
-ActionType = Literal["wake_agent", "run_node", "send_message", "run_callback"]
+ActionType = Literal["wake_agent", "run_node", "send_message", "research", "run_callback"]
 Misfire = Literal["once", "all", "skip"]
 """What to do about missed slots: fire the latest one once, fire all of them, or skip them."""
 Overlap = Literal["skip", "queue"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agiraph.domain.ids import NodeId, TeamId
+from agiraph.domain.ids import NodeId, TeamId, TriggerId
 from agiraph.domain.research import ResearchJob, ResearchPage
 from agiraph.store.rows import Table
 from agiraph.store.tx import Tx
@@ -33,6 +33,23 @@ def of_team(tx: Tx, team_id: TeamId, *, limit: int) -> list[ResearchJob]:
     return JOBS.select(tx, where, team=team_id, limit=limit)
 
 
+def last_standing(tx: Tx, trigger_id: TriggerId) -> ResearchJob | None:
+    """Return the last job that a trigger has started."""
+    where = "standing = :trigger order by created_at desc, id desc limit 1"
+    found = JOBS.select(tx, where, trigger=trigger_id)
+    return found[0] if found else None
+
+
+def newest_text(tx: Tx, job_ids: Sequence[NodeId], url: str) -> list[str]:
+    """Return the text of an address as the last of these jobs that opened it has read it, in as
+    many pieces as it took; empty if none of them did."""
+    sql = "select text from research_pages where job_id = :job and url = :url"
+    for job_id in reversed(job_ids):
+        if rows := tx.all(sql, job=job_id, url=url):
+            return [row[0] for row in rows]
+    return []
+
+
 def keep_page(tx: Tx, page: ResearchPage) -> None:
     """Store a page, unless the job has this text of this address already."""
     PAGES.insert_if_new(tx, page)
@@ -48,6 +65,12 @@ def urls(tx: Tx, job_id: NodeId) -> list[str]:
     """Return the addresses of the pages that a job has read, in the order of reading."""
     sql = "select url from research_pages where job_id = :job order by fetched_at, id"
     return [row[0] for row in tx.all(sql, job=job_id)]
+
+
+def read_pages(tx: Tx, job_id: NodeId) -> list[tuple[str, str]]:
+    """Return address and title of the pages that a job has read, each address once, in order."""
+    sql = "select url, title from research_pages where job_id = :job order by fetched_at, id"
+    return list({row[0]: (row[0], row[1]) for row in tx.all(sql, job=job_id)}.values())
 
 
 def count_pages(tx: Tx, job_id: NodeId) -> int:

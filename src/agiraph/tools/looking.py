@@ -14,6 +14,7 @@ from pydantic import Field
 
 from agiraph.domain.chat import Turn
 from agiraph.domain.errors import NotFound, Refused
+from agiraph.domain.evidence import EvidenceRow
 from agiraph.domain.fence import enclose_words, one_line, without_fences
 from agiraph.domain.labels import Label, join
 from agiraph.domain.outcomes import Answer, Done
@@ -23,7 +24,7 @@ from agiraph.domain.work import WorkNode
 from agiraph.run_context import RunContext
 from agiraph.services.board import labels, planning, texts
 from agiraph.services.lifecycle import routing
-from agiraph.store import messages, nodes, spend, team_threads, threads
+from agiraph.store import evidence, messages, nodes, spend, team_threads, threads
 from agiraph.store.messages import MESSAGES
 from agiraph.store.tx import Tx
 from agiraph.tools import knowledge
@@ -159,6 +160,8 @@ class _Text(NamedTuple):
     label: Label
     file: str = ""
     """A published file that holds the report, if the text itself is short."""
+    evidence: str = ""
+    """The ledger of a research job, as sections."""
 
 
 @tool(effect="repeatable", looks_up=True)
@@ -168,13 +171,18 @@ async def read_report(
     section: Annotated[str, Field(max_length=200, description="A heading, or what about")] = "",
     page: Annotated[int, Field(ge=1, le=1000)] = 1,
 ) -> Answer:
-    """Read a report or a result in full: all of it in pages, or the sections about something."""
+    """Read a report or a result in full: all of it in pages, or the sections about something. A
+    research report comes with the quotations that it rests on.
+    """
     name, _, file = id.strip().removeprefix("nodes/").partition("/")
     found = await ctx.store.read(_find_text, ctx, name, file.removeprefix("published/"))
     text, label = found.text, found.label
     if found.file:
         label |= await label_of(ctx, found.file)
-        text = f"{text}\n\n{await asyncio.to_thread(_file, ctx, found.file)}".strip()
+        written = await asyncio.to_thread(_file, ctx, found.file)
+        # The result of a research is its report.
+        text = written if text.strip() == written.strip() else f"{text}\n\n{written}".strip()
+    text += found.evidence
     if not text:
         return Done(f"{found.name} has no result yet; look_into shows how it stands.")
     shown = _about(text, section) if section.strip() else text
@@ -217,7 +225,25 @@ def _of_node(tx: Tx, node: WorkNode, file: str, text: str) -> _Text:
     reports = [name for name in written if "report" in name.lower()] or written
     chosen = file or (reports[0] if len(reports) == 1 else "")
     path = f"nodes/{node.id}/published/{chosen}" if chosen else ""
-    return _Text(f"the result of {node.id}", "" if file else text, label, path)
+    rows = [] if file or node.research != "job" else evidence.of_job(tx, node.id)
+    label |= join(row.label for row in rows)
+    named = f"the result of {node.id}"
+    return _Text(named, "" if file else text, label, path, _ledger(rows))
+
+
+def _ledger(rows: Sequence[EvidenceRow]) -> str:
+    """Return the evidence of a research as sections, one for each page, so that a section can be
+    found by what it is about."""
+    by_page: dict[str, list[EvidenceRow]] = {}
+    for row in rows:
+        by_page.setdefault(row.url, []).append(row)
+    parts: list[str] = []
+    for url, noted in by_page.items():
+        facts = ", ".join(filter(None, [noted[0].source_class, noted[0].published]))
+        lines = [f"- {row.claim} ({row.stance})\n  “{row.quote}”" for row in noted]
+        title = one_line(noted[0].title) or url
+        parts.append(f"\n\n## Evidence from {title}\n\n{url} ({facts})\n" + "\n".join(lines))
+    return "".join(parts)
 
 
 def _file(ctx: RunContext, path: str) -> str:

@@ -27,7 +27,8 @@ Action = Annotated[
     str | dict[str, Any],
     Field(
         description="What you are to do then, in words you will understand without this thread; or "
-        '{"type": "send_message", "to": …, "content": …}, {"type": "run_node", "node_id": …}'
+        '{"type": "send_message", "to": …, "content": …}, {"type": "run_node", "node_id": …}, '
+        '{"type": "research", "question": …}: a report on what is new about it'
     ),
 ]
 
@@ -121,7 +122,7 @@ def schedule(
 
 def _action(
     action: str | dict[str, Any],
-) -> tuple[Literal["wake_agent", "send_message", "run_node"], dict[str, Any]]:
+) -> tuple[Literal["wake_agent", "send_message", "run_node", "research"], dict[str, Any]]:
     if isinstance(action, str):
         action = _written_action(action) or {"type": "wake_agent", "task": action}
     kind = action.get("type", "wake_agent")
@@ -130,11 +131,12 @@ def _action(
         case "wake_agent":
             if not str(payload.get("task", "")).strip():
                 raise Refused("action: say what is to be done then.")
-        case "send_message" | "run_node":
+        case "send_message" | "run_node" | "research":
             pass
         case _:
             raise Refused(
-                f"action: there is no type {kind!r}; there are wake_agent, send_message, run_node."
+                f"action: there is no type {kind!r}; there are wake_agent, send_message, run_node, "
+                "research."
             )
     if len(str(payload)) > SUMMARY_CHARACTERS:
         limit = f"{SUMMARY_CHARACTERS:,}"

@@ -2,7 +2,7 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { ChevronRight, Hourglass, LoaderCircle, Search, Square } from "lucide-react";
-import { useState } from "react";
+import { lazy, Suspense, useState } from "react";
 import { type Agent, api, errorMessage, type Team, unwrap } from "@/api/client";
 import { nodeQuery, queryClient, queryKeys } from "@/api/queries";
 import { type Job, jobFacts, jobsOf, jobState } from "@/conversation/jobs";
@@ -14,6 +14,8 @@ import { screenHref } from "@/views";
 import { useNow } from "@/views/shared/RelativeTime";
 import { Sources } from "@/views/shared/Sources";
 import { showToast } from "@/views/shared/toast";
+
+const ResearchCard = lazy(() => import("@/research/ResearchCard"));
 
 /** More open work is counted, and listed on the board. */
 const MOST_CARDS = 3;
@@ -75,6 +77,11 @@ function JobCard({ job, team, now }: { job: Job; team: string; now: number }) {
       {isOpen && (
         <div className="ml-[22px] text-xs text-ink-2">
           <p className="tabular md:hidden">{jobFacts(job, node?.cost.usd ?? null, now)}</p>
+          {job.is_research && (
+            <Suspense fallback={<p>Loading the plan …</p>}>
+              <ResearchCard node={job.node_id} />
+            </Suspense>
+          )}
           <Sources of={job.sources} />
           <p className="flex flex-wrap gap-x-4">
             {board && (

@@ -60,7 +60,7 @@ export function splitBlocks(text: string): string[] {
 }
 
 /** Return the URL if its scheme is http, https or mailto, otherwise an empty string: `javascript:` and `data:` URLs could run code. */
-function safeUrl(url: string): string {
+export function safeUrl(url: string): string {
   try {
     const { protocol } = new URL(url, "https://relative.invalid");
     return protocol === "http:" || protocol === "https:" || protocol === "mailto:" ? url : "";
@@ -69,7 +69,7 @@ function safeUrl(url: string): string {
   }
 }
 
-const components: Components = {
+export const components: Components = {
   a: ({ href, children }) => <ConfirmedLink href={href ?? ""}>{children}</ConfirmedLink>,
   img: ({ src, alt }) => (
     <ConfirmedLink href={typeof src === "string" ? src : ""}>

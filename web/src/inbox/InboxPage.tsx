@@ -14,6 +14,7 @@ import { Button, Chip, EmptyState, Header, IconButton, Kbd, Loading, Pills, Erro
 import { SidebarButton } from "@/shell/SidebarButton";
 import { unansweredItems } from "@/shell/unanswered";
 import { ToastMessage } from "@/conversation/AgentPage";
+import { storedText, useComposer } from "@/conversation/composerState";
 import { Markdown } from "@/conversation/Markdown";
 import { QuestionCard } from "@/conversation/QuestionCard";
 import { screenHref } from "@/views";
@@ -22,6 +23,7 @@ import { Sources } from "@/views/shared/Sources";
 import { isFinished } from "@/views/shared/taskStatus";
 
 const Digest = lazy(() => import("@/inbox/Digest"));
+const Report = lazy(() => import("@/research/Report"));
 
 const FILTERS = [
   ["all", "All"],
@@ -184,7 +186,6 @@ function Reader({ item, team }: { item: InboxItem; team: Team | undefined }) {
     const timer = setTimeout(() => void markRead(message.id).catch(() => {}), 600);
     return () => clearTimeout(timer);
   }, [item.state, item.needs_answer, message.id]);
-  const isFromAgent = message.sender.startsWith("agent");
   const board = message.node_id ? screenHref(message.team_id, "board", "", `?node=${message.node_id}`) : null;
   return (
     <>
@@ -200,12 +201,13 @@ function Reader({ item, team }: { item: InboxItem; team: Team | undefined }) {
             <Flag className="size-4" /> <span className="@max-lg:sr-only">Task</span>
           </Link>
         )}
-        {isFromAgent && (
+        {item.reply_to && (
           <Link
             to="/t/$team/a/$agent"
-            params={{ team: message.team_id, agent: message.sender }}
-            search={{ at: message.id }}
+            params={{ team: message.team_id, agent: item.reply_to }}
+            search={item.reply_to === message.sender ? { at: message.id } : {}}
             title="Reply"
+            onClick={() => item.reply_to !== message.sender && startReply(item.reply_to!, titleOf(item))}
             className="inline-flex h-8 items-center gap-1.5 rounded-sm border border-line-2 bg-surface px-3 text-sm font-medium hover:bg-hover pointer-coarse:h-10"
           >
             <MessageSquareReply className="size-4" /> <span className="@max-lg:sr-only">Reply</span>
@@ -236,7 +238,13 @@ function Reader({ item, team }: { item: InboxItem; team: Team | undefined }) {
                   <Markdown text={note} />
                 </div>
               )}
-              <Markdown text={bodyOf(item)} />
+              {message.kind === "report" && message.node_id ? (
+                <Suspense fallback={<Markdown text={bodyOf(item)} />}>
+                  <Report node={message.node_id} text={bodyOf(item)} />
+                </Suspense>
+              ) : (
+                <Markdown text={bodyOf(item)} />
+              )}
               <Sources of={message.sources} />
             </>
           )}
@@ -245,6 +253,11 @@ function Reader({ item, team }: { item: InboxItem; team: Team | undefined }) {
       </article>
     </>
   );
+}
+
+/** Begin a message to the agent that knows the report, unless one is begun already. */
+function startReply(agent: string, title: string): void {
+  if (!storedText(agent)) useComposer.getState().editText(agent, `About “${title}”: `);
 }
 
 function RatingButtons({ id, initial }: { id: string; initial: "up" | "down" | null }) {

@@ -18,7 +18,7 @@ export function keysToInvalidate(event: Event): Key[] {
     case "node":
       return event.type === "node.output"
         ? []
-        : [queryKeys.agents(team), queryKeys.board(team), queryKeys.jobs(team), queryKeys.node(String(data.node_id)), queryKeys.teams, ["files", team]];
+        : [queryKeys.agents(team), queryKeys.board(team), queryKeys.jobs(team), queryKeys.node(String(data.node_id)), queryKeys.teams, ["files", team], ["research"]];
     case "folder":
       return [queryKeys.folderChanges(team)];
     case "stage":
@@ -28,7 +28,7 @@ export function keysToInvalidate(event: Event): Key[] {
     case "turn":
       return [queryKeys.thread(String(data.thread_id)), queryKeys.cost(team), queryKeys.jobs(team), queryKeys.node(String(data.node_id))];
     case "tool":
-      return [["thread"], ["files", team], queryKeys.node(String(data.node_id))];
+      return [["thread"], ["research"], ["files", team], queryKeys.node(String(data.node_id))];
     case "message":
     case "question":
       return [...conversationKeys(data), queryKeys.inbox, queryKeys.digest, queryKeys.agents(team), queryKeys.teams];

@@ -6,12 +6,15 @@ from typing import ClassVar
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
-from agiraph.api.deps import Api, ApiDep, Idempotent, PersonDep
+from agiraph.api.deps import Api, ApiDep, Idempotent, Limit, PersonDep
 from agiraph.api.presenters import node_view
 from agiraph.api.problems import documented
+from agiraph.api.research_presenters import research_view, with_sources
+from agiraph.api.research_views import ResearchView
 from agiraph.api.views import NodeView, SearchHitView
 from agiraph.domain.agents import Agent
-from agiraph.domain.ids import NodeId, ThreadId
+from agiraph.domain.errors import Refused
+from agiraph.domain.ids import NodeId, TeamId, ThreadId
 from agiraph.domain.passages import Passage
 from agiraph.domain.research import Depth
 from agiraph.home.notes import Notes
@@ -20,13 +23,14 @@ from agiraph.home.specialists import specialists
 from agiraph.services.knowledge import notes
 from agiraph.services.members.hiring import Hirer
 from agiraph.services.research import starting
-from agiraph.store import nodes, passages, teams
+from agiraph.store import nodes, passages, research, teams
 from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Tx
 
 router: APIRouter = APIRouter(tags=["knowledge"])
 
 MOST_HITS = 50
+MOST_BYTES = 8 * 2**20
 
 
 class NewResearch(BaseModel):
@@ -83,6 +87,35 @@ async def start_research(
         return node_view(tx, node)
 
     return await idempotently(start, status=201)  # pyright: ignore[reportReturnType]
+
+
+@router.get("/nodes/{node}/research", responses=documented(404))
+async def get_research(node: str, api: ApiDep) -> ResearchView:
+    """Return a research job: plan, readers, pages, ledger, cost, and the sources of its report."""
+    view = await api.store.read(research_view, NodeId(node))
+    published = await asyncio.to_thread(_sources_file, api, TeamId(view.team_id), NodeId(node))
+    return with_sources(view, published)
+
+
+@router.get("/teams/{team}/research", responses=documented(404))
+async def list_research(team: str, api: ApiDep, limit: Limit = 50) -> list[ResearchView]:
+    """List a team's research jobs, the newest first, without the sources of their reports."""
+
+    def look(tx: Tx) -> list[ResearchView]:
+        found = research.of_team(tx, teams.find(tx, team).id, limit=limit)
+        return [research_view(tx, job.id) for job in found]
+
+    return await api.store.read(look)
+
+
+def _sources_file(api: Api, team_id: TeamId, node_id: NodeId) -> str:
+    """Return the published list of a report's sources; empty if there is none."""
+    with api.home.team(team_id).folder as folder:
+        try:
+            path = f"nodes/{node_id}/published/sources.json"
+            return folder.read(path, limit=MOST_BYTES).decode(errors="replace")
+        except Refused:
+            return ""
 
 
 @router.post("/teams/{team}/memory/search", responses=documented(404))

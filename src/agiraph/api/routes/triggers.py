@@ -1,5 +1,6 @@
 """Trigger routes: triggers that wake a team's agents, their firings, and webhooks."""
 
+import asyncio
 from typing import Annotated, Any, ClassVar, Literal
 
 from fastapi import APIRouter, Header, Request, Response
@@ -15,6 +16,8 @@ from agiraph.domain.triggers import (
     Firing,
     TriggerType,
 )
+from agiraph.home.specialists import specialists
+from agiraph.services.research.starting import RESEARCHER
 from agiraph.services.triggers import definitions as verbs
 from agiraph.services.triggers import due
 from agiraph.store import teams, triggers
@@ -79,9 +82,16 @@ async def list_triggers(team: str, api: ApiDep) -> list[TriggerView]:
 
 @router.post("/teams/{team}/triggers", status_code=201, responses=documented(404, 409))
 async def create_trigger(
-    team: str, body: NewTrigger, person: PersonDep, idempotently: Idempotent
+    team: str, body: NewTrigger, api: ApiDep, person: PersonDep, idempotently: Idempotent
 ) -> CreatedTriggerView:
-    """Create a trigger that wakes an agent by schedule, event, idleness or webhook."""
+    """Create a trigger by schedule, event, idleness or webhook, that wakes an agent or asks a
+    research question again."""
+    payload = body.payload
+    if body.action == "research":
+        # A trigger that fires cannot read the specialists' files.
+        known = await asyncio.to_thread(specialists, api.home)
+        if RESEARCHER in known and known[RESEARCHER].model:
+            payload = {**payload, "model": known[RESEARCHER].model}
 
     def create(tx: Tx) -> CreatedTriggerView:
         found = teams.find(tx, team)
@@ -92,7 +102,7 @@ async def create_trigger(
             type=body.type,
             config=body.config,
             action=body.action,
-            payload=body.payload,
+            payload=payload,
             made_by=person,
         )
         return CreatedTriggerView(**trigger_fields(tx, made.trigger), secret=made.secret)

@@ -20,7 +20,7 @@ from agiraph.runtime.steps import Steps
 from agiraph.runtime.structured_question import Question, Unaffordable, ask
 from agiraph.services.lifecycle import journal
 from agiraph.services.research import answers, delivery, frame, planning
-from agiraph.services.research.frame import Delivers, NeedsBrief, Waits
+from agiraph.services.research.frame import Delivers, NeedsBrief, NothingNew, Waits
 from agiraph.store.research import JOBS
 from agiraph.store.tx import Tx
 from agiraph.web import links
@@ -46,6 +46,9 @@ async def run(steps: Steps, ctx: RunContext, *, reader_model: str) -> Outcome:
                 return Parked(on, reason)
             case Delivers():
                 return await _deliver(steps, ctx)
+            case NothingNew(why):
+                await ctx.store.write(_end_silently, ctx.lease, why)
+                return Finished(why, StopReason.NOTHING_TO_DO)
 
 
 async def _hear(ctx: RunContext) -> None:
@@ -109,6 +112,12 @@ def _end(tx: Tx, lease: Lease, outcome: Finished | Failed, label: Label) -> None
     """End the job with its report, which has the label of all that its parts have read."""
     delivery.close(tx, lease, label)
     journal.end(tx, lease, outcome)
+
+
+def _end_silently(tx: Tx, lease: Lease, why: str) -> None:
+    """End a job that found nothing new. Its end is an event of the team, and nobody is told."""
+    delivery.close(tx, lease, delivery.gather(tx, lease.node_id).label, said=why)
+    journal.end(tx, lease, Finished(why, StopReason.NOTHING_TO_DO))
 
 
 def _write(ctx: RunContext, files: dict[str, str]) -> None:

@@ -19,7 +19,8 @@ from agiraph.domain.value import value
 from agiraph.prompts import prompt
 from agiraph.run_context import RunContext
 from agiraph.runtime.prompt import Opening
-from agiraph.services.research import steering
+from agiraph.services.research import standing, steering
+from agiraph.services.research.standing import News
 from agiraph.store import evidence, research
 from agiraph.store.nodes import NODES
 from agiraph.store.research import JOBS
@@ -39,6 +40,8 @@ class Material:
     """The texts of the pages by their hashes."""
     said: tuple[Message, ...]
     """What persons have told the job."""
+    news: News | None = None
+    """What is new, if the question was asked before."""
 
 
 def material(tx: Tx, job_id: NodeId) -> Material:
@@ -50,6 +53,7 @@ def material(tx: Tx, job_id: NodeId) -> Material:
         rows=tuple(evidence.of_job(tx, job_id)),
         pages=research.texts(tx, research.chain(tx, job_id)),
         said=() if thread_id is None else tuple(steering.heard(tx, ThreadId(thread_id))),
+        news=standing.news(tx, job),
     )
 
 
@@ -114,9 +118,21 @@ async def of_part(ctx: RunContext) -> Opening:
     plan, of_plan = _plan(found.job, thread)
     sections = [prompt(f"research_{ctx.node.research}"), f"# The question\n\n{plan}"]
     sections += [f"# What the person said since\n\n{said}"] if said else []
+    sections += [_new_only(found.news)] if ctx.node.research == "writing" and found.news else []
     sections += [f"# The evidence\n\n{shown}"]
     of_all = label | of_words | of_plan | ctx.node.label
     return Opening(_join(sections, now), ctx.node.task, label=of_all)
+
+
+def _new_only(news: News) -> str:
+    """Return what the writer of a repeated question is told: which entries are new."""
+    ids = ", ".join(row.id for row in news.rows) or "none"
+    return (
+        f"# What is new\n\nThe person has the report of {news.since:%d %B %Y} and asks what is "
+        f"new since. New are the entries {ids}; the others are known. Report only what the new "
+        "ones show, and how it differs from what was known; sentences that cite only known "
+        "entries are left out."
+    )
 
 
 async def of_support(ctx: RunContext) -> Opening:

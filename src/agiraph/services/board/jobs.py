@@ -51,6 +51,11 @@ def of_team(tx: Tx, team_id: TeamId) -> list[Job]:
     return [_job(tx, node) for node in [*still_open, *over]]
 
 
+def state_of(node: WorkNode) -> JobState:
+    """Return the status of a node in the words of a list of jobs."""
+    return _STATES[node.status]
+
+
 def _order(node: WorkNode) -> int:
     return ["running", "waiting", "queued"].index(_STATES[node.status])
 
@@ -60,7 +65,7 @@ def _job(tx: Tx, node: WorkNode) -> Job:
     below = [child for child in nodes.children(tx, node.id) if child.reviews_call is None]
     return Job(
         node=node,
-        state=_STATES[node.status],
+        state=state_of(node),
         worker=worker,
         position=_position(tx, node),
         used=used_calls(tx, node),

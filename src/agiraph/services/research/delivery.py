@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 from agiraph.domain import report_check, research_report, sources
+from agiraph.domain import standing as question
 from agiraph.domain.chat import Lease
 from agiraph.domain.evidence import EvidenceRow
 from agiraph.domain.fence import one_line
@@ -15,17 +16,20 @@ from agiraph.domain.research_report import Counts, Report
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.services.board import labels, planning, texts
 from agiraph.services.mail import bus
-from agiraph.services.research import rooms, state
+from agiraph.services.research import rooms, standing, state
 from agiraph.services.research.answers import plain_brief
+from agiraph.services.research.standing import News
 from agiraph.store import evidence, passages, research, spend, threads
 from agiraph.store.nodes import NODES
 from agiraph.store.research import JOBS
 from agiraph.store.threads import THREADS
 from agiraph.store.tx import Tx
 
+DELIVERED = "The report was delivered."
 SUMMARY = 1200
 """Characters of a report that go into the conversation; the inbox holds all of it."""
 NOTHING = "No evidence was found, so the report states nothing."
+NO_NEWS = "Nothing new was found since the last report."
 NOT_WRITTEN = (
     "No report could be written. This is what was noted, each entry with the source that shows it."
 )
@@ -51,6 +55,8 @@ class Findings:
     """Sub-questions without evidence."""
     label: Label
     """The sources of all that the parts of the job have read."""
+    news: News | None = None
+    """What is new, if the question was asked before."""
 
 
 def gather(tx: Tx, job_id: NodeId) -> Findings:
@@ -68,6 +74,7 @@ def gather(tx: Tx, job_id: NodeId) -> Findings:
         stopped=stopped,
         unread=tuple(each.question for each in job.readings if each.number not in answered),
         label=labels.of_nodes(tx, parts) | join(row.label for row in rows),
+        news=standing.news(tx, job),
     )
 
 
@@ -97,6 +104,8 @@ def compose(found: Findings) -> Report:
     text, more = report_check.enforce(text, rows, question=job.question)
     if not rows:
         text = NOTHING
+    if found.news is not None:
+        text = _only_news(text, found.news, brief)
     return research_report.render(
         brief,
         text,
@@ -106,6 +115,16 @@ def compose(found: Findings) -> Report:
         struck=[*struck, *more],
         missing=_missing(found),
     )
+
+
+def _only_news(text: str, news: News, brief: Brief) -> str:
+    """Return what a report says that the last one could not, and the new words themselves."""
+    if not news.rows:
+        return NO_NEWS
+    kept = question.only_new(text, {row.id for row in news.rows})
+    kept = report_check.without_empty_sections(kept)
+    listed = question.difference(news.rows, since=news.since, language=brief.language)
+    return f"{kept.strip()}\n\n{listed}"
 
 
 def _plain_report(found: Findings, brief: Brief) -> str:
@@ -127,7 +146,7 @@ def _missing(found: Findings) -> list[str]:
     return list(dict.fromkeys([*map(one_line, found.unread), *named]))
 
 
-def close(tx: Tx, lease: Lease, label: Label) -> None:
+def close(tx: Tx, lease: Lease, label: Label, *, said: str = DELIVERED) -> None:
     """Mark a job as ended, and put the label of what it read on its thread.
 
     The caller ends the node in the same transaction. Nobody reflects on the thread, which holds the
@@ -141,7 +160,7 @@ def close(tx: Tx, lease: Lease, label: Label) -> None:
         node_id=lease.node_id,
         role="user",
         ref=f"report:{lease.epoch}",
-        text="[Runtime] The report was delivered.",
+        text=f"[Runtime] {said}",
         label=label,
     )
     THREADS.update(tx, lease.thread_id, harvested_at=tx.now)
@@ -150,9 +169,12 @@ def close(tx: Tx, lease: Lease, label: Label) -> None:
 def deliver(tx: Tx, node: WorkNode, text: str) -> None:
     """Send the report, or why there is none, to the inbox, and a summary to the conversation.
 
-    A report of a job that a limit ended is delivered as an incomplete one.
+    A report of a job that a limit ended is delivered as an incomplete one. A job that asked a
+    question again and found nothing new delivers nothing.
     """
     assert node.asked_of is not None
+    if standing.is_silent(node):
+        return
     title = texts.title_of(node)
     report = (node.result or "").strip()
     if not report:

@@ -14,7 +14,7 @@ from agiraph.domain.ids import NodeId
 from agiraph.domain.research import Part, Phase, Reading, ResearchJob
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import StopReason, WorkNode
-from agiraph.services.research import parts, rooms, steering
+from agiraph.services.research import parts, rooms, standing, steering
 from agiraph.store import evidence, threads, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.research import JOBS
@@ -46,7 +46,14 @@ class Delivers:
     """All that can be done is done: the report is rendered and delivered."""
 
 
-Next = NeedsBrief | Waits | Delivers
+@dataclass(frozen=True, slots=True)
+class NothingNew:
+    """The question was asked before, and nothing has changed: there is no report."""
+
+    why: str
+
+
+Next = NeedsBrief | Waits | Delivers | NothingNew
 
 
 @dataclass(slots=True)
@@ -161,6 +168,8 @@ def _gaps(step: _Step) -> Next:
 
 
 def _write(step: _Step) -> Next:
+    if why := standing.has_nothing_new(step.tx, step.job):
+        return NothingNew(why)
     if not evidence.of_job(step.tx, step.job.id):
         return Delivers()  # without evidence there is nothing that a model could write truthfully
     if (waiting := _part(step, "writing", "writing the report")) is not None:

@@ -4,10 +4,11 @@ from dataclasses import replace
 
 from agiraph.domain.agents import Agent, Specialist
 from agiraph.domain.errors import Refused
-from agiraph.domain.ids import NodeId, PersonId, TriggerId
+from agiraph.domain.ids import NodeId, PersonId
 from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.research import DEPTHS, Depth, Limits, ResearchJob
-from agiraph.domain.work import Budget, WorkNode
+from agiraph.domain.triggers import Trigger
+from agiraph.domain.work import Budget, Source, WorkNode
 from agiraph.services.board import budgets, planning, texts
 from agiraph.services.members import roster
 from agiraph.services.members.hiring import Hirer
@@ -43,7 +44,7 @@ def start(
     label: Label = CLEAN,
     asks: bool = False,
     earlier: WorkNode | None = None,
-    standing: TriggerId | None = None,
+    standing: Trigger | None = None,
 ) -> WorkNode:
     """Create a research job for a newly hired researcher.
 
@@ -62,12 +63,14 @@ def start(
         team_id=agent.team_id,
         task=goal.strip(),
         title=texts.truncate(f"Research: {texts.first_line(goal)}", texts.TITLE),
-        source="user" if parent_id is None else "delegation",
+        source=_source(parent_id, standing),
         creator_id=agent.id if parent_id else person_id or persons.owner_of(tx, agent.team_id),
         assignee_id=worker.id,
         parent_id=parent_id,
         budget=_budget(tx, depth, searches, pages, parent_id),
         asked_of=agent.id,
+        trigger_id=None if standing is None else standing.id,
+        payer_id=None if standing is None else standing.payer_id,
         label=label,
         research="job",
     )
@@ -80,11 +83,17 @@ def start(
         continues=None if earlier is None else earlier.id,
         searches=searches,
         pages=pages,
-        standing=standing,
+        standing=None if standing is None else standing.id,
         created_at=tx.now,
     )
     JOBS.insert(tx, job)
     return node
+
+
+def _source(parent_id: NodeId | None, standing: Trigger | None) -> Source:
+    if standing is not None:
+        return "trigger"
+    return "user" if parent_id is None else "delegation"
 
 
 def _check_request(goal: str, searches: int | None, pages: int | None) -> None:

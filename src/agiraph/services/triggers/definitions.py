@@ -13,6 +13,7 @@ from agiraph.domain.ids import SYSTEM, AgentId, NodeId, TeamId, TriggerId, new_i
 from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.moments import parse_moment
 from agiraph.domain.persons import means_a_person
+from agiraph.domain.research import DEPTHS
 from agiraph.domain.triggers import ActionType, Trigger
 from agiraph.domain.work import WorkNode
 from agiraph.services.mail.bus import TEXT_LIMIT
@@ -222,6 +223,12 @@ def _checked_payload(
         case "run_node":
             node = nodes.find(tx, agent.team_id, _text(payload.get("node_id", ""), "node_id"))
             return {**payload, "node_id": node.id}
+        case "research":
+            _text(payload.get("question", ""), "question")
+            depth = payload.get("depth")
+            if depth is not None and depth not in DEPTHS:
+                raise Refused(f"action: 'depth' is one of {', '.join(DEPTHS)}, not {depth!r}.")
+            return payload
         case "run_callback":
             _text(payload.get("callback", ""), "callback")
             return payload

@@ -20,6 +20,7 @@ from agiraph.services.board import budgets, labels, planning
 from agiraph.services.board.texts import first_line
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
+from agiraph.services.research import standing
 from agiraph.store import nodes, triggers, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS, TEAMS
@@ -49,7 +50,7 @@ def fire(
     """
     if trigger.overlap == "skip" and triggers.is_unfinished(tx, trigger.id):
         return skip(tx, trigger, slot, OVERLAP)
-    if trigger.action == "wake_agent" and (spent := _exhausted_budget(tx, trigger)):
+    if trigger.action in ("wake_agent", "research") and (spent := _exhausted_budget(tx, trigger)):
         return skip(tx, trigger, slot, f"budget: {spent}")
     cause = _Cause(why, news, trigger.label | label)
     try:
@@ -150,6 +151,10 @@ def _perform(tx: Tx, trigger: Trigger, slot: str, cause: _Cause) -> Firing:
             node_id = _wake(tx, trigger, cause).id
         case "run_node":
             node_id = _start_node(tx, trigger).id
+        case "research":
+            _reactivate_team(tx, trigger)
+            agent = roster.reinstate(tx, AGENTS.get(tx, trigger.agent_id))
+            node_id = standing.start(tx, agent, trigger).id
         case "send_message":
             bus.send(
                 tx,

@@ -106,6 +106,8 @@ export function describeAction(action: string, payload: Record<string, unknown>,
       return `Sends a message: ${String(payload.content ?? "")}`;
     case "run_node":
       return "Starts a task again";
+    case "research":
+      return `Researches what is new: ${String(payload.question ?? "")}`;
     case "run_callback":
       return `Calls ${String(payload.callback ?? "")}`;
     default:

@@ -1,0 +1,84 @@
+"""Standing: questions that a trigger asks again and again, and what is new about them."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from agiraph.domain import standing
+from agiraph.domain.agents import Agent, Specialist
+from agiraph.domain.evidence import EvidenceRow
+from agiraph.domain.ids import ThreadId
+from agiraph.domain.persons import is_person
+from agiraph.domain.research import ResearchJob
+from agiraph.domain.triggers import Trigger
+from agiraph.domain.work import StopReason, WorkNode
+from agiraph.services.members.hiring import Hirer
+from agiraph.services.research import starting
+from agiraph.services.research.starting import RESEARCHER
+from agiraph.store import evidence, research
+from agiraph.store.nodes import NODES
+from agiraph.store.tx import Tx
+
+NOTHING_NEW = "Nothing is new since {date}: {pages} pages were read again or for the first time."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class News:
+    """What a job that asks a question again has found since the last report."""
+
+    rows: tuple[EvidenceRow, ...]
+    since: datetime
+    """When the last report was delivered."""
+
+
+def start(tx: Tx, agent: Agent, trigger: Trigger) -> WorkNode:
+    """Start the research that a trigger asks for, with the ledger of the last one."""
+    last = research.last_standing(tx, trigger.id)
+    by, model = trigger.made_by, str(trigger.payload.get("model", ""))
+    # The specialists' files cannot be read here, so the trigger keeps the model of its researcher.
+    known = Specialist(name=RESEARCHER, description="", prompt="", model=model)
+    return starting.start(
+        tx,
+        Hirer(agent, ThreadId(""), {RESEARCHER: known}, str),
+        str(trigger.payload["question"]),
+        depth=trigger.payload.get("depth"),
+        person_id=by if is_person(by) else None,  # pyright: ignore[reportArgumentType]
+        label=trigger.label,
+        earlier=None if last is None else NODES.get(tx, last.id),
+        standing=trigger,
+    )
+
+
+def news(tx: Tx, job: ResearchJob) -> News | None:
+    """Return what a job has found that is new; None if its question was not asked before."""
+    if job.standing is None or job.continues is None:
+        return None
+    earlier_jobs = research.chain(tx, job.id)[:-1]
+    ledger = evidence.of_job(tx, job.id)
+    own = [row for row in ledger if row.job_id == job.id]
+    earlier = [row for row in ledger if row.job_id != job.id]
+    pages = {
+        row.url: research.newest_text(tx, earlier_jobs, row.url)
+        for row in {row.url: row for row in own}.values()
+    }
+    reported = [NODES.get(tx, each) for each in earlier_jobs]
+    dates = [n.ended_at or n.created_at for n in reported if not is_silent(n)]
+    since = dates[-1] if dates else NODES.get(tx, job.continues).created_at
+    return News(rows=tuple(standing.news(own, earlier, pages)), since=since)
+
+
+def is_silent(node: WorkNode) -> bool:
+    """Whether a job ended without a report, because there was nothing new."""
+    return node.stop_reason is StopReason.NOTHING_TO_DO
+
+
+def has_nothing_new(tx: Tx, job: ResearchJob) -> str:
+    """Return why no report is due: the question was asked before, pages were read, and nothing on
+    them is new. Empty if a report is due: also if a limit or a failure kept the job from reading.
+    """
+    pages = research.count_pages(tx, job.id)
+    if job.stopped or not pages:
+        return ""
+    found = news(tx, job)
+    if found is None or found.rows:
+        return ""
+    return NOTHING_NEW.format(date=f"{found.since:%Y-%m-%d}", pages=pages)
