@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         ModelView,
         ProviderView,
     )
+    from agiraph.api.search_views import FoundView
     from agiraph.api.views import (
         AgentView,
         AttachmentView,
@@ -112,6 +113,7 @@ __all__ = [
     "Firing",
     "FolderChangeView",
     "FolderView",
+    "FoundView",
     "Frame",
     "GivenFolderView",
     "GrantOffer",
@@ -187,6 +189,7 @@ _MODULES = {
     "agiraph.api.model_views": (
         "ModelCheck", "ModelTestView", "ModelView", "ModelsView", "ProviderView",
     ),
+    "agiraph.api.search_views": ("FoundView",),
     "agiraph.client": ("Client", "ConnectionLost", "Frame", "ReplyDelta", "Resync"),
     "agiraph.domain.access": ("AuditEntry",),
     "agiraph.domain.channels": ("Incoming", "Receipt", "Received"),
