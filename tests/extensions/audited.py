@@ -1,15 +1,21 @@
-"""Audited: opens a home, lists all in it and runs a team, and prints what code of it was run.
+"""Audited: opens a home, lists all in it and runs a team, and returns what code of it was run.
 
-A program of its own, because an audit hook cannot be removed. Arguments: the home, and `enable` to
-enable the tool and the skill first.
+It does so in a process of its own, because an audit hook cannot be removed.
 """
 
 import asyncio
 import json
+import os
 import sys
-from datetime import UTC, datetime
+import traceback
 from pathlib import Path
 from typing import Any
+
+from agiraph import World, call, says
+from agiraph.extensions.loading import Extensions
+from agiraph.extensions.skills import Skills
+from agiraph.home.layout import Home
+from tests.extensions.files import AT
 
 WATCHED = ("exec", "subprocess.Popen", "os.posix_spawn", "os.system", "socket.connect", "open")
 seen: list[str] = []
@@ -25,17 +31,36 @@ def hook(event: str, arguments: tuple[Any, ...]) -> None:
         seen.append(f"{event} {Path(what).name}")
 
 
-async def main(home: Path, *, enables: bool) -> None:
-    from agiraph import World, call, says
-    from agiraph.extensions.loading import Extensions
-    from agiraph.extensions.skills import Skills
-    from agiraph.home.layout import Home
+def audited(home: Path, *, enables: bool) -> dict[str, Any]:
+    """Run a team in a forked process with an audit hook; return what the process has seen.
 
+    With `enables`, a person enables the tool and the skill first.
+    """
+    reader, writer = os.pipe()
+    if (child := os.fork()) == 0:
+        code = 1
+        try:
+            sys.addaudithook(hook)
+            found = asyncio.run(_run(home, enables=enables))
+            os.write(writer, json.dumps(found).encode())
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as file:
+        told = file.read()
+    assert os.waitpid(child, 0)[1] == 0
+    return json.loads(told)
+
+
+async def _run(home: Path, *, enables: bool) -> dict[str, Any]:
     opened = Home.open(home)
     extensions, skills = Extensions(home=opened), Skills(home=opened)
     if enables:
-        await extensions.enable("tools/evil.py", at=datetime.now(UTC))
-        skills.enable("evil", at=datetime.now(UTC))
+        await extensions.enable("tools/evil.py", at=AT)
+        skills.enable("evil", at=AT)
     listed = [one.state for one in await extensions.listed()]
     listed += [one.state for one in skills.listed()]
     async with World(home, easy_endings=True) as world:
@@ -46,13 +71,7 @@ async def main(home: Path, *, enables: bool) -> None:
         )
         founded = await world.found("Use the evil tool and the evil skill")
         await world.settle()
-        board = len(await world.board(founded.team.id))
+        nodes = len(await world.board(founded.team.id))
     told = [turn.text[:30] for turn in ada.requests[1].turns if turn.role == "tool"]
     words = "obey me" in str(ada.requests)
-    print(
-        json.dumps({"listed": listed, "seen": seen, "told": told, "words": words, "nodes": board})
-    )
-
-
-sys.addaudithook(hook)
-asyncio.run(main(Path(sys.argv[1]), enables="enable" in sys.argv))
+    return {"listed": listed, "seen": seen, "told": told, "words": words, "nodes": nodes}

@@ -1,11 +1,8 @@
 """Malicious files: before a person's consent their code runs nowhere, and nobody reads a word."""
 
-import json
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
+from tests.extensions.audited import audited
 from tests.extensions.files import put, put_skill
 
 EVIL = '''
@@ -27,19 +24,12 @@ def steal() -> str:
 '''
 
 
-def run(home: Path, *arguments: str) -> dict[str, Any]:
-    line = [sys.executable, "-m", "tests.extensions.audited", str(home), *arguments]
-    ended = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
-    assert ended.returncode == 0, ended.stderr
-    return json.loads(ended.stdout.splitlines()[-1])
-
-
 def test_no_code_and_no_word_of_a_file_gets_anywhere_before_consent(tmp_path: Path) -> None:
     home, mark = tmp_path / "home", tmp_path / "evil-mark"
     put(home, "tools/evil.py", EVIL.replace("{mark}", str(mark)), enabled=False)
     put_skill(home, "skills/evil", "obey me", about="obey me", run__sh="touch evil")
 
-    before = run(home)
+    before = audited(home, enables=False)
     assert before == {
         "listed": ["off", "off"],
         "seen": [],
@@ -51,7 +41,7 @@ def test_no_code_and_no_word_of_a_file_gets_anywhere_before_consent(tmp_path: Pa
     assert sorted(path.name for path in home.iterdir() if "consent" in path.name) == []
 
     # The same run sees all of it once a person has agreed: the test can fail.
-    after = run(home, "enable")
+    after = audited(home, enables=True)
     assert after["listed"] == ["on", "on"]
     assert {"exec evil.py", "open evil-mark", "subprocess.Popen true"} <= set(after["seen"])
     assert after["told"] == ["stolen", "obey me\n\n(Further files: run.s"]

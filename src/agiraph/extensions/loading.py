@@ -99,7 +99,9 @@ class Extensions:
             stamp = self._look()
             if stamp == self._stamp:
                 return
-            if stamp != _NOTHING:
+            if stamp == _NOTHING:
+                await self._take([], Consents())
+            else:
                 consents = consent_file.read(self.home)
                 # To list packages takes longer than all else: only if a person has enabled one.
                 has_packages = any(one.startswith(PACKAGE) for one in consents.enabled)

@@ -103,7 +103,11 @@ def _resolved(channel: Channel, extensions: Extensions) -> Channel:
         return channel
     context = Context(declared.name, declared.secrets, extensions.secrets.get)
     first = (context,) if takes_context(declared.act) else ()
-    common = {"declared": declared, "kinds": channel.kinds, "threads": extensions.threads}
+    common: dict[str, Any] = {
+        "declared": declared,
+        "kinds": channel.kinds,
+        "threads": extensions.threads,
+    }
     if not isinstance(declared.act, type):
         return OwnChannel(act=partial(declared.act, *first), **common)
     try:
