@@ -173,7 +173,7 @@ def test_a_damaged_copy_is_not_used(tmp_path: Path) -> None:
 
 
 async def test_many_skills_stay_within_bounds_in_a_prompt(tmp_path: Path) -> None:
-    for number in range(60):
+    for number in range(30):
         put_skill(tmp_path, f"skills/s{number:02}", about="word " * 200)
         opened(tmp_path).enable(f"s{number:02}", at=AT)
     async with World(tmp_path, easy_endings=True) as world:
