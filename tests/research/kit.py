@@ -20,6 +20,7 @@ from agiraph.testing import World, call, says
 from agiraph.testing.clock import ManualClock
 from agiraph.testing.script import Says
 from agiraph.testing.scripted import as_reply
+from agiraph.web.access import Web
 from tests.local_web import LocalWeb, Page, local_web
 
 QUESTION = "How tall is the Grand Tower?"
@@ -158,9 +159,19 @@ class Scene:
         return [m for m in await self.world.inbox() if m.kind == "report"][-1].text
 
 
+def _world(home: Path, given: dict[str, Any], database_url: str) -> World:
+    return World(home, database_url=database_url, **given)
+
+
 @asynccontextmanager
 async def scene(
-    path: Path, cast: Cast, *, database_url: str = "", **more: Any
+    path: Path,
+    cast: Cast,
+    *,
+    database_url: str = "",
+    sites: Mapping[str, Mapping[str, Page]] = SITES,
+    access: Callable[[LocalWeb], Web] = lambda served: served.access,
+    **more: Any,
 ) -> AsyncGenerator[Scene]:
     """Open a world with the small web, a team that is idle, and this cast."""
     home = path / "home"
@@ -169,10 +180,9 @@ async def scene(
         "---\nname: researcher\ndescription: Finds out.\nmodel: scripted/rob\n---\nFind out.\n"
     )
     clock = ManualClock()
-    given = {"clock": clock, "database_url": database_url, **more}
     async with (
-        local_web(clock, SITES) as served,
-        World(home, **{"web": served.access, **given}) as world,
+        local_web(clock, sites) as served,
+        _world(home, {"web": access(served), "clock": clock, **more}, database_url) as world,
     ):
         world.model("rob", cast)
         team = await world.found(f"Know all about towers, {SECRET}", start=False)

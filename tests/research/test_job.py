@@ -3,6 +3,7 @@
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -279,7 +280,7 @@ async def test_the_report_is_written_in_the_language_of_the_person(tmp_path: Pat
 async def test_readers_may_have_a_cheaper_model(tmp_path: Path, name: str) -> None:
     cast = Cast(readers={QUESTION: reads(FACTS, ("It is 330 metres tall.", TALL))})
     cheap = Cast(readers=cast.readers)
-    more = {"reader_model": "scripted/eve"} if name == "eve" else {}
+    more: dict[str, Any] = {"reader_model": "scripted/eve"} if name == "eve" else {}
     async with scene(tmp_path, cast, **more) as it:
         it.world.model("eve", cheap)
         await it.start()

@@ -9,7 +9,7 @@ from agiraph.domain.chat import ToolCall
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.team import GrantUsed
 from agiraph.domain.fence import enclose_foreign, one_line
-from agiraph.domain.labels import SEARCH, join, of_page
+from agiraph.domain.labels import CLEAN, SEARCH, Label, join, of_page
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.search import Hit, SearchFailed
 from agiraph.domain.sinks import Sink, WayOut
@@ -24,6 +24,7 @@ from agiraph.store.link_fetches import Limits
 from agiraph.store.tx import Tx
 from agiraph.tools import addresses, saved_pages
 from agiraph.tools.base import tool
+from agiraph.tools.file_labels import SAVED
 from agiraph.web import excerpts, links
 from agiraph.web import page as web_page
 from agiraph.web.excerpts import Excerpt
@@ -198,7 +199,8 @@ async def web_fetch(
     if wanted != ALL:
         kept = await asyncio.to_thread(saved_pages.whole, ctx, web_fetch.name, url)
         if kept is not None:
-            return _answer(ctx, kept, saved_pages.path_of(ctx, url, ALL), part=wanted.first)
+            path = saved_pages.path_of(ctx, url, ALL)
+            return _answer(ctx, kept, path, part=wanted.first, label=SAVED)
     page = await web_page.read(await ctx.web.fetcher.fetch(url, may_redirect=may_redirect), wanted)
     # Saved whole: the answer holds only a part, and a page may have changed when it is read again.
     path = saved_pages.path_of(ctx, url, wanted if page.is_pdf else ALL)
@@ -207,7 +209,7 @@ async def web_fetch(
     return _answer(ctx, page, path, part=1 if page.is_pdf else wanted.first)
 
 
-def _answer(ctx: RunContext, page: WebPage, path: str, *, part: int) -> Done:
+def _answer(ctx: RunContext, page: WebPage, path: str, *, part: int, label: Label = CLEAN) -> Done:
     """Return a part of the page, of PAGE_CHARACTERS each, and where the rest is."""
     start = (part - 1) * PAGE_CHARACTERS
     if start >= len(page.text):
@@ -219,7 +221,7 @@ def _answer(ctx: RunContext, page: WebPage, path: str, *, part: int) -> Done:
     about += [f"Changed: {page.modified}"] if page.modified else []
     shown = page.text[start : start + PAGE_CHARACTERS]
     body = "\n".join(line for line in about if line) + f"\n\n{shown}"
-    label = of_page(page.url)
+    label |= of_page(page.url)
     said = enclose_foreign(body, thread=ctx.lease.thread_id, source=ctx.describe(label))
     return Done(said + _rest(page, path, part), label=label, is_fenced=True)
 
@@ -249,8 +251,9 @@ async def find_in_page(
     found = [each for page in read for each in excerpts.find(page.text, words)]
     if not found:
         return Done(f"None of these words stand on the page: {words}. Try other ones.")
-    # The address in the file, too: the page may have been reached by a redirect.
-    label = join(of_page(address) for address in (url, *(page.url for page in read)))
+    # The address in the file, too: the page may have been reached by a redirect. `SAVED`, because
+    # another thread of this agent may have written to the file.
+    label = join([SAVED, of_page(url), *(of_page(page.url) for page in read)])
     listed = "\n\n".join(_excerpt(each) for each in found[: excerpts.MOST_EXCERPTS])
     said = enclose_foreign(listed, thread=ctx.lease.thread_id, source=ctx.describe(label))
     return Done(said, label=label, is_fenced=True)
