@@ -20,6 +20,9 @@ from agiraph.home.levels import CommandRules, Confinement, Wanted
 from agiraph.home.lock import HomeLock
 from agiraph.home.sandbox import Limits, database_files
 from agiraph.home.specialists import specialists
+from agiraph.mcp_client.servers import McpServers
+from agiraph.mcp_client.settings import McpServer
+from agiraph.mcp_client.toolbox import McpTools
 from agiraph.providers.catalogue import Catalogue
 from agiraph.providers.facts.prices import Prices
 from agiraph.providers.registry import Keys, ModelFactory, Registry
@@ -82,6 +85,7 @@ class Runtime:
         daily: DailySpend,
         confinement: Confinement,
         extensions: Extensions,
+        mcp: McpServers,
     ) -> None:
         self.home = home
         self._lock = lock
@@ -97,6 +101,7 @@ class Runtime:
         self.confinement = confinement
         """How the commands of this runtime are confined."""
         self.extensions = extensions
+        self.mcp = mcp
         self._lock_problem = ""
         self._watchdog: asyncio.Task[None] | None = None
         self._lock_watch: asyncio.Task[None] | None = None
@@ -118,6 +123,7 @@ class Runtime:
         tools: tuple[Tool, ...] = (),
         sources: tuple[ToolSource, ...] = (),
         extensions: ExtensionSettings = NO_EXTENSIONS,
+        mcp: Mapping[str, McpServer] | None = None,
         own_models: Mapping[str, ModelFactory] | None = None,
         commands: Mapping[str, Command] | None = None,
         channels: Mapping[str, Channel] | None = None,
@@ -139,16 +145,16 @@ class Runtime:
         periodic = PeriodicTasks(clock := store.clock)  # all processes share it on PostgreSQL
         own = await Extensions.opened(home, extensions)
         models = _models(keys, prices, clock, {**providers(own), **(own_models or {})})
-        given = CommandRules.of(limits, database_files(database_url), readable)
-        rules = await asyncio.to_thread(given.confined, level, home.path)
+        rules = await _rules(home, limits, database_files(database_url), readable, level)
         daily = DailySpend(store, clock, usd_per_day)
         known, web = specialists(home), web_with_engine(web or Web(), own)
+        mcps = McpServers(mcp or {}, home, rules, web, extensions.secrets)
         executor = Executor(
             store=store,
             home=home,
             clock=clock,
             models=models,
-            offered=_offered(home, tools, (own, *sources), known, web),
+            offered=_offered(home, tools, (own, McpTools(mcps), *sources), known, web),
             specialists=known,
             commands=commands or {},
             reply_model=reply_model,
@@ -173,7 +179,7 @@ class Runtime:
             is_sole_process=is_sole,
         )
         ends = (engine, outbox, Inlet(store, clock, ways, periodic), trigger_worker)
-        return cls(home, lock, store, models, *ends, periodic, daily, rules.confinement, own)
+        return cls(home, lock, store, models, *ends, periodic, daily, rules.confinement, own, mcps)
 
     async def start(self, only: TeamId | None = None) -> None:
         """Start to work on everything that is queued; with `only`, on one team alone."""
@@ -183,6 +189,7 @@ class Runtime:
         await self.engine.start(only)
         await self.trigger_worker.start()
         await self.inlet.start()
+        self.mcp.start()
         self._watchdog = asyncio.create_task(
             watch(self.store, self.clock, self.periodic), name="watchdog"
         )
@@ -196,6 +203,7 @@ class Runtime:
         await self.engine.stop()
         await self.outbox.stop()
         await self.trigger_worker.stop()
+        await self.mcp.close()
 
     async def close(self) -> None:
         """Stop working, close the database and release the home."""
@@ -225,6 +233,18 @@ def _models(
     models = Catalogue(Registry(keys, clock), prices or Prices(), clock)
     models.add_all(own)
     return models
+
+
+async def _rules(
+    home: Home,
+    limits: Limits | None,
+    masked: tuple[Path, ...],
+    readable: tuple[Path, ...],
+    level: Wanted,
+) -> CommandRules:
+    """Return the rules for commands, with the level at which this machine confines them."""
+    given = CommandRules.of(limits, masked, readable)
+    return await asyncio.to_thread(given.confined, level, home.path)
 
 
 def _offered(

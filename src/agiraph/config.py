@@ -8,19 +8,25 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, NotRequired, cast
 
-from pydantic import ConfigDict, Field, Strict, StringConstraints, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Strict, StringConstraints, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from agiraph.domain.effort import Effort
 from agiraph.domain.errors import Misconfigured
 from agiraph.extensions.configured import NO_EXTENSIONS, ExtensionSettings, tool_rules
 from agiraph.extensions.configured import TABLE as _TOOLS
+from agiraph.home.configured_limits import TABLE as _LIMITS
+from agiraph.home.configured_limits import command_limits
 from agiraph.home.levels import KNOWN, Wanted
 from agiraph.home.named_secrets import TABLE as _SECRETS
 from agiraph.home.named_secrets import NamedSecrets, named_secrets
 from agiraph.home.sandbox import Limits
 from agiraph.location import FILE, IN_FILE, Location, chain, find, written_in
 from agiraph.logs import LEVELS
+from agiraph.mcp_client.settings import FILES_KEY as MCP_FILES
+from agiraph.mcp_client.settings import TABLE as MCP
+from agiraph.mcp_client.settings import McpServer
+from agiraph.mcp_client.settings import servers as servers_of_mcp
 from agiraph.providers.facts.prices import Prices, Terms
 from agiraph.providers.http.patience import PatienceSettings, patience_of, without_patience
 from agiraph.providers.http.proxy import Proxies
@@ -88,6 +94,8 @@ class Settings(Location):
     """The most dollars that all teams may spend on models in a day (UTC); None: no limit."""
     extensions: ExtensionSettings = NO_EXTENSIONS
     """Secrets of tools and servers, and which roles and teams get a tool of a person."""
+    mcp: dict[str, McpServer] = field(default_factory=dict[str, McpServer], repr=False)
+    """MCP servers whose tools agents may call."""
     web: Web = Web()
     """How web pages are fetched, and which search engine is used."""
     log: str = ""
@@ -108,7 +116,6 @@ _SERVERS = "servers"
 _MODELS = "models"
 _ROLES = "roles"
 _COMMANDS = "commands"
-_LIMITS = "command_limits"
 _FOLDERS = "folders"
 _CHANNELS = "channels"
 _SEARCH = "search"
@@ -124,22 +131,6 @@ class _CommandEntry(TypedDict):
     command: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
     environment: NotRequired[list[str]]
     resumes: NotRequired[Annotated[bool, Strict()]]
-
-
-_Count = Annotated[int, Strict(), Field(ge=1)]
-
-
-class _LimitsEntry(TypedDict, total=False):
-    __pydantic_config__ = ConfigDict(extra="forbid")  # pyright: ignore[reportGeneralTypeIssues]
-
-    processes: _Count
-    memory_mib: _Count
-    file_mib: _Count
-    free_disk_mib: _Count
-    team_processes: _Count
-    team_memory_mib: _Count
-    all_processes: _Count
-    all_memory_mib: _Count
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,10 +167,9 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     servers = servers_of(path, written.get(_SERVERS, {}), environ)
     models = written.get(_MODELS, {})
     patience = patience_of(path, written.get(_SERVERS), models)
-    keys = _keys(pick, servers, options_of(path, models, environ), patience)
-    keys = replace(keys, rates=rates_of(path, written.get(RATES, {})))
+    keys = _keys(pick, path, servers, options_of(path, models, environ), patience)
     commands = _commands(path, written.get(_COMMANDS, {}), environ)
-    limits = _limits(path, written.get(_LIMITS, {}))
+    limits = command_limits(path, written.get(_LIMITS, {}))
     channels = _channels(pick, path, place)
     _show_tables(pick, keys, commands, limits, channels)
     prices = Prices(_terms(path, without_patience(without_options(models))))
@@ -202,6 +192,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         sandbox_readable=_readable(pick("AGIRAPH_SANDBOX_READ", "")),
         usd_per_day=_usd_per_day(pick, path),
         extensions=_extensions(pick, path),
+        mcp=_mcp(pick, path),
         web=web,
         address=place.address,
         token=pick("AGIRAPH_TOKEN", ""),
@@ -253,6 +244,16 @@ def _channels(pick: _Picker, path: Path, place: Location) -> dict[str, Channel]:
     return channels_of(path, written, pick.environ, url=url, secrets=secrets)
 
 
+def _mcp(pick: _Picker, path: Path) -> dict[str, McpServer]:
+    """Return the MCP servers that a person wrote down, and record them."""
+    written = pick.written
+    declared = written.get(_SECRETS, {})
+    found = servers_of_mcp(path, written.get(MCP, {}), written.get(MCP_FILES, []), declared)
+    for name, server in found.items():
+        pick.show(f"{MCP}.{name}", server.description, server.origin)
+    return found
+
+
 def _folders(pick: _Picker, path: Path) -> dict[str, str]:
     """Return the folders that can be given by name, and record them."""
     try:
@@ -275,6 +276,7 @@ def _show_place(pick: _Picker, place: Location) -> None:
 
 def _keys(
     pick: _Picker,
+    path: Path,
     servers: dict[str, Server],
     options: dict[str, ModelOptions],
     patience: dict[str, PatienceSettings],
@@ -290,7 +292,7 @@ def _keys(
     keys = Keys(accounts, servers=servers, proxies=proxies, options=options, patience=patience)
     for name, value in keys.proxies.shown().items():
         pick.shown[name] = Setting(value=value, origin="environment")
-    return keys
+    return replace(keys, rates=rates_of(path, pick.written.get(RATES, {})))
 
 
 def _origin(environ: Mapping[str, str], name: str) -> str:
@@ -376,16 +378,3 @@ def _commands(path: Path, written: Any, environ: Mapping[str, str]) -> dict[str,
             command=entry["command"], environment=seen, resumes=entry.get("resumes", False)
         )
     return found
-
-
-def _limits(path: Path, written: Any) -> Limits:
-    """Return the limits of a command, with the file's values in place of the defaults."""
-    try:
-        return Limits(**_adapter(_LimitsEntry).validate_python(written))
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in (_LIMITS, *first["loc"]))
-        known = ", ".join(asdict(Limits()))
-        raise Misconfigured(
-            f"{path}: {where}: {first['msg']}. Write whole numbers in [{_LIMITS}]: {known}."
-        ) from error

@@ -33,6 +33,8 @@ TABLES = frozenset(
         "command_limits",
         "folders",
         "limits",
+        "mcp",
+        "mcp_files",
         "rate_limits",
         "channels",
         SERVER,

@@ -286,6 +286,7 @@ async def _runtime(settings: Settings, forwarder: _DeltaForwarder) -> AsyncGener
         keys=settings.keys,
         prices=settings.prices,
         commands=settings.commands,
+        mcp=settings.mcp,
         channels=settings.channels,
         reply_model=settings.reply_model,
         reader_model=settings.reader_model,

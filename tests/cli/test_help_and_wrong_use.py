@@ -15,6 +15,7 @@ from agiraph.cli import agiraph as commands
 NAMES = [name for section in SECTIONS.values() for name in section]
 GROUPS = {
     "db": ("upgrade",),
+    "mcp": ("add", "list", "test", "confirm", "remove", "serve"),
     "tokens": ("new", "revoke"),
     "tools": ("enable", "disable"),
     "skills": ("enable", "disable"),
@@ -34,6 +35,7 @@ WRONG: dict[tuple[str, ...], str] = {
     ("extend", "node_1", "--turns", "0"): (
         "Invalid value for '--turns': 0 is not in the range x>=1."
     ),
+    ("mcp", "remove"): "Missing argument 'NAME'.",
     ("new",): "Missing argument 'GOAL'.",
     ("new", "x", "--mode", "endless"): (
         "Invalid value for '--mode': 'endless' is not one of 'finite', 'infinite'."

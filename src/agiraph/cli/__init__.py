@@ -48,6 +48,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "models": "models",
         "tools": "tools",
         "skills": "skills",
+        "mcp": "mcp",
         "prompts": "prompts",
         "doctor": "doctor",
         "backup": "backup",

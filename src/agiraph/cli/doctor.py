@@ -15,6 +15,7 @@ from agiraph import config
 from agiraph.cli import (
     background,
     extension_checks,
+    mcp_checks,
     model_checks,
     package_checks,
     search_checks,
@@ -71,6 +72,7 @@ async def doctor(fix: bool, online: bool, json_: bool) -> None:
     await search_checks.check(checkup)
     await package_checks.check(checkup)
     await extension_checks.check(checkup)
+    await mcp_checks.check(checkup)
     if online:
         await model_checks.ask_each(checkup)
     if json_:

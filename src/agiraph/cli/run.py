@@ -218,6 +218,7 @@ class Run:
             keys=self._settings.keys,
             prices=self._settings.prices,
             commands=self._settings.commands,
+            mcp=self._settings.mcp,
             channels=self._settings.channels,
             reply_model=self._settings.reply_model,
             reader_model=self._settings.reader_model,

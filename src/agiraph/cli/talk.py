@@ -57,7 +57,7 @@ async def find_reply(client: Client, message: MessageView) -> MessageView | None
     return None
 
 
-async def _reply_to(client: Client, message: MessageView, head: int) -> MessageView:
+async def reply_to(client: Client, message: MessageView, head: int) -> MessageView:
     """Wait for the reply to a message that was sent after the event `head`."""
     async with contextlib.aclosing(client.follow(message.team_id, head)) as events:
         async for event in events:
@@ -95,7 +95,7 @@ async def say(
         head = (await client.team(found.team_id)).head
         message = await client.send(found.id, text, mode="nudge" if nudge else "send")
         if waits:
-            message = await _reply_to(client, message, head)
+            message = await reply_to(client, message, head)
     if json_:
         return click.echo(as_json(message))
     if waits:

@@ -24,6 +24,7 @@ _NOUNS = {
     "file": "the file {}",
     "network": "the network ({})",
     "program": "the program {}",
+    "mcp": "the MCP server {}",
 }
 _PLAIN = {
     "search": "a web search",
@@ -142,6 +143,11 @@ def of_file(name: str) -> Label:
 
 def of_program(name: str) -> Label:
     return Label((f"program:{name}"[:LONGEST],))
+
+
+def of_mcp(server: str) -> Label:
+    """Return the label of what an MCP server says; a person chose its name."""
+    return Label((f"mcp:{server}"[:LONGEST],))
 
 
 def join(labels: Iterable[Label]) -> Label:

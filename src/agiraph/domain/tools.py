@@ -63,6 +63,8 @@ class ToolProperties:
     """The answer is the text of the file that the first argument names."""
     gives_addresses: bool = False
     """Addresses in its answers may be opened by a thread that has read foreign words."""
+    listed_by: str = ""
+    """The tool that lists this one. The prompt then lists that tool alone."""
     outside: Reach | None = None
     """What a call of an added tool does outside of the team; None: its author has not said it
     (`tools/added.py`)."""

@@ -26,7 +26,8 @@ _LONGEST_START = 64 * 1024
 
 def is_setting(name: str) -> bool:
     """Return whether a file decides what runs: programs, prompts, tools, models."""
-    return name == "agiraph.toml" or name.startswith("agents/")
+    is_pin = name.startswith("mcp/") and name.count("/") == 1
+    return name in ("agiraph.toml", ".mcp.json") or name.startswith("agents/") or is_pin
 
 
 @contextlib.contextmanager

@@ -76,7 +76,9 @@ class PermissionPolicy:
         """Return the first rule that applies to the call."""
         if not ctx.team.permissions:
             return None
-        spellings = _spellings(ctx, call)
+        tool = self.tools.get(call.name)
+        is_added = tool is not None and tool.properties.outside is not None
+        spellings = _spellings(ctx, call, is_added=is_added)
         for rule in ctx.team.permissions:
             if fnmatchcase(call.name, rule.tool) and any(
                 fnmatchcase(spelling, rule.pattern) and not self._exceeds(rule, call, spelling)
@@ -207,12 +209,13 @@ def _why(ctx: RunContext, way_out: WayOut | None) -> str:
     )
 
 
-def _spellings(ctx: RunContext, call: ToolCall) -> list[str]:
-    """Return the call's first argument; a path in every form in which a rule may name it."""
+def _spellings(ctx: RunContext, call: ToolCall, *, is_added: bool) -> list[str]:
+    """Return the call's first argument; a path in every form in which a rule may name it. A path in
+    a call of an added tool is none of the team's."""
     # A deny rule for `PLAN.md` must not be evaded by `./PLAN.md`: `locate` gives every spelling of
     # a path the same place.
     name, value = next(iter(call.arguments.items()), ("", ""))
-    if name != "path":
+    if name != "path" or is_added:
         return [str(value).strip()]
     spot = ctx.scope.locate(str(value))
     rest = "/".join(spot.rest)

@@ -59,6 +59,8 @@ class OfferedTools:
     def toolset(self, agent: Agent, offered: tuple[Tool, ...], *, is_lean: bool) -> Toolset:
         """Return the agent's tools; agents with the same tools share the same objects."""
         agent = self._without_gone(agent, offered)
+        offered = tuple(one for one in offered if one.is_for is None or one.is_for(agent.role))
+        agent = _with_lists(agent, offered)
         ids = tuple(map(id, offered))
         key = (agent.role, agent.tools, is_lean, ids)
         if key not in self._toolsets:
@@ -73,6 +75,7 @@ class OfferedTools:
         told = described(assign_task, self.specialists)
         extra = offered if is_in_sight(assign_task, agent) else (*offered, told)
         hidden = () if self.has_search else (web_search.name,)
+        hidden = (*hidden, *(tool.name for tool in offered if tool.properties.listed_by))
         return toolset(agent, extra, is_lean=is_lean, explained={told.name: told}, hidden=hidden)
 
     def _without_gone(self, agent: Agent, offered: tuple[Tool, ...]) -> Agent:
@@ -84,3 +87,18 @@ class OfferedTools:
             return agent
         ending = (tool.name for tool in BUILT_IN.values() if tool.properties.ends_node)
         return replace(agent, tools=kept or tuple(ending))
+
+
+def _with_lists(agent: Agent, offered: tuple[Tool, ...]) -> Agent:
+    """Return an agent with a list of its own that names a listing tool together with what that tool
+    lists: each of them stands for the other in the file of a specialist."""
+    listed = {tool.name: tool.properties.listed_by for tool in offered}
+    more = {
+        name: None
+        for tool, by in listed.items()
+        for name in (tool, by)
+        if by and (by in agent.tools or tool in agent.tools)
+    }
+    if not agent.tools or not more:
+        return agent
+    return replace(agent, tools=tuple(dict.fromkeys((*agent.tools, *more))))

@@ -22,6 +22,7 @@ from agiraph.home import levels
 from agiraph.home.levels import Wanted
 from agiraph.home.sandbox import Limits
 from agiraph.home.specialists import specialists
+from agiraph.mcp_client.settings import McpServer
 from agiraph.providers.base import Model
 from agiraph.providers.embeddings import embeddings
 from agiraph.providers.facts.prices import Prices
@@ -78,9 +79,9 @@ def preload() -> None:
 class World:
     """A runtime for tests: script its models, found a team, settle, and check the results.
 
-    Use it as a context manager. `tools`, `commands`, `channels` and `callbacks` add your own, as
-    the settings would; a tool may be a function that `agiraph.tool` has marked, which is handed
-    its `secrets`. When it closes, it fails if an event did not match its published schema.
+    Use it as a context manager. `tools`, `commands`, `mcp`, `channels` and `callbacks` add your
+    own, as the settings would; a tool may be a function that `agiraph.tool` has marked, which is
+    handed its `secrets`. When it closes, it fails if an event did not match its published schema.
 
     Work ends as in the product: the agent says what done means with `set_acceptance`, `finish` and
     `publish` ask for evidence, and a reviewer judges what no program can check. Tests that are not
@@ -100,6 +101,7 @@ class World:
         secrets: Mapping[str, str] | None = None,
         extensions: ExtensionSettings = NO_EXTENSIONS,
         commands: Mapping[str, Command] | None = None,
+        mcp: Mapping[str, McpServer] | None = None,
         channels: Mapping[str, Channel] | None = None,
         callbacks: Mapping[str, Callback] | None = None,
         reply_model: str = "",
@@ -123,6 +125,7 @@ class World:
         self._prices = prices
         self._tools = tuple(self._as_tool(one) for one in tools)
         self._commands = commands
+        self._mcp = mcp
         self._channels = channels
         self._callbacks = callbacks
         self._reply_model = reply_model
@@ -182,6 +185,7 @@ class World:
             extensions=self._extensions,
             prices=self._prices,
             commands=self._commands,
+            mcp=self._mcp,
             channels=self._channels,
             callbacks=self._callbacks,
             reply_model=self._reply_model,

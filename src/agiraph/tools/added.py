@@ -30,13 +30,18 @@ def guarded(tool: Tool) -> Tool:
     reach: Reach = tool.properties.outside or "sends"
     if reach == "nothing" or tool.way_out is not None:
         return tool
+    tool = leaving(tool, reach)
+    return tool if tool.properties.outside is None else _labelling(tool)
+
+
+def leaving(tool: Tool, reach: Reach) -> Tool:
+    """Return the tool so that its calls take the way out of this reach."""
     sink, why = _SINKS[reach]
 
     async def way_out(ctx: RunContext, call: ToolCall) -> WayOut:
         return WayOut(sink=sink, target=tool.name, why=why)
 
-    tool = replace(tool, way_out=way_out)
-    return tool if tool.properties.outside is None else _labelling(tool)
+    return replace(tool, way_out=way_out)
 
 
 def label_of(name: str, reach: Reach) -> Label:

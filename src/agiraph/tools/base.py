@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from agiraph.domain.chat import ToolCall, ToolSpec
 from agiraph.domain.errors import Refused
 from agiraph.domain.labels import Label
-from agiraph.domain.outcomes import Answer
+from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.sinks import WayOut
 from agiraph.domain.tools import Reach, ToolProperties, WorkDecision
 from agiraph.run_context import RunContext
@@ -39,6 +39,7 @@ Foresee = Callable[..., Known]
 Resolve = Callable[[RunContext, ToolCall, Known], Awaitable[Answer | None]]
 Brings = Callable[..., Awaitable[Label]]
 WayOutOf = Callable[[RunContext, ToolCall], Awaitable[WayOut | None]]
+Describe = Callable[[RunContext], Done]
 
 CUT_OFF = "Not called: cut off by the output limit; write it in smaller pieces."
 
@@ -69,6 +70,11 @@ class Tool:
     brings: Brings | None = None
     """Returns the label of what a call of a `once` tool may leave in the thread and its folder,
     from the context and the arguments. It is stored with the intent, before the tool acts."""
+    describe: Describe | None = None
+    """Returns the answer of `tool_help`, for a tool whose description a stranger wrote: neither its
+    spec nor a refusal of a call repeats such words."""
+    is_for: Callable[[str], bool] | None = None
+    """Whether agents of a role, or specialists of a name, get the tool; None: by its properties."""
     properties: ToolProperties = ToolProperties()
     is_shown: bool = True
     """Whether its agent sees the schema; if not, a refusal of a wrong call contains it."""
@@ -112,6 +118,8 @@ class Tool:
 
     def usage(self) -> str:
         """Return a sentence with the names of the arguments."""
+        if self.describe is not None:
+            return f'tool_help(name="{self.name}") shows its arguments.'
         if not self.is_shown:
             schema = orjson.dumps(self.spec.schema).decode()
             return f"Its arguments, as a JSON schema: {schema}"
@@ -144,6 +152,8 @@ def _faults(error: ValidationError) -> str:
                 faults.append(f"{where!r} is missing")
             case "extra_forbidden":
                 faults.append(f"there is no argument {where!r}")
+            case "value_error" if not where:
+                faults.append(fault["msg"].removeprefix("Value error, "))
             case _:
                 faults.append(f"{where!r} is wrong ({fault['msg']})")
     return "; ".join(faults)

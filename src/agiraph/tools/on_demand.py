@@ -52,6 +52,8 @@ def for_tools(tools: Mapping[str, Tool]) -> list[Tool]:
         known = tools.get(name.strip().strip("`").removesuffix("()"))
         if known is None:
             raise Refused(_no_such_tool(name, tools))
+        if known.describe is not None:
+            return known.describe(ctx)
         return Done(f"{description(known.spec)}\nCall it with {_example(known.spec)}.")
 
     return [replace(tool_help, act=describe), call_tool]

@@ -21,7 +21,7 @@ def of_nodes(tx: Tx, node_ids: Iterable[str]) -> Label:
 
 
 def trusted(tx: Tx, team_id: TeamId) -> frozenset[str]:
-    """Return the sources that a person trusts by a grant: hosts and programs.
+    """Return the sources that a person trusts by a grant: hosts, programs and MCP servers.
 
     A grant names a program by its exact command, or by the name that it had at that time.
     """
@@ -31,6 +31,7 @@ def trusted(tx: Tx, team_id: TeamId) -> frozenset[str]:
     if not patterns:
         return frozenset()
     sources = {f"{kind}:{pattern}" for pattern in patterns for kind in ("page", "network")}
+    sources |= {pattern for pattern in patterns if pattern.startswith("mcp:")}
     for agent in teams.everyone(tx, team_id):
         named = patterns.get(agent.name)
         # A model chooses names. So a name counts only in its team, and for an agent that the

@@ -1,0 +1,262 @@
+"""`agiraph mcp`: use MCP servers in teams, and let MCP clients use agiraph."""
+
+import sys
+import time
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+from rich.console import Console
+from rich.table import Table
+
+from agiraph import config, location
+from agiraph.cli import mcp_tables
+from agiraph.cli.session import as_json, command
+from agiraph.cli.teams import json_option
+from agiraph.config import Settings
+from agiraph.domain.errors import Misconfigured, NotFound, Refused
+from agiraph.domain.visible import visible
+from agiraph.home.layout import Home
+from agiraph.home.levels import CommandRules
+from agiraph.home.sandbox import database_files
+from agiraph.mcp_client import launching, notices, pins
+from agiraph.mcp_client.connection import ServerFailed
+from agiraph.mcp_client.pins import PinnedTool, Pins
+from agiraph.mcp_client.servers import McpServers
+from agiraph.mcp_client.settings import NAME, McpServer
+from agiraph.redaction import environment, redact
+
+
+@click.group()
+def mcp() -> None:
+    """Use MCP servers in teams, and let MCP clients use agiraph."""
+
+
+@mcp.command(context_settings={"ignore_unknown_options": False})
+@click.argument("name")
+@click.argument("how", nargs=-1, required=True, metavar="URL | -- COMMAND [ARGUMENT]...")
+@click.option("--env", "variables", multiple=True, metavar="NAME=VALUE", help="For its program.")
+@click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="For its URL.")
+@click.option(
+    "--network",
+    type=click.Choice(["none", "packages", "hosts", "open"]),
+    help="What its program may reach. Default: packages for npx and uvx, else none.",
+)
+@click.option("--host", "hosts", multiple=True, help="A host that its program may reach.")
+@click.option(
+    "--folder", "folders", multiple=True, metavar="PATH[:ro|rw]", help="Its program sees it."
+)
+@click.option("--tool", "tools", multiple=True, help="A tool that agents may call, or a pattern.")
+@click.option("--reads", multiple=True, metavar="TOOL", help="A tool that only reads.")
+@click.option("--changes", multiple=True, metavar="TOOL", help="A tool that sends nothing out.")
+@click.option("--team", "teams", multiple=True, help="A team that may use it; default: all.")
+@command
+async def add(name: str, how: tuple[str, ...], **given: Any) -> None:
+    """Add an MCP server under a NAME, start it once and show its tools.
+
+    This is your consent to start it. What it may do in a team that has read strangers' words,
+    you are asked each time, unless you say with --reads or --changes what its tools do.
+    """
+    if not NAME.fullmatch(name):
+        raise Refused(f"{name!r} cannot name a server: use at most 24 of a-z, 0-9, '-' and '_'.")
+    effects = {tool: "reads" for tool in given["reads"]}
+    effects |= {tool: "changes" for tool in given["changes"]}
+    is_url = len(how) == 1 and how[0].startswith(("http://", "https://"))
+    table = {
+        "url" if is_url else "command": how[0] if is_url else list(how),
+        "env": _pairs(given["variables"], "--env"),
+        "headers": _pairs(given["headers"], "--header"),
+        "network": given["network"],
+        **{key: list(given[key]) for key in ("hosts", "folders", "tools", "teams")},
+        "effects": effects,
+    }
+    settings = config.load(environment())
+    if name in settings.mcp:
+        raise Refused(f"There is an MCP server {name!r} already, in {settings.mcp[name].origin}.")
+    home = Home.open(settings.home)
+    pins.remove(home.folder, name)  # of a server that had this name before
+    mcp_tables.add(home, name, table)
+    click.echo(f"Written to {home.config_path}.")
+    for path in launching.unseen_paths(config.load(environment()).mcp[name]):
+        click.echo(f"Its program does not see {path!r}: give it with --folder {path}:ro or :rw.")
+    await _accept_first(name)
+    click.echo("A running server of agiraph takes it up at its next start.")
+
+
+def _pairs(given: Iterable[str], option: str) -> dict[str, str]:
+    parts = [text.partition("=") for text in given]
+    if wrong := [text for text in given if "=" not in text]:
+        raise click.UsageError(f"{option} {wrong[0]!r}: write NAME=VALUE.")
+    return {name: value for name, _, value in parts}
+
+
+@asynccontextmanager
+async def opened(settings: Settings, name: str) -> AsyncGenerator[tuple[Home, McpServers]]:
+    """Open the home for one server, which is ended when the block ends."""
+    if name not in settings.mcp:
+        raise NotFound("MCP server", name, known="`agiraph mcp list` shows all.")
+    home = Home.open(settings.home)
+    rules = CommandRules.of(
+        settings.limits, database_files(settings.database_url), settings.sandbox_readable
+    ).confined(settings.sandbox, home.path)
+    only = {name: settings.mcp[name]}
+    servers = McpServers(only, home, rules, settings.web, settings.secrets)
+    try:
+        yield home, servers
+    finally:
+        await servers.close()
+
+
+async def _looked(servers: McpServers, name: str) -> tuple[Pins, float]:
+    """Return the server's tools and how long it took to ask; print what it said if it failed."""
+    begun = time.monotonic()
+    try:
+        return await servers.look(name), time.monotonic() - begun
+    except ServerFailed as error:
+        if error.said:
+            click.echo(visible(redact(error.said)), err=True)
+        raise
+
+
+async def _accept_first(name: str) -> None:
+    async with opened(config.load(environment()), name) as (home, servers):
+        found, _ = await _looked(servers, name)
+        _show_tools(servers.servers[name], found.usable.values())
+        pins.save(home.folder, name, found.confirmed())
+
+
+def _show_tools(server: McpServer, tools: Iterable[PinnedTool]) -> None:
+    found = list(tools)
+    for tool in found:
+        says = "; it says that it only reads" if tool.says_it_reads else ""
+        click.echo(f"  {visible(tool.name, keep='')} ({server.reach_of(tool.name)}{says})")
+        click.echo(f"    {visible(tool.summary, keep='')}")
+    click.echo(f"{server.name}: {len(found)} tools.")
+
+
+@mcp.command("list")
+@json_option
+@command
+async def list_(json_: bool) -> None:
+    """List the MCP servers, and which of their tools wait for your confirmation."""
+    settings = config.load(environment())
+    home = Home.open(settings.home)
+    found = {name: pins.load(home.folder, name) for name in settings.mcp}
+    if json_:
+        return click.echo(
+            as_json([_as_value(server, found[name]) for name, server in settings.mcp.items()])
+        )
+    if not found:
+        return click.echo("There are no MCP servers. Add one: agiraph mcp add NAME -- COMMAND")
+    table = Table("name", "reached by", "tools", "state", box=None)
+    for name, server in settings.mcp.items():
+        known = found[name]
+        count = "" if known is None else str(len(known.usable))
+        table.add_row(name, visible(redact(server.description)), count, _state(server, known))
+    Console(emoji=False, highlight=False, soft_wrap=True).print(table)
+
+
+def _state(server: McpServer, known: Pins | None) -> str:
+    if server.fault:
+        return "cannot be used"
+    if known is None:
+        return f"not asked yet: agiraph mcp test {server.name}"
+    if known.pending or known.gone:
+        return f"changed: agiraph mcp confirm {server.name}"
+    return "ready"
+
+
+def _as_value(server: McpServer, known: Pins | None) -> dict[str, Any]:
+    return {
+        "name": server.name,
+        "reached_by": redact(server.description),
+        "from": server.origin,
+        "state": _state(server, known),
+        "tools": {} if known is None else {n: server.reach_of(n) for n in known.usable},
+        "to_confirm": [] if known is None else sorted({*known.pending, *known.gone}),
+    }
+
+
+@mcp.command()
+@click.argument("name")
+@command
+async def test(name: str) -> None:
+    """Start the server NAME, ask for its tools, and end it."""
+    async with opened(config.load(environment()), name) as (_, servers):
+        found, seconds = await _looked(servers, name)
+        _show_tools(servers.servers[name], found.usable.values())
+    click.echo(f"It answered within {seconds:.1f} s.")
+    if found.pending or found.gone:
+        click.echo(notices.text_of(name, found))
+        sys.exit(1)
+
+
+@mcp.command()
+@click.argument("name")
+@click.argument("tools", nargs=-1)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@command
+async def confirm(name: str, tools: tuple[str, ...], yes: bool) -> None:
+    """Look at what the server NAME changed, and accept it: all of it, or some TOOLS."""
+    settings = config.load(environment())
+    async with opened(settings, name) as (home, servers):
+        known = pins.load(home.folder, name) or (await _looked(servers, name))[0]
+        server = servers.servers[name]
+    if not known.is_seen:
+        _show_tools(server, known.tools.values())
+    wanted = list(tools) or sorted({*known.pending, *known.gone})
+    for tool in wanted:
+        _show_change(known, tool)
+    if not wanted and known.is_seen:
+        return click.echo(f"{name}: nothing has changed.")
+    if not yes and not click.confirm("Accept this?"):
+        return click.echo("Nothing was accepted.")
+    pins.save(home.folder, name, known.confirmed(tools or None))
+    click.echo("Accepted. Running work uses it at its next turn.")
+
+
+def _show_change(known: Pins, tool: str) -> None:
+    old, new = known.tools.get(tool), known.pending.get(tool)
+    what = "gone" if new is None else "changed" if old else "new"
+    click.echo(f"{visible(tool, keep='')}: {what}")
+    for mark, one in (("-", old), ("+", new)):
+        if one is None or (new is None and mark == "+"):
+            continue
+        for line in visible(one.description).splitlines() or [""]:
+            click.echo(f"  {mark} {line}")
+        schema = orjson.dumps(dict(one.schema)).decode()
+        click.echo(f"  {mark} arguments: {visible(schema, keep='')}")
+
+
+@mcp.command()
+@click.option("--http", "port", type=click.IntRange(1, 65535), metavar="PORT", help="Over HTTP.")
+@command
+async def serve(port: int | None) -> None:
+    """Let MCP clients use agiraph: create teams, talk to them, read their work.
+
+    Over standard input and output with this home's token; with --http on a port of this machine,
+    where each client sends a token of its own. Approvals are shown, but a person decides on them
+    elsewhere.
+    """
+    from agiraph.cli import mcp_server  # imports the SDK, which takes a second
+
+    where = location.find(environment())
+    await (mcp_server.serve_stdio(where) if port is None else mcp_server.serve_http(where, port))
+
+
+@mcp.command()
+@click.argument("name")
+@command
+async def remove(name: str) -> None:
+    """Take the server NAME out of agiraph.toml, and forget its tools."""
+    settings = config.load(environment())
+    home = Home.open(settings.home)
+    server = settings.mcp.get(name)
+    if server is not None and Path(server.origin).resolve() != home.config_path.resolve():
+        raise Misconfigured(f"The MCP server {name!r} is in {server.origin}; take it out there.")
+    mcp_tables.remove(home, name)
+    pins.remove(home.folder, name)
+    click.echo(f"Removed. What its program stored is still in {home.path / pins.FOLDER / name}.")

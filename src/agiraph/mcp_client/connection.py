@@ -1,0 +1,249 @@
+"""MCP connection: one server, started when it is first used and ended when nobody uses it.
+
+A server is somebody else's program. It may die, hang, send without end or not start at all. A call
+then fails with a sentence that says so, and the next call starts the server again, after a pause
+that grows with each failure.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from agiraph.domain.errors import Refused
+from agiraph.mcp_client.settings import McpServer
+
+if TYPE_CHECKING:  # the SDK takes a second to import
+    from agiraph.mcp_client.transport import Link
+    from mcp import Client
+
+T = TypeVar("T")
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
+"""Before a server that failed is started again."""
+STOP_S = 10.0
+MAYBE = "The call may or may not have happened."
+
+
+class ServerFailed(Refused):
+    """The server could not be started, ended, or did not answer in time. The message is ours; what
+    the server itself said is in `said`, for people only."""
+
+    def __init__(self, message: str, *, said: str = "") -> None:
+        super().__init__(message)
+        self.said = said
+
+
+@dataclass(slots=True)
+class Session:
+    """A running server."""
+
+    client: "Client"
+    link: "Link"
+
+
+Open = Callable[[], AbstractAsyncContextManager[Session]]
+
+
+class Connection:
+    """Starts one server when it is used, shares it between calls, and ends it when it is idle."""
+
+    def __init__(self, server: McpServer, open_session: Open) -> None:
+        self.server = server
+        self._open = open_session
+        self._lock = asyncio.Lock()
+        self._session: Session | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._stop: asyncio.Event = asyncio.Event()
+        self._in_use = 0
+        self._idle: asyncio.TimerHandle | None = None
+        self._failures = 0
+        self._not_before = 0.0
+        self.starts = 0
+        """How many times the server was started."""
+        self.on_start: Callable[[Session], Awaitable[None]] | None = None
+        """Called with each new session, before the first call is made."""
+
+    @property
+    def is_running(self) -> bool:
+        return self._session is not None
+
+    @property
+    def problem(self) -> str:
+        """Return why the server cannot be used now; empty if nothing is known against it."""
+        return "" if self._failures == 0 else f"failed {self._failures} times in a row"
+
+    async def use(self, act: Callable[["Client"], Awaitable[T]]) -> T:
+        """Return what a call brings; raise `ServerFailed` if the server does not answer it."""
+        async with self._held() as session:
+            session.link.begin_call()
+            return await self._in_time(session, act)
+
+    async def close(self) -> None:
+        """End the server."""
+        async with self._lock:
+            await self._end()
+
+    @asynccontextmanager
+    async def _held(self) -> AsyncGenerator[Session]:
+        async with self._lock:
+            if self._idle is not None:
+                self._idle.cancel()
+            session = self._session or await self._begin()
+            self._in_use += 1
+        try:
+            yield session
+        finally:
+            self._in_use -= 1
+            if self._in_use == 0 and self._session is session:
+                self._idle = asyncio.get_running_loop().call_later(
+                    self.server.idle_s, self._stop.set
+                )
+
+    async def _in_time(self, session: Session, act: Callable[["Client"], Awaitable[T]]) -> T:
+        from mcp.types import CONNECTION_CLOSED, REQUEST_TIMEOUT
+
+        from mcp import MCPError
+
+        name, limit = self.server.name, self.server.timeout_s
+        try:
+            async with asyncio.timeout(limit):
+                made = await act(session.client)
+        except TimeoutError as error:
+            self._give_up()
+            raise ServerFailed(
+                f"The MCP server {name!r} did not answer within {limit:g} s. {MAYBE} It is started "
+                "anew for the next call.",
+            ) from error
+        except MCPError as error:
+            if error.code not in (CONNECTION_CLOSED, REQUEST_TIMEOUT):
+                raise
+            self._give_up()
+            raise self._ended(session) from error
+        except Refused:
+            raise
+        except Exception as error:  # of the SDK: the server is broken, and agiraph must not be
+            self._give_up()
+            if session.link.is_over:
+                raise self._ended(session) from error
+            raise ServerFailed(
+                f"The MCP server {name!r} gave an answer that is none. {MAYBE}",
+                said=words_of(error),
+            ) from error
+        self._failures = 0
+        return made
+
+    def _ended(self, session: Session) -> ServerFailed:
+        name = self.server.name
+        if session.link.is_over:
+            return ServerFailed(
+                f"The MCP server {name!r} sent too much at once and was ended. {MAYBE} Ask it for "
+                "less."
+            )
+        return ServerFailed(
+            f"The MCP server {name!r} ended during the call. {MAYBE} It is started again for the "
+            "next call.",
+            said=session.link.said(),
+        )
+
+    async def _begin(self) -> Session:
+        """Start the server. The caller holds the lock."""
+        if self.server.fault:
+            raise ServerFailed(f"The MCP server {self.server.name!r} {self.server.description}.")
+        await self._end()  # what an earlier session left
+        loop = asyncio.get_running_loop()
+        if (left := self._not_before - loop.time()) > 0:
+            raise ServerFailed(
+                f"The MCP server {self.server.name!r} has failed {self._failures} times in a row. "
+                f"It is tried again in {left:.0f} s: do something else, or without it."
+            )
+        self.starts += 1
+        ready: asyncio.Future[Session] = loop.create_future()
+        self._stop = asyncio.Event()
+        self._task = asyncio.create_task(
+            self._live(ready, self._stop), name=f"MCP server {self.server.name}"
+        )
+        try:
+            async with asyncio.timeout(self.server.start_s):
+                session = await asyncio.shield(ready)
+                if self.on_start is not None:
+                    await self.on_start(session)
+        except BaseException as error:
+            self._give_up()
+            await self._end()
+            if isinstance(error, TimeoutError):
+                raise ServerFailed(
+                    f"The MCP server {self.server.name!r} did not start within "
+                    f"{self.server.start_s:g} s."
+                ) from error
+            if isinstance(error, Exception):
+                raise self._not_started(error) from error
+            raise
+        self._session = session
+        return session
+
+    def _not_started(self, error: Exception) -> ServerFailed:
+        if isinstance(error, ServerFailed):
+            return error
+        said = words_of(error)
+        return ServerFailed(f"The MCP server {self.server.name!r} could not be started.", said=said)
+
+    async def _live(self, ready: asyncio.Future[Session], stop: asyncio.Event) -> None:
+        """Hold one session open until it is to stop. Its context managers are entered and left in
+        this task, as the SDK wants it."""
+        session: Session | None = None
+        try:
+            async with self._open() as session:
+                if not ready.done():
+                    ready.set_result(session)
+                await _first(stop.wait(), session.link.dead())
+        except Exception as error:
+            if not ready.done():
+                ready.set_exception(error)
+        finally:
+            if self._session is session:
+                self._session = None
+            if not ready.done():
+                ready.cancel()
+
+    def _give_up(self) -> None:
+        """End this session, and let the next one wait a little."""
+        self._failures += 1
+        pause = min(FIRST_PAUSE_S * 2 ** (self._failures - 1), LONGEST_PAUSE_S)
+        # The first failure costs no pause: a server that was killed is back for the next call.
+        wait = pause if self._failures > 1 else 0.0
+        self._not_before = asyncio.get_running_loop().time() + wait
+        self._session = None
+        self._stop.set()
+
+    async def _end(self) -> None:
+        """End what runs. The caller holds the lock."""
+        self._session = None
+        task, self._task = self._task, None
+        if task is None:
+            return
+        self._stop.set()
+        done, _ = await asyncio.wait({task}, timeout=STOP_S)
+        if not done:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+
+async def _first(*waits: Coroutine[Any, Any, object] | Awaitable[object]) -> None:
+    """Return when the first of these has ended."""
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+def words_of(error: BaseException) -> str:
+    """Return what went wrong, of the innermost error of a group."""
+    inner: Any = error
+    while inners := getattr(inner, "exceptions", ()):
+        inner = inners[0]
+    return f"{inner.__class__.__name__}: {inner}"

@@ -1,0 +1,141 @@
+"""MCP launching: what the program of an MCP server sees, and its way to the network.
+
+It is confined like a command of an agent. It sees the system, its own files, a folder of its own in
+the home and the folders that a person gave it: no team, no token, no database.
+"""
+
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+from agiraph.domain.folders import split_access
+from agiraph.home import commands, given_folders, program_credentials, sandbox
+from agiraph.home.layout import Home
+from agiraph.home.levels import CommandRules
+from agiraph.home.piped_commands import Launch
+from agiraph.home.sandbox import SYSTEM, Mount, Spec
+from agiraph.mcp_client.pins import FOLDER
+from agiraph.mcp_client.settings import McpServer
+from agiraph.web.access import Web
+from agiraph.web.gate import environment
+from agiraph.web.gate.rules import Rules
+from agiraph.web.gate.server import Gate, Reached
+
+
+def folder_of(home: Home, server: McpServer) -> Path:
+    """Return the folder of a server's program, its HOME; it is created if needed."""
+    home.folder.sub(f"{FOLDER}/{server.name}", create=True).close()
+    return (home.path / FOLDER / server.name).resolve()
+
+
+def gate_of(server: McpServer, web: Web, rules: CommandRules) -> Gate | None:
+    """Return the server's only way to the network; None if it has none."""
+    if server.network == "none" or not rules.confinement.has_gate:
+        return None
+    return Gate(
+        Rules(network=server.network, reachable=frozenset(server.hosts), team="TEAM"),
+        policy=web.fetcher.policy,
+        indexes=web.indexes,
+        note=_note,
+        port=sandbox.GATE_PORT,
+    )
+
+
+async def _note(reached: Reached) -> None:
+    """Nothing is recorded: whatever the server says is labelled with its name."""
+
+
+def launch(home: Home, server: McpServer, rules: CommandRules, gate: Gate | None) -> Launch:
+    """Return how the server's program is started."""
+    own = folder_of(home, server)
+    variables = dict(server.env)
+    if gate is not None:
+        variables = environment.of_command(gate.rules.network, sandbox.GATE_PORT) | variables
+    return Launch(
+        name=server.name,
+        words=server.command,
+        cwd=own,
+        env=commands.child_environment(own, variables),
+        spec=_spec(home, server, rules, own, has_gate=gate is not None),
+        limits=rules.limits,
+        serve=None if gate is None else gate.serve,
+    )
+
+
+def _spec(
+    home: Home, server: McpServer, rules: CommandRules, own: Path, *, has_gate: bool
+) -> Spec | None:
+    """Return what the program sees; None (all) where nothing can be confined."""
+    confinement = rules.confinement
+    if not confinement.is_confined:
+        return None
+    given = given_folders.check(home.path, server.folders)
+    mounts = [Mount(source=path, target=path) for path in _files_of(server.command)]
+    mounts += [
+        Mount(source=Path(one.path), target=Path(one.path), is_writable=one.is_writable)
+        for one in given
+    ]
+    mounts.append(Mount(source=own, target=own, is_writable=True))
+    # Landlock has no gate: there an open network is the machine's.
+    is_open = server.network == "open" and not confinement.has_gate
+    return Spec(
+        level=confinement.level,
+        mounts=tuple(mounts),
+        readable=rules.readable,
+        masked=(home.path.resolve(), *rules.masked),
+        network="gate" if has_gate else "open" if is_open else "none",
+        unix=not given and not is_open,
+        user=sandbox.spare_user(_AS_TEAM) if confinement.has_spare_user else 0,
+    )
+
+
+_AS_TEAM = sandbox.TeamId("mcp")
+
+
+def _files_of(words: Iterable[str]) -> list[Path]:
+    """Return the folders that hold the program, and the scripts that its arguments name."""
+    program, *arguments = words
+    found = program_credentials.folders_of(program, os.environ.get("PATH", ""))
+    if (path := shutil.which(program)) is not None:
+        found += _environment_of(Path(path))
+    for word in arguments:
+        script = Path(word).expanduser()
+        if script.is_absolute() and script.is_file():
+            found += [script.resolve().parent, *_environment_of(script)]
+    user = Path.home().resolve()
+    return [
+        folder
+        for folder in dict.fromkeys(one.resolve() for one in found)
+        # A program that lies in a home itself must not show the whole of it.
+        if not user.is_relative_to(folder) and not _is_system(folder)
+    ]
+
+
+def _environment_of(program: Path) -> list[Path]:
+    """Return the virtual environment of a Python program, and the Python that it was made from."""
+    root = program.parent.parent
+    settings = root / "pyvenv.cfg"
+    if not settings.is_file():
+        return []
+    lines = settings.read_text(errors="replace").splitlines()
+    pairs = (line.partition("=") for line in lines)
+    base = next((value.strip() for key, _, value in pairs if key.strip() == "home"), "")
+    return [root, *([Path(base).parent] if base else [])]
+
+
+def _is_system(folder: Path) -> bool:
+    return any(folder.is_relative_to(path) for path in SYSTEM)
+
+
+def unseen_paths(server: McpServer) -> list[str]:
+    """Return arguments that name folders which the program does not see, to tell the person."""
+    given = [Path(split_access(text)[0]).expanduser().resolve() for text in server.folders]
+    found: list[str] = []
+    for word in server.command[1:]:
+        path = Path(word).expanduser()
+        if path.is_absolute() and path.is_dir():
+            real = path.resolve()
+            if not any(real.is_relative_to(one) for one in given) and not _is_system(real):
+                found.append(word)
+    return found

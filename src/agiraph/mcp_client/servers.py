@@ -1,0 +1,169 @@
+"""MCP servers: all servers of this installation, with their connections and accepted tools."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+import orjson
+
+from agiraph.domain.errors import AgiraphError
+from agiraph.home import piped_commands
+from agiraph.home.layout import Home
+from agiraph.home.levels import CommandRules
+from agiraph.home.named_secrets import NamedSecrets
+from agiraph.mcp_client import launching, pins
+from agiraph.mcp_client.connection import Connection, ServerFailed, Session, words_of
+from agiraph.mcp_client.pins import MOST_TOOLS, SCHEMA_BYTES, PinnedTool, Pins
+from agiraph.mcp_client.settings import McpServer, expanded
+from agiraph.web.access import Web
+
+if TYPE_CHECKING:
+    from mcp import Client
+
+log: logging.Logger = logging.getLogger("agiraph.mcp")
+MOST_NAME = 128
+
+
+class McpServers:
+    """The servers that a person wrote down. None of them runs before it is used."""
+
+    def __init__(
+        self,
+        servers: Mapping[str, McpServer],
+        home: Home,
+        rules: CommandRules,
+        web: Web,
+        secrets: NamedSecrets,
+    ) -> None:
+        self.servers = servers
+        self._home = home
+        self._rules = rules
+        self._web = web
+        self._secrets = secrets
+        self._connections: dict[str, Connection] = {}
+        self._known: dict[str, tuple[int, Pins | None]] = {}
+        self._looking: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Ask the servers whose tools nobody knows yet, in the background."""
+        if not self.servers:
+            return
+        self._looking = asyncio.create_task(self._look(), name="MCP servers")
+
+    async def close(self) -> None:
+        """End all servers."""
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.gather(self._looking, return_exceptions=True)
+        await asyncio.gather(*(one.close() for one in self._connections.values()))
+
+    def pins(self, name: str) -> Pins | None:
+        """Return the accepted tools of a server; None if they are not known yet."""
+        stamp = pins.stamp(self._home.path, name)
+        known = self._known.get(name)
+        if known is None or known[0] != stamp:
+            known = self._known[name] = (stamp, pins.load(self._home.folder, name))
+        return known[1]
+
+    def connection(self, name: str) -> Connection:
+        """Return the connection to a server. It is not started by this."""
+        if name not in self._connections:
+            made = Connection(self.servers[name], partial(self._open, self.servers[name]))
+            made.on_start = partial(self._compare, name)
+            self._connections[name] = made
+        return self._connections[name]
+
+    async def look(self, name: str) -> Pins:
+        """Start the server if needed, ask for its tools and return what is new about them."""
+        connection = self.connection(name)
+
+        async def ask(client: "Client") -> list[PinnedTool]:
+            return await _tools_of(client)
+
+        return self._keep(name, await connection.use(ask))
+
+    async def _look(self) -> None:
+        await asyncio.to_thread(piped_commands.remove_spools, self._home)
+        for name, server in self.servers.items():
+            if server.fault or self.pins(name) is not None:
+                continue
+            try:
+                await self.look(name)
+            except AgiraphError as error:
+                log.warning("%s", error)
+            await self.connection(name).close()
+
+    async def _compare(self, name: str, session: Session) -> None:
+        """Compare what the server offers with what was accepted, before its first call."""
+        self._keep(name, await _tools_of(session.client))
+
+    def _keep(self, name: str, found: list[PinnedTool]) -> Pins:
+        before = self.pins(name)
+        if before is None:
+            # The person's consent to the server is consent to what it offers at first.
+            after = Pins(tools={tool.name: tool for tool in found})
+        else:
+            after = before.compared(found)
+        if after != before:
+            pins.save(self._home.folder, name, after)
+        return after
+
+    @asynccontextmanager
+    async def _open(self, server: McpServer) -> AsyncGenerator[Session]:
+        """Open a session with a server; the SDK is imported here."""
+        from mcp.types import Implementation
+
+        from agiraph.mcp_client import transport
+        from mcp import Client
+
+        server, link = expanded(server, self._secrets), transport.Link()
+        async with contextlib.AsyncExitStack() as stack:
+            if server.kind == "stdio":
+                gate = launching.gate_of(server, self._web, self._rules)
+                if gate is not None:
+                    stack.push_async_callback(gate.close)
+                launch = await asyncio.to_thread(
+                    launching.launch, self._home, server, self._rules, gate
+                )
+                streams = transport.piped(self._home, launch, link)
+            else:
+                streams = transport.over_http(server, link)
+            client = Client(
+                cast(Any, streams),
+                client_info=Implementation(name="agiraph", version="1"),
+                cache=None,
+            )
+            try:
+                await stack.enter_async_context(client)
+            except Exception as error:
+                raise ServerFailed(
+                    f"The MCP server {server.name!r} could not be started.",
+                    said=link.said() or words_of(error),
+                ) from error
+            yield Session(client, link)
+
+
+async def _tools_of(client: "Client") -> list[PinnedTool]:
+    """Return what the server says of its tools; those that are too large are left out."""
+    if client.server_capabilities.tools is None:
+        return []
+    found: list[PinnedTool] = []
+    cursor: str | None = None
+    while len(found) < MOST_TOOLS:
+        page = await client.list_tools(cursor=cursor)
+        for tool in page.tools[: MOST_TOOLS - len(found)]:
+            schema = cast(Mapping[str, Any], tool.input_schema)
+            if len(orjson.dumps(schema)) > SCHEMA_BYTES or len(tool.name) > MOST_NAME:
+                log.warning("A tool of an MCP server is left out: it has too many arguments.")
+                continue
+            says = tool.annotations is not None and bool(tool.annotations.read_only_hint)
+            found.append(
+                PinnedTool.of(tool.name, tool.description or "", schema, says_it_reads=says)
+            )
+        if not page.tools or (cursor := page.next_cursor) is None:
+            break
+    return found

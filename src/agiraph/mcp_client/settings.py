@@ -1,0 +1,301 @@
+"""MCP settings: the servers of agiraph.toml and of `.mcp.json` files, as a person wrote them.
+
+A server that a person wrote down here may be started; nothing else names one. A `.mcp.json` in a
+folder that a team was given is never read.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Any, Literal, NotRequired, cast
+
+import orjson
+from pydantic import ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
+from typing_extensions import TypedDict
+
+from agiraph.domain.errors import Misconfigured
+from agiraph.domain.tools import Reach
+from agiraph.home.named_secrets import NamedSecrets
+
+TABLE = "mcp"
+FILES_KEY = "mcp_files"
+FILE = ".mcp.json"
+FILE_BYTES = 2**20
+Network = Literal["none", "packages", "hosts", "open"]
+Kind = Literal["stdio", "http", "sse"]
+NAME = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,22}[a-z0-9])?")
+INSTALLERS = frozenset({"npx", "uvx", "pipx", "bunx", "pnpm", "uv", "npm"})
+"""Programs that download the server before they run it: they get the package indexes."""
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+EXAMPLE = (
+    '[mcp.NAME] with command = ["PROGRAM", "ARGUMENT"], or url = "https://…"; besides: env, '
+    "headers, network, hosts, folders, tools, roles, effects, teams, timeout_s, idle_s"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpServer:
+    """An MCP server that a person wrote down."""
+
+    name: str
+    kind: Kind = "stdio"
+    command: tuple[str, ...] = ()
+    """The program and its arguments, of a server that we start."""
+    env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    url: str = field(default="", repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    network: Network = "none"
+    """What the program may reach: nothing; package indexes; named hosts; all that is public."""
+    hosts: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+    """Folders of the machine that the program sees, as PATH[:ro|rw]."""
+    tools: tuple[str, ...] = ("*",)
+    """Patterns of the tools that agents may call."""
+    roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """Patterns of the tools by role. A role without an entry may call all of `tools`, but if there
+    is any entry, roles without one get none."""
+    effects: Mapping[str, Reach] = field(default_factory=dict[str, Reach])
+    """What tools do outside of the team, by pattern; a tool that matches none sends."""
+    teams: tuple[str, ...] = ()
+    """Ids or names of the teams that may use the server; none: all."""
+    timeout_s: float = 60.0
+    """The longest time that a call may take."""
+    start_s: float = 60.0
+    idle_s: float = 300.0
+    """After this time without a call the program is ended, or the connection closed."""
+    origin: str = ""
+    """The file that names it."""
+    fault: str = ""
+    """Why it cannot be used; empty if it can."""
+
+    @property
+    def description(self) -> str:
+        """Return how it is reached, without secrets."""
+        if self.fault:
+            return f"cannot be used: {self.fault}"
+        if self.kind == "stdio":
+            hosts = f" ({', '.join(self.hosts)})" if self.network == "hosts" else ""
+            return f"{' '.join(self.command)} (network {self.network}{hosts})"
+        return re.sub(r"(?<=://)[^/@]*@", "…@", self.url.partition("?")[0])
+
+    def allows(self, tool: str, role: str) -> bool:
+        """Whether agents of this role may call this tool."""
+        if not _matches(tool, self.tools):
+            return False
+        return not self.roles or _matches(tool, self.roles.get(role, ()))
+
+    def reach_of(self, tool: str) -> Reach:
+        """Return what a call of this tool does outside of the team, as a person declared it."""
+        for pattern, reach in self.effects.items():
+            if fnmatchcase(tool, pattern):
+                return reach
+        return "sends"
+
+    def serves(self, team_id: str, team_name: str) -> bool:
+        return not self.teams or team_id in self.teams or team_name in self.teams
+
+
+def _matches(tool: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(tool, pattern) for pattern in patterns)
+
+
+_Text = Annotated[str, StringConstraints(min_length=1)]
+_Seconds = Annotated[float, Field(gt=0, le=24 * 3600)]
+
+
+class _Entry(TypedDict, total=False):
+    __pydantic_config__ = ConfigDict(extra="forbid")  # pyright: ignore[reportGeneralTypeIssues]
+
+    command: _Text | Annotated[list[_Text], Field(min_length=1)]
+    args: list[str]
+    env: dict[str, str]
+    url: _Text
+    type: Literal["stdio", "http", "streamable-http", "sse"]
+    headers: dict[str, str]
+    network: Network
+    hosts: list[_Text]
+    folders: list[_Text]
+    tools: list[_Text]
+    roles: dict[str, list[_Text]]
+    effects: dict[str, Literal["reads", "changes", "sends"]]
+    teams: list[_Text]
+    timeout_s: _Seconds
+    start_s: _Seconds
+    idle_s: _Seconds
+
+
+class _FileEntry(TypedDict):
+    """A server as Claude Code and others write it. What we do not know of it is ignored."""
+
+    command: NotRequired[str]
+    args: NotRequired[list[str]]
+    env: NotRequired[dict[str, str]]
+    url: NotRequired[str]
+    type: NotRequired[str]
+    headers: NotRequired[dict[str, str]]
+
+
+def servers(
+    path: Path, written: Any, files: Any, declared: Collection[str]
+) -> dict[str, McpServer]:
+    """Return the servers of agiraph.toml (at `path`) and of the `.mcp.json` files.
+
+    Of a server that a file names, agiraph.toml may set everything but how it is reached. `declared`
+    are the names in [secrets]: `${NAME}` stands for no other variable, and gets its value when the
+    server is started (`expanded`).
+    """
+    if not isinstance(written, dict):
+        raise Misconfigured(f"{path}: MCP servers are tables, {EXAMPLE}.")
+    tables = cast(dict[str, Any], written)
+    entries = {name: _read_entry(path, name, table) for name, table in tables.items()}
+    found: dict[str, McpServer] = {}
+    for file in (path.parent / FILE, *_files(path, files)):
+        for name, entry in _in_file(file).items():
+            made = _from_file(name, entry, file)
+            found[_free(made.name, found)] = replace(made, name=_free(made.name, found))
+    for name, entry in entries.items():
+        found[name] = _from_table(path, name, entry, found.get(name))
+    return {name: _checked(server, declared) for name, server in sorted(found.items())}
+
+
+def _free(name: str, taken: Mapping[str, object]) -> str:
+    """Return the name, with a number if another server has it."""
+    number = 1
+    made = name
+    while made in taken:
+        number += 1
+        made = f"{name[:21]}-{number}"
+    return made
+
+
+def _files(path: Path, named: Any) -> list[Path]:
+    if isinstance(named, str):
+        named = [named]
+    if not isinstance(named, list) or not all(isinstance(one, str) for one in cast(Any, named)):
+        raise Misconfigured(f'{path}: {FILES_KEY} is a list of files: ["~/project/{FILE}"].')
+    found = [Path(one).expanduser() for one in cast(list[str], named)]
+    if missing := [str(one) for one in found if not one.is_file()]:
+        raise Misconfigured(f"{path}: {FILES_KEY} names {missing[0]!r}, which is no file.")
+    return found
+
+
+def _read_entry(path: Path, name: str, table: Any) -> _Entry:
+    try:
+        entry = TypeAdapter(_Entry).validate_python(table)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in (name, *first["loc"]))
+        raise Misconfigured(f"{path}: mcp.{where}: {first['msg']}. Write {EXAMPLE}.") from error
+    if not NAME.fullmatch(name):
+        raise Misconfigured(
+            f"{path}: mcp.{name}: the name of a server is short, in lower case: letters, digits, "
+            "'-' and '_', at most 24."
+        )
+    return entry
+
+
+def _in_file(file: Path) -> dict[str, Any]:
+    """Return the servers of a `.mcp.json` file; raise `Misconfigured` if it is none."""
+    try:
+        data = file.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise Misconfigured(f"Cannot read {file}: {error.strerror}.") from error
+    try:
+        if len(data) > FILE_BYTES:
+            raise ValueError("it is too large")
+        named = orjson.loads(data)["mcpServers"]
+        if not isinstance(named, dict):
+            raise ValueError("its mcpServers is no object")
+        return cast(dict[str, Any], named)
+    except (ValueError, KeyError, TypeError) as error:
+        said = "it has no mcpServers" if isinstance(error, KeyError) else str(error)
+        raise Misconfigured(
+            f'{file} is no list of MCP servers: {said}. It is {{"mcpServers": {{"NAME": …}}}}.'
+        ) from error
+
+
+def _from_file(name: str, entry: Any, file: Path) -> McpServer:
+    """Return a server of a `.mcp.json` file. What is wrong with it stops no other server."""
+    plain = re.sub(r"[^a-z0-9_-]+", "-", name.lower()).strip("-_")[:24].strip("-_") or "server"
+    made = McpServer(name=plain, origin=str(file))
+    try:
+        given = TypeAdapter(_FileEntry).validate_python(entry)
+    except ValidationError as error:
+        where = ".".join(str(part) for part in error.errors(include_url=False)[0]["loc"])
+        return replace(made, fault=f"{where or name} in {file} is not as in other clients")
+    return _reached(made, cast(_Entry, given))
+
+
+def _from_table(path: Path, name: str, entry: _Entry, known: McpServer | None) -> McpServer:
+    if "command" in entry or "url" in entry:
+        made = _reached(McpServer(name=name, origin=str(path)), entry)
+    elif known is None:
+        raise Misconfigured(f"{path}: mcp.{name} has neither command nor url. Write {EXAMPLE}.")
+    else:
+        made = known
+    given = cast(dict[str, Any], entry)
+    plain = ("network", "effects", "timeout_s", "start_s", "idle_s")
+    changed = {key: given[key] for key in plain if key in given}
+    lists = ("hosts", "folders", "tools", "teams")
+    changed |= {key: tuple(given[key]) for key in lists if key in given}
+    if "roles" in entry:
+        changed["roles"] = {role: tuple(tools) for role, tools in entry["roles"].items()}
+    if "hosts" in entry and "network" not in entry:
+        changed["network"] = "hosts"
+    return replace(made, **changed)
+
+
+def _reached(made: McpServer, entry: _Entry) -> McpServer:
+    """Return the server with how it is reached."""
+    command, url, kind = entry.get("command"), entry.get("url", ""), entry.get("type", "")
+    if (command is None) == (not url):
+        return replace(made, fault="it needs either a command or a url")
+    if url:
+        if not re.match(r"https?://[^\s/]", url):
+            return replace(made, fault="its url is no http address")
+        own: Kind = "sse" if kind == "sse" else "http"
+        return replace(made, kind=own, url=url, headers=dict(entry.get("headers", {})))
+    words = (*([command] if isinstance(command, str) else command or ()), *entry.get("args", ()))
+    loads = Path(words[0]).name in INSTALLERS
+    return replace(
+        made,
+        command=words,
+        env=dict(entry.get("env", {})),
+        network="packages" if loads else "none",
+    )
+
+
+def _checked(server: McpServer, declared: Collection[str]) -> McpServer:
+    """Return the server, with a fault if it uses a secret that is not declared."""
+    texts = (*server.command, *server.env.values(), server.url, *server.headers.values())
+    used = [found.groups() for text in texts for found in _VARIABLE.finditer(text)]
+    missing = [name for name, default in used if default is None and name not in declared]
+    if not missing or server.fault:
+        return server
+    names = ", ".join(f"${{{name}}}" for name in dict.fromkeys(missing))
+    fault = f"it uses {names}, which [secrets] in agiraph.toml does not declare"
+    return replace(server, fault=fault)
+
+
+def expanded(server: McpServer, secrets: NamedSecrets) -> McpServer:
+    """Return the server with `${NAME}` replaced by the secret of this name; raise `Misconfigured`
+    if it cannot be read."""
+
+    def value_of(found: re.Match[str]) -> str:
+        name, default = found.groups()
+        return secrets.get(name) if name in secrets.sources else default or ""
+
+    def all_of(texts: Mapping[str, str]) -> dict[str, str]:
+        return {name: _VARIABLE.sub(value_of, text) for name, text in texts.items()}
+
+    return replace(
+        server,
+        command=tuple(_VARIABLE.sub(value_of, word) for word in server.command),
+        env=all_of(server.env),
+        url=_VARIABLE.sub(value_of, server.url),
+        headers=all_of(server.headers),
+    )

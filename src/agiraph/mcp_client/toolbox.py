@@ -1,0 +1,228 @@
+"""MCP toolbox: the tools of MCP servers as tools of an agent.
+
+The prompt names the servers alone, `mcp__NAME`. That tool lists what a server has, and reads its
+resources and prompts. A tool of a server is called as `mcp__NAME__TOOL`; its description and its
+arguments are strangers' words and come by `tool_help`, inside a fence.
+"""
+
+import hashlib
+import logging
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+
+import orjson
+from pydantic import Field
+
+from agiraph.domain.agents import Team
+from agiraph.domain.chat import ToolSpec
+from agiraph.domain.errors import AgiraphError, Refused
+from agiraph.domain.fence import enclose_foreign
+from agiraph.domain.labels import CLEAN, Label, of_mcp
+from agiraph.domain.outcomes import Answer, Done
+from agiraph.domain.tools import ON_DEMAND, ToolProperties
+from agiraph.mcp_client import content, notices
+from agiraph.mcp_client.arguments import form_of
+from agiraph.mcp_client.pins import PinnedTool, Pins
+from agiraph.mcp_client.servers import McpServers
+from agiraph.mcp_client.settings import McpServer
+from agiraph.run_context import RunContext
+from agiraph.tools.added import leaving
+from agiraph.tools.base import Tool, tool
+
+if TYPE_CHECKING:
+    from mcp import Client
+
+log: logging.Logger = logging.getLogger("agiraph.mcp")
+
+PREFIX = "mcp__"
+MOST_CHARACTERS = 64
+"""The longest name of a tool that vendors take."""
+OFF = (
+    "The server has changed this tool since a person accepted it, so it is off. Do it another way; "
+    "a person confirms the change with `agiraph mcp confirm {server}`."
+)
+_NO_WORD = re.compile(r"[^A-Za-z0-9_-]")
+
+
+def tool_name(server: str, tool: str) -> str:
+    """Return the name under which agents call a tool of a server."""
+    name = f"{PREFIX}{server}__{_NO_WORD.sub('_', tool)}"
+    if len(name) <= MOST_CHARACTERS:
+        return name
+    return f"{name[: MOST_CHARACTERS - 9]}_{hashlib.sha256(tool.encode()).hexdigest()[:8]}"
+
+
+class McpTools:
+    """The source of the tools of MCP servers."""
+
+    def __init__(self, servers: McpServers) -> None:
+        self._servers = servers
+        self._made: dict[str, tuple[Pins | None, tuple[Tool, ...]]] = {}
+
+    async def offered(self, team: Team) -> tuple[Tool, ...]:
+        """Return the tools of the team's servers; the same objects while nothing changes."""
+        found: list[Tool] = []
+        for name, server in self._servers.servers.items():
+            if server.fault or not server.serves(team.id, team.name):
+                continue
+            try:
+                known = self._servers.pins(name)
+            except AgiraphError as error:
+                log.warning("%s", error)
+                continue
+            made = self._made.get(name)
+            if made is None or made[0] is not known:
+                made = self._made[name] = (known, self._make(server, known))
+            found += made[1]
+        return tuple(found)
+
+    def _make(self, server: McpServer, known: Pins | None) -> tuple[Tool, ...]:
+        of_server = _OfServer(self._servers, server)
+        tools = () if known is None else known.tools.values()
+        found = (of_server.tool(tool_name(server.name, one.name), one) for one in tools)
+        return (of_server.server_tool(known), *found)
+
+
+@dataclass(frozen=True, slots=True)
+class _OfServer:
+    """Makes the tools of one server."""
+
+    servers: McpServers
+    server: McpServer
+
+    def label(self, ctx: RunContext) -> Label:
+        return of_mcp(self.server.name).without(ctx.trusted)
+
+    def tool(self, called: str, pinned: PinnedTool) -> Tool:
+        """Return a tool of the server. Its own description is not in its spec: nothing that puts
+        specs into a prompt shows a stranger's words."""
+        reach = self.server.reach_of(pinned.name)
+
+        async def act(ctx: RunContext, **given: Any) -> Answer:
+            return await self._call(ctx, pinned, given)
+
+        made = Tool(
+            spec=ToolSpec(
+                name=called,
+                description=f"A tool of the MCP server {self.server.name}.",
+                schema={"type": "object", "properties": {}},
+            ),
+            effect="repeatable" if reach == "reads" else "once",
+            act=act,
+            arguments=form_of(called, pinned.schema),
+            describe=lambda ctx: self._describe(ctx, called, pinned),
+            is_for=lambda role: self.server.allows(pinned.name, role),
+            properties=ToolProperties(
+                in_sight=ON_DEMAND, outside=reach, listed_by=f"{PREFIX}{self.server.name}"
+            ),
+        )
+        return leaving(made, reach)
+
+    def server_tool(self, known: Pins | None) -> Tool:
+        """Return the tool that shows what the server has, for roles that may call any of it."""
+        names = ("",) if known is None or not known.tools else tuple(known.tools)
+
+        def is_for(role: str) -> bool:
+            return any(self.server.allows(one, role) for one in names)
+
+        async def look(
+            ctx: RunContext,
+            show: Literal["tools", "resources", "prompts"] = "tools",
+            resource: Annotated[str, Field(description="Address of a resource to read")] = "",
+            prompt: Annotated[str, Field(description="Name of a prompt to read")] = "",
+            arguments: dict[str, str] | None = None,
+        ) -> Answer:
+            return await self._look(ctx, show, resource, prompt, arguments or {})
+
+        name = self.server.name
+        made = tool(
+            effect="repeatable",
+            description=f"List the tools, resources or prompts of the MCP server {name}, or read a "
+            "resource or a prompt of it. Call its tools with call_tool.",
+            in_sight=ON_DEMAND,
+            counts_as_work=False,
+            outside="reads",
+        )(look)
+        spec = replace(made.spec, name=f"{PREFIX}{name}")
+        return leaving(replace(made, spec=spec, is_for=is_for), "reads")
+
+    async def _call(self, ctx: RunContext, pinned: PinnedTool, given: dict[str, Any]) -> Answer:
+        from mcp import MCPError
+
+        connection = self.servers.connection(self.server.name)
+
+        async def make(client: "Client") -> Any:
+            # After the server has started, which compares its tools with the accepted ones.
+            known = self.servers.pins(self.server.name)
+            if known is None or known.usable.get(pinned.name) != pinned:
+                raise Refused(OFF.format(server=self.server.name))
+            return await client.call_tool(pinned.name, given)
+
+        try:
+            result = await connection.use(make)
+        except Refused:
+            await notices.tell(ctx, self.servers, self.server.name)
+            raise
+        except MCPError as error:
+            return Done(content.bounded(error.message), failed=True, label=self.label(ctx))
+        return Done(content.text_of(result), failed=bool(result.is_error), label=self.label(ctx))
+
+    async def _look(
+        self, ctx: RunContext, show: str, resource: str, prompt: str, arguments: dict[str, str]
+    ) -> Answer:
+        if not resource and not prompt and show == "tools":
+            return await self._list_tools(ctx)
+        from mcp import MCPError
+
+        async def ask(client: "Client") -> str:
+            if resource:
+                return content.resource_text(await client.read_resource(resource))
+            if prompt:
+                return content.prompt_text(await client.get_prompt(prompt, arguments))
+            if show == "resources":
+                return content.listed((await client.list_resources()).resources, key="uri")
+            return content.listed((await client.list_prompts()).prompts, key="name")
+
+        try:
+            text = await self.servers.connection(self.server.name).use(ask)
+        except MCPError as error:
+            return Done(content.bounded(error.message), failed=True, label=self.label(ctx))
+        return Done(text, label=self.label(ctx))
+
+    async def _list_tools(self, ctx: RunContext) -> Answer:
+        known = self.servers.pins(self.server.name)
+        if known is None:
+            known = await self.servers.look(self.server.name)
+        usable = {
+            tool_name(self.server.name, name): pinned
+            for name, pinned in known.usable.items()
+            if self.server.allows(name, ctx.agent.role)
+        }
+        lines = [f"- {called}: {pinned.summary}" for called, pinned in usable.items()]
+        if not lines:
+            return Done(f"The MCP server {self.server.name!r} has no tool that you may call.")
+        return self._fenced(ctx, "\n".join(lines), known, after=_HOW)
+
+    def _describe(self, ctx: RunContext, called: str, pinned: PinnedTool) -> Done:
+        known = self.servers.pins(self.server.name)
+        if known is None or known.usable.get(pinned.name) != pinned:
+            return Done(OFF.format(server=self.server.name), failed=True)
+        schema = orjson.dumps(cast(dict[str, Any], pinned.schema)).decode()
+        text = f"{pinned.description}\nArguments, as a JSON schema: {schema}"
+        required = cast(Iterable[str], pinned.schema.get("required", ()))
+        shown = ", ".join(f'"{one}": …' for one in required if one.isidentifier())
+        after = f'Call it with call_tool(name="{called}", arguments={{{shown}}}).'
+        return self._fenced(ctx, text, known, after=after)
+
+    def _fenced(self, ctx: RunContext, text: str, known: Pins, *, after: str) -> Done:
+        """Return a description inside a fence. One that a person has seen and accepted does not
+        label the thread; the pins make sure that it is the same."""
+        source = f"the MCP server {self.server.name}"
+        fenced = enclose_foreign(content.bounded(text), thread=ctx.lease.thread_id, source=source)
+        label = CLEAN if known.is_seen else self.label(ctx)
+        return Done(f"{fenced}\n{after}", label=label, is_fenced=True)
+
+
+_HOW = "tool_help(name=…) shows the arguments of one, call_tool(name=…, arguments={…}) calls it."

@@ -1,0 +1,204 @@
+"""MCP transport: carries JSON-RPC messages to a server, with a limit for what comes back.
+
+This module imports the MCP SDK, which takes a second; it is imported when a server is first used.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
+
+import anyio
+import httpx2
+from mcp.client._transport import TransportStreams
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.message import SessionMessage
+
+from agiraph.home.layout import Home
+from agiraph.home.piped_commands import Launch, Pipes, running
+from agiraph.mcp_client.settings import McpServer
+from mcp import types
+
+MESSAGE_BYTES = 4 * 2**20
+"""The longest message of a server."""
+MOST_BYTES = 32 * 2**20
+"""Bytes that a server may send between one call and the next."""
+CONNECT_S = 15.0
+LOG_CHARACTERS = 2_000
+
+for _name in ("mcp", "httpx2", "httpcore2"):
+    # A server's own words would stand in the log of the runtime, also those of a failed parse.
+    logging.getLogger(_name).setLevel(logging.CRITICAL)
+
+
+class Flooded(Exception):
+    """The server sent more than a call may bring."""
+
+
+@dataclass(slots=True)
+class Link:
+    """What is known of a server while it is connected: how much it sent, and whether it ended."""
+
+    bytes: int = 0
+    """Sent since the last call began."""
+    is_over: bool = False
+    """Whether it sent more than it may."""
+    pipes: Pipes | None = None
+
+    def begin_call(self) -> None:
+        self.bytes = 0
+
+    def add(self, count: int) -> None:
+        """Count what it sent; raise `Flooded` above the limit."""
+        self.bytes += count
+        if self.bytes > MOST_BYTES:
+            self.flood()
+
+    def flood(self) -> None:
+        self.is_over = True
+        raise Flooded
+
+    async def dead(self) -> None:
+        """Wait until the server's program has ended; for ever for one that we did not start."""
+        if self.pipes is None:
+            await asyncio.get_running_loop().create_future()
+        else:
+            await self.pipes.ended()
+
+    def said(self) -> str:
+        """Return how its program ended, and the end of what it logged; empty while it runs."""
+        result = None if self.pipes is None else self.pipes.result
+        if result is None:
+            return ""
+        how = f"exit code {result.exit_code}" if result.exit_code is not None else result.ended
+        logged = result.output.strip()[-LOG_CHARACTERS:]
+        return f"It ended ({how}{f': {result.limit}' if result.limit else ''}). {logged}".strip()
+
+
+@contextlib.asynccontextmanager
+async def piped(home: Home, launch: Launch, link: Link) -> AsyncGenerator[TransportStreams]:
+    """Start the server's program and talk to it over its standard input and output."""
+    heard, read_stream = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    write_stream, said = anyio.create_memory_object_stream[SessionMessage](0)
+    async with running(home, launch) as pipes, anyio.create_task_group() as tasks:
+        link.pipes = pipes
+
+        async def read() -> None:
+            async with heard:
+                with contextlib.suppress(anyio.BrokenResourceError, Flooded):
+                    async for line in _lines(pipes, link):
+                        await heard.send(_parsed(line))
+
+        async def write() -> None:
+            async with said:
+                with contextlib.suppress(BrokenPipeError):
+                    async for message in said:
+                        text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                        await pipes.write(f"{text}\n".encode(errors="replace"))
+            # Nothing more can be said: the session must not wait for answers.
+            heard.close()
+
+        tasks.start_soon(read)
+        tasks.start_soon(write)
+        try:
+            yield read_stream, write_stream
+        finally:
+            tasks.cancel_scope.cancel()
+            for stream in (heard, read_stream, write_stream, said):
+                stream.close()
+
+
+async def _lines(pipes: Pipes, link: Link) -> AsyncGenerator[bytes]:
+    """Yield the lines of the server; raise `Flooded` if one is too long or there are too many."""
+    rest = b""
+    while piece := await pipes.read():
+        link.add(len(piece))
+        *lines, rest = (rest + piece).split(b"\n")
+        if len(rest) > MESSAGE_BYTES:
+            link.flood()
+        for line in lines:
+            if line.strip():
+                yield line
+
+
+def _parsed(line: bytes) -> SessionMessage | Exception:
+    try:
+        return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
+    except ValueError:
+        # Many servers print a greeting on their standard output. The session skips it.
+        return ValueError("a line that is no JSON-RPC message")
+
+
+@contextlib.asynccontextmanager
+async def over_http(
+    server: McpServer, link: Link, auth: httpx2.Auth | None = None
+) -> AsyncGenerator[TransportStreams]:
+    """Talk to a server over streamable HTTP, or over the older SSE."""
+    timeout = httpx2.Timeout(CONNECT_S, read=max(server.timeout_s, CONNECT_S) * 2)
+    if server.kind == "sse":
+
+        def client(
+            headers: dict[str, str] | None = None,
+            timeout: httpx2.Timeout | None = None,
+            auth: httpx2.Auth | None = None,
+        ) -> httpx2.AsyncClient:
+            transport = _Metered(link=link)
+            return httpx2.AsyncClient(
+                headers=headers, timeout=timeout, auth=auth, transport=transport
+            )
+
+        headers = dict(server.headers)
+        async with sse_client(
+            server.url, headers=headers, auth=auth, httpx_client_factory=client
+        ) as streams:
+            yield streams
+        return
+    async with (
+        httpx2.AsyncClient(
+            headers=dict(server.headers),
+            timeout=timeout,
+            auth=auth,
+            transport=_Metered(link=link),
+        ) as http,
+        streamable_http_client(
+            server.url, http_client=http, max_sse_event_size=MESSAGE_BYTES
+        ) as streams,
+    ):
+        yield streams
+
+
+@dataclass(slots=True)
+class _Metered(httpx2.AsyncBaseTransport):
+    """A transport that counts the bytes of responses."""
+
+    link: Link
+    inner: httpx2.AsyncHTTPTransport = field(default_factory=httpx2.AsyncHTTPTransport)
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        response = await self.inner.handle_async_request(request)
+        stream = response.stream
+        assert isinstance(stream, httpx2.AsyncByteStream)
+        response.stream = _MeteredStream(stream, self.link)
+        return response
+
+    async def aclose(self) -> None:
+        await self.inner.aclose()
+
+
+@dataclass(slots=True)
+class _MeteredStream(httpx2.AsyncByteStream):
+    inner: httpx2.AsyncByteStream
+    link: Link
+
+    async def __aiter__(self) -> AsyncGenerator[bytes]:
+        async for piece in self.inner:
+            try:
+                self.link.add(len(piece))
+            except Flooded as error:
+                raise httpx2.ReadError("the server sent too much") from error
+            yield piece
+
+    async def aclose(self) -> None:
+        await self.inner.aclose()
