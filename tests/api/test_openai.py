@@ -17,6 +17,7 @@ from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import spend
 from agiraph.testing import call, says
 from tests.api.serving import TOKEN, Served, serving
+from tests.api.test_openai_requests import SIDE_CALLS
 from tests.runtime.waiting import Gate
 
 HELLO = {"role": "user", "content": "Hello agent"}
@@ -52,7 +53,7 @@ async def test_the_openai_sdk_talks_to_an_agent_and_gets_its_report_in_the_next_
         "mouth",
         says("I look into it."),
         says("You have it above.", call("no_work_needed")),
-        says("Stock News"),
+        *(says(text) for text in ("Stock News", '{"tags": ["General"]}', '{"follow_ups": []}')),
     )
     served.world.script("ada", says(call("finish", summary="NVIDIA is up 3 %.")))
     team = await idle_team(served)
@@ -74,13 +75,20 @@ async def test_the_openai_sdk_talks_to_an_agent_and_gets_its_report_in_the_next_
     assert "**Result**" in shown
     assert shown.endswith("NVIDIA is up 3 %.\n\n---\n\nYou have it above.")
 
-    # Open WebUI asks for a title: the reply model answers, and nothing is said or started.
+    # As Open WebUI does after a reply: title, tags and follow-ups. Nothing is said or started.
     before = await said_to(served, team)
-    title = await client.chat.completions.create(
-        model="Stocks",
-        messages=[{"role": "user", "content": "### Task:\nGenerate a title.\n<chat_history>"}],
-    )
-    assert title.choices[0].message.content == "Stock News"
+    side = [
+        await client.chat.completions.create(
+            model="Stocks",
+            messages=[{"role": "user", "content": prompt}],
+            stream=False,
+            max_completion_tokens=1000,
+        )
+        for prompt in SIDE_CALLS[:3]
+    ]
+    assert [made.choices[0].message.content for made in side] == [
+        "Stock News", '{"tags": ["General"]}', '{"follow_ups": []}',
+    ]  # fmt: skip
     assert await said_to(served, team) == before
     nodes = await served.world.board(team.team.id)
     assert [node.title for node in nodes if node.lane == "work"] == ["Research NVIDIA"]

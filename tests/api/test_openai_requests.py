@@ -153,7 +153,8 @@ def test_prompts_for_titles_and_tags_are_side_calls(prompt: str) -> None:
 
 
 def test_a_task_in_the_metadata_is_a_side_call() -> None:
-    assert is_side_call(chat(user("anything"), metadata={"task": "title_generation"}))
+    for task in ("title_generation", "TASKS.TAGS_GENERATION"):
+        assert is_side_call(chat(user("anything"), metadata={"task": task}))
     assert not is_side_call(chat(user("anything"), metadata={"task": "buy milk"}))
     choosing = {"role": "system", "content": 'Available Tools: []\n… {"tool_calls": []}'}
     assert is_side_call(chat(choosing, user("Query: hi")))
@@ -163,7 +164,9 @@ def test_a_task_in_the_metadata_is_a_side_call() -> None:
     "body",
     [
         chat(user("Generate a concise title for my book")),
-        chat(user("### Task:\nWrite the report")),
+        chat(user("### Task:\nWrite the report\n### Output:\nA table")),
+        # Open WebUI's prompt around the documents that a person has attached.
+        chat(user("### Task:\nRespond to the user query using the provided context.\n<context>")),
         chat(user("a"), assistant("b"), user(SIDE_CALLS[0])),
         chat(user("a"), user(SIDE_CALLS[0])),
     ],

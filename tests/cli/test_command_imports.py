@@ -20,7 +20,7 @@ CLIENT_COMMANDS = {
 }
 
 
-MODULES = sorted({*CLIENT_COMMANDS.values(), "tokens"})
+MODULES = sorted({*CLIENT_COMMANDS.values(), "tokens", "channels"})
 LOOK = """
 import importlib, json, os, sys, agiraph.cli.remote
 for module in sys.argv[1:]:

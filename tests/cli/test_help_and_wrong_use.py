@@ -14,6 +14,7 @@ from agiraph.cli import agiraph as commands
 
 NAMES = [name for section in SECTIONS.values() for name in section]
 GROUPS = {
+    "channels": ("pair", "unpair"),
     "db": ("upgrade",),
     "mcp": ("add", "list", "test", "confirm", "remove", "serve"),
     "tokens": ("new", "revoke"),

@@ -26,7 +26,7 @@ TASKS = frozenset(
     {
         *("title_generation", "tags_generation", "follow_up_generation", "emoji_generation"),
         *("query_generation", "image_prompt_generation", "autocomplete_generation"),
-        *("function_calling", "moa_response_generation"),
+        *("function_calling", "moa_response_generation", "document_suggestions_generation"),
     }
 )
 """What Open WebUI writes into `metadata.task`."""
@@ -50,7 +50,9 @@ _TOOL_CHOICE = "Available Tools:"
 def is_side_call(body: Mapping[str, Any]) -> bool:
     """Whether a request is one that the client makes by itself."""
     metadata = body.get("metadata")
-    if isinstance(metadata, dict) and cast(dict[str, Any], metadata).get("task") in TASKS:
+    task = cast(dict[str, Any], metadata).get("task") if isinstance(metadata, dict) else None
+    # Some versions write the name of the enumeration: TASKS.TITLE_GENERATION.
+    if isinstance(task, str) and task.lower().removeprefix("tasks.") in TASKS:
         return True
     said = _messages(body)
     if any(role in ("assistant", "model") for role, _ in said):
