@@ -830,6 +830,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/nodes/{node}/research": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Research
+         * @description Return a research job: plan, readers, pages, ledger, cost, and the sources of its report.
+         */
+        get: operations["get_research"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/teams/{team}/research": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Research
+         * @description List a team's research jobs, the newest first, without the sources of their reports.
+         */
+        get: operations["list_research"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/teams/{team}/memory/search": {
         parameters: {
             query?: never;
@@ -886,7 +926,8 @@ export interface paths {
         put?: never;
         /**
          * Create Trigger
-         * @description Create a trigger that wakes an agent by schedule, event, idleness or webhook.
+         * @description Create a trigger by schedule, event, idleness or webhook, that wakes an agent or asks a
+         *     research question again.
          */
         post: operations["create_trigger"];
         delete?: never;
@@ -1035,6 +1076,130 @@ export interface paths {
          *     The result is kept in the home, as the model's last test.
          */
         post: operations["run_model_test"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/extensions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Extensions
+         * @description List the files and packages of the person, with the state of each one.
+         */
+        get: operations["list_extensions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/extensions/enable": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Enable Extension
+         * @description Enable an extension with exactly this content. Needs the scope `admin`.
+         *
+         *     Its code then runs inside of the runtime.
+         */
+        post: operations["enable_extension"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/extensions/disable": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Disable Extension
+         * @description Take the consent to an extension back. Needs the scope `admin`.
+         */
+        post: operations["disable_extension"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/skills": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Skills
+         * @description List the skills of the home, of the teams, and of the folders that teams were given.
+         */
+        get: operations["list_skills"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/skills/enable": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Enable Skill
+         * @description Enable a skill with exactly these files. Needs the scope `admin`.
+         *
+         *     Agents then follow it as they follow the person.
+         */
+        post: operations["enable_skill"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/skills/disable": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Disable Skill
+         * @description Take the consent to a skill back. Needs the scope `admin`.
+         */
+        post: operations["disable_skill"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1309,6 +1474,68 @@ export interface paths {
          * @description Say that you are away, or back.
          */
         patch: operations["change_me"];
+        trace?: never;
+    };
+    "/api/channels": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Channels
+         * @description List your channels, and who is paired with them.
+         */
+        get: operations["list_channels"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/channels/{channel}/pair": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Pair Channel
+         * @description Make a code that pairs your phone or mailbox with a channel when it is sent from there.
+         *
+         *     Whoever sends it may then speak in your name on this channel, and decide on requests.
+         */
+        post: operations["pair_channel"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/channels/{channel}/pairing": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Unpair Channel
+         * @description Forget who is paired with a channel. It sends nothing and hears nobody from now on.
+         */
+        delete: operations["unpair_channel"];
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/healthz": {
@@ -1638,6 +1865,48 @@ export interface components {
                 [key: string]: unknown;
             } | null;
         };
+        /** ChannelView */
+        ChannelView: {
+            /** Name */
+            name: string;
+            /**
+             * Kinds
+             * @description The kinds of messages it sends.
+             */
+            kinds: ("message" | "question" | "approval" | "answer" | "result" | "failure" | "briefing" | "report" | "notice" | "suggestion" | "nudge")[];
+            /**
+             * Is Two Way
+             * @description Whether it also receives, once it is paired.
+             */
+            is_two_way: boolean;
+            /**
+             * Address
+             * @description Who is paired with it; null: nobody.
+             */
+            address: string | null;
+            /** Paired At */
+            paired_at: string | null;
+            /**
+             * Muted Until
+             * @description Until when it sends nothing unasked.
+             */
+            muted_until: string | null;
+            /**
+             * Dropped
+             * @description Messages of unknown senders, of which nothing was kept.
+             */
+            dropped: number;
+        };
+        /**
+         * CitationView
+         * @description One mark `[1]` of the report.
+         */
+        CitationView: {
+            /** Number */
+            number: number;
+            /** Evidence */
+            evidence: string[];
+        };
         /**
          * CostLine
          * @description What one node cost for one purpose with one model, without the nodes below it.
@@ -1734,7 +2003,7 @@ export interface components {
              * Action
              * @enum {string}
              */
-            action: "wake_agent" | "run_node" | "send_message" | "run_callback";
+            action: "wake_agent" | "run_node" | "send_message" | "research" | "run_callback";
             /** Config */
             config: {
                 [key: string]: unknown;
@@ -1872,6 +2141,24 @@ export interface components {
             error?: string | null;
             /** Sent At */
             sent_at?: string | null;
+            /**
+             * Receipt
+             * @description The receiver's own id of the message; a reply to it names it.
+             */
+            receipt?: string | null;
+            /**
+             * Is Open
+             * @description Whether the message there offers an answer that goes away once there is one.
+             * @default false
+             */
+            is_open: boolean;
+            /**
+             * May Decide
+             * @description Whether a button there decides on an approval: the message shows the call to the last
+             *     byte.
+             * @default false
+             */
+            may_decide: boolean;
         };
         /**
          * DigestDecisions
@@ -1987,6 +2274,17 @@ export interface components {
             entries: components["schemas"]["DigestEntry"][];
         };
         /**
+         * DisableRequest
+         * @description Names the extension.
+         * @example {
+         *       "id": "tools/weather.py"
+         *     }
+         */
+        DisableRequest: {
+            /** Id */
+            id: string;
+        };
+        /**
          * EffortRequest
          * @description How much a model thinks. It counts from the next start or wake-up of the work on.
          * @example {
@@ -2015,6 +2313,71 @@ export interface components {
             nodes: number;
         };
         /**
+         * EnableRequest
+         * @description Names the extension, and the content that the person has seen.
+         * @example {
+         *       "id": "tools/weather.py",
+         *       "sha256": "0000000000000000000000000000000000000000000000000000000000000000"
+         *     }
+         */
+        EnableRequest: {
+            /** Id */
+            id: string;
+            /** Sha256 */
+            sha256: string;
+        };
+        /**
+         * EvidenceView
+         * @description One entry of a ledger: a claim with the words of a page that show it.
+         */
+        EvidenceView: {
+            /** Id */
+            id: string;
+            /** Claim */
+            claim: string;
+            /**
+             * Quote
+             * @description The page's own words; parts left out are shown as ` … `.
+             */
+            quote: string;
+            /** Url */
+            url: string;
+            /** Title */
+            title: string;
+            /** Site */
+            site: string;
+            /**
+             * Published
+             * @description As the page says it; empty if it does not.
+             */
+            published: string;
+            /**
+             * Fetched At
+             * Format: date-time
+             */
+            fetched_at: string;
+            /**
+             * Source Class
+             * @enum {string}
+             */
+            source_class: "primary" | "reference" | "press" | "vendor" | "forum" | "unknown";
+            /**
+             * Question
+             * @description The number of its sub-question; 0: an earlier job found it.
+             */
+            question: number;
+            /**
+             * Stance
+             * @enum {string}
+             */
+            stance: "supports" | "contradicts" | "context";
+            /**
+             * Checked
+             * @enum {string}
+             */
+            checked: "exact" | "near" | "unchecked";
+        };
+        /**
          * ExtensionRequest
          * @description How much more of each limit a node is given. At least one amount is needed.
          * @example {
@@ -2031,6 +2394,40 @@ export interface components {
             usd?: number | null;
             /** Seconds */
             seconds?: number | null;
+        };
+        /**
+         * ExtensionView
+         * @description A file or package of a person, and whether it is used.
+         */
+        ExtensionView: {
+            /** Id */
+            id: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "tools" | "engines" | "channels" | "providers";
+            /**
+             * Source
+             * @enum {string}
+             */
+            source: "file" | "package";
+            /** Sha256 */
+            sha256: string;
+            /**
+             * State
+             * @description off: nobody has enabled it. changed: it has other content than a person enabled, so it is off. faulty: enabled, but it cannot be used.
+             * @enum {string}
+             */
+            state: "off" | "on" | "changed" | "faulty";
+            /** Summary */
+            summary: string;
+            /** Problem */
+            problem: string;
+            /** Enabled At */
+            enabled_at: string | null;
+            /** Offers */
+            offers: components["schemas"]["OfferView"][];
         };
         /** FileView */
         FileView: {
@@ -2293,6 +2690,11 @@ export interface components {
             doubts: string | null;
             /** @description For an open request: what `always` would allow; null if nothing. */
             always: components["schemas"]["GrantOffer"] | null;
+            /**
+             * Reply To
+             * @description The agent that knows what the message is about; null if no agent sent it.
+             */
+            reply_to: string | null;
         };
         /** InboxPage */
         InboxPage: {
@@ -2857,15 +3259,25 @@ export interface components {
             /** Goal */
             goal: string;
             /**
-             * Max Searches
-             * @default 5
+             * Depth
+             * @description How thorough it is; without it, the kind of question decides.
              */
-            max_searches: number;
+            depth?: ("quick" | "standard" | "deep") | null;
+            /**
+             * Max Searches
+             * @description Without it, as of the depth.
+             */
+            max_searches?: number | null;
             /**
              * Max Pages
-             * @default 3
+             * @description Without it, as of the depth.
              */
-            max_pages: number;
+            max_pages?: number | null;
+            /**
+             * Continues
+             * @description The node of an earlier research whose findings it has.
+             */
+            continues?: string | null;
         };
         /**
          * NewTeam
@@ -3017,7 +3429,7 @@ export interface components {
              * @default wake_agent
              * @enum {string}
              */
-            action: "wake_agent" | "run_node" | "send_message" | "run_callback";
+            action: "wake_agent" | "run_node" | "send_message" | "research" | "run_callback";
             /** Payload */
             payload?: {
                 [key: string]: unknown;
@@ -3310,6 +3722,44 @@ export interface components {
             origin: "file" | "server" | "package" | "assumed";
         };
         /**
+         * OfferView
+         * @description A tool, engine, channel or provider that an extension declares.
+         */
+        OfferView: {
+            /** Name */
+            name: string;
+            /**
+             * Touches
+             * @description Of a tool: nothing, reads, changes or sends.
+             */
+            touches: string;
+            /**
+             * Effect
+             * @description Of a tool: repeatable or once.
+             */
+            effect: string;
+            /** Secrets */
+            secrets: string[];
+        };
+        /** PairingView */
+        PairingView: {
+            /**
+             * Code
+             * @description Works once; the server stores a hash.
+             */
+            code: string;
+            /**
+             * Until
+             * Format: date-time
+             */
+            until: string;
+            /**
+             * Hint
+             * @description What to do with the code.
+             */
+            hint: string;
+        };
+        /**
          * PermissionRule
          * @description A permission rule. The first rule that matches a tool call decides on it.
          */
@@ -3413,6 +3863,165 @@ export interface components {
              */
             thumb: "up" | "down";
         };
+        /**
+         * ReadPageView
+         * @description A page that the job has read.
+         */
+        ReadPageView: {
+            /** Url */
+            url: string;
+            /** Title */
+            title: string;
+            /** Site */
+            site: string;
+            /**
+             * Source Class
+             * @enum {string}
+             */
+            source_class: "primary" | "reference" | "press" | "vendor" | "forum" | "unknown";
+            /** Evidence */
+            evidence: number;
+        };
+        /**
+         * ResearchSourceView
+         * @description A numbered source of the report.
+         */
+        ResearchSourceView: {
+            /** Number */
+            number: number;
+            /** Title */
+            title: string;
+            /** Site */
+            site: string;
+            /** Url */
+            url: string;
+            /** Published */
+            published: string;
+            /** Read */
+            read: string;
+            /**
+             * Source Class
+             * @enum {string}
+             */
+            source_class: "primary" | "reference" | "press" | "vendor" | "forum" | "unknown";
+            /**
+             * Is Confirmed
+             * @description Whether an independent source says the same.
+             */
+            is_confirmed: boolean;
+            /**
+             * Is Checked
+             * @description Whether its quotations were found on the page.
+             */
+            is_checked: boolean;
+            /** Evidence */
+            evidence: string[];
+        };
+        /**
+         * ResearchView
+         * @description A research job: while it runs, how far it is; afterwards, what its report is made of.
+         */
+        ResearchView: {
+            /** Node Id */
+            node_id: string;
+            /** Team Id */
+            team_id: string;
+            /** Title */
+            title: string;
+            /** Question */
+            question: string;
+            /**
+             * Asked Of
+             * @description The agent that answers questions about the report.
+             */
+            asked_of: string | null;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "running" | "waiting" | "queued" | "done" | "partial" | "failed" | "cancelled";
+            /**
+             * Depth
+             * @description Null until the brief has chosen one.
+             */
+            depth: ("quick" | "standard" | "deep") | null;
+            /** Kind */
+            kind: ("fact" | "comparison" | "survey" | "how-to" | "watch") | null;
+            /** Language */
+            language: string;
+            /**
+             * Phase
+             * @enum {string}
+             */
+            phase: "brief" | "reading" | "gaps" | "writing" | "support" | "ended";
+            /** Round */
+            round: number;
+            /** Sub Questions */
+            sub_questions: components["schemas"]["SubQuestionView"][];
+            /** Assumptions */
+            assumptions: string[];
+            /** Searches */
+            searches: number;
+            /** Searches Limit */
+            searches_limit: number;
+            /** Pages */
+            pages: components["schemas"]["ReadPageView"][];
+            /** Pages Limit */
+            pages_limit: number;
+            /** Usd */
+            usd: number;
+            /** Usd Limit */
+            usd_limit: number | null;
+            /**
+             * Engine
+             * @description The search engine that it uses; empty before it began.
+             */
+            engine: string;
+            /** Evidence */
+            evidence: components["schemas"]["EvidenceView"][];
+            /**
+             * Sources
+             * @description In the order of the report's numbers.
+             */
+            sources: components["schemas"]["ResearchSourceView"][];
+            /**
+             * Citations
+             * @description The marks of the report in the order of its text.
+             */
+            citations: components["schemas"]["CitationView"][];
+            /**
+             * Missing
+             * @description What could not be found out.
+             */
+            missing: string[];
+            /**
+             * Struck
+             * @description Sentences that were struck because nothing shows them.
+             */
+            struck: number;
+            /**
+             * Stopped
+             * @description Why it ended early; empty if it did not.
+             */
+            stopped: string;
+            /**
+             * Continues
+             * @description The job whose ledger it goes on from.
+             */
+            continues: string | null;
+            /**
+             * Standing
+             * @description The trigger that asks it again and again.
+             */
+            standing: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Ended At */
+            ended_at: string | null;
+        };
         /** SearchHitView */
         SearchHitView: {
             /**
@@ -3454,6 +4063,31 @@ export interface components {
              * @default 20
              */
             limit: number;
+        };
+        /**
+         * SkillView
+         * @description A folder with a SKILL.md, and whether agents are offered it.
+         */
+        SkillView: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /** Description */
+            description: string;
+            /** Sha256 */
+            sha256: string;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "off" | "on" | "changed" | "faulty";
+            /** Summary */
+            summary: string;
+            /** Problem */
+            problem: string;
+            /** Enabled At */
+            enabled_at: string | null;
         };
         /** StageContract */
         StageContract: {
@@ -3518,6 +4152,38 @@ export interface components {
          * @enum {string}
          */
         StopReason: "published" | "finished" | "accepted" | "sent_back" | "answered" | "nothing_to_do" | "turns_spent" | "tokens_spent" | "money_spent" | "calls_spent" | "time_spent" | "looping" | "silent" | "cancelled" | "unmet" | "skipped" | "no_result" | "model_refused" | "broken";
+        /**
+         * SubQuestionView
+         * @description One sub-question of the plan, with its reader.
+         */
+        SubQuestionView: {
+            /** Number */
+            number: number;
+            /** Question */
+            question: string;
+            /**
+             * Answer
+             * @description What counts as an answer.
+             */
+            answer: string;
+            /**
+             * Round
+             * @description 0: of the brief; else the round of gaps that found it.
+             */
+            round: number;
+            /** Node Id */
+            node_id: string | null;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "running" | "waiting" | "queued" | "done" | "partial" | "failed" | "cancelled";
+            /**
+             * Evidence
+             * @description Entries of the ledger that its reader has noted.
+             */
+            evidence: number;
+        };
         /**
          * TeamChanges
          * @description Settings of a team. A field that is not set stays as it is.
@@ -3784,7 +4450,7 @@ export interface components {
                 [key: string]: unknown;
             } | null;
             /** Action */
-            action?: ("wake_agent" | "run_node" | "send_message" | "run_callback") | null;
+            action?: ("wake_agent" | "run_node" | "send_message" | "research" | "run_callback") | null;
             /** Payload */
             payload?: {
                 [key: string]: unknown;
@@ -3807,7 +4473,7 @@ export interface components {
              * Action
              * @enum {string}
              */
-            action: "wake_agent" | "run_node" | "send_message" | "run_callback";
+            action: "wake_agent" | "run_node" | "send_message" | "research" | "run_callback";
             /** Config */
             config: {
                 [key: string]: unknown;
@@ -6173,7 +6839,7 @@ export interface components {
              * Action
              * @enum {string}
              */
-            action: "wake_agent" | "run_node" | "send_message" | "run_callback";
+            action: "wake_agent" | "run_node" | "send_message" | "research" | "run_callback";
             /** Made By */
             made_by: string;
             /** Due At */
@@ -6262,7 +6928,7 @@ export interface components {
              * Action
              * @enum {string}
              */
-            action: "wake_agent" | "run_node" | "send_message" | "run_callback";
+            action: "wake_agent" | "run_node" | "send_message" | "research" | "run_callback";
             /** Node Id */
             node_id: string | null;
         };
@@ -11373,6 +12039,179 @@ export interface operations {
             };
         };
     };
+    get_research: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                node: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResearchView"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_research: {
+        parameters: {
+            query?: {
+                /** @description The most entries to return. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                team: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResearchView"][];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     search_memory: {
         parameters: {
             query?: never;
@@ -12439,6 +13278,538 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ModelTestView"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_extensions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExtensionView"][];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    enable_extension: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EnableRequest"];
+            };
+        };
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExtensionView"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Already decided, or not possible in the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    disable_extension: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DisableRequest"];
+            };
+        };
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_skills: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SkillView"][];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    enable_skill: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EnableRequest"];
+            };
+        };
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SkillView"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Already decided, or not possible in the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    disable_skill: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DisableRequest"];
+            };
+        };
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
                 };
             };
             /** @description The request is malformed */
@@ -13809,6 +15180,286 @@ export interface operations {
             };
             /** @description The token's scope is too small, or the request comes from another site */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_channels: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChannelView"][];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    pair_channel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                channel: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PairingView"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    unpair_channel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                channel: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChannelView"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -11,7 +11,7 @@ function entry(more: Partial<Omit<InboxItem, "message">> & { message?: Partial<I
     deliveries: [],
     node_status: null,
     stop_reason: null,
-    doubts: null, always: null,
+    doubts: null, always: null, reply_to: null,
     ...rest,
     message: { kind: "failure", title: "Get to work on the goal", text: STOPPED, call: null, ...message } as InboxItem["message"],
   };
