@@ -91,6 +91,7 @@ WRONG: dict[tuple[str, ...], str] = {
     ("skills", "disable"): "Missing argument 'NAME'.",
     ("link", "me"): "Got unexpected extra argument (me)",
     ("tokens", "new"): "Missing argument 'NAME'.",
+    ("channels", "pair"): "Missing argument 'CHANNEL'.",
     ("tokens", "new", "x", "--scope", "all"): (
         "Invalid value for '--scope': 'all' is not one of 'read', 'talk', 'operate', 'admin'."
     ),
