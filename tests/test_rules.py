@@ -62,3 +62,44 @@ def test_only_the_store_contains_sql() -> None:
         for line in sql_in(ast.parse(path.read_text()))
     ]
     assert found == [], "Move the statement into a named function of agiraph.store."
+
+
+STARTING = {"subprocess", "multiprocessing", "pty"}
+"""Modules that start processes, and the functions of `os` and `asyncio` that do."""
+STARTING_CALLS = re.compile(
+    r"^(fork|forkpty|system|popen|exec[lv]p?e?|posix_spawnp?|spawn[lv]p?e?"
+    r"|create_subprocess_(exec|shell)|subprocess_(exec|shell))$"
+)
+MAY_START = {
+    "home/kernel.py": "makes a user namespace in a helper process",
+    "home/supervisor_process.py": "starts the supervisor of every command",
+    "home/warden.py": "is the supervisor's own part",
+    "redaction.py": "executes agiraph anew, without the keys in its environment",
+    "web/gate/indexes.py": "asks the person's own pip and npm for their settings",
+}
+
+
+def starts_of_processes(tree: ast.AST) -> Iterator[int]:
+    """The lines on which a process is started, or a module that can do so is imported."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names) if {n.name.split(".")[0] for n in names} & STARTING:
+                yield node.lineno
+            case ast.ImportFrom(module=str(name)) if name.split(".")[0] in STARTING:
+                yield node.lineno
+            case ast.Call(func=ast.Attribute(attr=name)) if STARTING_CALLS.match(name):
+                yield node.lineno
+            case _:
+                pass
+
+
+def test_every_process_is_started_behind_one_door() -> None:
+    """What an agent, a page or a plugin has started goes through `home/commands.py`, where it is
+    confined, limited, and ended with the runtime. The test kit may do what it likes."""
+    found = {
+        str(path.relative_to(SOURCE))
+        for path in sorted(SOURCE.rglob("*.py"))
+        if path.relative_to(SOURCE).parts[0] != "testing"
+        and list(starts_of_processes(ast.parse(path.read_text())))
+    }
+    assert found == MAY_START.keys(), "Use agiraph.home.commands or agiraph.home.dialogue."

@@ -206,6 +206,7 @@ def _api(settings: Settings, runtime: Runtime, hub: Hub, port: int) -> Api:
         extensions=runtime.extensions,
         build=version("agiraph"),
         failing=runtime.periodic.failing,
+        confinement=runtime.confinement,
     )
 
 

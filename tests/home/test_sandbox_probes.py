@@ -1,12 +1,10 @@
 """Sandbox probes: what each level holds, as root and as an ordinary user, against live targets."""
 
-import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.home.ordinary_user import run_as_ordinary
 from tests.home.sandbox_probes import matrix
 
 from agiraph.home import levels, sandbox
@@ -22,9 +20,6 @@ KNOWN: dict[tuple[Level, bool], list[str]] = {
 }
 """The attacks that succeed, by level and whether Unix sockets are allowed. docs/sandbox.md says the
 same in words."""
-ORDINARY = 65_534
-SYSTEM_PYTHON = "/usr/bin/python3"
-"""An ordinary user may be unable to run the tests' own Python, if it lies in root's home."""
 
 
 def is_here(level: Level) -> bool:
@@ -51,27 +46,5 @@ async def test_a_spare_user_holds_the_same(tmp_path: Path) -> None:
 def test_each_level_holds_the_same_for_an_ordinary_user(tmp_path: Path, level: Level) -> None:
     if not is_here(level):
         pytest.skip(f"this machine has no {level}")
-    assert run_as_ordinary(tmp_path, level) == KNOWN[level, False]
-
-
-def run_as_ordinary(folder: Path, level: Level) -> list[str]:
-    """Run the probes in a process of a user without any privilege."""
-    own = folder / "own"
-    own.mkdir()
-    os.chown(own, ORDINARY, ORDINARY)
-    for path in (folder, *folder.parents):
-        if path.stat().st_uid == os.geteuid() and path != Path("/"):
-            path.chmod(path.stat().st_mode | 0o011)
-    done = subprocess.run(
-        [SYSTEM_PYTHON, "-m", "tests.home.sandbox_probes.matrix", str(own), level, "no-unix"],
-        capture_output=True,
-        text=True,
-        check=False,
-        user=ORDINARY,
-        group=ORDINARY,
-        extra_groups=[],
-        env={"PATH": os.environ["PATH"], "HOME": str(own), "PYTHONPATH": os.pathsep.join(sys.path)},
-        cwd=Path(__file__).parents[2],
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    found = run_as_ordinary(tmp_path, matrix.__name__, level, "no-unix")
+    assert found == KNOWN[level, False]

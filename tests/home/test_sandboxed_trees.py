@@ -1,7 +1,6 @@
 """Sandboxed trees: at each level no process outlives its command or its runtime."""
 
 import asyncio
-import contextlib
 import os
 import signal
 import subprocess
@@ -13,42 +12,14 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
+from tests.home.sandbox_probes import confined_run
+from tests.home.sandbox_probes.confined_run import marked, run
 from tests.home.test_commands import trees
 
-from agiraph.home import commands, levels, sandbox
-from agiraph.home.sandbox import Level, Mount, Spec
+from agiraph.home import levels
+from agiraph.home.sandbox import Level
 
-LEVELS: tuple[Level, ...] = ("namespaces", "bubblewrap")
-RUNTIME = """
-import asyncio, sys
-from pathlib import Path
-from tests.home.test_sandboxed_trees import run
-asyncio.run(run(Path(sys.argv[1]), sys.argv[2], sys.argv[3]))
-"""
-
-
-async def run(folder: Path, level: Level, command: str) -> commands.CommandResult:
-    scratch = folder / "scratch"
-    scratch.mkdir(exist_ok=True)
-    spare = os.geteuid() == 0 and level == "namespaces"
-    spec = Spec(
-        level=level,
-        mounts=(Mount(source=scratch, target=scratch, is_writable=True),),
-        user=sandbox.FIRST_SPARE_USER if spare else 0,
-    )
-    env = commands.child_environment(scratch)
-    return await commands.run(
-        folder / "spool", command=command, cwd=scratch, timeout=60, env=env, spec=spec
-    )
-
-
-def marked(mark: str) -> list[int]:
-    found: list[int] = []
-    for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if mark.encode() in (process / "cmdline").read_bytes():
-                found.append(int(process.name))
-    return found
+LEVELS: tuple[Level, ...] = ("namespaces", "bubblewrap", "landlock")
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -83,7 +54,7 @@ def test_a_second_after_the_runtime_was_killed_no_process_is_left(
     begun = tmp_path / "scratch" / "begun"
     os.mkfifo(begun)
     runtime = subprocess.Popen(
-        [sys.executable, "-c", RUNTIME, str(tmp_path), level, command],
+        [sys.executable, "-m", confined_run.__name__, str(tmp_path), level, command],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         cwd=Path(__file__).parents[2],
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.scenarios.claude_code import QUICKLY, cache_folder, installation_lock
+from tests.scenarios.npm_programs import QUICKLY, cache_folder, installation_lock
 
 SECONDS = 100
 NPM = (
@@ -44,7 +44,7 @@ def _installed(name: str, install: Callable[[Path], None]) -> Path:
     folder = cache / name
     if folder.exists():
         return folder
-    with installation_lock(cache) as waited:
+    with installation_lock(cache, name) as waited:
         if folder.exists():
             return folder
         if waited:  # a second attempt would take as long

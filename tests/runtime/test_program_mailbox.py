@@ -9,7 +9,6 @@ from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.runtime import program_mailbox
 from agiraph.runtime.program_mailbox import addressed
 from agiraph.services.members import roster
-from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Tx
 from agiraph.testing import World, call, says
 from tests.runtime.programs import (
@@ -189,20 +188,24 @@ async def test_the_outbox_is_kept_beside_the_result_and_not_published(world: Wor
 
 
 async def test_two_programs_do_not_message_each_other_for_ever(world: World) -> None:
-    """Each answers every message; the hop limit ends the exchange."""
+    """Each answers every message, and the person allows every start: the hop limit ends it."""
     answers = f"echo '@other: And you?' > _outbox.md; {WRITES_RESULT}"
     first = await start_program(world, answers.replace("other", "echo"))
     await world.store.write(_hire_second, first, answers.replace("other", "tool"))
     await world.settle()
+    asked = 0
+    while questions := await world.questions(first.team_id):
+        asked += len(questions)
+        for question in questions:
+            await world.answer(question, decision="approve")
+        await world.settle()
 
     nodes = await world.board(first.team_id)
     assert {node.status for node in nodes} == {NodeStatus.COMPLETED}
-    assert len(nodes) < 20
+    assert 0 < asked < len(nodes) < 20
 
 
 def _hire_second(tx: Tx, first: WorkNode, command: str) -> None:
     roster.hire(
         tx, first.team_id, name="echo", role="worker", model="cli", kind="cli", command=command
     )
-    # In any other team a person decides before a program starts on another one's words.
-    TEAMS.update(tx, first.team_id, trust="open")

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from agiraph.home import levels
-from agiraph.home.sandbox import Limits
+from agiraph.home.sandbox import Level
 from agiraph.testing import World, call
+from tests.home.ordinary_user import ORDINARY, run_as_ordinary
 from tests.home.sandbox_probes import attack, targets
+from tests.tools import command_attacks
+from tests.tools.command_attacks import SECRET, SMALL, plant_secrets, steals
 from tests.tools.tool_calls import run_calls
-
-SECRET = "a secret of the runtime"
-SMALL = Limits(processes=40, memory_mib=200, file_mib=8, free_disk_mib=1)
 
 pytestmark = pytest.mark.skipif(
     not levels.choose().has_gate, reason="commands have no namespaces on this machine"
@@ -47,32 +47,21 @@ async def test_a_command_of_a_clean_thread_reaches_nothing_outside(tmp_path: Pat
     source = Path(attack.__file__).read_text()
     async with World(tmp_path / "home", sandbox_readable=(), easy_endings=True) as world:
         home = world.path
-        (home / "token").write_text(SECRET)
-        other = home / "teams" / "team_other" / "nodes" / "n" / "scratch"
-        other.mkdir(parents=True)
-        (other / "x").write_text(SECRET)
-        steals = (
-            f"cat {home}/token",
-            f"strings {home}/agiraph.db || cat {home}/agiraph.db",
-            f"cat {other}/x",
-            "cat $(dirname $HOME)/*/scratch/x",
-            f"cat /proc/{os.getpid()}/environ /proc/{os.getpid()}/root{home}/token",
-            f"echo evil > {home}/teams/team_other/SOUL.md",
-            f"echo evil > {home}/agiraph.toml",
-        )
+        plant_secrets(home)
+        thefts = steals(home)
         with live_targets(tmp_path / "probes") as found:
             _, told = await run_calls(
                 world,
                 call("write_file", path="attack.py", content=source),
                 call("bash", command=f"/usr/bin/python3 attack.py '{json.dumps(found)}'"),
-                *(call("bash", command=command) for command in steals),
+                *(call("bash", command=command) for command in thefts),
             )
         _, probes, *stolen = told
         assert not (home / "agiraph.toml").exists()
     known = ["unix: in a given folder"]  # the folder is not given here
     assert [name for name in json.loads(probes.text.splitlines()[1]) if name not in known] == []
     assert [answer.text for answer in stolen if SECRET in answer.text] == []
-    assert [answer.failed for answer in stolen] == [True] * len(steals)
+    assert [answer.failed for answer in stolen] == [True] * len(thefts)
 
 
 @pytest.mark.parametrize(
@@ -98,3 +87,26 @@ async def test_the_tmp_folder_of_a_command_has_a_size(tmp_path: Path) -> None:
     async with World(tmp_path / "home", easy_endings=True) as world:
         _, [told] = await run_calls(world, call("bash", command="yes > /tmp/file"))
     assert "No space left on device" in told.text
+
+
+SAID = {
+    "fork bomb": "it had more than 40 processes at a time",
+    "8 GB": "memory",
+    "full tmp": "No space left on device",
+    "endless file": "a file of it would have had more than 8 MiB",
+    "double fork": "done",
+}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the tests run as an ordinary user already")
+@pytest.mark.parametrize("level", ["bubblewrap", "namespaces", "landlock"])
+def test_the_same_attacks_of_an_ordinary_user_are_contained(tmp_path: Path, level: Level) -> None:
+    if levels.choose(level).reasons:
+        pytest.skip(f"this machine has no {level}")
+    found = run_as_ordinary(tmp_path, command_attacks.__name__, level)
+
+    assert (found["level"], found["user"]) == (level, ORDINARY)
+    assert (found["stolen"], found["left"]) == ([], [])
+    told: dict[str, str] = found["told"]
+    said = SAID | ({"full tmp": "a file of it"} if level == "landlock" else {})
+    assert {name: text for name, text in told.items() if said[name] not in text} == {}

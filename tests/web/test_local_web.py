@@ -13,11 +13,11 @@ from agiraph.domain.time import SystemClock
 from agiraph.testing import ModelServer, call, says
 from agiraph.testing.clock import ManualClock
 from agiraph.testing.model_server import Seen, Step
-from agiraph.web import page as pages
 from agiraph.web.access import Web
 from tests.cli.shell import Shell
 from tests.local_web import PROGRAM, LocalWeb, Page, environment, local_web
 from tests.up_process import use_model_server
+from tests.web import reading
 
 SITES = {
     "docs.example": {
@@ -32,7 +32,7 @@ SITES = {
 
 
 async def read(web: Web, url: str) -> str:
-    return (await pages.read(await web.fetcher.fetch(url))).text
+    return (await reading.read(await web.fetcher.fetch(url))).text
 
 
 async def test_pages_have_hosts_links_redirects_and_change_by_the_day() -> None:

@@ -6,7 +6,8 @@ import pytest
 
 from agiraph.domain.errors import Refused
 from agiraph.web.fetch import Fetched
-from agiraph.web.page import MAX_SOURCE_CHARS, WebPage, read
+from agiraph.web.page import MAX_SOURCE_CHARS, WebPage
+from tests.web.reading import read
 
 URL = "https://example.com/dir/page"
 

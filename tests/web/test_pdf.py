@@ -6,9 +6,10 @@ import pytest
 
 from agiraph.domain.errors import Refused
 from agiraph.web.fetch import Fetched, is_pdf
-from agiraph.web.page import WebPage, read
+from agiraph.web.page import WebPage
 from agiraph.web.pdf_page import ALL, PageRange, PdfText, read_pdf
 from tests import pdf_files
+from tests.web.reading import parser, read
 
 URL = "https://example.com/report.pdf"
 REPORT = pdf_files.pdf(
@@ -49,7 +50,7 @@ async def test_a_page_behind_the_end_is_refused_with_the_number_of_pages() -> No
 
 async def test_at_the_time_limit_what_was_read_is_kept_and_the_rest_named() -> None:
     slow = pdf_files.heavy(3)
-    assert await read_pdf(fetched(slow), timeout_s=1) == PdfText(
+    assert await read_pdf(fetched(slow), parser(), timeout_s=1) == PdfText(
         title="",
         published="",
         text="## Page 1\n\nThe first page is short.",

@@ -7,9 +7,10 @@ import pytest
 from agiraph.domain.errors import Refused
 from agiraph.testing.clock import ManualClock
 from agiraph.web.fetch import Fetched
-from agiraph.web.page import WebPage, read
+from agiraph.web.page import WebPage
 from tests.known_web import FACTS, SITES
 from tests.local_web import local_web
+from tests.web.reading import read
 
 URL = "https://example.com/app"
 

@@ -33,6 +33,7 @@ from agiraph.api.routes import (
     research,
     search,
     skills,
+    status,
     teams,
     triggers,
 )
@@ -64,6 +65,7 @@ ROUTERS = (
     health.router,
     metrics.router,
     operations.router,
+    status.router,
 )
 
 

@@ -18,6 +18,7 @@ from agiraph.domain.ids import PersonId
 from agiraph.domain.time import Clock, SystemClock
 from agiraph.extensions.loading import Extensions
 from agiraph.home.layout import Home
+from agiraph.home.levels import NOT_CONFINED, Confinement
 from agiraph.providers.catalogue import Catalogue
 from agiraph.providers.facts.prices import Prices
 from agiraph.providers.registry import Keys, Registry
@@ -75,6 +76,8 @@ class Api:
     build: str = "dev"
     failing: Callable[[], list[str]] = lambda: []
     """Returns a sentence for each background task of this process that is failing now."""
+    confinement: Confinement = NOT_CONFINED
+    """How the commands of agents are confined on this machine."""
     timeouts: Timeouts = Timeouts()
 
 

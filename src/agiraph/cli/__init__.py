@@ -30,6 +30,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "cost": "cost",
         "evidence": "research",
         "changes": "folders",
+        "status": "status",
     },
     "Control": {
         "set": "settings",

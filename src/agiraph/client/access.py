@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from agiraph.api.status_views import StatusView
 from agiraph.api.views import (
     EmergencyStopView,
     HealthView,
@@ -55,6 +56,10 @@ class AccessCalls(Connection):
 
     async def ready(self) -> HealthView:
         return await self.get(HealthView, "/readyz")
+
+    async def status(self) -> StatusView:
+        """Return the server's version, its failing tasks and how it confines commands."""
+        return await self.get(StatusView, "/status")
 
     async def metrics(self) -> str:
         """Return the metrics in the Prometheus text format."""

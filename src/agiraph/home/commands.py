@@ -7,15 +7,10 @@ learn how a command ended, and `run` uses it too, so recovery after a crash is n
 
 import asyncio
 import contextlib
-import fcntl
 import hashlib
-import importlib.util
 import os
 import shutil
 import signal
-import socket
-import struct
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -26,10 +21,17 @@ import orjson
 
 from agiraph.domain.errors import Conflict, Refused, StoreFull
 from agiraph.faultpoints import fault
-from agiraph.home import processes, sandbox, supervisor, watchdog
+from agiraph.home import cgroups, processes, sandbox, supervisor, watchdog
 from agiraph.home.command_output import OutputListener, excerpt
 from agiraph.home.gate_channel import Serve, receiving
 from agiraph.home.sandbox import DEFAULT_LIMITS, Limits, Spec
+from agiraph.home.supervisor_process import (
+    PATIENCE,
+    ChildPipes,
+    SupervisorProcess,
+    lock_directory,
+    open_directory,
+)
 
 INHERITED = ("PATH", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ")
 """The allow-list of variables that a command inherits. A deny-list would have gaps."""
@@ -37,14 +39,9 @@ INHERITED = ("PATH", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ")
 COMMAND_MAX = 128 * 1024 - 1
 """The longest single argument that Linux passes to a process, in bytes."""
 
-PATIENCE = 15.0
-"""Seconds that a supervisor may take to end a command; after that the supervisor is killed."""
-
 RESOLVE_MAX = 3.0
 """Seconds that `resolve` waits for processes to end; after half of them it kills them."""
 
-LOWEST = 10
-"""Above every descriptor that a supervisor is given by its number."""
 LEAST_ROOM = 64 * 1024
 """With fewer bytes free than this, a command that did not start had no space for its spool."""
 
@@ -85,41 +82,58 @@ async def run(
     team: str = "",
     on_output: Callable[[bytes], None] | None = None,
     serve: Serve | None = None,
+    pipes: ChildPipes | None = None,
 ) -> CommandResult:
     """Run a command and return how it ended; if the spool has a result already, return that.
 
     Without a spec the command is not confined. If its network is "gate", `serve` gets a listener on
-    its loopback before it starts, and owns that socket. If the runtime dies, no process of the
-    command survives. Call this on a thread that lives as long as the runtime: PR_SET_PDEATHSIG
-    fires when the thread that started the supervisor ends, not only when the process does.
+    its loopback before it starts, and owns that socket. `pipes` are its input and its output;
+    without them it has no input, and its output is kept in the spool. If the runtime dies, no
+    process of the command survives. Call this on a thread that lives as long as the runtime:
+    PR_SET_PDEATHSIG fires when the thread that started the supervisor ends, not only when the
+    process does.
     """
     _check(command, cwd)
     digest = hashlib.sha256(command.encode()).hexdigest()
     if (known := await asyncio.to_thread(_prepare, spool, digest)) is not None:
         return known
     fault("fx:before:spawn")
-    try:
-        spec, env = sandbox.with_temporary_folder(spec, env, spool)
-        arguments = [str(timeout), str(cwd), digest, sandbox.encode(spec, limits), command]
-        process = _Process(spool, arguments, env)
-    except OSError as error:
-        return _interrupted(spool, why=f"The command could not be started: {error}")
-    usage = watchdog.Usage(process.counts, process.control, team, limits.for_machine())
-    with contextlib.closing(process), watchdog.watching(usage):
-        fault("fx:after:spawn")
-        async with receiving(process.channel, serve):
-            listener = OutputListener(spool / "output", on_output)
-            cancelled = await process.end(timeout + PATIENCE, listener)
-    result = await asyncio.to_thread(resolve, spool)
+    with contextlib.ExitStack() as groups:  # removed when no process of the command is left
+        try:
+            placed = groups.enter_context(cgroups.placing(team, limits.for_machine()))
+            spec, env = sandbox.with_temporary_folder(spec, env, spool)
+            encoded = sandbox.encode(
+                spec,
+                limits,
+                has_pipes=pipes is not None,
+                groups=placed.procs,
+                events=placed.events,
+            )
+            arguments = [str(timeout), str(cwd), digest, encoded, command]
+            process = SupervisorProcess(spool, arguments, env, pipes)
+        except OSError as error:
+            return _interrupted(spool, why=f"The command could not be started: {error}")
+        usage = watchdog.Usage(process.counts, process.control, team, limits.for_machine())
+        with contextlib.closing(process), watchdog.watching(usage):
+            fault("fx:after:spawn")
+            async with receiving(process.channel, serve):
+                listener = OutputListener(spool / "output", on_output)
+                cancelled = await process.end(timeout + PATIENCE, listener)
+        result = await asyncio.to_thread(resolve, spool)
     # Only now, after `resolve`: when a caller sees the cancellation, no process of the command is
     # left.
     if cancelled is not None:
         raise cancelled
     fault("fx:after:command")
-    if result is None and shutil.disk_usage(spool).free < LEAST_ROOM:
+    return result or _not_started(spool)
+
+
+def _not_started(spool: Path) -> CommandResult:
+    """Return the result of a command whose supervisor could not start it."""
+    if shutil.disk_usage(spool).free < LEAST_ROOM:
         # The supervisor could not write started.json, so the command did not start.
         raise StoreFull(f"There is no room on the disk for the output of a command in {spool}.")
-    return result or _interrupted(spool, why="The command could not be started.")
+    return _interrupted(spool, why="The command could not be started.")
 
 
 def resolve(spool: Path) -> CommandResult | None:
@@ -153,142 +167,6 @@ def is_alive(spool: Path) -> bool:
     return bool(_survivors(spool.absolute()))
 
 
-class _Process:
-    """A running supervisor, with its control pipe and a pidfd to wait on."""
-
-    def __init__(self, spool: Path, arguments: list[str], env: Mapping[str, str]) -> None:
-        spool = spool.absolute()
-        python = [sys.executable, "-I", "-S", _script(), str(spool), str(os.getpid())]
-        # `theirs` closes our copies of the child's ends. With them open, a write to a dead
-        # supervisor would not fail, and its ticks would never reach their end.
-        with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
-            lock = _open_directory(spool, theirs)
-            if not _lock(lock):
-                raise Conflict(f"The command of {str(spool)!r} is already running.")
-            control, self.control = _pipe(theirs, ours)
-            self.ticks, ticks = _pipe(ours, theirs)
-            self.channel, channel = socket.socketpair()
-            ours.enter_context(self.channel)
-            theirs.enter_context(channel)
-            self.counts = os.memfd_create("counts")
-            ours.callback(os.close, self.counts)
-            sources = (control, ticks, lock, channel.fileno(), self.counts)
-            # Moved out of the way: else one target could close a source that comes later.
-            moved = [fcntl.fcntl(source, fcntl.F_DUPFD_CLOEXEC, LOWEST) for source in sources]
-            for descriptor in moved:
-                theirs.callback(os.close, descriptor)
-            self.pid = os.posix_spawn(
-                sys.executable,
-                python + arguments,
-                env,
-                file_actions=[
-                    (os.POSIX_SPAWN_DUP2, source, target)
-                    for source, target in zip(moved, supervisor.DESCRIPTORS, strict=True)
-                ],
-                # Ctrl-C in a terminal must reach only the runtime, which ends commands in order.
-                setsid=True,
-                setsigmask=(),
-                setsigdef=signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP},
-            )
-            # Unlike a pid, a pidfd never comes to mean another process.
-            self.descriptor = os.pidfd_open(self.pid)
-            ours.callback(os.close, self.descriptor)
-            self.let_go = ours.pop_all().close
-
-    async def end(self, patience: float, listener: OutputListener) -> asyncio.CancelledError | None:
-        """Wait until the supervisor is dead, even if cancelled; return the cancellation, if any.
-
-        A cancellation is passed on to the command and does not end the wait: returning earlier
-        would leave processes behind.
-        """
-        loop = asyncio.get_running_loop()
-        dead = asyncio.Event()
-
-        def give_up() -> None:
-            signal.pidfd_send_signal(self.descriptor, signal.SIGKILL)
-            # SIGKILL does not end a process that hangs in the kernel, such as one on a dead network
-            # disk.
-            dead.set()
-
-        def hurry() -> None:
-            nonlocal timer
-            self.cancel()
-            timer.cancel()
-            timer = loop.call_later(PATIENCE, give_up)
-
-        timer = loop.call_later(patience, give_up)
-        loop.add_reader(self.descriptor, dead.set)
-        loop.add_reader(self.ticks, listener.hear, self.ticks)
-        try:
-            cancelled = await _outlast(dead, hurry)
-        finally:
-            timer.cancel()
-            loop.remove_reader(self.descriptor)
-            loop.remove_reader(self.ticks)
-        listener.catch_up()
-        return cancelled
-
-    def cancel(self) -> None:
-        with contextlib.suppress(BrokenPipeError):
-            os.write(self.control, supervisor.CANCEL)
-
-    def close(self) -> None:
-        """Close the pipes. A supervisor that still runs takes that for our death and ends."""
-        self.let_go()
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(self.pid, os.WNOHANG)
-
-
-async def _outlast(
-    event: asyncio.Event, on_cancel: Callable[[], None]
-) -> asyncio.CancelledError | None:
-    """Wait for the event even if cancelled; return the first cancellation, if any."""
-    cancelled: asyncio.CancelledError | None = None
-    while not event.is_set():
-        try:
-            await event.wait()
-        except asyncio.CancelledError as error:
-            # Swallowed on purpose: `run` raises it once all processes are gone. Later ones change
-            # nothing.
-            if cancelled is None:
-                cancelled = error
-                on_cancel()
-    return cancelled
-
-
-def _script() -> str:
-    """Return the path of the compiled supervisor if it is current; it starts a quarter faster."""
-    source, compiled = Path(supervisor.__file__), Path(supervisor.__cached__)
-    status = source.stat()
-    made_from = struct.pack("<III", 0, int(status.st_mtime) & 0xFFFFFFFF, status.st_size)
-    with contextlib.suppress(OSError), compiled.open("rb") as file:
-        # Python runs a .pyc script without checking whether it is out of date.
-        if file.read(16) == importlib.util.MAGIC_NUMBER + made_from:
-            return str(compiled)
-    return str(source)
-
-
-def _pipe(reads: contextlib.ExitStack, writes: contextlib.ExitStack) -> tuple[int, int]:
-    reader, writer = os.pipe()
-    reads.callback(os.close, reader)
-    writes.callback(os.close, writer)
-    return reader, writer
-
-
-def _open_directory(path: Path, files: contextlib.ExitStack) -> int:
-    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    files.callback(os.close, directory)
-    return directory
-
-
-def _lock(directory: int) -> bool:
-    try:
-        fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
 def _check(command: str, cwd: Path) -> None:
     if not cwd.is_dir():
         raise Refused(f"There is no folder {str(cwd)!r} to run the command in.")
@@ -319,7 +197,7 @@ def _prepare(spool: Path, digest: str) -> CommandResult | None:
     for path in reversed(missing or [spool]):
         path.mkdir(mode=0o700, exist_ok=True)
         with contextlib.ExitStack() as files:
-            os.fsync(_open_directory(path.parent, files))
+            os.fsync(open_directory(path.parent, files))
     return None
 
 
@@ -327,9 +205,9 @@ def _see_it_end(spool: Path) -> bool:
     """Wait for the command's processes to end, then kill them; return whether none is left."""
     begun = time.monotonic()
     with contextlib.ExitStack() as files:
-        directory = _open_directory(spool, files)
+        directory = open_directory(spool, files)
         while True:
-            is_released = _lock(directory)
+            is_released = lock_directory(directory)
             survivors = _survivors(spool)
             if is_released and not survivors:
                 return True

@@ -20,7 +20,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
-from agiraph.home import bubblewrap, commands, landlock, sandbox
+from agiraph.home import bubblewrap, cgroups, commands, landlock, sandbox
 from agiraph.home.commands import CommandResult
 from agiraph.home.safe_open import PARTIAL
 from agiraph.home.sandbox import Level, Limits, Mount, Spec
@@ -70,6 +70,8 @@ class Confinement:
     """Whether commands of root run as another user, one for each team."""
     reasons: tuple[str, ...] = ()
     """Why better levels were not taken, or why this one may fail."""
+    groups: str = ""
+    """The control groups that hold limits as well, such as "cgroup v2"; empty: none."""
     is_named: bool = False
     """Whether a person named the level in the settings."""
 
@@ -85,6 +87,11 @@ class Confinement:
     def not_held(self) -> tuple[str, ...]:
         return NOT_HELD[self.level]
 
+    @property
+    def limited_by(self) -> str:
+        """How the limits of processes, memory and disk are kept, as a part of a sentence."""
+        return ", ".join(part for part in (self.groups, LIMITED_BY[self.level]) if part)
+
     def describe(self) -> str:
         """Say in one or two sentences how commands are confined."""
         if not self.is_confined:
@@ -94,7 +101,7 @@ class Confinement:
                 "database of agiraph, and has all your permissions. Each asks unless you allow it."
             )
         user = ", as a spare user of its team" if self.has_spare_user else ""
-        return f"Commands are confined by {self.level}{user}; limits by {LIMITED_BY[self.level]}."
+        return f"Commands are confined by {self.level}{user}; limits by {self.limited_by}."
 
 
 NOT_CONFINED = Confinement(level="none", is_named=True)
@@ -130,7 +137,7 @@ def choose(wanted: Wanted = "", home: Path | None = None) -> Confinement:
     reason, and are never run without it.
     """
     if wanted == "none":
-        return NOT_CONFINED
+        return replace(NOT_CONFINED, groups=cgroups.describe(cgroups.find()))
     place = Path(tempfile.gettempdir())
     with contextlib.suppress(OSError), tempfile.TemporaryDirectory(dir=home) as tried:
         # Where the home cannot be written, nothing runs; `doctor` still names the level.
@@ -145,6 +152,7 @@ def _choose(wanted: Wanted, device: int, place: str) -> Confinement:
     if (known := _chosen.get((wanted, device))) is not None:
         return known
     made = choose_by(partial(_try, place), wanted)
+    made = replace(made, groups=cgroups.describe(cgroups.find()))
     _chosen[wanted, device] = made
     return made
 

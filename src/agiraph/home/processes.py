@@ -10,7 +10,9 @@ import os
 
 PROCESSES, MEMORY, DISK = 1, 2, 3
 TEAM_PROCESSES, TEAM_MEMORY, ALL_PROCESSES, ALL_MEMORY = 4, 5, 6, 7
-"""Numbers of the limits: the warden reports the first three, the runtime orders the others."""
+OUT_OF_MEMORY = 8
+"""Numbers of the limits: the warden reports the first three and the last, the runtime orders the
+others."""
 COUNT_BYTES = 16
 """The size of a command's counts in its file: processes and bytes of memory, 8 bytes each."""
 MIB = 1024 * 1024
@@ -103,6 +105,10 @@ def describe(limits: dict[str, int], exceeded: int) -> str:
             f"all commands used more than {limits['all_memory_mib']} MiB of memory, and this one "
             "the most"
         ),
+        OUT_OF_MEMORY: (
+            f"memory ran out: it may use {limits['memory_mib']} MiB, all commands of this team "
+            f"{limits['team_memory_mib']} MiB, all together {limits['all_memory_mib']} MiB"
+        ),
     }[exceeded]
 
 
@@ -116,6 +122,7 @@ class Guard:
         counts: int,
         *,
         tmpfs: tuple[str, ...] = (),
+        events: int = -1,
         alone: bool,
     ) -> None:
         self.limits = limits
@@ -123,6 +130,8 @@ class Guard:
         """The descriptor of the file from which the runtime reads what the command uses."""
         self.tmpfs = tmpfs
         """Folders in memory: what lies in them counts as the command's memory."""
+        self.events = events
+        """The descriptor of the file in which the kernel counts its kills; -1: there is none."""
         self.alone = alone
         """Whether this is process 1 of a pid namespace: then /proc shows this command alone."""
         self.pause: float = SLOW
@@ -144,12 +153,22 @@ class Guard:
         most, most_bytes = self.limits["processes"], self.limits["memory_mib"] * MIB
         is_busy = len(pids) * 8 > most or used * 8 > most_bytes
         self.pause = (FAST if is_busy else SLOW) if self.alone else CROWDED
+        if self.was_out_of_memory():
+            return OUT_OF_MEMORY
         if len(pids) > most:
             return PROCESSES
         # The first sum counts shared pages once per process; the exact sum is slow.
         if used > most_bytes and stored + sum(map(exact_bytes, pids)) > most_bytes:
             return MEMORY
         return DISK if any(free(f) < floor for f, floor in self.floors.items()) else 0
+
+    def was_out_of_memory(self) -> bool:
+        """Return whether the kernel has ended a process of the command for lack of memory."""
+        counts = os.pread(self.events, 4096, 0) if self.events >= 0 else b""
+        return any(
+            line.startswith(b"oom_kill ") and line.split()[1] != b"0"
+            for line in counts.splitlines()
+        )
 
     def pids(self) -> list[int]:
         if not self.alone:

@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
+from agiraph.domain.confinement import Level
 from agiraph.domain.folders import GivenFolder
 from agiraph.domain.ids import TeamId
 from agiraph.domain.skills import Skill
@@ -24,7 +25,6 @@ from agiraph.home.layout import Home
 from agiraph.home.node_folder import PUBLISHED, REFS, SCRATCH, SPEC
 from agiraph.home.scopes import Area, Scope
 
-Level = Literal["bubblewrap", "namespaces", "landlock", "none"]
 NetworkKind = Literal["none", "gate", "open"]
 """none: a loopback of its own. gate: also a listener that the runtime serves. open: the machine's
 network."""
@@ -268,13 +268,25 @@ def with_temporary_folder(
     return replace(spec, mounts=(*spec.mounts, given)), {**env, "TMPDIR": str(folder)}
 
 
-def encode(spec: Spec | None, limits: Limits) -> str:
-    """Encode spec and limits for the supervisor's command line."""
+def encode(
+    spec: Spec | None,
+    limits: Limits,
+    *,
+    has_pipes: bool = False,
+    groups: Sequence[str] = (),
+    events: str = "",
+) -> str:
+    """Encode spec and limits for the supervisor's command line.
+
+    `has_pipes`: it is given the command's input and output. `groups` and `events` are files of the
+    command's control groups (`cgroups.Placement`).
+    """
     limits = limits.for_machine()
     seen = None if spec is None else _as_plain(spec, limits)
     # marshal is built into the interpreter, while `json` takes long to import. The supervisor runs
     # on the same interpreter, so the format always matches.
-    return marshal.dumps({"limits": asdict(limits), "spec": seen}).hex()
+    order = {"limits": asdict(limits), "spec": seen, "has_pipes": has_pipes}
+    return marshal.dumps(order | {"groups": list(groups), "events": events}).hex()
 
 
 def _as_plain(spec: Spec, limits: Limits) -> dict[str, Any]:

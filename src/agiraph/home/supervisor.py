@@ -14,7 +14,8 @@ that limit, end of file means that the runtime is dead. Descriptor 1 gets a byte
 output. Descriptor 3 is the spool directory, locked until supervisor and warden have ended: a
 process that gets the lock knows that nothing of the command runs any more. Descriptor 4 is a socket
 for the listener of the command's gate, if it has one. Descriptor 5 is a file in memory with what
-the command uses now.
+the command uses now. Descriptors 6 and 7 are the command's input and output, if the runtime talks
+with it.
 
 The warden is process 1 of a pid namespace, so killing it makes the kernel kill every process of the
 command. Without namespaces the warden is a subreaper, which inherits orphans; if it dies, the
@@ -39,7 +40,7 @@ else:
 if TYPE_CHECKING or __package__:
     from agiraph.home import confinement, kernel
     from agiraph.home.processes import boot, born, descendants, describe, has_children, kill
-    from agiraph.home.warden import COUNTS, OVER_LIMIT, Order, Warden
+    from agiraph.home.warden import COUNTS, OVER_LIMIT, STDIN, STDOUT, Order, Warden
 else:
     # Run as a script, compiled or not: load the files beside this one, without the package.
     folder = os.path.dirname(os.path.abspath(__file__))
@@ -47,7 +48,7 @@ else:
     import confinement
     import kernel
     from processes import boot, born, descendants, describe, has_children, kill
-    from warden import COUNTS, OVER_LIMIT, Order, Warden
+    from warden import COUNTS, OVER_LIMIT, STDIN, STDOUT, Order, Warden
 
 SPOOL_MARK = "AGIRAPH_SPOOL"
 """The environment variable with the spool's path that marks a command's processes where there is
@@ -65,6 +66,7 @@ STUBBORN = 5.0
 
 CONTROL, TICKS, SPOOL, CHANNEL = 0, 1, 3, confinement.CHANNEL
 DESCRIPTORS = (CONTROL, TICKS, SPOOL, CHANNEL, COUNTS)
+PIPES = (STDIN, STDOUT)
 CHUNK = 64 * 1024
 PIPE_MAX = 1024 * 1024
 """The largest buffer to which a command can set its pipe."""
@@ -230,16 +232,22 @@ def write_result(
     )
 
 
-def main() -> None:
+def keep_only(descriptors: tuple[int, ...]) -> None:
+    """Close all descriptors but these and the errors'; no command inherits any of them."""
     for name in os.listdir("/proc/self/fd"):
-        if int(name) > COUNTS:
+        if int(name) > descriptors[-1]:
             try:
                 os.close(int(name))
             except OSError:
                 pass  # the descriptor of the listing itself
     # Only the warden, which is forked, keeps the lock.
-    for ours in (SPOOL, CHANNEL, COUNTS):
+    for ours in descriptors[2:]:
         os.set_inheritable(ours, False)
+
+
+def main() -> None:
+    order = Order(sys.argv[1:])
+    keep_only(DESCRIPTORS + (PIPES if order.has_pipes else ()))
     os.set_blocking(TICKS, False)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core dump may fill the disk
     # The runtime raises its own limit. Programs that use select() break above 1,024, and some
@@ -247,7 +255,6 @@ def main() -> None:
     files, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(files, 1024), most_files))
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})  # for `sigtimedwait`
-    order = Order(sys.argv[1:])
     maps = order.map_ids()
     order.isolation = confinement.isolate(order.isolation)
     if order.isolation == "plain":

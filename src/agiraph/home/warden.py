@@ -22,17 +22,19 @@ else:
 
 if TYPE_CHECKING or __package__:
     from agiraph.home import confinement, kernel, root_folder
-    from agiraph.home.processes import Guard, read
+    from agiraph.home.processes import OUT_OF_MEMORY, Guard, read
 else:
     import confinement
     import kernel
     import root_folder
-    from processes import Guard, read
+    from processes import OUT_OF_MEMORY, Guard, read
 
 ISOLATION = "AGIRAPH_ISOLATION"
 """Selects one kind of isolation (pid, user or plain), for tests; removed for the command."""
 COUNTS = 5
 """The descriptor of the file in memory with what the command uses now."""
+STDIN, STDOUT = 6, 7
+"""The descriptors that the command gets as its input and output, if the runtime talks with it."""
 FILTER = 9
 """The descriptor from which bubblewrap reads the seccomp filter."""
 OVER_LIMIT = 24
@@ -55,6 +57,10 @@ class Order:
         given: dict[str, Any] = marshal.loads(bytes.fromhex(spec))
         self.limits: dict[str, int] = given["limits"]
         self.spec: dict[str, Any] | None = given["spec"]
+        self.has_pipes: bool = given["has_pipes"]
+        self.groups: list[str] = given["groups"]
+        """Files by which the warden joins the command's control groups."""
+        self.events_file: str = given["events"]
         self.level: str = "none" if self.spec is None else self.spec["level"]
         self.parent: int = int(parent)
         self.timeout: float = float(timeout)
@@ -94,6 +100,7 @@ class Warden:
                 os._exit(1)
         for theirs in (self._may_start, self._reports, self._outputs):
             os.close(theirs)
+        close_pipes(order)
         os.set_blocking(self.output, False)
 
     def live(self, order: Order, maps: dict[int, int]) -> None:
@@ -104,21 +111,24 @@ class Warden:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
         os.close(self.go)
+        # Now, since it may take milliseconds, in which the supervisor syncs the spool to the disk.
+        events = join_groups(order)
         if not os.read(self._may_start, 1):
             return  # the supervisor died before it gave the start signal
         try:
             alone = confine(order, maps)
             watched = [order.cwd] if order.spec else [order.cwd, *WATCHED]
             tmpfs = root_folder.IN_MEMORY if order.level == "namespaces" else ()
-            guard = Guard(order.limits, watched, COUNTS, tmpfs=tmpfs, alone=alone)
+            guard = Guard(order.limits, watched, COUNTS, tmpfs=tmpfs, events=events, alone=alone)
             main = self.start(order)
+            close_pipes(order)
         except OSError as error:
             os.write(self._outputs, f"The command could not be started: {error}\n".encode())
             self.tell(127 << 8)
             return
         if self.is_orphan():
             return
-        while not self.is_over(main):
+        while not self.is_over(main, guard):
             if exceeded := guard.exceeded():
                 self.tell(exceeded << OVER_LIMIT)
                 guard.kill_all(signal.SIGKILL)
@@ -134,12 +144,13 @@ class Warden:
     def tell(self, report: int) -> None:
         os.write(self._reports, report.to_bytes(4, "little"))
 
-    def is_over(self, main: int) -> bool:
+    def is_over(self, main: int, guard: Guard) -> bool:
         """Reap ended children, report the command's status; return whether no process is left."""
         try:
             while (ended := os.waitpid(-1, os.WNOHANG))[0]:
                 if ended[0] == main:
-                    self.tell(ended[1])
+                    is_killed = ended[1] != 0 and guard.was_out_of_memory()
+                    self.tell(OUT_OF_MEMORY << OVER_LIMIT if is_killed else ended[1])
         except ChildProcessError:
             return True
         return False
@@ -151,6 +162,8 @@ class Warden:
             (os.POSIX_SPAWN_DUP2, self._outputs, 1),
             (os.POSIX_SPAWN_DUP2, self._outputs, 2),
         ]
+        if order.has_pipes:
+            actions[:2] = [(os.POSIX_SPAWN_DUP2, STDIN, 0), (os.POSIX_SPAWN_DUP2, STDOUT, 1)]
         before: list[str] = []
         if order.spec is not None and order.level == "bubblewrap":
             before = order.spec["bubblewrap"]
@@ -190,8 +203,8 @@ class Warden:
             signal.pthread_sigmask(signal.SIG_SETMASK, ())
             for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
                 signal.signal(number, signal.SIG_DFL)
-            os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
-            os.dup2(self._outputs, 1)
+            os.dup2(STDIN if order.has_pipes else os.open("/dev/null", os.O_RDONLY), 0)
+            os.dup2(STDOUT if order.has_pipes else self._outputs, 1)
             os.dup2(self._outputs, 2)
             kernel.empty_bounding_set()
             landlock.restrict(spec)
@@ -203,6 +216,28 @@ class Warden:
             os.write(self._outputs, f"The command could not be started: {error}\n".encode())
         finally:
             os._exit(127)
+
+
+def join_groups(order: Order) -> int:
+    """Move this process into the command's control groups, with all its future children.
+
+    Return a descriptor of the file that counts kills for lack of memory; -1 if there is none.
+    """
+    try:
+        for path in order.groups:
+            with open(path, "w") as file:
+                file.write("0")
+        return os.open(order.events_file, os.O_RDONLY) if order.events_file else -1
+    except OSError as error:
+        order.problem = error
+        return -1
+
+
+def close_pipes(order: Order) -> None:
+    """Close this process's copies of the command's input and output: else the runtime would not
+    see that the command closed its own."""
+    for descriptor in (STDIN, STDOUT) if order.has_pipes else ():
+        os.close(descriptor)
 
 
 def find_program(name: str, order: Order) -> str:

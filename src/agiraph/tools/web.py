@@ -16,6 +16,7 @@ from agiraph.domain.sinks import Sink, WayOut
 from agiraph.domain.tools import ON_DEMAND
 from agiraph.domain.work import Usage
 from agiraph.faultpoints import fault
+from agiraph.home.parsing import Parser
 from agiraph.home.scopes import Area
 from agiraph.run_context import RunContext
 from agiraph.services.research import pages as research_pages
@@ -201,7 +202,9 @@ async def web_fetch(
         if kept is not None:
             path = saved_pages.path_of(ctx, url, ALL)
             return _answer(ctx, kept, path, part=wanted.first, label=SAVED)
-    page = await web_page.read(await ctx.web.fetcher.fetch(url, may_redirect=may_redirect), wanted)
+    fetched = await ctx.web.fetcher.fetch(url, may_redirect=may_redirect)
+    parser = Parser(confinement=ctx.command_rules.confinement, team_id=ctx.team.id)
+    page = await web_page.read(fetched, parser, wanted)
     # Saved whole: the answer holds only a part, and a page may have changed when it is read again.
     path = saved_pages.path_of(ctx, url, wanted if page.is_pdf else ALL)
     await asyncio.to_thread(saved_pages.save, ctx, page, path)

@@ -1,24 +1,27 @@
 """Web page: a fetched body as Markdown text.
 
-A subprocess converts HTML, feeds and PDF: a hostile document can crash or exhaust only that
-subprocess, and the runtime goes on meanwhile.
+A confined process converts HTML, feeds and PDF: a hostile document can crash, exhaust or take over
+only that process, which sees no file and no network, and the runtime goes on meanwhile.
 """
 
 import codecs
 import contextlib
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, cast
 
 import orjson
 
+from agiraph.domain.conversion import Converter
 from agiraph.domain.errors import Refused
 from agiraph.web import markdown
-from agiraph.web.conversion import convert
 from agiraph.web.fetch import Fetched, is_pdf
 from agiraph.web.pdf_page import ALL, PageRange, read_pdf
 
 MAX_SOURCE_CHARS = 4 * 2**20
 """How much of a page's source is converted: its beginning says what it is about."""
+MAX_OUTPUT_BYTES = 32 * 2**20
+"""A converter that prints more is stopped."""
 _FEEDS = frozenset({"application/rss+xml", "application/atom+xml", "application/rdf+xml"})
 
 
@@ -36,11 +39,11 @@ class WebPage:
     """How much of a document was read, if it was not all."""
 
 
-async def read(fetched: Fetched, wanted: PageRange = ALL) -> WebPage:
+async def read(fetched: Fetched, converter: Converter, wanted: PageRange = ALL) -> WebPage:
     """Return the page as text, or raise `Refused` if it contains none. `wanted` are the pages to
     read of a PDF."""
     if is_pdf(fetched):
-        pdf = await read_pdf(fetched, wanted)
+        pdf = await read_pdf(fetched, converter, wanted)
         about = {"title": pdf.title, "published": pdf.published}
         page = _page(fetched, about, pdf.text, is_cut=fetched.is_cut)
         return replace(page, is_pdf=True, note=pdf.note)
@@ -49,9 +52,9 @@ async def read(fetched: Fetched, wanted: PageRange = ALL) -> WebPage:
     source = source[:MAX_SOURCE_CHARS]
     about, text = dict[str, str](), source
     if _is_feed(fetched, source):
-        about, text = await _converted(source, fetched.url, "feed")
+        about, text = await _converted(source, fetched.url, "feed", converter)
     elif _is_html(fetched, source):
-        about, text = await _converted(source, fetched.url, "html")
+        about, text = await _converted(source, fetched.url, "html", converter)
     if not text.strip():
         raise Refused(
             f"There is no text on {fetched.url}; it may need a browser. Try another source."
@@ -110,13 +113,16 @@ def _is_feed(fetched: Fetched, source: str) -> bool:
     return is_xml and any(mark in start for mark in ("<rss", "<feed", "<rdf:rdf"))
 
 
-async def _converted(source: str, url: str, kind: str) -> tuple[dict[str, str], str]:
+async def _converted(
+    source: str, url: str, kind: str, converter: Converter
+) -> tuple[dict[str, str], str]:
     """Return the title and the other facts of a page, and its text."""
-    found = await convert(
-        markdown.__file__,
+    found = await converter.convert(
+        Path(markdown.__file__),
         (url, kind),
         source.encode(errors="replace"),
         timeout_s=markdown.TIMEOUT_S,
+        most_bytes=MAX_OUTPUT_BYTES,
     )
     if found.end == "timeout":
         raise Refused(f"{url} takes too long to convert to text. Try another source.")

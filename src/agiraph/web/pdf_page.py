@@ -2,16 +2,18 @@
 
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, cast
 
 import orjson
 
+from agiraph.domain.conversion import Converter
 from agiraph.domain.errors import Refused
 from agiraph.web import pdf_text
-from agiraph.web.conversion import convert
 from agiraph.web.fetch import Fetched
 
 MAX_CHARS = 4 * 2**20
+MAX_OUTPUT_BYTES = 32 * 2**20
 ELSEWHERE = "Look for the same content elsewhere, or say that it could not be read."
 _RANGE = re.compile(r"\s*(\d{1,6})\s*(?:(-)\s*(\d{1,6})?)?\s*")
 
@@ -58,12 +60,21 @@ class _Document:
 
 
 async def read_pdf(
-    fetched: Fetched, wanted: PageRange = ALL, *, timeout_s: int = pdf_text.TIMEOUT_S
+    fetched: Fetched,
+    converter: Converter,
+    wanted: PageRange = ALL,
+    *,
+    timeout_s: int = pdf_text.TIMEOUT_S,
 ) -> PdfText:
     """Return the text of the wanted pages, or raise `Refused` with why there is none."""
     arguments = (str(wanted.first), str(wanted.last), str(timeout_s))
-    grace_s = pdf_text.GRACE_S
-    found = await convert(pdf_text.__file__, arguments, fetched.body, timeout_s=timeout_s + grace_s)
+    found = await converter.convert(
+        Path(pdf_text.__file__),
+        arguments,
+        fetched.body,
+        timeout_s=timeout_s + pdf_text.GRACE_S,
+        most_bytes=MAX_OUTPUT_BYTES,
+    )
     document = _parsed(found.output)
     if found.end == "failed" and not document.pages:
         raise Refused(f"{fetched.url} is a PDF that cannot be converted to text. {ELSEWHERE}")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from agiraph.app import Runtime
 from agiraph.domain.ids import MessageId
-from agiraph.home import commands, supervisor
+from agiraph.home import supervisor, supervisor_process
 from agiraph.services.research import delivery
 from agiraph.services.triggers import due
 from agiraph.store import dump, events, nodes, teams
@@ -86,18 +86,23 @@ def torn_backup() -> None:
 
 def orphaned_commands() -> None:
     """A command keeps running when its server is killed."""
-    source = Path(supervisor.__file__).read_text()
-    for old, new in (
-        ("libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)", "pass"),
-        ("    watch.end(", "    if ended == 'interrupted':\n        os._exit(0)\n    watch.end("),
+    copied = Path(os.environ["AGIRAPH_HOME"]).parent / "supervisor"
+    copied.mkdir(exist_ok=True)
+    for each in Path(supervisor.__file__).parent.glob("*.py"):  # it imports from its own folder
+        shutil.copy(each, copied)
+    script = copied / "supervisor.py"
+    for file, old, new in (
+        (copied / "kernel.py", "libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)", "pass"),
+        (
+            script,
+            "    watch.end(",
+            "    if ended == 'interrupted':\n        os._exit(0)\n    watch.end(",
+        ),
     ):
+        source = file.read_text()
         assert old in source, old
-        source = source.replace(old, new)
-    script = Path(os.environ["AGIRAPH_HOME"]).parent / "supervisor.py"
-    script.write_text(source)
-    for beside in ("confinement.py", "processes.py"):  # which the script imports from its folder
-        shutil.copy(Path(supervisor.__file__).with_name(beside), script.with_name(beside))
-    commands._script = lambda: str(script)
+        file.write_text(source.replace(old, new))
+    supervisor_process.script = lambda: str(script)
 
 
 class Planted(NamedTuple):

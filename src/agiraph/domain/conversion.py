@@ -1,0 +1,32 @@
+"""Conversion: what a script made of a hostile file, and the interface by which it is run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversion:
+    """What a script printed, and how it ended."""
+
+    output: bytes
+    """All that it printed before its end."""
+    end: Literal["whole", "failed", "timeout"]
+    """Failed: it ended with an error, or printed more than it may."""
+
+
+class Converter(Protocol):
+    """Runs a script of ours on data that a stranger wrote, where it can do no harm."""
+
+    async def convert(
+        self,
+        script: Path,
+        arguments: Sequence[str],
+        source: bytes,
+        *,
+        timeout_s: float,
+        most_bytes: int,
+    ) -> Conversion:
+        """Run the script with these arguments and the source as its input."""
+        ...

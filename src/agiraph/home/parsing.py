@@ -1,0 +1,93 @@
+"""Parsing: runs a script that reads a hostile file, in a sandbox where it can do no harm.
+
+The script gets the file as its standard input and prints what it found. It has no network and sees
+no file but Python and itself, so a parser that a file took over can only print something else.
+"""
+
+import asyncio
+import contextlib
+import shlex
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agiraph.domain.conversion import Conversion
+from agiraph.domain.ids import TeamId
+from agiraph.home.dialogue import Dialogue, talking
+from agiraph.home.levels import Confinement
+from agiraph.home.sandbox import Limits, Mount, Spec, spare_user
+
+IN_MEMORY = Path("/dev/shm")
+"""Where the spool lies, if there is such a folder: what it holds need not survive a crash."""
+LIMITS = Limits(processes=64, memory_mib=2048, file_mib=64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parser:
+    """Runs parsers as commands of one team."""
+
+    confinement: Confinement
+    team_id: TeamId
+
+    async def convert(
+        self,
+        script: Path,
+        arguments: Sequence[str],
+        source: bytes,
+        *,
+        timeout_s: float,
+        most_bytes: int,
+    ) -> Conversion:
+        """Run the script with the source as its input; return what it printed."""
+        place = IN_MEMORY if IN_MEMORY.is_dir() else None
+        with tempfile.TemporaryDirectory(prefix="agiraph-parsing-", dir=place) as made:
+            folder = Path(made).resolve()
+            (folder / "work").mkdir()
+            line = shlex.join([sys.executable, "-I", str(script.resolve()), *arguments])
+            async with talking(
+                folder / "spool",
+                command=f"exec {line} 2>/dev/null",
+                cwd=folder / "work",
+                env={"PATH": "/usr/bin:/bin"},
+                spec=self._spec(script.resolve(), folder / "work"),
+                limits=LIMITS,
+                team=self.team_id,
+                timeout=timeout_s,
+            ) as process:
+                _, printed = await asyncio.gather(
+                    _give(process, source), _printed(process, most_bytes)
+                )
+                if len(printed) > most_bytes:  # leaving the block ends it
+                    return Conversion(output=printed[:most_bytes], end="failed")
+                result = await process.ended
+        if result.ended == "timed_out":
+            return Conversion(output=printed, end="timeout")
+        return Conversion(output=printed, end="whole" if result.exit_code == 0 else "failed")
+
+    def _spec(self, script: Path, folder: Path) -> Spec | None:
+        """Return what a parser sees; None (all) if commands are not confined here."""
+        if not self.confinement.is_confined:
+            return None
+        return Spec(
+            level=self.confinement.level,
+            mounts=tuple(Mount(source=path, target=path) for path in (script, folder)),
+            unix=False,
+            user=spare_user(self.team_id) if self.confinement.has_spare_user else 0,
+        )
+
+
+async def _give(process: Dialogue, source: bytes) -> None:
+    with contextlib.suppress(ConnectionError):  # it ended before it had read all
+        process.stdin.write(source)
+        await process.stdin.drain()
+    process.stdin.close()
+
+
+async def _printed(process: Dialogue, most_bytes: int) -> bytes:
+    """Return all that the process prints, but not much more than it may."""
+    found = bytearray()
+    while len(found) <= most_bytes and (piece := await process.stdout.read(65_536)):
+        found += piece
+    return bytes(found)
