@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 
-from agiraph import World, call, says
+from agiraph import World, call, config, says
+from agiraph.cli import extension_checks
+from agiraph.cli.checkup import Checkup
 from agiraph.domain.errors import Conflict, Refused
 from agiraph.extensions import consents
 from agiraph.extensions.configured import ExtensionSettings, ToolRule, tool_rules
 from agiraph.extensions.loading import MOST_SHOWN, Extensions
+from agiraph.home.archive import stays
 from agiraph.home.layout import Home
 from tests.extensions.files import AT, put
 from tests.tools.tool_calls import ToolAnswer, run_calls
@@ -240,6 +243,78 @@ async def test_a_tools_folder_that_is_a_link_offers_nothing(tmp_path: Path) -> N
     home.mkdir()
     (home / "tools").symlink_to(tmp_path / "elsewhere" / "tools")
     assert await states(opened(home)) == {}
+
+
+async def test_no_call_of_an_agent_enables_a_file(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    IMPORTED.clear()
+    sha256 = put(home, "tools/hi.py", noting("by an agent") + greeting(), enabled=False)
+    consent = f'{{"enabled": {{"tools/hi.py": {{"sha256": "{sha256}", "at": "{AT:%FT%TZ}"}}}}}}'
+    planted = f"mkdir -p {home}/tools; echo '{consent}' > {home}/consents.json"
+    async with World(home, sandbox_readable=(), easy_endings=True) as world:
+        _, told = await run_calls(
+            world,
+            call("bash", command=f"{planted}; agiraph tools enable hi; echo over"),
+            call("write_file", path="../../../../consents.json", content=consent),
+            call("write_file", path=f"{home}/consents.json", content=consent),
+            call("write_file", path="agents/../../../consents.json", content=consent),
+        )
+        assert "over" in told[0].text
+        assert [answer.failed for answer in told[1:]] == [True, True, True]
+        _, told = await run_calls(world, call("greet", name="Bob"), by="bob")
+        assert told[0].failed
+    assert not (home / consents.FILE).exists()
+    assert IMPORTED == []
+
+
+def test_consents_are_neither_backed_up_nor_restored() -> None:
+    assert [stays(name) for name in ("consents.json", "consents.lock", "tools/hi.py")] == [
+        True,
+        True,
+        False,
+    ]
+
+
+async def test_doctor_names_what_is_faulty_changed_or_missing(tmp_path: Path) -> None:
+    put(tmp_path, "tools/bad.py", "x = 1 / 0")
+    put(tmp_path, "tools/hi.py", greeting())
+    put(tmp_path, "tools/hi.py", greeting("Other"), enabled=False)
+    put(tmp_path, "tools/new.py", greeting(), enabled=False)
+    put(
+        tmp_path,
+        "agiraph.toml",
+        '[secrets]\nkey = "env:NOT_SET_HERE"\n[search]\nprovider = "own:wiki"\n'
+        '[channels.pager]\ntype = "own:pager"\n',
+        enabled=False,
+    )
+    checkup = Checkup(config.load({"AGIRAPH_HOME": str(tmp_path)}), online=False)
+    await extension_checks.check(checkup)
+    assert [(one.name, one.verdict, one.what, one.details) for one in checkup.findings] == [
+        (
+            "secrets",
+            "problem",
+            "1 cannot be used.",
+            ["The secret 'key' is empty: set NOT_SET_HERE."],
+        ),
+        (
+            "own tools",
+            "problem",
+            "4 cannot be used; `agiraph tools` lists all.",
+            [
+                "tools/bad.py: it fails while it is imported: ZeroDivisionError: division by zero.",
+                "tools/hi.py: changed since it was enabled, so it is off; enable it again to use "
+                "it",
+                "[search] names own:wiki, which no enabled file in engines/ declares.",
+                "[channels.pager] names own:pager, which no enabled file in channels/ declares.",
+            ],
+        ),
+        (
+            "own tools",
+            "note",
+            "Not enabled: tools/new.py. To use one: agiraph tools enable.",
+            [],
+        ),
+    ]
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"enabled": {"tools/hi.py": true}}', ""])

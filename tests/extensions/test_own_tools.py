@@ -120,6 +120,7 @@ talkative.__doc__ = "word " * 500
         (positional, {}, "is positional only"),
         (talkative, {}, "has 2,499 characters"),
         (untyped, {"name": "bash"}, "the name 'bash' belongs to a tool of agiraph"),
+        (untyped, {"name": "webfetch"}, "the name 'webfetch' belongs to a tool of agiraph"),
         (untyped, {"name": "wetter_für_köln"}, "is not made of 2 to 48 small letters"),
         (untyped, {"name": "Weather"}, "is not made of 2 to 48 small letters"),
         (untyped, {"timeout_s": 0}, "timeout_s=0"),

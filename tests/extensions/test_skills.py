@@ -170,6 +170,8 @@ def test_a_damaged_copy_is_not_used(tmp_path: Path) -> None:
     copy = tmp_path / skill_folders.COPIES / enabled.sha256 / "SKILL.md"
     copy.write_text("---\nname: pdf\ndescription: other\n---\nevil")
     assert skill_folders.enabled_copy(home, enabled.sha256) is None
+    opened(tmp_path).enable("pdf", at=AT)
+    assert skill_folders.enabled_copy(home, enabled.sha256) is not None
 
 
 async def test_many_skills_stay_within_bounds_in_a_prompt(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from agiraph.extensions.signatures import signature_of
 from agiraph.run_context import RunContext
 from agiraph.tools import added, tool_commands
 from agiraph.tools.base import Tool
+from agiraph.tools.synonyms import folded
 from agiraph.tools.toolsets import BUILT_IN
 
 log: logging.Logger = logging.getLogger("agiraph.extensions")
@@ -65,7 +66,7 @@ def check(declared: ToolDeclaration) -> None:
         raise Refused(
             f"the tool's name {name!r} is not made of 2 to 48 small letters, digits and _ ."
         )
-    if name in BUILT_IN:
+    if folded(name) in map(folded, BUILT_IN):
         raise Refused(f"the name {name!r} belongs to a tool of agiraph; choose another.")
     if declared.touches not in ("nothing", "reads", "changes", "sends"):
         raise Refused(

@@ -126,10 +126,12 @@ def names(base: Path, rel: str) -> list[str]:
 
 
 def keep_copy(home: Home, skill: SkillFiles) -> None:
-    """Write the copy from which an enabled skill is used, unless it exists."""
+    """Write the copy from which an enabled skill is used, unless it exists undamaged."""
     place = f"{COPIES}/{skill.sha256}"
-    if home.folder.exists(place):
+    if enabled_copy(home, skill.sha256) is not None:
         return
+    if home.folder.exists(place):
+        home.folder.remove(place)
     partial = f"{COPIES}/.{skill.sha256}.{os.getpid()}"
     if home.folder.exists(partial):  # a crash left it
         home.folder.remove(partial)
