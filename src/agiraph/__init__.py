@@ -29,7 +29,9 @@ if TYPE_CHECKING:
         ModelView,
         ProviderView,
     )
+    from agiraph.api.research_views import ResearchView
     from agiraph.api.search_views import FoundView
+    from agiraph.api.status_views import StatusView
     from agiraph.api.views import (
         AgentView,
         AttachmentView,
@@ -150,12 +152,14 @@ __all__ = [
     "Reply",
     "ReplyDelta",
     "Request",
+    "ResearchView",
     "Resync",
     "Says",
     "ScriptExhausted",
     "ScriptedModel",
     "SearchHitView",
     "StageView",
+    "StatusView",
     "TeamCosts",
     "TeamView",
     "ThreadView",
@@ -190,6 +194,8 @@ _MODULES = {
         "ModelCheck", "ModelTestView", "ModelView", "ModelsView", "ProviderView",
     ),
     "agiraph.api.search_views": ("FoundView",),
+    "agiraph.api.research_views": ("ResearchView",),
+    "agiraph.api.status_views": ("StatusView",),
     "agiraph.client": ("Client", "ConnectionLost", "Frame", "ReplyDelta", "Resync"),
     "agiraph.domain.access": ("AuditEntry",),
     "agiraph.domain.channels": ("Incoming", "Receipt", "Received"),
