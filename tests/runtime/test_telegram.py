@@ -18,7 +18,7 @@ from agiraph.domain.work import NodeStatus
 from agiraph.runtime.channels import DeliveryFailed
 from agiraph.runtime.channels.telegram import Telegram
 from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.services.mail import pairing
+from agiraph.services.mail import bus, pairing
 from agiraph.store import deliveries, messages
 from agiraph.store.channels import CHANNELS
 from agiraph.testing import World, call, says
@@ -291,8 +291,20 @@ async def test_commands_choose_the_addressee_and_mute(tmp_path: Path) -> None:
         )
         await bot.write(ADA, "/mute 2")
         await bot.sent(4)
-        state = await channel(world)
-        assert state.muted_until == world.clock.now() + timedelta(hours=2)
+        assert (await channel(world)).muted_until == world.clock.now() + timedelta(hours=2)
+        told = await world.store.write(
+            bus.send,
+            team_id=first.team.id,
+            sender=first.coordinator.id,
+            recipient=OWNER,
+            kind="report",
+            text="It is painted.",
+        )
+        [delivery] = await world.store.read(deliveries.of_message, told.id)
+        assert delivery.due_at == world.clock.now() + timedelta(hours=2)
+        await bot.write(ADA, "/unmute")
+        texts = {message["text"] for message in await bot.sent(6)}
+        assert "coordinator (Painters): report\n\nIt is painted." in texts
 
 
 async def test_refusals_of_the_bot_api_say_what_to_do(tmp_path: Path) -> None:

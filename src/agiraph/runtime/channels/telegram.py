@@ -18,6 +18,7 @@ from agiraph.domain.chat import Attachment
 from agiraph.domain.deliveries import OutgoingMessage
 from agiraph.domain.ids import MessageId
 from agiraph.domain.messages import INBOX, NEEDS_ANSWER, Decision, Message, MessageKind
+from agiraph.domain.visible import visible
 from agiraph.runtime.channels import DeliveryFailed
 from agiraph.runtime.channels.webhook import connection_problem
 from agiraph.runtime.channels.wording import Shown, fits, shown
@@ -30,6 +31,8 @@ MAX_CHARACTERS = 4096
 MAX_NOTICE_CHARACTERS = 200
 """Of the answer to a pressed button."""
 MAX_LABEL_CHARACTERS = 60
+WIDTH = 40
+"""Columns of a phone's screen, about."""
 MAX_FILE_BYTES = 10 * 2**20
 MAX_ANSWER_BYTES = 8 * 2**20
 _GONE = ("message is not modified", "message to edit not found", "message can't be edited")
@@ -55,7 +58,7 @@ class Telegram:
         return "Open a chat with your bot in Telegram and send it: /start {code}"
 
     async def send(self, outgoing: OutgoingMessage) -> Receipt | None:
-        said = shown(outgoing, url=self.url, limit=MAX_CHARACTERS)
+        said = shown(outgoing, url=self.url, limit=MAX_CHARACTERS, width=WIDTH)
         keyboard = buttons(outgoing.message, said)
         request: dict[str, Any] = {
             "chat_id": outgoing.address,
@@ -78,7 +81,7 @@ class Telegram:
         )
 
     async def edit(self, outgoing: OutgoingMessage, receipt: str) -> None:
-        said = shown(outgoing, url=self.url, limit=MAX_CHARACTERS)
+        said = shown(outgoing, url=self.url, limit=MAX_CHARACTERS, width=WIDTH)
         decided = outgoing.message.decision
         end = f"answered: {outgoing.answer}" if outgoing.answer else "closed"
         text = f"{said.text}\n\n[{decided or end}]"
@@ -241,7 +244,7 @@ def buttons(message: Message, said: Shown) -> list[list[dict[str, str]]]:
 
 
 def _label(number: int, option: str) -> str:
-    line = " ".join(option.split())
+    line = visible(" ".join(option.split()), keep="")
     is_long = len(line) > MAX_LABEL_CHARACTERS
     return f"{number + 1}. {line[:MAX_LABEL_CHARACTERS]}{'…' if is_long else ''}"
 

@@ -19,15 +19,15 @@ class Shown:
     is_whole: bool
 
 
-def shown(outgoing: OutgoingMessage, *, url: str, limit: int) -> Shown:
+def shown(outgoing: OutgoingMessage, *, url: str, limit: int, width: int = 0) -> Shown:
     """Return a message as text of at most `limit` UTF-16 code units.
 
     What a person decides on shows every hidden character as a code point. If it does not fit, the
-    text is cut and says where the rest is, and it is not whole.
+    text is cut and says where the rest is, and it is not whole. `width` cuts long lines of a call,
+    so that a narrow screen does not break them where our own lines begin.
     """
     message = outgoing.message
-    head, body = _head(outgoing), _body(outgoing)
-    text = f"{head}\n\n{body}" if head else body
+    text = f"{_head(outgoing)}\n\n{_body(outgoing, width)}"
     if fits(text, limit):
         return Shown(text=text, is_whole=True)
     link = f"\n\n… (The whole text: {url}/inbox/{message.id})"
@@ -54,13 +54,14 @@ def _head(outgoing: OutgoingMessage) -> str:
     return f"{visible(outgoing.sender)} ({visible(outgoing.team)}){kind}{written}"
 
 
-def _body(outgoing: OutgoingMessage) -> str:
+def _body(outgoing: OutgoingMessage, width: int) -> str:
     message = outgoing.message
     is_decided = message.kind in NEEDS_ANSWER
     parts = [visible(message.title)] if message.title and not is_decided else []
     parts.append(visible(message.text) if is_decided else message.text)
     if message.call is not None:
-        parts.append("\n".join(call_lines(message.call.name, message.call.arguments)))
+        lines = call_lines(message.call.name, message.call.arguments, width=width)
+        parts.append("\n".join(lines))
     if message.kind == "question":
         listed = [f"{number}. {visible(o)}" for number, o in enumerate(message.options, 1)]
         parts += ["\n".join(listed)] if listed else []

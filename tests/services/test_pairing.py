@@ -1,0 +1,106 @@
+"""Pairing: a code works once and for a short time, and only one process reads a channel."""
+
+from datetime import timedelta
+
+import pytest
+
+from agiraph.domain.channels import ChannelState, Incoming
+from agiraph.domain.errors import NotFound, Refused
+from agiraph.domain.messages import INBOX
+from agiraph.domain.persons import OWNER
+from agiraph.services.lifecycle import incoming
+from agiraph.services.mail import pairing
+from agiraph.store import channels
+from agiraph.store.channels import CHANNELS
+from agiraph.testing import World
+
+
+@pytest.fixture
+async def phone(world: World) -> World:
+    """A world with a two-way channel that nobody serves."""
+    wanted = {"phone": INBOX, "log": INBOX}
+    two_way = frozenset({"phone"})
+    await world.store.write(channels.add, wanted, person_id=OWNER, two_way=two_way)
+    return world
+
+
+async def take(world: World, text: str, *, key: str = "", sender: str = "7") -> str | None:
+    """Take in a message; return what is said about it, None if it is dropped."""
+    message = Incoming(key=key or text, sender=sender, text=text, sent_at=world.clock.now())
+    taken = await world.store.write(incoming.take, "phone", message)
+    return None if taken is None else taken.notice
+
+
+async def state(world: World) -> ChannelState:
+    return await world.store.read(CHANNELS.get, "phone")
+
+
+async def test_a_code_pairs_once_whatever_its_spelling(phone: World) -> None:
+    code = (await phone.store.write(pairing.new_code, OWNER, "phone")).code
+    assert code not in str(await state(phone))
+    told = await take(phone, f"pair me: {code.replace('-', '').lower()}!")
+    assert told is not None
+    assert told.startswith("Paired:")
+    assert (await state(phone)).address == "7"
+    assert await take(phone, f"/start {code}", sender="666") is None
+    assert ((await state(phone)).address, (await state(phone)).dropped) == ("7", 1)
+
+
+async def test_a_code_dies_with_time_and_with_wrong_guesses(phone: World) -> None:
+    code = (await phone.store.write(pairing.new_code, OWNER, "phone")).code
+    phone.clock.advance(seconds=pairing.CODE_LIFE.total_seconds())
+    assert await take(phone, f"/start {code}") is None
+    code = (await phone.store.write(pairing.new_code, OWNER, "phone")).code
+    for number in range(pairing.MAX_TRIES):
+        assert await take(phone, "/start AAAAA-AAAAA", key=str(number), sender="666") is None
+    assert await take(phone, f"/start {code} now") is None
+    assert ((await state(phone)).address, (await state(phone)).dropped) == (None, 12)
+
+
+async def test_an_unpaired_channel_hears_nobody(phone: World) -> None:
+    code = (await phone.store.write(pairing.new_code, OWNER, "phone")).code
+    await take(phone, f"/start {code}")
+    assert await take(phone, "/help") is not None
+    await phone.store.write(pairing.unpair, OWNER, "phone")
+    assert await take(phone, "/teams") is None
+    assert (await state(phone)).address is None
+
+
+async def test_a_message_is_taken_in_once(phone: World) -> None:
+    code = (await phone.store.write(pairing.new_code, OWNER, "phone")).code
+    await take(phone, f"/start {code}")
+    assert await take(phone, "/inbox", key="1") == "0 questions and requests wait for you."
+    assert await take(phone, "/inbox", key="1") is None
+
+
+async def test_channels_that_only_send_cannot_be_paired(phone: World) -> None:
+    with pytest.raises(Refused, match="'log' only sends"):
+        await phone.store.write(pairing.new_code, OWNER, "log")
+    with pytest.raises(NotFound, match="Channels that can be paired: phone"):
+        await phone.store.write(pairing.new_code, OWNER, "fax")
+
+
+async def test_one_process_reads_a_channel_until_it_has_been_silent_for_long(
+    phone: World,
+) -> None:
+    async def claims(reader: str) -> bool:
+        found = await phone.store.write(incoming.claim_reading, "phone", reader=reader)
+        return found is not None
+
+    assert await claims("a")
+    assert not await claims("b")
+    phone.clock.advance(seconds=incoming.READING_FOR.total_seconds() - 1)
+    assert await claims("a")
+    phone.clock.advance(seconds=(incoming.READING_FOR - timedelta(seconds=1)).total_seconds())
+    assert not await claims("b")
+    phone.clock.advance(seconds=2)
+    assert await claims("b")
+    assert not await claims("a")
+
+
+async def test_a_restored_backup_pairs_nobody(phone: World) -> None:
+    code = (await phone.store.write(pairing.new_code, OWNER, "phone")).code
+    await take(phone, f"/start {code}")
+    await phone.store.write(channels.forget_pairings)
+    restored = await state(phone)
+    assert (restored.address, restored.code_digest, restored.is_two_way) == (None, None, True)
