@@ -21,7 +21,7 @@ import orjson
 
 from agiraph.testing.sweep import Report, Scenario, Sweep
 from agiraph.testing.world import preload
-from tests.faults import asking, endings, life, mutants, spent_day
+from tests.faults import asking, endings, life, mutants, research, spent_day
 from tests.faults.scenarios import ALL, scenario
 from tests.faults.teamwork import program, program_ran_once, teamwork
 
@@ -32,6 +32,7 @@ SCENARIOS = ALL | {
     "endings": endings.endings,
     "spent_day": spent_day.spent_day,
     "asking": asking.asking,
+    "research": research.research,
 }
 EXTRA_CHECKS = {
     "life": life.after_recovery,
@@ -39,6 +40,7 @@ EXTRA_CHECKS = {
     "endings": endings.after_recovery,
     "spent_day": spent_day.after_recovery,
     "asking": asking.after_recovery,
+    "research": research.after_recovery,
 }
 """Additional checks after the recovery, for some scenarios."""
 
