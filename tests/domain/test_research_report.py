@@ -66,8 +66,8 @@ The tower is 330 m tall [1][2]. It was 300 m [2].
 ## Sources
 
 1. Tower: a.example, read 2026-11-17, press, confirmed by another source. <https://www.a.example/>
-2. Old \\* tower: b.example, read 2026-11-17, unknown, confirmed by another source. <https://b.example/x>
-3. Law: gov.example, read 2026-11-17, primary, single source. <https://gov.example/>
+2. Old \\* tower: b.example, read 2026-11-17, unrated site, confirmed by another source. <https://b.example/x>
+3. Law: gov.example, read 2026-11-17, primary source, single source. <https://gov.example/>
 
 ## How this was made
 
@@ -104,6 +104,6 @@ def test_the_frame_is_in_the_language_of_the_report() -> None:
     assert german.markdown == (
         "Nichts gefunden.\n\n## Was nicht zu finden war\n\n- Kein Geld mehr.\n\n"
         "## Wie dieser Bericht entstand\n\n"
-        "1 Suchen, 0 Seiten gelesen, 0 Quellen mit 0 Zitaten, ?, Tiefe quick.\n"
+        "1 Suchen, 0 Seiten gelesen, 0 Quellen mit 0 Zitaten, Kosten unbekannt, Tiefe quick.\n"
     )
     assert "## Sources" in render(Brief(language="Klingon"), "So [e1].", LEDGER, COUNTS).markdown

@@ -1,5 +1,8 @@
 """Report words: the headings and short phrases of a report's frame, in several languages."""
 
+from typing import get_args
+
+from agiraph.domain.evidence import SourceClass
 from agiraph.domain.value import value
 
 
@@ -16,10 +19,18 @@ class Words:
     single: str
     confirmed: str
     unchecked: str
+    no_price: str
+    """In place of the cost, if no price is known."""
+    classes: tuple[str, str, str, str, str, str]
+    """A primary, reference, press, vendor, forum and unrated source, in this order."""
     new_since: str
     """With the place {date}."""
     counts: str
     """With the places {searches}, {pages}, {sources}, {quotes}, {cost} and {depth}."""
+
+    def of_class(self, source: SourceClass) -> str:
+        """Return the name of a class of sources."""
+        return self.classes[get_args(SourceClass).index(source)]
 
 
 ENGLISH = Words(
@@ -34,6 +45,8 @@ ENGLISH = Words(
     single="single source",
     confirmed="confirmed by another source",
     unchecked="quotation unchecked",
+    no_price="cost unknown",
+    classes=("primary source", "reference work", "press", "seller", "forum", "unrated site"),
     new_since="New since the report of {date}",
     counts="{searches} searches, {pages} pages read, {sources} sources with {quotes} quotations, "
     "{cost}, depth {depth}.",
@@ -50,6 +63,8 @@ _GERMAN = Words(
     single="einzige Quelle",
     confirmed="durch eine weitere Quelle bestätigt",
     unchecked="Zitat ungeprüft",
+    no_price="Kosten unbekannt",
+    classes=("Primärquelle", "Nachschlagewerk", "Presse", "Anbieter", "Forum", "unbewertete Seite"),
     new_since="Neu seit dem Bericht vom {date}",
     counts="{searches} Suchen, {pages} Seiten gelesen, {sources} Quellen mit {quotes} Zitaten, "
     "{cost}, Tiefe {depth}.",
@@ -66,6 +81,15 @@ _FRENCH = Words(
     single="source unique",
     confirmed="confirmé par une autre source",
     unchecked="citation non vérifiée",
+    no_price="coût inconnu",
+    classes=(
+        "source primaire",
+        "ouvrage de référence",
+        "presse",
+        "vendeur",
+        "forum",
+        "site non évalué",
+    ),
     new_since="Nouveau depuis le rapport du {date}",
     counts="{searches} recherches, {pages} pages lues, {sources} sources avec {quotes} citations, "
     "{cost}, profondeur {depth}.",
@@ -82,6 +106,15 @@ _SPANISH = Words(
     single="fuente única",
     confirmed="confirmado por otra fuente",
     unchecked="cita sin comprobar",
+    no_price="coste desconocido",
+    classes=(
+        "fuente primaria",
+        "obra de referencia",
+        "prensa",
+        "vendedor",
+        "foro",
+        "sitio sin valorar",
+    ),
     new_since="Nuevo desde el informe del {date}",
     counts="{searches} búsquedas, {pages} páginas leídas, {sources} fuentes con {quotes} citas, "
     "{cost}, profundidad {depth}.",
@@ -98,6 +131,15 @@ _ITALIAN = Words(
     single="fonte unica",
     confirmed="confermato da un'altra fonte",
     unchecked="citazione non verificata",
+    no_price="costo sconosciuto",
+    classes=(
+        "fonte primaria",
+        "opera di consultazione",
+        "stampa",
+        "venditore",
+        "forum",
+        "sito non valutato",
+    ),
     new_since="Novità dal rapporto del {date}",
     counts="{searches} ricerche, {pages} pagine lette, {sources} fonti con {quotes} citazioni, "
     "{cost}, profondità {depth}.",
@@ -114,6 +156,15 @@ _PORTUGUESE = Words(
     single="fonte única",
     confirmed="confirmado por outra fonte",
     unchecked="citação não verificada",
+    no_price="custo desconhecido",
+    classes=(
+        "fonte primária",
+        "obra de referência",
+        "imprensa",
+        "vendedor",
+        "fórum",
+        "site não avaliado",
+    ),
     new_since="Novo desde o relatório de {date}",
     counts="{searches} pesquisas, {pages} páginas lidas, {sources} fontes com {quotes} citações, "
     "{cost}, profundidade {depth}.",
@@ -130,6 +181,8 @@ _DUTCH = Words(
     single="enige bron",
     confirmed="bevestigd door een andere bron",
     unchecked="citaat niet gecontroleerd",
+    no_price="kosten onbekend",
+    classes=("primaire bron", "naslagwerk", "pers", "verkoper", "forum", "onbeoordeelde site"),
     new_since="Nieuw sinds het rapport van {date}",
     counts="{searches} zoekopdrachten, {pages} pagina's gelezen, {sources} bronnen met {quotes} "
     "citaten, {cost}, diepte {depth}.",

@@ -172,15 +172,17 @@ def _source(
 
 
 def _source_line(source: Mapping[str, Any], words: Words) -> str:
-    title = _escaped(source["title"]) or source["site"]
-    facts = [source["site"]]
+    title = _escaped(source["title"])
+    is_named = title and title != source["site"]
+    facts: list[str] = [source["site"]]
     if source["published"]:
         facts.append(f"{words.published} {_escaped(source['published'])}")
-    facts += [f"{words.read} {source['read']}", source["class"]]
+    facts += [f"{words.read} {source['read']}", words.of_class(source["class"])]
     facts.append(words.confirmed if source["confirmed"] else words.single)
     if not source["checked"]:
         facts.append(words.unchecked)
-    return f"{source['number']}. {title}: {', '.join(facts)}. <{source['url']}>"
+    lead = f"{title}: " if is_named else ""
+    return f"{source['number']}. {lead}{', '.join(facts)}. <{source['url']}>"
 
 
 def _escaped(text: str) -> str:
@@ -191,7 +193,7 @@ def _escaped(text: str) -> str:
 def _effort(
     words: Words, counts: Counts, sources: Sequence[object], rows: Sequence[EvidenceRow]
 ) -> str:
-    cost = "?" if counts.usd is None else f"${counts.usd:.2f}"
+    cost = words.no_price if counts.usd is None else f"${counts.usd:.2f}"
     said = words.counts.format(
         searches=counts.searches,
         pages=counts.pages,

@@ -67,7 +67,7 @@ function JobCard({ job, team, now }: { job: Job; team: string; now: number }) {
       </div>
       <p className={cx("ml-[22px] text-xs text-ink-2", !isOpen && "truncate")}>
         {capitalize(jobState(job))}
-        {job.progress && (
+        {job.progress && !(isOpen && job.is_research) && (
           <span dir="ltr" className={isOpen ? "literal" : ""}>
             {": "}
             <Literal text={isOpen ? job.progress : job.progress.split("\n")[0]!} keepEmoji />
@@ -76,14 +76,14 @@ function JobCard({ job, team, now }: { job: Job; team: string; now: number }) {
       </p>
       {isOpen && (
         <div className="ml-[22px] text-xs text-ink-2">
-          <p className="tabular md:hidden">{jobFacts(job, node?.cost.usd ?? null, now)}</p>
+          {!job.is_research && <p className="tabular md:hidden">{jobFacts(job, node?.cost.usd ?? null, now)}</p>}
           {job.is_research && (
             <Suspense fallback={<p>Loading the plan …</p>}>
               <ResearchCard node={job.node_id} />
             </Suspense>
           )}
           <Sources of={job.sources} />
-          <p className="flex flex-wrap gap-x-4">
+          <p className="mt-1 flex flex-wrap gap-x-4 leading-6">
             {board && (
               <Link to={board as "/"} className="underline pointer-coarse:leading-10">
                 On the board

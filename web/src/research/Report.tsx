@@ -59,7 +59,8 @@ function Mark({ citation }: { citation: Citation }) {
           {source.number}
         </button>
       </Tooltip.Trigger>
-      <Tooltip.Portal>
+      {/* Inside of the main landmark, where a screen reader looks for it. */}
+      <Tooltip.Portal container={document.querySelector("main")}>
         <Tooltip.Content sideOffset={6} collisionPadding={12} className="z-50 max-h-[60vh] w-[min(26rem,calc(100vw-24px))] overflow-y-auto rounded-md border border-line-2 bg-surface p-3 text-sm text-ink shadow-high animate-pop">
           {evidence.map((one) => (
             <blockquote key={one.id} className="mb-2 border-l-2 border-line-2 pl-3">

@@ -102,7 +102,7 @@ function Fold({ label, isEmpty, children }: { label: string; isEmpty: boolean; c
   if (isEmpty) return <p className="text-ink-3">{label}</p>;
   return (
     <div>
-      <button type="button" aria-expanded={isOpen} onClick={() => setIsOpen(!isOpen)} className="flex items-center gap-1 rounded-sm font-medium pointer-coarse:min-h-10">
+      <button type="button" aria-expanded={isOpen} onClick={() => setIsOpen(!isOpen)} className="flex min-h-6 items-center gap-1 rounded-sm font-medium pointer-coarse:min-h-10">
         <ChevronRight className={cx("size-3 text-ink-3 transition-transform", isOpen && "rotate-90")} aria-hidden /> {label}
       </button>
       {isOpen && <div className="mt-1 ml-4">{children}</div>}

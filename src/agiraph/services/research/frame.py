@@ -143,8 +143,7 @@ def _start_reader(step: _Step, chosen: Reading, budget: Any) -> NodeId:
 
 def _progress(step: _Step) -> str:
     begun = sum(each.node_id is not None for each in step.job.readings)
-    noted = evidence.count(step.tx, step.job.id)
-    return f"reading: {begun} of {len(step.job.readings)} questions begun, {noted} findings noted"
+    return f"reading: {begun} of {len(step.job.readings)} questions begun"
 
 
 def _after_reading(step: _Step) -> Next:

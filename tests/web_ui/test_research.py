@@ -1,0 +1,137 @@
+"""Research in the browser: the card while it runs, the words behind a report, and the reply."""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.async_api import Browser, BrowserContext, Page, expect
+
+from agiraph.domain.time import SystemClock
+from agiraph.testing import says
+from tests.api.serving import TOKEN, serving
+from tests.local_web import local_web
+from tests.research.kit import (
+    FACTS,
+    OLD,
+    OLD_GUIDE,
+    QUESTION,
+    SITES,
+    TALL,
+    Cast,
+    brief_of,
+    reads,
+)
+from tests.web_ui.browsing import DESKTOP, PHONE, STILL, Watch
+from tests.web_ui.test_accessibility import axe_violations
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+SECOND = "What do older guides say?"
+REPORT = (
+    "## Answer\n\nThe tower is 330 metres tall [e1]. An old guide says 312 metres [e2].\n\n"
+    "## Key findings\n\n- It is 330 metres tall [e1].\n"
+)
+PICTURES = os.environ.get("AGIRAPH_PICTURES", "")
+"""A folder for screenshots, for whoever works on these screens."""
+
+
+def cast() -> tuple[Cast, asyncio.Event]:
+    """Return a model that plays the parts; its second reader waits for the event."""
+    go_on = asyncio.Event()
+    played = Cast(
+        brief=[says(brief_of(QUESTION, SECOND, kind="comparison"))],
+        readers={
+            QUESTION: reads(FACTS, ("It is 330 metres tall.", TALL)),
+            SECOND: reads(OLD_GUIDE, ("It was said to be 312 metres tall.", OLD)),
+        },
+        writing=[says(REPORT)],
+    )
+    begun = 0
+
+    async def second_waits() -> None:
+        nonlocal begun
+        begun += 1
+        if begun > 3:
+            await go_on.wait()
+
+    played.before_reading = second_waits
+    return played, go_on
+
+
+async def picture(page: Page, name: str) -> None:
+    if not PICTURES:
+        return
+    for theme in ("light", "dark"):
+        await page.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
+        await page.screenshot(path=Path(PICTURES) / f"{name}-{theme}.png")
+
+
+async def with_session(browser: Browser, origin: str, **options: Any) -> BrowserContext:
+    """Open a signed-in browser window."""
+    context = await browser.new_context(**STILL | options)
+    session = {"name": "agiraph_session", "value": TOKEN, "url": origin}
+    await context.add_cookies([session])  # type: ignore[list-item]
+    return context
+
+
+async def test_a_person_watches_research_and_reads_the_words_behind_its_report(
+    browser: Browser, tmp_path: Path
+) -> None:
+    clock, (played, go_on) = SystemClock(), cast()
+    async with (
+        local_web(clock, SITES) as web,
+        serving(tmp_path / "home", clock=clock, web=web.access, model="scripted/rob") as served,
+    ):
+        served.world.model("rob", played)
+        _, team = await served.ask("POST", "/teams", {"goal": "Know towers", "start": False})
+        lead = team["coordinator_id"]
+        _, job = await served.ask("POST", f"/agents/{lead}/research", {"goal": QUESTION})
+        page = await (await with_session(browser, served.origin, **DESKTOP)).new_page()
+        watch = Watch(served.origin)
+        watch.over(page)
+
+        # The card shows the plan and what was noted while the second reader is at work.
+        await page.goto(f"{served.origin}/t/{team['id']}/a/{lead}")
+        card = page.get_by_role("listitem").filter(has_text=QUESTION).first
+        await card.get_by_role("button", expanded=False).first.press("Enter")
+        plan = page.get_by_role("list", name="Plan")
+        await expect(plan.get_by_role("listitem")).to_have_count(2)
+        await page.get_by_role("button", name="1 quotation from 1 site").press("Enter")
+        await expect(page.get_by_text(TALL)).to_be_visible()
+        await picture(page, "research-card")
+        assert await axe_violations(page) == []
+
+        # The report: a mark has the words of its page, for the mouse, the keyboard and a finger.
+        go_on.set()
+        await expect(page.get_by_text("The research is done")).to_be_visible()
+        _, inbox = await served.ask("GET", "/inbox")
+        [item] = [i["message"]["id"] for i in inbox["items"] if i["message"]["kind"] == "report"]
+        await page.goto(f"{served.origin}/inbox/{item}")
+        mark = page.get_by_role("button", name="Source 1: ").first
+        words = page.get_by_role("tooltip")
+        await mark.focus()
+        await expect(words).to_contain_text(TALL)
+        await picture(page, "research-report")
+        assert await axe_violations(page) == []
+        await page.keyboard.press("Escape")
+        await expect(words).to_have_count(0)
+        await page.get_by_role("button", name="Source 2: ").first.hover()
+        await expect(words).to_contain_text(OLD)
+
+        # A reply goes to the agent that was asked, not to the researcher, who has left.
+        await page.get_by_role("link", name="Reply").click()
+        await expect(page).to_have_url(f"{served.origin}/t/{team['id']}/a/{lead}")
+        field = page.get_by_role("textbox", name="Message Coordinator")
+        await expect(field).to_have_value(f"About “Research: {QUESTION}”: ")
+        assert watch.faults == []
+        await page.context.close()
+
+        phone = await (await with_session(browser, served.origin, **PHONE)).new_page()
+        await phone.goto(f"{served.origin}/inbox/{item}")
+        await phone.get_by_role("button", name="Source 2: ").first.tap()
+        await expect(phone.get_by_role("tooltip")).to_contain_text(OLD)
+        await picture(phone, "research-phone")
+        await phone.context.close()
+        assert job["status"] == "assigned"
