@@ -134,6 +134,9 @@ class Spec:
     and the machine's network has abstract ones."""
     user: int = 0
     """The number of the spare user as whom it runs; 0: the runtime's own user."""
+    address_mib: int = 0
+    """Addresses that each process may reserve; 0: by the limit of its memory. A browser reserves
+    terabytes and uses little of them."""
 
 
 def database_files(url: str) -> tuple[Path, ...]:
@@ -316,7 +319,8 @@ def _as_plain(spec: Spec, limits: Limits) -> dict[str, Any]:
         ),
         "uid": spec.user,
         "pids": limits.processes * THREADS_PER_PROCESS,
-        "address_mib": max(limits.memory_mib * ADDRESS_FACTOR, LEAST_ADDRESS_MIB),
+        "address_mib": spec.address_mib
+        or max(limits.memory_mib * ADDRESS_FACTOR, LEAST_ADDRESS_MIB),
         "tmp_mib": TMP_MIB,
     }
     if spec.level == "bubblewrap":

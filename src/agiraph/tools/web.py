@@ -16,18 +16,16 @@ from agiraph.domain.sinks import Sink, WayOut
 from agiraph.domain.tools import ON_DEMAND
 from agiraph.domain.work import Usage
 from agiraph.faultpoints import fault
-from agiraph.home.parsing import Parser
 from agiraph.home.scopes import Area
 from agiraph.run_context import RunContext
 from agiraph.services.research import pages as research_pages
 from agiraph.store import file_labels, grants, link_fetches, passages, spend
 from agiraph.store.link_fetches import Limits
 from agiraph.store.tx import Tx
-from agiraph.tools import addresses, saved_pages
+from agiraph.tools import addresses, rendering, saved_pages
 from agiraph.tools.base import tool
 from agiraph.tools.file_labels import SAVED
 from agiraph.web import excerpts, links
-from agiraph.web import page as web_page
 from agiraph.web.excerpts import Excerpt
 from agiraph.web.fetch import Fetched, MayRedirect
 from agiraph.web.page import WebPage
@@ -203,13 +201,13 @@ async def web_fetch(
             path = saved_pages.path_of(ctx, url, ALL)
             return _answer(ctx, kept, path, part=wanted.first, label=SAVED)
     fetched = await ctx.web.fetcher.fetch(url, may_redirect=may_redirect)
-    parser = Parser(confinement=ctx.command_rules.confinement, team_id=ctx.team.id)
-    page = await web_page.read(fetched, parser, wanted)
+    # Where redirects are bound to hosts, no script may go elsewhere either.
+    page, others = await rendering.read(ctx, fetched, wanted, may_render=may_redirect is None)
     # Saved whole: the answer holds only a part, and a page may have changed when it is read again.
     path = saved_pages.path_of(ctx, url, wanted if page.is_pdf else ALL)
     await asyncio.to_thread(saved_pages.save, ctx, page, path)
     await ctx.store.write(_index, ctx, page)
-    return _answer(ctx, page, path, part=1 if page.is_pdf else wanted.first)
+    return _answer(ctx, page, path, part=1 if page.is_pdf else wanted.first, label=others)
 
 
 def _answer(ctx: RunContext, page: WebPage, path: str, *, part: int, label: Label = CLEAN) -> Done:

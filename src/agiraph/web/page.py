@@ -25,6 +25,10 @@ MAX_OUTPUT_BYTES = 32 * 2**20
 _FEEDS = frozenset({"application/rss+xml", "application/atom+xml", "application/rdf+xml"})
 
 
+class NoText(Refused):
+    """A page contains no text as it was sent. Its scripts may make some."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebPage:
     url: str
@@ -35,6 +39,8 @@ class WebPage:
     """The day that the page says it was published on; empty if it says none."""
     is_cut: bool = False
     is_pdf: bool = False
+    is_bare: bool = False
+    """Whether hardly any text came of a long source: scripts make the page."""
     note: str = ""
     """How much of a document was read, if it was not all."""
 
@@ -56,10 +62,11 @@ async def read(fetched: Fetched, converter: Converter, wanted: PageRange = ALL) 
     elif _is_html(fetched, source):
         about, text = await _converted(source, fetched.url, "html", converter)
     if not text.strip():
-        raise Refused(
+        raise NoText(
             f"There is no text on {fetched.url}; it may need a browser. Try another source."
         )
-    return _page(fetched, about, text, is_cut=is_cut)
+    is_bare = len(text) < markdown.LITTLE_TEXT and len(source) > markdown.LONG_SOURCE
+    return replace(_page(fetched, about, text, is_cut=is_cut), is_bare=is_bare)
 
 
 def _page(fetched: Fetched, about: dict[str, str], text: str, *, is_cut: bool) -> WebPage:

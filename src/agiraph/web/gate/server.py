@@ -254,9 +254,9 @@ async def _linger(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
     while there is something to read."""
     if writer.transport.is_closing():
         return
-    writer.write_eof()
     left = LINGER_BYTES
-    with contextlib.suppress(TimeoutError):
+    with contextlib.suppress(TimeoutError, OSError):  # the client may be gone
+        writer.write_eof()
         async with asyncio.timeout(LINGER_S):
             while left > 0 and (piece := await reader.read(CHUNK_BYTES)):
                 left -= len(piece)
