@@ -16,7 +16,7 @@ NAMES = [name for section in SECTIONS.values() for name in section]
 GROUPS = {
     "channels": ("pair", "unpair"),
     "db": ("upgrade",),
-    "mcp": ("add", "list", "test", "confirm", "remove", "serve"),
+    "mcp": ("add", "list", "test", "confirm", "login", "remove", "serve"),
     "tokens": ("new", "revoke"),
     "tools": ("enable", "disable"),
     "skills": ("enable", "disable"),

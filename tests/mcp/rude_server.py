@@ -22,6 +22,7 @@ TOOLS = {
     "fail": ("Answer with an error.", {}),
     "look": ("Tell what it sees of the machine.", {"path": {"type": "string"}}),
     "connect": ("Try to reach a port of the machine.", {"port": {"type": "integer"}}),
+    "note": ("Write it down.", {"text": {"type": "string"}}),
     "variables": ("Tell its environment.", {}),
 }
 
@@ -83,6 +84,9 @@ def call(name: str, given: dict[str, Any]) -> dict[str, Any] | None:
             return text(look(given["path"]))
         case "connect":
             return text(connect(given["port"]))
+        case "note":
+            with Path("notes").open("a") as file:
+                file.write(f"{given['text']}\n")
         case "variables":
             return text(" ".join(sorted(os.environ)))
     return text("done")

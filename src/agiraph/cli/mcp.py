@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,9 @@ from agiraph.mcp_client.pins import PinnedTool, Pins
 from agiraph.mcp_client.servers import McpServers
 from agiraph.mcp_client.settings import NAME, McpServer
 from agiraph.redaction import environment, redact
+
+SIGN_IN_S = 600.0
+"""How long a person may take to sign in."""
 
 
 @click.group()
@@ -232,6 +236,28 @@ def _show_change(known: Pins, tool: str) -> None:
 
 
 @mcp.command()
+@click.argument("name")
+@command
+async def login(name: str) -> None:
+    """Sign in to the server NAME with a browser on this machine (OAuth)."""
+    from agiraph.mcp_client import sign_in  # imports the SDK, which takes a second
+
+    async with opened(config.load(environment()), name) as (home, servers):
+        server = replace(servers.servers[name], start_s=SIGN_IN_S, timeout_s=SIGN_IN_S)
+        if server.kind == "stdio":
+            raise Refused(f"{name!r} is a program, not an address: it signs in by itself.")
+        servers.servers = {name: server}
+
+        def show(url: str) -> None:
+            click.echo(f"Open this address in a browser on this machine:\n{visible(url, keep='')}")
+
+        async with sign_in.signing_in(home, server, show) as auth:
+            servers.signing_in = auth
+            found, _ = await _looked(servers, name)
+    click.echo(f"Signed in. {name}: {len(found.usable)} tools.")
+
+
+@mcp.command()
 @click.option("--http", "port", type=click.IntRange(1, 65535), metavar="PORT", help="Over HTTP.")
 @command
 async def serve(port: int | None) -> None:
@@ -259,4 +285,8 @@ async def remove(name: str) -> None:
         raise Misconfigured(f"The MCP server {name!r} is in {server.origin}; take it out there.")
     mcp_tables.remove(home, name)
     pins.remove(home.folder, name)
+    if (home.path / "mcp-tokens.json").exists():
+        from agiraph.mcp_client import sign_in
+
+        sign_in.TokenFile(home, name).forget()
     click.echo(f"Removed. What its program stored is still in {home.path / pins.FOLDER / name}.")

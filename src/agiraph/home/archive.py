@@ -23,7 +23,9 @@ from agiraph.redaction import Redactor, redact
 
 ROWS, MANIFEST, FILES = "rows.jsonl", "manifest.json", "home/"
 FORM = 1
-LEFT_OUT = ("token", "lock", "consents.json", "consents.lock", "agiraph.db")
+LEFT_OUT = (
+    "token", "lock", "consents.json", "consents.lock", "mcp-tokens.json", "agiraph.db"
+)  # fmt: skip
 """Top-level names of a home that are left out, and every name that starts with the last one."""
 MOST_FILES = 5_000_000
 CHUNK = 1 << 20

@@ -11,7 +11,7 @@ from agiraph.home import commands
 from agiraph.home.layout import Home
 from agiraph.home.safe_folder import Folder
 
-PRIVATE = {"": 0o700, "token": 0o600, "lock": 0o600}
+PRIVATE = {"": 0o700, "token": 0o600, "mcp-tokens.json": 0o600, "lock": 0o600}
 """Paths in a home that only the owner may access, with their modes."""
 STAGE = "_stage"
 

@@ -125,7 +125,7 @@ class Connection:
             raise
         except Exception as error:  # of the SDK: the server is broken, and agiraph must not be
             self._give_up()
-            if session.link.is_over:
+            if session.link.is_over or session.link.wants_sign_in:
                 raise self._ended(session) from error
             raise ServerFailed(
                 f"The MCP server {name!r} gave an answer that is none. {MAYBE}",
@@ -136,6 +136,8 @@ class Connection:
 
     def _ended(self, session: Session) -> ServerFailed:
         name = self.server.name
+        if session.link.wants_sign_in:
+            return ServerFailed(f"The MCP server {name!r} {sign_in_wanted(name)}")
         if session.link.is_over:
             return ServerFailed(
                 f"The MCP server {name!r} sent too much at once and was ended. {MAYBE} Ask it for "
@@ -229,6 +231,11 @@ class Connection:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
+
+
+def sign_in_wanted(name: str) -> str:
+    """Return the rest of a sentence about a server that wants a person to sign in."""
+    return f"wants a sign-in: a person does it with `agiraph mcp login {name}`."
 
 
 async def _first(*waits: Coroutine[Any, Any, object] | Awaitable[object]) -> None:

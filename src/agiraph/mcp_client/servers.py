@@ -16,12 +16,20 @@ from agiraph.home.layout import Home
 from agiraph.home.levels import CommandRules
 from agiraph.home.named_secrets import NamedSecrets
 from agiraph.mcp_client import launching, pins
-from agiraph.mcp_client.connection import Connection, ServerFailed, Session, words_of
+from agiraph.mcp_client.connection import (
+    Connection,
+    ServerFailed,
+    Session,
+    sign_in_wanted,
+    words_of,
+)
 from agiraph.mcp_client.pins import MOST_TOOLS, SCHEMA_BYTES, PinnedTool, Pins
 from agiraph.mcp_client.settings import McpServer, expanded
 from agiraph.web.access import Web
 
 if TYPE_CHECKING:
+    import httpx2
+
     from mcp import Client
 
 log: logging.Logger = logging.getLogger("agiraph.mcp")
@@ -44,6 +52,8 @@ class McpServers:
         self._rules = rules
         self._web = web
         self._secrets = secrets
+        self.signing_in: httpx2.Auth | None = None
+        """While a person signs in: what opens their browser and waits for them."""
         self._connections: dict[str, Connection] = {}
         self._known: dict[str, tuple[int, Pins | None]] = {}
         self._looking: asyncio.Task[None] | None = None
@@ -131,7 +141,7 @@ class McpServers:
                 )
                 streams = transport.piped(self._home, launch, link)
             else:
-                streams = transport.over_http(server, link)
+                streams = transport.over_http(server, link, self._auth(server))
             client = Client(
                 cast(Any, streams),
                 client_info=Implementation(name="agiraph", version="1"),
@@ -140,11 +150,17 @@ class McpServers:
             try:
                 await stack.enter_async_context(client)
             except Exception as error:
+                why = sign_in_wanted(server.name) if link.wants_sign_in else "could not be started."
                 raise ServerFailed(
-                    f"The MCP server {server.name!r} could not be started.",
-                    said=link.said() or words_of(error),
+                    f"The MCP server {server.name!r} {why}", said=link.said() or words_of(error)
                 ) from error
             yield Session(client, link)
+
+    def _auth(self, server: McpServer) -> "httpx2.Auth | None":
+        """Return what signs requests to a server: a sign-in under way, or an earlier one."""
+        from agiraph.mcp_client import sign_in
+
+        return self.signing_in or sign_in.stored(self._home, server)
 
 
 async def _tools_of(client: "Client") -> list[PinnedTool]:

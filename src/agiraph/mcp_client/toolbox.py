@@ -22,6 +22,7 @@ from agiraph.domain.fence import enclose_foreign
 from agiraph.domain.labels import CLEAN, Label, of_mcp
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.tools import ON_DEMAND, ToolProperties
+from agiraph.faultpoints import fault
 from agiraph.mcp_client import content, notices
 from agiraph.mcp_client.arguments import form_of
 from agiraph.mcp_client.pins import PinnedTool, Pins
@@ -158,7 +159,10 @@ class _OfServer:
             known = self.servers.pins(self.server.name)
             if known is None or known.usable.get(pinned.name) != pinned:
                 raise Refused(OFF.format(server=self.server.name))
-            return await client.call_tool(pinned.name, given)
+            fault("fx:before:mcp")
+            result = await client.call_tool(pinned.name, given)
+            fault("fx:after:mcp")
+            return result
 
         try:
             result = await connection.use(make)

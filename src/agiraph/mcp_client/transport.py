@@ -46,9 +46,11 @@ class Link:
     is_over: bool = False
     """Whether it sent more than it may."""
     pipes: Pipes | None = None
+    wants_sign_in: bool = False
+    """Whether it refused a request because nobody, or somebody else, is signed in."""
 
     def begin_call(self) -> None:
-        self.bytes = 0
+        self.bytes, self.wants_sign_in = 0, False
 
     def add(self, count: int) -> None:
         """Count what it sent; raise `Flooded` above the limit."""
@@ -178,6 +180,8 @@ class _Metered(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         response = await self.inner.handle_async_request(request)
+        if response.status_code == 401:
+            self.link.wants_sign_in = True
         stream = response.stream
         assert isinstance(stream, httpx2.AsyncByteStream)
         response.stream = _MeteredStream(stream, self.link)
