@@ -20,6 +20,7 @@ BUDGETS_S = {
     "faults": 90,
     "habits": 150,
     "home": 90,
+    "mcp": 60,
     "policies": 120,
     "providers": 40,
     "real_models": 40,

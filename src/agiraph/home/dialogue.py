@@ -8,7 +8,7 @@ runtime.
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,13 +46,14 @@ async def talking(
     limits: Limits = DEFAULT_LIMITS,
     team: str = "",
     serve: Serve | None = None,
+    on_output: Callable[[bytes], None] | None = None,
     timeout: float = FOREVER_S,
     line_bytes: int = LINE_BYTES,
 ) -> AsyncGenerator[Dialogue]:
     """Run a command for the time of the block, and end it with all its processes.
 
-    The arguments are those of `commands.run`. A write to a process that has ended raises
-    ConnectionError; a read returns nothing.
+    The arguments are those of `commands.run`; `on_output` gets what the command writes as errors.
+    A write to a process that has ended raises ConnectionError; a read returns nothing.
     """
     async with contextlib.AsyncExitStack() as ours:
         theirs = contextlib.ExitStack()
@@ -73,6 +74,7 @@ async def talking(
             limits=limits,
             team=team,
             serve=serve,
+            on_output=on_output,
             pipes=ChildPipes(stdin=input_end, stdout=output_end, close=theirs.close),
         )
         task = asyncio.create_task(running, name="dialogue with a process")

@@ -16,8 +16,9 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 
+from agiraph.home.dialogue import Dialogue
 from agiraph.home.layout import Home
-from agiraph.home.piped_commands import Launch, Pipes, running
+from agiraph.home.piped_commands import Launch, running
 from agiraph.mcp_client.settings import McpServer
 from mcp import types
 
@@ -25,6 +26,9 @@ MESSAGE_BYTES = 4 * 2**20
 """The longest message of a server."""
 MOST_BYTES = 32 * 2**20
 """Bytes that a server may send between one call and the next."""
+CHUNK_BYTES = 64 * 1024
+END_S = 2.0
+"""How long a program may go on after it has closed its output."""
 CONNECT_S = 15.0
 LOG_CHARACTERS = 2_000
 
@@ -45,7 +49,7 @@ class Link:
     """Sent since the last call began."""
     is_over: bool = False
     """Whether it sent more than it may."""
-    pipes: Pipes | None = None
+    dialogue: Dialogue | None = None
     wants_sign_in: bool = False
     """Whether it refused a request because nobody, or somebody else, is signed in."""
 
@@ -64,16 +68,19 @@ class Link:
 
     async def dead(self) -> None:
         """Wait until the server's program has ended; for ever for one that we did not start."""
-        if self.pipes is None:
+        if self.dialogue is None:
             await asyncio.get_running_loop().create_future()
         else:
-            await self.pipes.ended()
+            await asyncio.wait({self.dialogue.ended})
 
     def said(self) -> str:
         """Return how its program ended, and the end of what it logged; empty while it runs."""
-        result = None if self.pipes is None else self.pipes.result
-        if result is None:
+        ended = None if self.dialogue is None else self.dialogue.ended
+        if ended is None or not ended.done() or ended.cancelled():
             return ""
+        if (error := ended.exception()) is not None:
+            return str(error)
+        result = ended.result()
         how = f"exit code {result.exit_code}" if result.exit_code is not None else result.ended
         logged = result.output.strip()[-LOG_CHARACTERS:]
         return f"It ended ({how}{f': {result.limit}' if result.limit else ''}). {logged}".strip()
@@ -84,21 +91,24 @@ async def piped(home: Home, launch: Launch, link: Link) -> AsyncGenerator[Transp
     """Start the server's program and talk to it over its standard input and output."""
     heard, read_stream = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     write_stream, said = anyio.create_memory_object_stream[SessionMessage](0)
-    async with running(home, launch) as pipes, anyio.create_task_group() as tasks:
-        link.pipes = pipes
+    async with running(home, launch) as dialogue, anyio.create_task_group() as tasks:
+        link.dialogue = dialogue
 
         async def read() -> None:
             async with heard:
                 with contextlib.suppress(anyio.BrokenResourceError, Flooded):
-                    async for line in _lines(pipes, link):
+                    async for line in _lines(dialogue, link):
                         await heard.send(_parsed(line))
+                    # So that whoever hears of the end can tell how the program ended.
+                    await asyncio.wait({dialogue.ended}, timeout=END_S)
 
         async def write() -> None:
             async with said:
-                with contextlib.suppress(BrokenPipeError):
+                with contextlib.suppress(ConnectionError):
                     async for message in said:
                         text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
-                        await pipes.write(f"{text}\n".encode(errors="replace"))
+                        dialogue.stdin.write(f"{text}\n".encode(errors="replace"))
+                        await dialogue.stdin.drain()
             # Nothing more can be said: the session must not wait for answers.
             heard.close()
 
@@ -112,10 +122,10 @@ async def piped(home: Home, launch: Launch, link: Link) -> AsyncGenerator[Transp
                 stream.close()
 
 
-async def _lines(pipes: Pipes, link: Link) -> AsyncGenerator[bytes]:
+async def _lines(dialogue: Dialogue, link: Link) -> AsyncGenerator[bytes]:
     """Yield the lines of the server; raise `Flooded` if one is too long or there are too many."""
     rest = b""
-    while piece := await pipes.read():
+    while piece := await dialogue.stdout.read(CHUNK_BYTES):
         link.add(len(piece))
         *lines, rest = (rest + piece).split(b"\n")
         if len(rest) > MESSAGE_BYTES:
