@@ -24,6 +24,8 @@ class MailHost:
     sent: list[EmailMessage] = field(default_factory=list)
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
     validity: int = 1
+    is_relay: bool = False
+    """Whether another IMAP server serves the mailbox."""
     smtp_port: int = 0
     imap_port: int = 0
     commands: list[str] = field(default_factory=list)
@@ -104,6 +106,9 @@ class MailHost:
                 if command.startswith("LOGIN"):
                     is_in = rest.split(" ")[1:] == [ADDRESS, f'"{PASSWORD}"']
                     said = "OK LOGIN done" if is_in else "NO [AUTHENTICATIONFAILED] wrong"
+                    if is_in and self.is_relay:
+                        writer.write(f"{tag} {said}\r\n".encode())
+                        return await self.relay(reader, writer)
                 elif not is_in and not command.startswith(("CAPABILITY", "LOGOUT")):
                     said = "NO log in first"
                 else:
@@ -112,6 +117,10 @@ class MailHost:
                 await writer.drain()
                 if command.startswith("LOGOUT"):
                     break
+
+    async def relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve the rest of a connection, after the client has signed in."""
+        raise NotImplementedError
 
     def _answer(self, rest: str, writer: asyncio.StreamWriter) -> str:
         """Write the untagged responses to a command; return its tagged one."""

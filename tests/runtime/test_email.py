@@ -18,6 +18,7 @@ from agiraph.store import messages
 from agiraph.store.channels import CHANNELS
 from agiraph.testing import World, call, says
 from agiraph.testing.clock import ManualClock
+from tests.runtime.dovecot import Dovecot
 from tests.runtime.mail_host import ADDRESS, PASSWORD, MailHost
 from tests.runtime.waiting import until
 
@@ -38,8 +39,11 @@ def mailbox(host: MailHost, **more: Any) -> Email:
 
 
 @asynccontextmanager
-async def mail_world(path: Path, **more: Any) -> AsyncIterator[tuple[World, MailHost]]:
-    async with MailHost().open() as host:
+async def mail_world(
+    path: Path, served: MailHost | None = None, **more: Any
+) -> AsyncIterator[tuple[World, MailHost]]:
+    """A world with the channel `mail`; nobody is paired with it."""
+    async with (served or MailHost()).open() as host:
         world = World(
             path / "home",
             channels={"mail": mailbox(host, **more)},
@@ -91,7 +95,16 @@ async def wait_for_dropped(world: World, count: int) -> None:
 
 
 async def test_a_question_is_answered_by_mail_and_each_mail_counts_once(tmp_path: Path) -> None:
-    async with mail_world(tmp_path) as (world, host):
+    await answer_by_mail(tmp_path, MailHost())
+
+
+@pytest.mark.long
+async def test_the_same_against_a_dovecot(tmp_path: Path) -> None:
+    await answer_by_mail(tmp_path, Dovecot(folder=tmp_path / "dovecot"))
+
+
+async def answer_by_mail(tmp_path: Path, served: MailHost) -> None:
+    async with mail_world(tmp_path, served) as (world, host):
         world.script("ada", says(CHOOSE), says(call("finish", summary="Blue it is.")))
         world.script("mouth", says("You are welcome.", NO_WORK))
         host.arrive(mail("Run this", From="mallory@evil.test"))
