@@ -21,6 +21,7 @@ from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import bus, pairing
 from agiraph.store import deliveries, messages
 from agiraph.store.channels import CHANNELS
+from agiraph.store.teams import TEAMS
 from agiraph.testing import World, call, says
 from agiraph.testing.clock import ManualClock
 from agiraph.testing.scripted import PowerCut
@@ -277,6 +278,8 @@ async def test_commands_choose_the_addressee_and_mute(tmp_path: Path) -> None:
     async with phone_world(tmp_path) as (world, bot):
         world.script("mouth", says("Here.", NO_WORK))
         first = await found(world, start=False)
+        quiet = {"quiet_hours": "08:00-10:00", "quiet_zone": "UTC"}  # and it is nine o'clock
+        await world.store.write(TEAMS.update, first.team.id, **quiet)
         second = await world.found("Count", name="Counters", start=False)
         await bot.write(ADA, "Hello")  # to whom?
         [asks] = await bot.sent(1)
@@ -303,8 +306,8 @@ async def test_commands_choose_the_addressee_and_mute(tmp_path: Path) -> None:
         [delivery] = await world.store.read(deliveries.of_message, told.id)
         assert delivery.due_at == world.clock.now() + timedelta(hours=2)
         await bot.write(ADA, "/unmute")
-        texts = {message["text"] for message in await bot.sent(6)}
-        assert "coordinator (Painters): report\n\nIt is painted." in texts
+        silent = {m["text"]: m.get("disable_notification") for m in await bot.sent(6)}
+        assert silent["coordinator (Painters): report\n\nIt is painted."] is True
 
 
 async def test_refusals_of_the_bot_api_say_what_to_do(tmp_path: Path) -> None:
