@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from agiraph.testing import World
+from tests.research import test_job
 from tests.scenarios import (
     test_ask_and_go_on,
     test_beside_the_goal,
@@ -85,6 +86,10 @@ async def _research(folder: Path) -> None:
         await test(world, library)
 
 
+async def _research_job(folder: Path) -> None:
+    await test_job.test_gaps_are_read_for_before_the_report_is_written(folder)
+
+
 async def _conversation(folder: Path) -> None:
     async with test_conversation.told(folder / "home") as talk:
         await test_conversation.converse(talk)
@@ -160,6 +165,7 @@ COSTLY: dict[str, Story] = {
         test_growing_graph.test_nodes_are_created_as_results_and_suggestions_arrive
     ),
     "research": _research,
+    "research job": _research_job,
     "watch": _watch,
     "two researchers": _with_world(
         test_two_researchers.test_the_second_researcher_begins_with_what_the_first_one_learned

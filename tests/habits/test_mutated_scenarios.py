@@ -72,6 +72,23 @@ def test_a_person_is_told_the_truth_by_a_rude_model(lapse: str) -> None:
     assert _report(_performed([mutation])) == ""
 
 
+RUDE_IN_RESEARCH = (
+    "plans in prose",
+    "notes an invented quotation",
+    "claims to have read",
+    "ends its reading at once",
+    "reports what nobody noted",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lapse", RUDE_IN_RESEARCH)
+def test_a_report_stays_true_with_a_rude_model(lapse: str) -> None:
+    found = rehearse("research job").mutations("research job")
+    [mutation, *_] = [m for m in found if m.lapse == lapse]
+    assert _report(_performed([mutation])) == ""
+
+
 def test_every_file_of_scenarios_is_a_story() -> None:
     folder = Path(__file__).parents[1]
     files = {file.stem for file in (folder / "scenarios").glob("test_*.py")}
