@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from agiraph import World, call, says
+from agiraph.domain.agents import Team
 from agiraph.domain.errors import Conflict, Refused
+from agiraph.domain.ids import TeamId
 from agiraph.extensions.skills import Skills
 from agiraph.home import skill_folders
 from agiraph.home.layout import Home
@@ -21,6 +23,10 @@ NUMBERS = itertools.count()
 
 def opened(home: Path) -> Skills:
     return Skills(home=Home.open(home))
+
+
+def team_of(identity: str) -> Team:
+    return Team(id=TeamId(identity), name="Painters", goal="Paint", created_at=AT)
 
 
 def states(home: Path) -> dict[str, str]:
@@ -181,6 +187,21 @@ async def test_many_skills_stay_within_bounds_in_a_prompt(tmp_path: Path) -> Non
     async with World(tmp_path, easy_endings=True) as world:
         system = (await asked(world)).system
     section = system.partition("# Skills")[2].partition("\n# ")[0]
-    assert len(section) < 5000
-    assert "- s19: " in section
-    assert "- also: s20, s21" in section
+    assert len(section) < 2000
+    assert "- s06: " in section
+    assert "- also: s07, s08" in section
+
+
+async def test_a_skill_in_a_teams_folder_is_for_this_team_and_comes_before_the_homes(
+    tmp_path: Path,
+) -> None:
+    put_skill(tmp_path, "skills/pdf", about="Of the home.")
+    put_skill(tmp_path, "teams/team_1/skills/pdf", about="Of the team.")
+    skills = opened(tmp_path)
+    for identity in ("skills/pdf", "teams/team_1/skills/pdf"):
+        skills.enable(identity, at=AT)
+    seen = {
+        name: [skill.description for skill in await skills.offered(team)]
+        for name, team in (("team_1", team_of("team_1")), ("team_2", team_of("team_2")))
+    }
+    assert seen == {"team_1": ["Of the team."], "team_2": ["Of the home."]}

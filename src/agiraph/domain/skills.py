@@ -4,10 +4,10 @@ from pathlib import Path
 
 from agiraph.domain.value import value
 
-MOST_LISTED = 20
-"""Skills whose description a prompt shows; of the others it names the number."""
 DESCRIPTION_CHARACTERS = 200
 """Of a description in a prompt."""
+LISTED_CHARACTERS = 1500
+"""Of all descriptions in a prompt together; of the other skills it shows the names."""
 TOP = "SKILL.md"
 
 

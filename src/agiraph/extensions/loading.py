@@ -35,12 +35,13 @@ from agiraph.extensions.statuses import ExtensionStatus, Offer, status
 from agiraph.home.layout import Home
 from agiraph.home.named_secrets import NamedSecrets
 from agiraph.tools.base import Tool
+from agiraph.tools.on_demand import description
 
 log: logging.Logger = logging.getLogger("agiraph.extensions")
 
-MOST_SHOWN = 8
-"""Own tools that every request of an agent contains; those after them by name are called on
-demand."""
+MOST_SHOWN, SHOWN_CHARACTERS = 8, 4000
+"""Own tools that every request of an agent contains, and the characters of their descriptions and
+schemas; those after them by name are called on demand."""
 
 _Stamp = tuple[object, ...]
 _NOTHING: _Stamp = ((0, 0, 0),)
@@ -238,13 +239,14 @@ class Extensions:
     def _ordered(self) -> tuple[Tool, ...]:
         """Return the tools by name, as the settings want them; only the first few are shown."""
         made = [tool for part in self._imported.values() for tool in part.tools]
-        shown, tools = 0, list[Tool]()
+        shown, left, tools = 0, SHOWN_CHARACTERS, list[Tool]()
         for tool in sorted(made, key=lambda tool: tool.name):
             rule, known = self._rule(tool.name), tool.properties
             roles = known.roles if rule.roles is None else rule.roles
             is_shown = bool(known.in_sight) if rule.shown is None else rule.shown
-            is_shown = is_shown and shown < MOST_SHOWN
-            shown += is_shown
+            size = len(description(tool.spec))
+            is_shown = is_shown and shown < MOST_SHOWN and size <= left
+            shown, left = shown + is_shown, left - size * is_shown
             kept = replace(known, roles=roles, in_sight=roles if is_shown else ON_DEMAND)
             tools.append(replace(tool, properties=kept))
         return tuple(tools)

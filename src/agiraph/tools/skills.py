@@ -9,7 +9,7 @@ from pydantic import Field
 from agiraph.domain.errors import Refused
 from agiraph.domain.fence import one_line
 from agiraph.domain.outcomes import Answer, Done
-from agiraph.domain.skills import DESCRIPTION_CHARACTERS, MOST_LISTED, TOP, Skill
+from agiraph.domain.skills import DESCRIPTION_CHARACTERS, LISTED_CHARACTERS, TOP, Skill
 from agiraph.domain.tools import EVERY_ROLE
 from agiraph.home.sandbox import SKILLS
 from agiraph.home.skill_folders import text_of
@@ -17,7 +17,7 @@ from agiraph.run_context import RunContext
 from agiraph.tools.base import tool
 
 MOST_NAMED = 50
-"""Further files that are named with a skill."""
+"""Further files that are named with a skill, and skills that a prompt names."""
 
 
 @tool(effect="repeatable", counts_as_work=False, always_granted=True, basic_for=EVERY_ROLE)
@@ -63,8 +63,13 @@ def _place(ctx: RunContext, skill: Skill) -> str:
 def section(skills: tuple[Skill, ...], tools: Collection[str]) -> str:
     """Return the section of a prompt that lists the skills, by name and description, for an agent
     with these tools."""
-    listed = [f"- {skill.name}: {_short(skill.description)}" for skill in skills[:MOST_LISTED]]
-    if more := [skill.name for skill in skills[MOST_LISTED:]]:
+    listed: list[str] = []
+    for skill in skills:
+        line = f"- {skill.name}: {_short(skill.description)}"
+        if len("\n".join([*listed, line])) > LISTED_CHARACTERS:
+            break
+        listed.append(line)
+    if more := [skill.name for skill in skills[len(listed) :]]:
         listed.append(f"- also: {', '.join(more[:MOST_NAMED])}")
     title = f"# Skills (before you do such work, read one with `{use_skill.name}`)"
     return "\n".join([title, "", *listed]) if skills and use_skill.name in tools else ""
@@ -74,7 +79,7 @@ def names(skills: tuple[Skill, ...], tools: Collection[str]) -> str:
     """Return the skills for a small window: names alone."""
     if not skills or use_skill.name not in tools:
         return ""
-    return f"Skills, by `{use_skill.name}`: {', '.join(one.name for one in skills[:MOST_LISTED])}."
+    return f"Skills, by `{use_skill.name}`: {', '.join(one.name for one in skills[:MOST_NAMED])}."
 
 
 def _short(description: str) -> str:
