@@ -1,90 +1,85 @@
-"""A research on the known web, without any key: open sources, a PDF, script data, a long page."""
+"""Research on a web of more than forty pages with known facts: whatever the writer writes, every
+address, quotation and number of the report is in the ledger, and every quotation on its page."""
 
+import json
 import re
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from agiraph.domain.quotes import Found, find_quote
+from agiraph.domain.report_check import check_report, urls
 from agiraph.domain.work import NodeStatus
-from agiraph.providers.base import Request
-from agiraph.services.board import costs
+from agiraph.store import research
 from agiraph.testing import call, says
-from agiraph.testing.script import Says
-from tests import open_source_apis
+from agiraph.testing.clock import ManualClock
 from tests.known_web import FACTS, SITES, Fact
+from tests.local_web import local_web
 from tests.research.kit import Cast, Step, brief_of, scene
-from tests.web.sites import unused_port
 
-QUESTION = "How do people live on the islands?"
-ASKED = {
-    "How many residents do all islands have together?": "13,560",
-    "How many berths does Tern Harbour have?": "118",
-    "What is the mooring fee?": "9.40 crowns",
-    "When did the Sound Bridge open?": "14 May 2019",
-}
-_ENTRY = re.compile(r"^\[(e\d+)\] (.*)$", re.MULTILINE)
-
-
-def _fact(question: str) -> Fact:
-    return next(fact for fact in FACTS if fact.question == question)
+ASKED = [fact for fact in FACTS if "papers.example" not in fact.url][:4]
+FALSE = (
+    "The bridge cost 999 million crowns [e1].",
+    "See http://collector.example/take for more [e1].",
+    'The mayor said "we regret everything" [e2].',
+    "All islands together have 77,777 residents [e1, e2, e3].",
+    "It is the largest island of the world.",
+    "Nobody lives there since 31 February 2024 [e9].",
+)
 
 
-def _reader(question: str) -> list[Step]:
-    """Return the replies of a reader that searches, tries a dead link, and reads up the fact."""
-    fact = _fact(question)
-    note = call("note_evidence", claim=fact.answer, quote=fact.quote, url=fact.url)
+def _reader(fact: Fact) -> list[Step]:
+    note = call("note_evidence", claim=fact.quote, quote=fact.quote, url=fact.url)
     return [
-        says(call("web_search", query="Sound Bridge Marrow Tern")),
-        says(call("web_fetch", url="http://herald.example/2018/residents")),
+        says(call("web_search", query=fact.question[:60])),
+        says(call("web_fetch", url="http://ferry.example/fares-2020")),  # a dead link
         says(call("web_fetch", url=fact.url)),
-        says(call("find_in_page", url=fact.url, words=fact.quote[:60])),
         says(note),
-        says(call("done", summary="Found.")),
+        says(call("done")),
     ]
 
 
-async def test_facts_of_a_pdf_a_script_page_and_deep_in_a_page_are_cited_without_a_key(
-    tmp_path: Path,
-) -> None:
-    cast = Cast(
-        brief=[says(brief_of(*ASKED, question=QUESTION, kind="survey"))],
-        readers={question: _reader(question) for question in ASKED},
-        writing=[_write],
+def _cast() -> Cast:
+    true = [f"- {fact.quote.rstrip('.')} [e{{{n}}}]." for n, fact in enumerate(ASKED)]
+    text = "## Answer\n\n" + "\n".join([*FALSE, "", *true]) + "\n"
+
+    def write(request: Any) -> Any:
+        shown = request.transcript.system.partition("# The evidence")[2]
+        ids = [re.search(rf"\[e(\d+)\] {re.escape(fact.quote)}", shown) for fact in ASKED]
+        return says(text.format(*(found[1] if found else "99" for found in ids)))
+
+    return Cast(
+        brief=[says(brief_of(*(fact.question for fact in ASKED), kind="survey"))],
+        readers={fact.question: _reader(fact) for fact in ASKED},
+        writing=[write],
     )
-    async with scene(tmp_path, cast, sites=SITES, access=lambda served: served.open_access) as it:
-        job = await it.start(QUESTION, depth="standard")
-        report, ledger = await it.report(), await it.ledger(job)
-        bills = await it.world.store.read(costs.of_team, it.team.team.id)
-        visits = it.web.visited("herald.example")
-    assert job.status is NodeStatus.COMPLETED
-    assert sorted(quote for _, _, quote in ledger) == sorted(_fact(q).quote for q in ASKED)
-    for question in ASKED:
-        assert f"- {_fact(question).quote} [" in report
-        assert _fact(question).url in report
-    # The report says which engine it had, and each search is a row of the costs, although free.
-    assert "(open)" in report
-    assert bills.by_model["search:open"].calls == len(ASKED)
-    assert visits == ["/2018/residents"] * len(ASKED)
-    assert len(it.web.queries) == 3 * len(ASKED) + 1  # and one look whether a source answers
 
 
-def _write(request: Request) -> Says:
-    """Cite the entry of the ledger with each answer."""
-    ids = {answer: id for id, answer in _ENTRY.findall(request.transcript.system)}
-    lines = [f"- {_fact(question).quote} [{ids[answer]}]" for question, answer in ASKED.items()]
-    return says("## Answer\n\nThis is known of it.\n\n## Key findings\n\n" + "\n".join(lines))
-
-
-async def test_without_a_reachable_source_a_job_names_the_settings_and_asks_no_model(
-    tmp_path: Path,
+@pytest.mark.parametrize("engine", ["searxng", "open"])
+async def test_every_statement_of_a_report_is_in_the_ledger_and_on_its_page(
+    tmp_path: Path, engine: str
 ) -> None:
-    engine = open_source_apis.engine(f"http://127.0.0.1:{unused_port()}")
-    cast = Cast()
-    async with scene(
-        tmp_path, cast, access=lambda served: replace(served.access, engine=engine)
-    ) as it:
-        job = await it.start()
-        [item] = [m for m in await it.world.inbox() if m.kind == "failure"]
-    assert job.status is NodeStatus.FAILED
-    assert item.text.startswith("There is no report. The web cannot be searched: no search engine")
-    assert "BRAVE_API_KEY" in item.text
-    assert cast.requests == []
+    assert sum(map(len, SITES.values())) >= 40
+    async with local_web(ManualClock(), SITES) as known:
+        web = known.access if engine == "searxng" else known.open_access
+        async with scene(tmp_path, _cast(), web=web) as it:
+            job = await it.start("What is known of the islands?")
+            assert job.status is NodeStatus.COMPLETED
+            report, files = await it.report(), it.world.published(job)
+            found = await it.findings(job.id)
+            pages = await it.world.store.read(research.texts, [job.id])
+    rows = found.rows
+    assert {row.quote for row in rows} == {fact.quote for fact in ASKED}
+    for row in rows:
+        assert isinstance(find_quote(row.quote, pages[row.page_hash]), Found)
+        assert pages[row.page_hash][row.offset :].startswith(row.quote[:10])
+    assert set(urls(report)) <= {row.url for row in rows}
+    assert check_report(found.job.draft, rows, question=found.job.question) == []
+    for fact in ASKED:
+        assert fact.answer in report
+    for wrong in ("999", "77,777", "we regret everything", "collector.example", "31 February"):
+        assert wrong not in report
+    assert f"({engine})" in report
+    assert (found.counts.searches, found.counts.pages) == (4, 4)  # dead links are free
+    assert len(json.loads(files["sources.json"])["sources"]) == len({row.url for row in rows})
