@@ -1618,6 +1618,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/status": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Status
+         * @description Say which version runs, what fails, and how commands of agents are confined.
+         */
+        get: operations["status"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -4022,6 +4042,48 @@ export interface components {
             /** Ended At */
             ended_at: string | null;
         };
+        /**
+         * SandboxView
+         * @description How the commands of agents are confined on the server's machine.
+         */
+        SandboxView: {
+            /**
+             * Level
+             * @description none: commands are not confined, and each asks a person.
+             * @enum {string}
+             */
+            level: "bubblewrap" | "namespaces" | "landlock" | "none";
+            /**
+             * Is Named
+             * @description Whether the settings name the level.
+             */
+            is_named: boolean;
+            /**
+             * Has Spare User
+             * @description Whether root's commands run as another user, one for each team.
+             */
+            has_spare_user: boolean;
+            /**
+             * Description
+             * @description The level in one or two sentences, for people.
+             */
+            description: string;
+            /**
+             * Not Held
+             * @description What commands can do in spite of it.
+             */
+            not_held: string[];
+            /**
+             * Reasons
+             * @description Why better levels were not taken.
+             */
+            reasons: string[];
+            /**
+             * Limited By
+             * @description How limits of processes, memory and disk are kept.
+             */
+            limited_by: string;
+        };
         /** SearchHitView */
         SearchHitView: {
             /**
@@ -4145,6 +4207,17 @@ export interface components {
             created_at: string;
             /** Ended At */
             ended_at: string | null;
+        };
+        /** StatusView */
+        StatusView: {
+            /** Build */
+            build: string;
+            /**
+             * Failing
+             * @description A sentence for each background task that fails now.
+             */
+            failing: string[];
+            sandbox: components["schemas"]["SandboxView"];
         };
         /**
          * StopReason
@@ -15711,6 +15784,80 @@ export interface operations {
             };
             /** @description Not JSON */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    status: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StatusView"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

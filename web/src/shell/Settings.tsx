@@ -1,11 +1,13 @@
 /** Settings: the preferences of this browser, and what the person says about themselves. The server's settings are in agiraph.toml. */
-import { type ReactNode, useState } from "react";
+import { lazy, type ReactNode, Suspense, useState } from "react";
 import { Link } from "@tanstack/react-router";
 import { useLive } from "@/live";
 import { Button, Header, Pills } from "@/ui";
 import { AwaySetting } from "@/shell/AwaySetting";
 import { SidebarButton } from "@/shell/SidebarButton";
 import { type Theme, useShell } from "@/shell/state";
+
+const ServerSettings = lazy(() => import("@/shell/ServerSettings"));
 
 function Setting({ name, description, children }: { name: string; description: string; children: ReactNode }) {
   return (
@@ -81,6 +83,9 @@ export function Settings() {
               All models
             </Link>
           </Setting>
+          <Suspense fallback={null}>
+            <ServerSettings />
+          </Suspense>
           <p className="py-4 text-xs text-ink-3">agiraph {build ?? ""}</p>
         </div>
       </div>

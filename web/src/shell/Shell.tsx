@@ -13,6 +13,7 @@ import { Sidebar } from "@/shell/Sidebar";
 import { useShell } from "@/shell/state";
 
 const CommandPalette = lazy(() => import("@/shell/CommandPalette"));
+const SandboxWarning = lazy(() => import("@/shell/SandboxWarning"));
 const NewTeam = lazy(() => import("@/shell/NewTeam"));
 const ShortcutsDialog = lazy(() => import("@/shell/ShortcutsDialog"));
 
@@ -44,6 +45,9 @@ export function Shell() {
       </Sheet>
       <main id="main" tabIndex={-1} className="flex min-w-0 flex-1 flex-col outline-none">
         <ConnectionBanner />
+        <Suspense fallback={null}>
+          <SandboxWarning />
+        </Suspense>
         <Outlet />
       </main>
       <Shortcuts />

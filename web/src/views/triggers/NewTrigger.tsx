@@ -45,6 +45,7 @@ export function NewTrigger({ team, agents, onClose }: { team: Team; agents: Agen
   const [type, setType] = useState<Type>("scheduled");
   const [agent, setAgent] = useState("");
   const [task, setTask] = useState("");
+  const [isResearch, setIsResearch] = useState(false);
   const [preset, setPreset] = useState(CRON_PRESETS[0]![0]);
   const [cron, setCron] = useState("0 9 * * *");
   const [zone, setZone] = useState(browserZone);
@@ -78,8 +79,8 @@ export function NewTrigger({ team, agents, onClose }: { team: Team; agents: Agen
     mutationFn: () =>
       unwrap(
         api.POST("/api/teams/{team}/triggers", {
-          params: { path: { team: team.id }, header: { "idempotency-key": `${idempotencyKey}-${JSON.stringify([type, config, task, agent]).length}-${hash(JSON.stringify([type, config, task, agent]))}` } },
-          body: { type, agent: agent || null, config, action: "wake_agent", payload: task.trim() ? { task: task.trim() } : {} },
+          params: { path: { team: team.id }, header: { "idempotency-key": `${idempotencyKey}-${JSON.stringify([type, config, task, agent, isResearch]).length}-${hash(JSON.stringify([type, config, task, agent, isResearch]))}` } },
+          body: { type, agent: agent || null, config, action: isResearch ? "research" : "wake_agent", payload: isResearch ? { question: task.trim() } : task.trim() ? { task: task.trim() } : {} },
         }),
       ),
     onSuccess: (created) => {
@@ -91,7 +92,7 @@ export function NewTrigger({ team, agents, onClose }: { team: Team; agents: Agen
   });
   const created = create.data;
   const needsTime = type === "delayed" || type === "heartbeat" || type === "on_idle";
-  const isReady = (type !== "at_time" || at !== "") && (!needsTime || Number(amount) > 0) && (type !== "scheduled" || (preset || cron).trim() !== "");
+  const isReady = (!isResearch || task.trim() !== "") && (type !== "at_time" || at !== "") && (!needsTime || Number(amount) > 0) && (type !== "scheduled" || (preset || cron).trim() !== "");
 
   if (created?.secret) return <WebhookSecret trigger={created} onClose={onClose} />;
   const submit = (form: FormEvent) => {
@@ -138,8 +139,21 @@ export function NewTrigger({ team, agents, onClose }: { team: Team; agents: Agen
         <Field label="Who">
           {(id) => <Select id={id} value={agent} onChange={setAgent} options={agents.map((one) => [one.role === "coordinator" ? "" : one.name, capitalize(one.name)])} />}
         </Field>
-        <Field label="What to do" hint="In your own words. If empty, the agent decides what to do.">
-          {(id, hint) => <Textarea id={id} aria-describedby={hint} rows={3} value={task} onChange={(change) => setTask(change.target.value)} placeholder="Write the weekly summary and report it to me" />}
+        <Field label="Kind of work">
+          {(id) => (
+            <Select
+              id={id}
+              value={isResearch ? "research" : "task"}
+              onChange={(now) => setIsResearch(now === "research")}
+              options={[
+                ["task", "A task"],
+                ["research", "Research: report what is new"],
+              ]}
+            />
+          )}
+        </Field>
+        <Field label={isResearch ? "Question" : "What to do"} hint={isResearch ? "It is asked each time. Without anything new there is no report." : "In your own words. If empty, the agent decides what to do."}>
+          {(id, hint) => <Textarea id={id} aria-describedby={hint} rows={3} value={task} onChange={(change) => setTask(change.target.value)} placeholder={isResearch ? "What is new about the tower?" : "Write the weekly summary and report it to me"} />}
         </Field>
         <p className="rounded-sm bg-sunken px-3 py-2 text-sm text-ink-2">{describeTiming({ type, config, zone: type === "scheduled" || type === "at_time" ? zone : undefined })}</p>
         {create.isError && (

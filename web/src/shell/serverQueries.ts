@@ -1,0 +1,9 @@
+/** Server queries: the sandbox, the channels, and the extensions and skills of this server. */
+import { queryOptions } from "@tanstack/react-query";
+import { api, unwrap } from "@/api/client";
+
+/** The sandbox is chosen when the server starts, so it is fetched once for each page load. */
+export const statusQuery = queryOptions({ queryKey: ["status"] as const, queryFn: () => unwrap(api.GET("/api/status")), staleTime: Infinity });
+export const channelsQuery = queryOptions({ queryKey: ["channels"] as const, queryFn: () => unwrap(api.GET("/api/channels")), staleTime: 0 });
+export const extensionsQuery = queryOptions({ queryKey: ["extensions"] as const, queryFn: () => unwrap(api.GET("/api/extensions")), staleTime: 0 });
+export const skillsQuery = queryOptions({ queryKey: ["skills"] as const, queryFn: () => unwrap(api.GET("/api/skills")), staleTime: 0 });
