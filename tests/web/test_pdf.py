@@ -5,9 +5,13 @@ import asyncio
 import pytest
 
 from agiraph.domain.errors import Refused
+from agiraph.domain.ids import TeamId
+from agiraph.home import levels
+from agiraph.home.parsing import Parser
 from agiraph.web.fetch import Fetched, is_pdf
 from agiraph.web.page import WebPage
-from agiraph.web.pdf_page import ALL, PageRange, PdfText, read_pdf
+from agiraph.web.pdf_page import ALL, PageRange, PdfText, fastest, read_pdf
+from agiraph.web.pdf_text import PDFIUM, PYPDF
 from tests import pdf_files
 from tests.web.reading import parser, read
 
@@ -16,6 +20,7 @@ REPORT = pdf_files.pdf(
     [f"Page {n} of the report\nIt has the figure {1000 + n}." for n in range(1, 133)],
     title="A report (of 132 pages)",
 )
+SHORT = pdf_files.pdf(["Words"])
 LONGEST_S = 25
 """What a document may take from its bytes to its text or its refusal."""
 
@@ -24,9 +29,11 @@ def fetched(body: bytes, kind: str = "application/pdf") -> Fetched:
     return Fetched(url=URL, media_type=kind, charset=None, body=body)
 
 
-async def test_a_document_of_132_pages_has_a_heading_for_each_page() -> None:
-    page = await read(fetched(REPORT))
-    assert page == WebPage(url=URL, title="A report (of 132 pages)", text=page.text, is_pdf=True)
+@pytest.mark.parametrize("reader", [PYPDF, PDFIUM])
+async def test_a_document_of_132_pages_has_a_heading_for_each_page(reader: str) -> None:
+    page = await read_pdf(fetched(REPORT), parser(), reader=reader)
+    title = "A report (of 132 pages)"
+    assert page == PdfText(title=title, published="", text=page.text, note="")
     assert page.text.startswith(
         "## Page 1\n\nPage 1 of the report\nIt has the figure 1001.\n\n## Page 2\n\n"
     )
@@ -36,21 +43,24 @@ async def test_a_document_of_132_pages_has_a_heading_for_each_page() -> None:
 
 async def test_a_range_of_pages_is_read_and_the_rest_is_named() -> None:
     page = await read(fetched(REPORT), PageRange.parse("40-41"))
-    assert page.text == (
-        "## Page 40\n\nPage 40 of the report\nIt has the figure 1040.\n\n"
-        "## Page 41\n\nPage 41 of the report\nIt has the figure 1041."
+    assert page == WebPage(
+        url=URL,
+        title="A report (of 132 pages)",
+        text="## Page 40\n\nPage 40 of the report\nIt has the figure 1040.\n\n"
+        "## Page 41\n\nPage 41 of the report\nIt has the figure 1041.",
+        is_pdf=True,
+        note='2 of 132 pages were read (40 to 41). Go on with pages="42-132".',
     )
-    assert page.note == '2 of 132 pages were read (40 to 41). Go on with pages="42-132".'
 
 
 async def test_a_page_behind_the_end_is_refused_with_the_number_of_pages() -> None:
-    with pytest.raises(Refused, match=r"is a PDF of 132 pages; there is no page 200\."):
-        await read(fetched(REPORT), PageRange.parse("200-300"))
+    with pytest.raises(Refused, match=r"is a PDF of 1 pages; there is no page 200\."):
+        await read(fetched(SHORT), PageRange.parse("200-300"))
 
 
 async def test_at_the_time_limit_what_was_read_is_kept_and_the_rest_named() -> None:
     slow = pdf_files.heavy(3)
-    assert await read_pdf(fetched(slow), parser(), timeout_s=1) == PdfText(
+    assert await read_pdf(fetched(slow), parser(), timeout_s=1, reader=PYPDF) == PdfText(
         title="",
         published="",
         text="## Page 1\n\nThe first page is short.",
@@ -62,7 +72,7 @@ UNREADABLE = {
     "broken": (b"%PDF-1.7\nnothing of a document\n%%EOF", "is a broken PDF"),
     "cut": (REPORT[: len(REPORT) // 2], "is a broken PDF"),
     "looping": (pdf_files.looping(), "is a broken PDF|without text"),
-    "locked": (pdf_files.encrypted(REPORT, "secret"), "is locked with a password"),
+    "locked": (pdf_files.encrypted(SHORT, "secret"), "is locked with a password"),
     "scanned": (
         pdf_files.scanned(3),
         "is a PDF of 3 pages without text in the 3 that were looked at: it is probably a scan",
@@ -70,16 +80,23 @@ UNREADABLE = {
 }
 
 
+@pytest.mark.parametrize("reader", [PYPDF, PDFIUM])
 @pytest.mark.parametrize("name", UNREADABLE)
-async def test_a_document_without_text_says_why_within_the_limit(name: str) -> None:
+async def test_a_document_without_text_says_why_within_the_limit(name: str, reader: str) -> None:
     body, says = UNREADABLE[name]
     async with asyncio.timeout(LONGEST_S):
         with pytest.raises(Refused, match=says):
-            await read(fetched(body))
+            await read_pdf(fetched(body), parser(), reader=reader)
+
+
+def test_c_code_reads_a_document_only_where_it_is_confined() -> None:
+    confined, free = parser(), Parser(confinement=levels.choose("none"), team_id=TeamId("t_reader"))
+    assert (confined.is_confined, fastest(confined)) == (True, PDFIUM)
+    assert (free.is_confined, fastest(free)) == (False, PYPDF)
 
 
 async def test_a_document_whose_table_of_objects_is_lost_is_read_all_the_same() -> None:
-    page = await read(fetched(pdf_files.misplaced(pdf_files.pdf(["Words"]))))
+    page = await read(fetched(pdf_files.misplaced(SHORT)))
     assert page.text == "## Page 1\n\nWords"
 
 

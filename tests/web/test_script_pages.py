@@ -7,6 +7,7 @@ import pytest
 from agiraph.domain.errors import Refused
 from agiraph.testing.clock import ManualClock
 from agiraph.web.fetch import Fetched
+from agiraph.web.markdown import published
 from agiraph.web.page import WebPage
 from tests.known_web import FACTS, SITES
 from tests.local_web import local_web
@@ -65,9 +66,8 @@ async def test_broken_data_and_hidden_words_are_left_out() -> None:
         ("", ""),
     ],
 )
-async def test_the_day_of_publication_is_taken_from_the_page(head: str, day: str) -> None:
-    page = await read(fetched(f"<html><head>{head}</head><body><p>Words.</p></body></html>"))
-    assert page.published == day
+def test_the_day_of_publication_is_taken_from_the_page(head: str, day: str) -> None:
+    assert published(f"<html><head>{head}</head><body><p>Words.</p></body></html>") == day
 
 
 async def test_a_feed_is_a_list_of_its_entries() -> None:

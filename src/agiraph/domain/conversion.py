@@ -19,6 +19,11 @@ class Conversion:
 class Converter(Protocol):
     """Runs a script of ours on data that a stranger wrote, where it can do no harm."""
 
+    @property
+    def is_confined(self) -> bool:
+        """Whether the script sees no file and no network. Else only its limits hold it."""
+        ...
+
     async def convert(
         self,
         script: Path,

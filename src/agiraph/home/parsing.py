@@ -31,6 +31,10 @@ class Parser:
     confinement: Confinement
     team_id: TeamId
 
+    @property
+    def is_confined(self) -> bool:
+        return self.confinement.is_confined
+
     async def convert(
         self,
         script: Path,

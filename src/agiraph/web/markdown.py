@@ -58,7 +58,7 @@ def _html(source: str, url: str) -> tuple[dict[str, str], str]:
     text = convert(source, options).content or ""
     if len(text.strip()) < LITTLE_TEXT and len(source) > LONG_SOURCE:
         text = f"{text.strip()}\n\n{_script_data(source, url)}".strip()
-    return {"title": _title(source), "published": _published(source)}, text
+    return {"title": _title(source), "published": published(source)}, text
 
 
 def _title(source: str) -> str:
@@ -77,7 +77,7 @@ _DATES = (
 )  # fmt: skip
 
 
-def _published(source: str) -> str:
+def published(source: str) -> str:
     """Return the day that a page says it was published on; "" if it says none."""
     head = source[:400_000]
     found = (pattern.search(head) for pattern in _DATES)

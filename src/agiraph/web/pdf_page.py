@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
@@ -65,9 +66,12 @@ async def read_pdf(
     wanted: PageRange = ALL,
     *,
     timeout_s: int = pdf_text.TIMEOUT_S,
+    reader: str = "",
 ) -> PdfText:
-    """Return the text of the wanted pages, or raise `Refused` with why there is none."""
-    arguments = (str(wanted.first), str(wanted.last), str(timeout_s))
+    """Return the text of the wanted pages, or raise `Refused` with why there is none. `reader`
+    names the library; empty: the fastest that may be used."""
+    reader = reader or fastest(converter)
+    arguments = (str(wanted.first), str(wanted.last), str(timeout_s), reader)
     found = await converter.convert(
         Path(pdf_text.__file__),
         arguments,
@@ -89,6 +93,13 @@ async def read_pdf(
         text=text[:MAX_CHARS],
         note=_note(document, wanted, count),
     )
+
+
+def fastest(converter: Converter) -> str:
+    """Return the library that reads a document: PDFium, if it is installed and its process is
+    confined."""
+    has_pdfium = converter.is_confined and find_spec("pypdfium2") is not None
+    return pdf_text.PDFIUM if has_pdfium else pdf_text.PYPDF
 
 
 def _parsed(output: bytes) -> _Document:

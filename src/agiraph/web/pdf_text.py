@@ -1,6 +1,8 @@
 """PDF text: reads the text of a PDF, page by page. It runs as a script in a process of its own.
 
-    python -I pdf_text.py FIRST LAST SECONDS < document.pdf
+    python -I pdf_text.py FIRST LAST SECONDS READER < document.pdf
+
+READER is `pypdf` or `pdfium`.
 
 It prints JSON, one object a line: first the document (`pages`, `title`, `published`), then each
 page from FIRST to LAST (`page`, `text`), last `end`: "whole", or why it stopped ("time", "memory").
@@ -8,6 +10,7 @@ A document that cannot be read gives `error`: "locked" or "broken". It imports n
 """
 
 import json
+import re
 import resource
 import signal
 import sys
@@ -20,6 +23,7 @@ TIMEOUT_S = 20
 GRACE_S = 2
 """How long the process may take to say that its time is over."""
 LAST_PAGE = 100_000
+PYPDF, PDFIUM = "pypdf", "pdfium"
 
 
 class _OutOfTime(BaseException):
@@ -40,7 +44,8 @@ def main() -> None:
     signal.signal(signal.SIGALRM, _stop)
     signal.alarm(seconds)
     try:
-        _read(sys.stdin.buffer.read(), first, last)
+        read = _read_by_pdfium if sys.argv[4] == PDFIUM else _read
+        read(sys.stdin.buffer.read(), first, last)
         _print(end="whole")
     except _OutOfTime:
         _print(end="time")
@@ -70,6 +75,30 @@ def _read(body: bytes, first: int, last: int) -> None:
     _print(pages=count, **_about(reader))
     for number in range(first, min(last, count) + 1):
         _print(page=number, text=_text(reader, number))
+    return None
+
+
+def _read_by_pdfium(body: bytes, first: int, last: int) -> None:
+    """Read as `_read` does, ten times as fast. PDFium is written in C++, so it reads strangers'
+    documents only in a process that is confined."""
+    import pypdfium2
+
+    try:
+        document = pypdfium2.PdfDocument(body)
+        count = len(document)
+    except pypdfium2.PdfiumError as error:
+        return _print(error="locked" if "assword" in str(error) else "broken")
+    about = document.get_metadata_dict()
+    made = re.match(r"D:(\d{4})(\d\d)(\d\d)", about.get("CreationDate", ""))
+    day = "-".join(made.groups()) if made else ""
+    _print(pages=count, title=about.get("Title", ""), published=day)
+    for number in range(first, min(last, count) + 1):
+        try:
+            page = document[number - 1]
+            text = page.get_textpage().get_text_range().replace("\r\n", "\n")
+        except pypdfium2.PdfiumError:  # one broken page must not cost the others
+            text = ""
+        _print(page=number, text=text)
     return None
 
 
