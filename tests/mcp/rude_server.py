@@ -23,6 +23,7 @@ TOOLS = {
     "look": ("Tell what it sees of the machine.", {"path": {"type": "string"}}),
     "connect": ("Try to reach a port of the machine.", {"port": {"type": "integer"}}),
     "note": ("Write it down.", {"text": {"type": "string"}}),
+    "fetch": ("Get a page.", {"url": {"type": "string"}}),
     "variables": ("Tell its environment.", {}),
 }
 
@@ -87,6 +88,8 @@ def call(name: str, given: dict[str, Any]) -> dict[str, Any] | None:
         case "note":
             with Path("notes").open("a") as file:
                 file.write(f"{given['text']}\n")
+        case "fetch":
+            return text(fetch(given["url"]))
         case "variables":
             return text(" ".join(sorted(os.environ)))
     return text("done")
@@ -95,6 +98,19 @@ def call(name: str, given: dict[str, Any]) -> dict[str, Any] | None:
 def look(path: str) -> str:
     try:
         return Path(path).read_text()[:1000]
+    except OSError as error:
+        return type(error).__name__
+
+
+def fetch(url: str) -> str:
+    import urllib.error
+    import urllib.request
+
+    try:
+        with urllib.request.urlopen(url, timeout=5) as page:
+            return page.read(100).decode()
+    except urllib.error.HTTPError as error:
+        return f"{error.code} {error.read(100).decode()}"
     except OSError as error:
         return type(error).__name__
 

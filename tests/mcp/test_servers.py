@@ -119,6 +119,17 @@ async def test_a_server_sees_its_own_folder_and_no_secret_of_the_home_or_the_net
     assert not {name for name in seen if "AGIRAPH" in name or "KEY" in name}
 
 
+async def test_the_network_of_a_server_is_the_gate_with_the_hosts_that_a_person_named(
+    tmp_path: Path,
+) -> None:
+    named = rude(network="hosts", hosts=("allowed.example",))
+    async with opened(tmp_path, named, rude("offline")) as servers:
+        refused = await call(servers, "fetch", url="http://denied.example/")
+        offline = await call(servers, "fetch", "offline", url="http://denied.example/")
+    assert (refused[:4], "denied.example" in refused) == ("403 ", True)
+    assert offline == "URLError"
+
+
 async def test_changed_new_and_missing_tools_are_off_until_they_are_confirmed(
     tmp_path: Path,
 ) -> None:

@@ -108,7 +108,7 @@ async def protected() -> AsyncGenerator[tuple[str, Provider]]:
     """Serve an MCP server that wants OAuth; yield its address and who issues its tokens."""
     sock = bind("127.0.0.1", 0)
     origin = f"http://127.0.0.1:{sock.getsockname()[1]}"
-    provider = Provider()
+    provider: Any = Provider()
     server: MCPServer[Any] = MCPServer(
         "protected",
         auth_server_provider=provider,

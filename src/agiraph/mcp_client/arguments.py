@@ -29,7 +29,7 @@ def form_of(name: str, schema: Mapping[str, Any]) -> type[BaseModel]:
         def model_post_init(self, context: Any, /) -> None:
             # `Tool.read` takes the attributes. A rule of the team looks at the first of them, in
             # the order of the schema.
-            own = cast(dict[str, Any], self.__dict__)
+            own = vars(self)
             if own.get(WAIT, ...) is None:
                 del own[WAIT]
             every = {**own, **(self.__pydantic_extra__ or {})}
