@@ -20,7 +20,7 @@ import orjson
 from agiraph.domain import language
 from agiraph.domain.errors import Refused
 from agiraph.domain.search import Hit, Results, distinct, one_line
-from agiraph.web.search import MAX_RESPONSE_BYTES, SETTINGS
+from agiraph.web.search import KEYS, MAX_RESPONSE_BYTES
 
 TIMEOUT_S = 15.0
 NAME = "open"
@@ -208,7 +208,7 @@ class OpenEngine:
             named = zip(self.sources, answers, strict=True)
             why = "; ".join(f"{source.name}: {answer}" for source, answer in named)
             raise Refused(
-                f"None of the open sources can be searched ({why}). A person can set {SETTINGS}. "
+                f"None of the open sources can be searched ({why}). A person can set {KEYS}. "
                 "Go on without searching, and say so."
             )
         mixed = [hit for hit in chain.from_iterable(zip_longest(*found)) if hit is not None]

@@ -2,7 +2,7 @@
 
 from agiraph.web.access import Web
 from agiraph.web.open_sources import OpenEngine
-from agiraph.web.search import NO_ENGINE, SETTINGS
+from agiraph.web.search import KEYS, NO_ENGINE
 
 
 async def why_no_search(web: Web) -> str:
@@ -18,5 +18,5 @@ async def why_no_search(web: Web) -> str:
         return ""
     return (
         f"The web cannot be searched: no search engine is set up, and the open sources cannot be "
-        f"reached ({why}). A person can set {SETTINGS}."
+        f"reached ({why}). A person can set {KEYS}."
     )

@@ -13,10 +13,12 @@ from agiraph.domain.work import Usage
 
 TIMEOUT_S = 20.0
 MAX_RESPONSE_BYTES = 2 * 2**20
-SETTINGS = (
+KEYS = (
     "BRAVE_API_KEY, SERPER_API_KEY, TAVILY_API_KEY or SEARXNG_URL, or the key of a vendor that "
-    "searches itself (OPENROUTER_API_KEY, ANTHROPIC_API_KEY, OPENAI_API_KEY), or search = "
-    '"open" in agiraph.toml for Wikipedia, Crossref and arXiv without a key'
+    "searches itself (OPENROUTER_API_KEY, ANTHROPIC_API_KEY, OPENAI_API_KEY)"
+)
+SETTINGS = (
+    f'{KEYS}, or search = "open" in agiraph.toml for Wikipedia, Crossref and arXiv without a key'
 )
 """What a person can set to have a search engine."""
 NO_ENGINE = (
