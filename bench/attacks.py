@@ -37,30 +37,31 @@ ATTACKS = {
     "double fork": "for i in $(seq 20); do (setsid sh -c 'setsid sleep 1000 & sleep 1000' &) "
     "done; sleep 0.3",
 }
-READ = ("/teams", "/inbox", "/status", "/teams/{team}", "/teams/{team}/nodes")
+PHASES = (("fork bomb", "8 GB", "double fork"), ("full disk", "endless file", "double fork"))
+"""What runs at the same time. A full disk ends every command that writes to it."""
+READ = ("/teams", "/inbox", "/status", "/teams/{team}", "/teams/{team}/board")
 DISK_MIB, MEMORY_MIB = 1024, 2048
 QUIET_S = 5.0
-GOAL_MS = 250.0
 
 
 @dataclass(slots=True, kw_only=True)
 class Attackers:
     """Plays the model of every team: the same attack, until it is told to stop."""
 
-    is_over: bool = False
+    phase: tuple[str, ...] = ()
     ends: Counter[str] = field(default_factory=Counter[str])
     """How the attacks ended, as the model was told."""
 
     def play(self, seen: Seen) -> Step:
         text = " ".join(message.text for message in seen.messages)
         names = [name for name in ATTACKS if f"Attack: {name}." in seen.system + text]
-        if not names or "bash" not in seen.tools or self.is_over:
-            return says("Done.")
+        if not names or "bash" not in seen.tools or names[0] not in self.phase:
+            return says(call("finish", summary="Done.") if "finish" in seen.tools else "Done.")
         last = seen.messages[-1]
         if last.role == "tool":
             self.ends[f"{names[0]}: {_ending(last.text)}"] += 1
         # Else the runtime would remark that the same call is repeated.
-        return says(call("bash", command=f"{ATTACKS[names[0]]} # {len(seen.messages)}", timeout=5))
+        return says(call("bash", command=f"{ATTACKS[names[0]]} # {len(seen.messages)}", timeout=20))
 
 
 def _ending(text: str) -> str:
@@ -108,7 +109,7 @@ async def _read_all(
 
 
 async def _found(http: aiohttp.ClientSession, origin: str, goal: str, *, start: bool) -> str:
-    body = {"goal": goal, "start": start, "learns": False, "acceptance": ["answer"]}
+    body = {"goal": goal, "start": start, "learns": False}
     async with http.post(f"{origin}/api/teams", json=body, headers=BEARER) as response:
         team = await response.json()
         assert response.status == 201, team
@@ -131,10 +132,15 @@ async def measure(home: Path, seconds: float) -> dict[str, Any]:
         process, origin = await _server(home, model)
         try:
             idle = await _found(http, origin, "Listen", start=False)
-            quiet, _ = await _read_all(http, origin, idle, QUIET_S)
-            for name in ATTACKS:
-                await _found(http, origin, f"Attack: {name}.", start=True)
-            attacked, errors = await _read_all(http, origin, idle, seconds)
+            quiet, errors = await _read_all(http, origin, idle, QUIET_S)
+            attacked: dict[str, list[float]] = {}
+            for phase in PHASES:
+                attackers.phase = phase
+                for name in phase:
+                    await _found(http, origin, f"Attack: {name}.", start=True)
+                taken, failed = await _read_all(http, origin, idle, seconds)
+                attacked[", ".join(phase)] = taken
+                errors += failed
             running = len(_left(home))
         finally:
             process.kill()
@@ -143,7 +149,6 @@ async def measure(home: Path, seconds: float) -> dict[str, Any]:
         while (left := _left(home)) and time.monotonic() < killed + 5:
             os.sched_yield()
         gone_s = time.monotonic() - killed
-        attackers.is_over = True
     return {
         "quiet": quiet,
         "attacked": attacked,
@@ -158,7 +163,8 @@ async def measure(home: Path, seconds: float) -> dict[str, Any]:
 def _percentiles(taken: list[float]) -> str:
     ordered = sorted(taken)
     p99 = ordered[int(len(ordered) * 0.99)]
-    return f"p50 {statistics.median(ordered):.1f} ms, p99 {p99:.1f} ms, max {ordered[-1]:.1f} ms"
+    median = statistics.median(ordered)
+    return f"p50 {median:.1f} ms, p99 {p99:.1f} ms (goal 250), max {ordered[-1]:.1f} ms"
 
 
 def main() -> None:
@@ -169,8 +175,9 @@ def main() -> None:
     if given.home is None:
         sys.exit(_on_a_small_disk(given.seconds))
     found = asyncio.run(measure(given.home, given.seconds))
-    print(f"quiet:        {len(found['quiet'])} requests, {_percentiles(found['quiet'])}")
-    print(f"under attack: {len(found['attacked'])} requests, {_percentiles(found['attacked'])}")
+    print(f"quiet: {len(found['quiet'])} requests, {_percentiles(found['quiet'])}")
+    for phase, taken in found["attacked"].items():
+        print(f"{phase}: {len(taken)} requests, {_percentiles(taken)}")
     print(f"errors: {Counter(found['errors'])}")
     for ending, times in sorted(found["ends"].items()):
         print(f"  {times:>4} of {ending}")

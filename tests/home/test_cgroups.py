@@ -39,8 +39,8 @@ def test_trees_of_version_1_are_found_at_their_own_groups() -> None:
     assert cgroups.trees(ONE, OWN) == (
         1,
         (
-            Tree(folder=Path("/sys/fs/cgroup/pids/user"), controllers=("pids",)),
             Tree(folder=Path("/sys/fs/cgroup/memory/own"), controllers=("memory",)),
+            Tree(folder=Path("/sys/fs/cgroup/pids/user"), controllers=("pids",)),
         ),
     )
     assert cgroups.trees(ONE.replace("rw,pids", "rw,cpu"), OWN) is None

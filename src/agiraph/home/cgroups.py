@@ -21,6 +21,8 @@ from agiraph.home import processes
 from agiraph.home.sandbox import THREADS_PER_PROCESS, Limits
 
 CONTROLLERS = ("pids", "memory")
+"""Not `cpu`: with a share of a busy processor a fork bomb, and the warden that counts it, get so
+little time that its end takes many seconds. Without it, it is over in less than one."""
 MEMORY_FILE = {1: "memory.limit_in_bytes", 2: "memory.max"}
 EVENTS_FILE = {1: "memory.oom_control", 2: "memory.events"}
 """The file with the number of processes that the kernel ended for lack of memory."""
@@ -76,11 +78,13 @@ class Groups:
         self._running[name] += 1
         made: list[Path] = []
         try:
-            for base in self.bases:
+            events = ""
+            for base, controllers in self.bases.items():
                 made.append(self._make(base, name, number, limits))
-            memory = made[-1] / EVENTS_FILE[self.version]
+                if "memory" in controllers:
+                    events = str(made[-1] / EVENTS_FILE[self.version])
             procs = tuple(str(group / "cgroup.procs") for group in made)
-            yield Placement(procs=procs, events=str(memory))
+            yield Placement(procs=procs, events=events)
         finally:
             self._running[name] -= 1
             if not self._running[name]:
@@ -93,18 +97,19 @@ class Groups:
     def _make(self, base: Path, team: str, number: str, limits: Limits) -> Path:
         group = base / team / number
         group.parent.mkdir(parents=True, exist_ok=True)
+        controllers = self.bases[base]
         if self.version == 2:
             for above in (base, base / team):
-                self._write(above / "cgroup.subtree_control", "+pids +memory")
+                self._write(above / "cgroup.subtree_control", _enabling(controllers))
         group.mkdir()
         for folder, most_processes, most_mib in (
             (base, limits.all_processes, limits.all_memory_mib),
             (base / team, limits.team_processes, limits.team_memory_mib),
             (group, limits.processes, limits.memory_mib),
         ):
-            if "pids" in self.bases[base]:
+            if "pids" in controllers:
                 self._write(folder / "pids.max", str(most_processes * THREADS_PER_PROCESS))
-            if "memory" in self.bases[base]:
+            if "memory" in controllers:
                 most_bytes = int(most_mib * ROOM) * processes.MIB
                 self._write(folder / MEMORY_FILE[self.version], str(most_bytes))
         return group
@@ -116,8 +121,8 @@ class Groups:
 
     def _remove(self, group: Path) -> None:
         _remove(group)
-        for name in ("pids.max", MEMORY_FILE[self.version], "cgroup.subtree_control"):
-            self._set.pop(group / name, None)
+        for file in [file for file in self._set if file.parent == group]:
+            del self._set[file]
 
     def close(self) -> None:
         """Remove the groups of all commands, which have ended."""
@@ -144,7 +149,11 @@ def trees(mounts: str | None = None, own: str | None = None) -> tuple[int, tuple
     """
     mounts = Path("/proc/self/mountinfo").read_text() if mounts is None else mounts
     own = Path("/proc/self/cgroup").read_text() if own is None else own
-    paths = dict(line.split(":", 2)[1:] for line in own.splitlines())
+    paths = {
+        name: path
+        for _, names, path in (line.split(":", 2) for line in own.splitlines())
+        for name in names.split(",")  # several controllers may have one tree
+    }
     one: dict[str, Tree] = {}
     for line in mounts.splitlines():
         where, _, kind = line.partition(" - ")
@@ -152,12 +161,12 @@ def trees(mounts: str | None = None, own: str | None = None) -> tuple[int, tuple
         system, _, options = kind.split(" ", 2)
         if system == "cgroup2" and "" in paths:
             folder = _inside(point, root, paths[""])
-            if _has_controllers(folder):
-                return 2, (Tree(folder=folder, controllers=CONTROLLERS),)
+            if set(CONTROLLERS) <= set(found := _controllers(folder)):
+                return 2, (Tree(folder=folder, controllers=found),)
         for name in CONTROLLERS if system == "cgroup" else ():
             if name in options.split(",") and name in paths:
                 one[name] = Tree(folder=_inside(point, root, paths[name]), controllers=(name,))
-    return (1, tuple(one[name] for name in CONTROLLERS)) if len(one) == len(CONTROLLERS) else None
+    return (1, tuple(one.values())) if set(CONTROLLERS) <= one.keys() else None
 
 
 def _inside(point: str, root: str, path: str) -> Path:
@@ -165,10 +174,16 @@ def _inside(point: str, root: str, path: str) -> Path:
     return Path(point) / path.removeprefix(root if root != "/" else "").lstrip("/")
 
 
-def _has_controllers(folder: Path) -> bool:
+def _controllers(folder: Path) -> tuple[str, ...]:
+    """Return those of our controllers that a group of version 2 has."""
     with contextlib.suppress(OSError):
-        return set(CONTROLLERS) <= set((folder / "cgroup.controllers").read_text().split())
-    return False
+        known = (folder / "cgroup.controllers").read_text().split()
+        return tuple(name for name in CONTROLLERS if name in known)
+    return ()
+
+
+def _enabling(controllers: Sequence[str]) -> str:
+    return " ".join(f"+{name}" for name in controllers)
 
 
 def _create(found: tuple[int, tuple[Tree, ...]] | None) -> Groups | None:
@@ -181,7 +196,7 @@ def _create(found: tuple[int, tuple[Tree, ...]] | None) -> Groups | None:
     try:
         for tree in where:
             if version == 2:
-                _leave(tree.folder, name)
+                _leave(tree, name)
             _sweep(tree.folder)
         with made.command("probe", Limits().for_machine()):
             return made
@@ -190,19 +205,20 @@ def _create(found: tuple[int, tuple[Tree, ...]] | None) -> Groups | None:
         return None
 
 
-def _leave(folder: Path, name: str) -> None:
+def _leave(tree: Tree, name: str) -> None:
     """Move this process into a group of its own, so that groups beside it can have limits.
 
     Version 2 limits only groups without processes of their own. Raise OSError if systemd has not
     delegated the group to us: then its processes are not ours to move.
     """
+    folder = tree.folder
     if not any(_xattr(folder, f"{kind}.delegate") == b"1" for kind in ("user", "trusted")):
         raise PermissionError(f"{folder} is not delegated")
     own = folder / f"{name}-runtime"
     own.mkdir()
     (own / "cgroup.procs").write_text(str(os.getpid()))
     try:
-        (folder / "cgroup.subtree_control").write_text("+pids +memory")
+        (folder / "cgroup.subtree_control").write_text(_enabling(tree.controllers))
     except OSError:
         (folder / "cgroup.procs").write_text(str(os.getpid()))
         _remove(own)
