@@ -40,6 +40,16 @@ def test_a_program_gets_its_sign_in_and_nothing_else(person: Path, tmp_path: Pat
     assert credentials.lend("make", person, home) == []
 
 
+def test_a_person_without_settings_lends_the_defaults_of_the_preset(tmp_path: Path) -> None:
+    person, home = tmp_path / "person", tmp_path / "home"
+    assert credentials.lend("codex", person, home) == []
+    assert "plugins = false" in (home / ".codex" / "config.toml").read_text()
+    (person / ".codex").mkdir(parents=True)
+    (person / ".codex" / "config.toml").write_text("model = 'mine'\n")
+    assert credentials.lend("codex", person, home) == []
+    assert (home / ".codex" / "config.toml").read_text() == "model = 'mine'\n"
+
+
 def test_a_renewed_sign_in_comes_back(person: Path, tmp_path: Path) -> None:
     home = tmp_path / "home"
     lent = credentials.lend("claude", person, home)

@@ -81,7 +81,7 @@ CASES = {
     ),
     "opencode": Case(
         program=NpmProgram(
-            name="opencode", package="opencode-ai", version="1.18.33", executable="opencode"
+            name="opencode", package="opencode-ai", version="1.18.18", executable="opencode"
         ),
         arguments="run --format json < _task.md",
         environment=lambda server: {

@@ -11,7 +11,7 @@ import secrets
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -36,6 +36,8 @@ class Preset:
     """Files in a home with its sign-in, which it renews."""
     settings: tuple[str, ...] = ()
     """Files with settings of the person, which it only reads."""
+    defaults: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Settings for a person who has none, by file: they keep it from talking to other hosts."""
     environment: Mapping[str, str]
     """Variables that keep it from talking to other hosts, or from sandboxing itself once more."""
 
@@ -52,17 +54,40 @@ PRESETS: Mapping[str, Preset] = {
     "codex": Preset(
         signed_in=(".codex/auth.json",),
         settings=(".codex/config.toml",),
+        # Without the last line it waits for a list of plugins that it cannot fetch.
+        defaults={
+            ".codex/config.toml": "check_for_update_on_startup = false\n"
+            "analytics = { enabled = false }\n"
+            "[features]\nplugins = false\n"
+        },
         environment={},
     ),
     "gemini": Preset(
         signed_in=(".gemini/oauth_creds.json",),
         settings=(".gemini/settings.json", ".gemini/google_accounts.json"),
-        environment={"GEMINI_SANDBOX": "false"},
+        # It refuses to start with GOOGLE_GEMINI_BASE_URL unless the kind of sign-in is named.
+        defaults={
+            ".gemini/settings.json": '{"general": {"enableAutoUpdate": false},'
+            ' "privacy": {"usageStatisticsEnabled": false}, "telemetry": {"enabled": false},'
+            ' "security": {"auth": {"selectedType": "gemini-api-key"}}}\n'
+        },
+        environment={
+            "GEMINI_SANDBOX": "false",
+            # Else it takes no tools into its folder, which nobody has told it to trust, and goes on
+            # in a process of its own after a signal to end.
+            "GEMINI_CLI_TRUST_WORKSPACE": "true",
+            "GEMINI_CLI_NO_RELAUNCH": "true",
+        },
     ),
     "opencode": Preset(
         signed_in=(".local/share/opencode/auth.json",),
         settings=(".config/opencode/opencode.json",),
-        environment={"OPENCODE_DISABLE_AUTOUPDATE": "1"},
+        defaults={".config/opencode/opencode.json": '{"autoupdate": false, "share": "disabled"}\n'},
+        environment={
+            "OPENCODE_DISABLE_AUTOUPDATE": "1",
+            "OPENCODE_DISABLE_MODELS_FETCH": "1",
+            "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+        },
     ),
 }
 """Presets by the name of the executable."""
@@ -89,11 +114,12 @@ def lend(program: str, person: Path, home: Path) -> list[Lent]:
     lent: list[Lent] = []
     for name in (*preset.signed_in, *preset.settings):
         data = _read(person / name)
-        if data is None:
-            continue
-        _write(home / name, data, mode=0o600)
-        if name in preset.signed_in:
-            lent.append(Lent(person / name, home / name, data))
+        if data is not None:
+            _write(home / name, data, mode=0o600)
+            if name in preset.signed_in:
+                lent.append(Lent(person / name, home / name, data))
+        elif name in preset.defaults:
+            _write(home / name, preset.defaults[name].encode(), mode=0o600)
     return lent
 
 

@@ -34,7 +34,11 @@ class Responses:
             raise BadRequest("Invalid 'input': empty array. Expected at least one item.")
         _check_reasoning(items, stores=body.get("store") is not False)
         messages: list[SeenMessage] = []
+        system = [string(body.get("instructions") or "")]
         for item in items:
+            if item.get("role") in ("developer", "system"):  # as Codex sends its instructions
+                system.append(_content(item["content"])[0])
+                continue
             seen = _seen(item)
             last = messages[-1] if messages else None
             # Reasoning, words and calls of one reply are items of their own.
@@ -43,9 +47,10 @@ class Responses:
                 messages[-1] = SeenMessage(role="assistant", text=text, calls=calls)
             elif seen is not None:
                 messages.append(seen)
-        tools = tuple(string(tool["name"]) for tool in body.get("tools") or ())
-        system = string(body.get("instructions") or "")
-        return Conversation(system=system, messages=tuple(messages), tools=tools)
+        # A tool that the vendor runs itself has no name.
+        tools = tuple(string(tool.get("name") or tool["type"]) for tool in body.get("tools") or ())
+        whole = "\n".join(part for part in system if part)
+        return Conversation(system=whole, messages=tuple(messages), tools=tools)
 
     def unanswered(self, ids: list[str]) -> str:
         return f"No tool output found for function call {', '.join(ids)}."
