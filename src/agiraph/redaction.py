@@ -11,6 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import IO
 from urllib.parse import quote, quote_plus
 
@@ -20,6 +21,11 @@ SHORTEST_SECRET = 8
 """Shorter values are not redacted: they would match ordinary words."""
 _NAME_PARTS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL")
 _NAMES = frozenset({"AGIRAPH_DATABASE_URL", "OTEL_EXPORTER_OTLP_HEADERS"})
+_VARIABLES = re.compile(r"""["']env:\s*(\w+)|\w_env\s*=\s*["'](\w+)""")
+"""Variables in agiraph.toml: `name = "env:VARIABLE"` and `key_env = "VARIABLE"`."""
+_NEEDED = frozenset({"PATH", "HOME", "LANG", "USER", "AGIRAPH_HOME", "PYTHONPATH"})
+"""Variables that stay in the environment, whatever the settings say."""
+_LONGEST_SETTINGS = 1 << 20
 _PR_SET_DUMPABLE = 4
 _PIECE_BYTES = 1 << 20
 _MASK = b"[hidden]"
@@ -71,7 +77,8 @@ def hide() -> None:
 def hand_over(environ: Mapping[str, str]) -> dict[str, str] | None:
     """Put the secrets of this environment into a pipe; return the environment without them, which
     names the pipe. Return None if there are no secrets."""
-    secret = {name: value for name, value in environ.items() if is_secret(name) and value}
+    named = _named_in_settings(environ)
+    secret = {n: value for n, value in environ.items() if value and (is_secret(n) or n in named)}
     if not secret:
         return None
     reader, writer = os.pipe()
@@ -83,6 +90,22 @@ def hand_over(environ: Mapping[str, str]) -> dict[str, str] | None:
     os.set_inheritable(reader, True)
     public = {name: value for name, value in environ.items() if name not in secret}
     return {**public, PIPE_VARIABLE: str(reader)}
+
+
+def _named_in_settings(environ: Mapping[str, str]) -> frozenset[str]:
+    """Return the variables that agiraph.toml names as the places of secrets, whatever their names.
+
+    The file is not parsed: that comes later, with errors that a person can read, and would delay
+    every command.
+    """
+    home = Path(environ.get("AGIRAPH_HOME") or Path.home() / ".agiraph").expanduser()
+    try:
+        with (home / "agiraph.toml").open("rb") as file:
+            text = file.read(_LONGEST_SETTINGS).decode(errors="replace")
+    except (OSError, RuntimeError):  # RuntimeError: a user without a home
+        return frozenset()
+    found = {name for pair in _VARIABLES.findall(text) for name in pair if name}
+    return frozenset(found) - _NEEDED
 
 
 def keep(secrets: Mapping[str, str]) -> None:

@@ -19,6 +19,7 @@ CANARIES = {
     "OPENROUTER_API_KEY": "canary-openrouter-0123456789",
     "MY_OWN_TOKEN": "canary-token-0123456789",
     "DATABASE_PASSWORD": "canary-password-0123456789",
+    "PARCEL_WORD": "canary-parcel-0123456789",
 }
 
 SNOOP = (
@@ -33,6 +34,8 @@ async def test_no_key_is_in_rows_exports_or_the_environment_of_commands(tmp_path
     home = tmp_path / "home"
     key = CANARIES["OPENAI_API_KEY"]
     coded = base64.b64encode(key.encode()).decode()
+    home.mkdir()
+    (home / "agiraph.toml").write_text('[secrets]\nparcel = "env:PARCEL_WORD"\n')
     snoop = SNOOP.replace("$AGIRAPH_HOME_MARK", str(home))
     script = [
         # The model knows the key and repeats it wherever it can.

@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import orjson
 import pytest
 
 from agiraph import config, redaction
@@ -91,3 +92,23 @@ def test_the_settings_show_where_a_secret_is_and_never_its_value(tmp_path: Path)
     assert settings.secrets.get("weather") == WORD
     assert settings.shown["secrets.weather"].value == "env:WEATHER_WORD"
     assert WORD not in repr(settings)
+
+
+def test_a_variable_that_the_settings_name_leaves_the_environment_of_the_process(
+    tmp_path: Path,
+) -> None:
+    """Whatever its name: /proc shows the environment that a process was started with."""
+    (tmp_path / config.FILE).write_text(
+        '[secrets]\nweather = "env:WEATHER_WORD"\nmail = \'env:MAIL_WORD\'\npath = "env:PATH"\n'
+        '[servers.own]\nkey_env = "OWN_WORD"\n'
+    )
+    environ = {"AGIRAPH_HOME": str(tmp_path), "PATH": "/bin", "OTHER": "stays", "EMPTY_KEY": ""}
+    named = dict.fromkeys(("WEATHER_WORD", "MAIL_WORD", "OWN_WORD"), WORD)
+
+    left = redaction.hand_over({**environ, **named})
+
+    assert left is not None
+    pipe = left.pop(redaction.PIPE_VARIABLE)
+    with os.fdopen(int(pipe), "rb") as file:
+        assert orjson.loads(file.read()) == named
+    assert left == environ
