@@ -11,7 +11,7 @@ from agiraph.domain.persons import OWNER
 from agiraph.domain.research import DEPTHS
 from agiraph.domain.work import Extension, NodeStatus, StopReason
 from agiraph.home.specialists import specialists
-from agiraph.services.lifecycle import conversation, endings, extensions
+from agiraph.services.lifecycle import conversation, endings, extensions, routing, standing
 from agiraph.services.members.hiring import Hirer
 from agiraph.services.research import starting
 from agiraph.store import messages, spend
@@ -242,3 +242,46 @@ async def test_a_job_ends_with_one_report_whatever_is_said_about_it_later(tmp_pa
         )
         assert len([m for m in said if "The research is done" in m.text]) == 1
         assert len([m for m in await it.world.inbox() if m.kind == "report"]) == 1
+
+
+async def test_a_reply_is_shown_what_a_running_job_has_found(tmp_path: Path) -> None:
+    """A second reader waits; meanwhile the person asks what was found."""
+    cast = Cast(
+        brief=[says(brief_of(QUESTION, SECOND, kind="comparison"))],
+        readers={QUESTION: READER, SECOND: reads(SURVEYED, ("It measured 330.", SURVEY))},
+    )
+    async with scene(tmp_path, cast) as it:
+        told: list[str] = []
+
+        async def ask() -> None:
+            job = await it.job()
+            if told or len(await it.ledger(job)) == 0:
+                return
+            told.append("")
+            shown = await it.world.store.read(standing.of_team, it.team.coordinator)
+            told[0] = "\n".join(line.text for line in shown.now)
+
+        cast.before_reading = ask
+        await it.start()
+        assert ": 1 findings" in told[0]
+        assert "[e1] It " in told[0]
+        assert any(quote in told[0] for quote in (TALL, SURVEY))
+
+
+async def test_what_is_told_to_a_reader_is_heard_by_its_job(tmp_path: Path) -> None:
+    said = "Take only the survey of 2022."
+    cast = Cast(readers={QUESTION: READER})
+    async with scene(tmp_path, cast) as it:
+
+        async def tell() -> None:
+            [reader] = await it.parts(await it.job())
+            it.world.script("ada", says("They know.", call("no_work_needed")))
+            lead = it.team.coordinator
+            message = await it.world.chat(lead.id, said)
+            told = await it.world.store.write(routing.tell, lead, message.reply_id, reader.id)
+            assert told.startswith("Sent to researcher, word for word")
+
+        cast.before_reading = _once(tell)
+        job = await _start_by_api(it)
+        assert said in cast.asked("writing")[-1][0]
+        assert "gaps" in [n.research for n in await it.parts(job)]

@@ -13,7 +13,8 @@ take locks in this order, and skip those that they do not need:
 3. the **nodes** (`NODES.get(…, lock=True)`): a node before those below it; for budgets, the
    outermost envelope first.
 4. the **stage** of a node, to count its members and to pause or resume its clock.
-5. the **team**: checking for cycles of waits, growing the team, changing its status. The event log
+5. the **research job** (`JOBS.get(…, lock=True)`), to number its evidence and to change its plan.
+6. the **team**: checking for cycles of waits, growing the team, changing its status. The event log
    locks the team's row last in every transaction that emits, to number its events without a gap.
 
 Three verbs differ. `claims.claim` locks the agent before the thread, because the agent's queue says

@@ -67,6 +67,9 @@ def tell(tx: Tx, agent: Agent, reply_id: NodeId, identity: str) -> str:
     the replying agent itself hears them when the reply ends (`conversation.end_reply`).
     """
     node = find_work(tx, agent, identity)
+    if node.is_research_part and node.parent_id is not None:
+        # A reader is told nothing after it has begun; its job hears it, and plans by it.
+        node = NODES.get(tx, node.parent_id)
     if node.assignee_id is not None:
         # Under the worker's lock its work cannot end before the message is stored.
         teams.lock(tx, node.assignee_id)

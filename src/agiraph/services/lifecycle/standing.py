@@ -13,14 +13,15 @@ from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Turn
 from agiraph.domain.fence import one_line, without_fences
 from agiraph.domain.ids import NodeId, ThreadId
-from agiraph.domain.labels import CLEAN, Label
+from agiraph.domain.labels import CLEAN, Label, join
 from agiraph.domain.messages import Message
 from agiraph.domain.prompt_lines import Line
 from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.board import planning, texts
 from agiraph.services.triggers import promises
 from agiraph.services.triggers.promises import Promise
-from agiraph.store import messages, nodes, spend, team_threads, teams, triggers
+from agiraph.store import evidence, messages, nodes, spend, team_threads, teams, triggers
+from agiraph.store.research import JOBS
 from agiraph.store.triggers import Trigger
 from agiraph.store.tx import Tx
 
@@ -63,7 +64,11 @@ def of_team(tx: Tx, agent: Agent, *, since: datetime | None = None) -> Standing:
     names: dict[str, str] = {member.id: member.name for member in teams.everyone(tx, agent.team_id)}
     view = _View(tx.now, since, labels, names)
     return Standing(
-        now=[*_budget_lines(tx, still_open), *_open_lines(view, still_open, agent, tails)],
+        now=[
+            *_budget_lines(tx, still_open),
+            *_open_lines(view, still_open, agent, tails),
+            *(_ledger_line(tx, node) for node in still_open if node.research == "job"),
+        ],
         lately=[_ended_line(view, node) for node in ended],
         asked=[_question_line(tx, view, m) for m in messages.open_questions(tx, agent.team_id)],
         ahead=_ahead(tx, agent),
@@ -123,6 +128,23 @@ def _open_line(view: _View, node: WorkNode, tail: Sequence[Turn]) -> Line:
         told.append("  last steps: " + "; ".join(steps))
     plain = f"- a task of {view.who(node)} ({node.id}): {state}{new}; {_LOOK.format(id=node.id)}"
     return Line("\n".join(told), view.label(node), plain)
+
+
+def _ledger_line(tx: Tx, node: WorkNode) -> Line:
+    """Return what a research under way has found out: its questions and the newest evidence."""
+    job, rows = JOBS.find(tx, node.id), evidence.of_job(tx, node.id)
+    if job is None or not job.readings:
+        return Line("")
+    asked = (
+        f"- {node.id} reads for {len(job.readings)} questions and has noted {len(rows)} findings"
+    )
+    told = [f"{asked}:"]
+    for each in job.readings:
+        found = sum(row.question == each.number for row in rows)
+        told.append(f"  {each.number}. {texts.truncate(each.question, 160)}: {found} findings")
+    told += [f'  [{row.id}] {row.claim} "{texts.truncate(row.quote, 160)}"' for row in rows[-5:]]
+    label = join(row.label for row in rows) | join(each.label for each in job.readings)
+    return Line("\n".join(told), label | node.label, f"{asked}; {_LOOK.format(id=node.id)}")
 
 
 _LOOK = 'look_into("{id}") shows what it holds'
