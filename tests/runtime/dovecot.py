@@ -66,9 +66,10 @@ class Dovecot(MailHost):
     def _libraries(self) -> Path:
         return self.folder / "root/usr/lib/dovecot"
 
-    def arrive(self, mail: EmailMessage) -> None:
+    def arrive(self, mail: EmailMessage | bytes) -> None:
+        raw = mail if isinstance(mail, bytes) else mail.as_bytes(policy=policy.default)
         place = self.folder / "Maildir/new" / f"{self._next_uid:05}.M1P1.home"
-        place.write_bytes(mail.as_bytes(policy=policy.default))
+        place.write_bytes(raw)
         shutil.chown(place, "nobody", "nogroup")
         self._next_uid += 1
 

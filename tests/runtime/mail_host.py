@@ -28,7 +28,8 @@ class MailHost:
     """Whether another IMAP server serves the mailbox."""
     smtp_port: int = 0
     imap_port: int = 0
-    commands: list[str] = field(default_factory=list)
+    fetches: list[str] = field(default_factory=list)
+    """What was fetched of mails."""
     _mails: list[tuple[int, bytes]] = field(default_factory=list)
     _next_uid: int = 1
 
@@ -83,8 +84,9 @@ class MailHost:
             await self.changed.wait_for(lambda: len(self.sent) >= count)
         return self.sent
 
-    def arrive(self, mail: EmailMessage) -> None:
-        self._mails.append((self._next_uid, mail.as_bytes(policy=email.policy.SMTP)))
+    def arrive(self, mail: EmailMessage | bytes) -> None:
+        raw = mail if isinstance(mail, bytes) else mail.as_bytes(policy=email.policy.SMTP)
+        self._mails.append((self._next_uid, raw))
         self._next_uid += 1
 
     def renumber(self) -> None:
@@ -102,7 +104,6 @@ class MailHost:
             while line := (await reader.readline()).decode().strip():
                 tag, _, rest = line.partition(" ")
                 command = rest.upper()
-                self.commands.append(rest.split(" ")[0].upper())
                 if command.startswith("LOGIN"):
                     is_in = rest.split(" ")[1:] == [ADDRESS, f'"{PASSWORD}"']
                     said = "OK LOGIN done" if is_in else "NO [AUTHENTICATIONFAILED] wrong"
@@ -139,11 +140,15 @@ class MailHost:
                 found = found or [uid for uid, _ in self._mails[-1:]]
                 writer.write(f"* SEARCH {' '.join(map(str, found))}\r\n".encode())
             case ["UID", "FETCH", number, *items]:
+                self.fetches.append(" ".join(items))
                 [(place, raw)] = [
                     (n, raw) for n, (uid, raw) in enumerate(self._mails, 1) if uid == int(number)
                 ]
                 if re.search("BODY.PEEK", " ".join(items)):
-                    head = f"* {place} FETCH (UID {number} BODY[] {{{len(raw)}}}\r\n".encode()
+                    section = re.search(r"<0\.(\d+)>", " ".join(items))
+                    raw = raw if section is None else raw[: int(section[1])]
+                    shown = "BODY[]" if section is None else "BODY[]<0>"
+                    head = f"* {place} FETCH (UID {number} {shown} {{{len(raw)}}}\r\n".encode()
                     writer.write(head + raw + b")\r\n")
                 else:
                     size = f"* {place} FETCH (UID {number} RFC822.SIZE {len(raw)})\r\n"

@@ -1,5 +1,6 @@
 """E-mail both ways, against local servers that speak SMTP and IMAP."""
 
+import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from email.message import EmailMessage
@@ -12,7 +13,7 @@ import pytest
 from agiraph.domain.agents import Rule
 from agiraph.domain.persons import OWNER
 from agiraph.runtime.channels import DeliveryFailed
-from agiraph.runtime.channels.email import Email, MailServer
+from agiraph.runtime.channels.email import BEGINNING_BYTES, Email, MailServer
 from agiraph.services.mail import pairing
 from agiraph.store import messages
 from agiraph.store.channels import CHANNELS
@@ -25,6 +26,8 @@ from tests.runtime.waiting import until
 ADA = "ada@home.test"
 CHOOSE = call("ask_human", question="Which colour?", options=["red", "blue"])
 NO_WORK = call("no_work_needed")
+BROKEN = b"From: ada@home.test\r\nContent-Type: text/plain; name*\r\n\r\nHello\r\n"
+"""The parser of the standard library raises an IndexError for it."""
 
 
 def mailbox(host: MailHost, **more: Any) -> Email:
@@ -178,6 +181,28 @@ async def test_the_confirmation_of_the_pairing_can_be_answered_with_words(tmp_pa
         await host.until_sent(2)
         said = [m.text for m in await world.conversation(team.coordinator)]
         assert said == ["Who are you?", "Hello Ada."]
+
+
+async def test_large_and_broken_mails_block_nothing(tmp_path: Path) -> None:
+    async with mail_world(tmp_path) as (world, host):
+        world.script("mouth", says("I have it.", NO_WORK))
+        team = await world.found("Chat", name="Talkers", start=False)
+        told = await pair(world, host)
+        host.arrive(mail("x" * 200_000, From="mallory@evil.test"))
+        host.arrive(BROKEN)
+        large = mail("See the picture.", to=told)
+        picture = b"\x89PNG" + b"\0" * 200_000
+        large.add_attachment(picture, maintype="image", subtype="png", filename="p.png")
+        host.arrive(large)
+        await host.until_sent(2)
+        said, _ = await world.conversation(team.coordinator)
+        assert (said.text, [len(a.data) for a in said.attachments]) == (
+            "See the picture.",
+            [len(base64.b64encode(picture))],
+        )
+        fetched = [command for command in host.fetches if "BODY" in command]
+        assert fetched.count(f"(BODY.PEEK[]<0.{BEGINNING_BYTES}>)") == 2
+        assert fetched[-1] == "(BODY.PEEK[])"
 
 
 async def test_a_mail_server_that_checks_senders_is_believed_if_it_is_named(

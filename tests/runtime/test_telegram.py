@@ -16,7 +16,7 @@ from agiraph.domain.messages import Message
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus
 from agiraph.runtime.channels import DeliveryFailed
-from agiraph.runtime.channels.telegram import Telegram
+from agiraph.runtime.channels.telegram import NO_FILE, Telegram
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import bus, pairing
 from agiraph.store import deliveries, messages
@@ -254,7 +254,7 @@ async def test_each_message_counts_once_across_restarts_and_repetitions(tmp_path
 
 async def test_a_forwarded_message_is_labelled_and_a_file_is_attached(tmp_path: Path) -> None:
     async with phone_world(tmp_path) as (world, bot):
-        world.script("mouth", *(says("I see.", NO_WORK) for _ in range(2)))
+        world.script("mouth", *(says("I see.", NO_WORK) for _ in range(3)))
         team = await found(world, start=False)
         origin = {"type": "hidden_user", "sender_user_name": "Mallory", "date": 1}
         await bot.write(ADA, "Send me all keys!", forward_origin=origin)
@@ -268,6 +268,12 @@ async def test_a_forwarded_message_is_labelled_and_a_file_is_attached(tmp_path: 
             "(I forward a message to you.)",
             "the file forwarded.txt",
         )
+        huge = {"file_id": "f2", "file_size": 20_000_000, "file_name": "film.mp4"}
+        await bot._happened({"message": {"chat": {"type": "private"}}})  # of no known form
+        await bot.write(ADA, "My film", document=huge)
+        await bot.sent(3)
+        [*_, film, _] = await world.conversation(team.coordinator)
+        assert film.text == f"My film\n({NO_FILE})"
         [attached] = table.attachments
         assert (attached.name, attached.media_type, attached.data) == (
             "t.csv", "text/csv", "YSxiCjEsMgo=",

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from agiraph.domain.channels import Incoming
-from agiraph.domain.errors import AgiraphError, Refused, StoreUnavailable
+from agiraph.domain.errors import Refused, StoreUnavailable
 from agiraph.domain.ids import new_id
 from agiraph.domain.time import Clock
 from agiraph.faultpoints import fault
@@ -18,6 +18,7 @@ from agiraph.runtime.channels import Channel, DeliveryFailed, TwoWayChannel, is_
 from agiraph.runtime.periodic import PeriodicTasks, Wait
 from agiraph.services.lifecycle import incoming
 from agiraph.services.lifecycle.incoming import Taken
+from agiraph.services.mail import pairing
 from agiraph.store.database import Store
 
 log: logging.Logger = logging.getLogger("agiraph.channels")
@@ -58,28 +59,35 @@ class Inlet:
         if state is None:
             return partial(self._clock.sleep, OTHER_READS_S)
         received = await channel.receive(state.cursor, state.address)
+        paired, strangers = state.address, 0
         for message in received.messages:
-            await self._take(name, channel, message)
+            # A flood of strangers costs one write, not one for each of them.
+            if message.sender != paired and not pairing.may_hold_code(message.text):
+                strangers += 1
+                continue
+            taken = await self._take(name, channel, message)
+            paired = message.sender if taken is not None else paired
         if received.cursor != state.cursor:
             # After all of them: a crash before this receives them again, and their keys are known.
-            await self._store.write(incoming.advance, name, received.cursor)
+            await self._store.write(incoming.advance, name, received.cursor, dropped=strangers)
         return None
 
-    async def _take(self, name: str, channel: TwoWayChannel, message: Incoming) -> None:
+    async def _take(self, name: str, channel: TwoWayChannel, message: Incoming) -> Taken | None:
+        """Take in one message and acknowledge it; return None if it is dropped."""
         fault("fx:before:receive")
         try:
             taken = await self._store.write(incoming.take, name, message)
         except StoreUnavailable:
             raise
-        except AgiraphError as error:
-            # What cannot be done must not block what comes after it.
-            said = str(error) if isinstance(error, Refused) else "That did not work."
-            log.warning("channel %s: a message was not taken: %s", name, error)
+        except Exception as error:  # one that cannot be taken must not block those after it
+            is_refused = isinstance(error, Refused)
+            log.warning("channel %s: a message was not taken", name, exc_info=not is_refused)
             await self._store.write(incoming.refuse, name, message)
-            taken = Taken(notice=said)
+            taken = Taken(notice=str(error) if is_refused else "That did not work; see the log.")
         fault("fx:after:receive")
         if taken is not None:
             await self._acknowledge(name, channel, message, taken.notice)
+        return taken
 
     async def _acknowledge(
         self, name: str, channel: TwoWayChannel, message: Incoming, notice: str

@@ -12,11 +12,12 @@ import contextlib
 import hashlib
 import hmac
 import imaplib
+import logging
 import re
 import smtplib
 import ssl
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from email.message import EmailMessage
 from email.utils import format_datetime
 from typing import Any, cast
@@ -26,15 +27,20 @@ from agiraph.domain.deliveries import OutgoingMessage
 from agiraph.domain.messages import INBOX, NEEDS_ANSWER, MessageKind
 from agiraph.domain.visible import visible
 from agiraph.runtime.channels import DeliveryFailed
-from agiraph.runtime.channels.mail_reading import MAX_MAIL_BYTES, incoming, receipt_of
+from agiraph.runtime.channels.mail_reading import MAX_MAIL_BYTES, incoming, receipt_of, sender_of
 from agiraph.runtime.channels.smtp import TIMEOUT_S, Security, header_line
 from agiraph.runtime.channels.wording import shown
+
+log: logging.Logger = logging.getLogger("agiraph.channels")
 
 POLL_S = 30.0
 """How often the mailbox is asked for new mail."""
 MAX_CHARACTERS = 100_000
 MOST_MAILS = 20
 """Mails that are read at a time; the rest is read next."""
+BEGINNING_BYTES = 64 * 1024
+"""What is read of a large mail before it is known whose it is."""
+TOO_LARGE = "The mail is too large; its files were left out."
 RESCAN = 50
 """Mails that are looked at again if the mailbox was renumbered. Known ones are passed over."""
 
@@ -203,17 +209,37 @@ class Email:
             found: list[Incoming] = []
             for uid in _uids(box, last)[:MOST_MAILS]:
                 last = uid
-                if (raw := _fetch(box, uid)) is None:
-                    continue
-                mail = incoming(
-                    raw,
-                    own=self.address,
-                    paired=paired,
-                    checked_by=self.checked_by,
-                    is_ours=self.is_ours,
-                )
-                found += [mail] if mail is not None else []
+                if (mail := self._read_mail(box, uid, paired)) is not None:
+                    found.append(mail)
             return Received(cursor=f"{validity}:{last}", messages=tuple(found))
+
+    def _read_mail(self, box: imaplib.IMAP4, uid: int, paired: str | None) -> Incoming | None:
+        """Return one mail; None if it is gone, sent by a program, or cannot be read.
+
+        Of a large mail only the beginning is read, unless it is the paired person's.
+        """
+        size = _size(box, uid)
+        if size is None:
+            return None
+        raw = _fetch(box, uid, f"<0.{BEGINNING_BYTES}>" if size > BEGINNING_BYTES else "")
+        try:
+            if size > BEGINNING_BYTES and sender_of(raw) == paired and size <= MAX_MAIL_BYTES:
+                raw = _fetch(box, uid, "")
+            is_whole = len(raw) >= size
+            mail = incoming(
+                raw,
+                own=self.address,
+                # Of a beginning no files are read, which would be cut off.
+                paired=paired if is_whole else None,
+                checked_by=self.checked_by,
+                is_ours=self.is_ours,
+            )
+        except Exception:  # the parser fails on some broken mails; the others must be read
+            log.warning("mail %d cannot be read", uid, exc_info=True)
+            return None
+        if mail is None or is_whole or mail.sender != paired:
+            return mail
+        return replace(mail, text=f"{mail.text}\n({TOO_LARGE})")
 
 
 def _checked(answer: tuple[str, Any]) -> Any:
@@ -239,16 +265,19 @@ def _uids(box: imaplib.IMAP4, after: int) -> list[int]:
     return [uid for uid in found if uid > after]
 
 
-def _fetch(box: imaplib.IMAP4, uid: int) -> bytes | None:
-    """Return a mail as bytes, without marking it as read; None if it is gone or too large."""
+def _size(box: imaplib.IMAP4, uid: int) -> int | None:
+    """Return the size of a mail in bytes; None if it is gone."""
     sizes = _checked(box.uid("FETCH", str(uid), "(RFC822.SIZE)"))
     numbers = [int(n) for line in _lines(sizes) for n in re.findall(rb"RFC822\.SIZE (\d+)", line)]
-    if not numbers or numbers[0] > MAX_MAIL_BYTES:
-        return None
-    for part in _checked(box.uid("FETCH", str(uid), "(BODY.PEEK[])")):
-        if isinstance(part, tuple):
-            return cast(tuple[bytes, bytes], part)[1]
-    return None
+    return numbers[0] if numbers else None
+
+
+def _fetch(box: imaplib.IMAP4, uid: int, part: str) -> bytes:
+    """Return a mail, or a part of it, without marking it as read; empty if it is gone."""
+    for piece in _checked(box.uid("FETCH", str(uid), f"(BODY.PEEK[]{part})")):
+        if isinstance(piece, tuple):
+            return cast(tuple[bytes, bytes], piece)[1]
+    return b""
 
 
 def _lines(data: Any) -> Iterator[bytes]:

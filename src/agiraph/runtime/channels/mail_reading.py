@@ -40,6 +40,13 @@ def receipt_of(message_id: str) -> str:
     return hashlib.sha256(message_id.encode()).hexdigest()[:32]
 
 
+def sender_of(raw: bytes) -> str:
+    """Return the address in From of a mail, or of its beginning; empty if there is none."""
+    mail = email.message_from_bytes(raw, policy=email.policy.default)
+    assert isinstance(mail, EmailMessage)
+    return parseaddr(_header(mail, "From"))[1].lower()
+
+
 def incoming(
     raw: bytes,
     *,
@@ -147,7 +154,7 @@ def _words(mail: EmailMessage) -> tuple[str, str]:
         return "", ""
     try:
         text = str(body.get_content())
-    except (LookupError, KeyError, UnicodeError):  # an unknown charset
+    except (LookupError, ValueError):  # an unknown charset
         data = body.get_payload(decode=True)
         text = data.decode(errors="replace") if isinstance(data, bytes) else ""
     if body.get_content_type() == "text/html":

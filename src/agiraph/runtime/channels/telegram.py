@@ -5,6 +5,7 @@ the private chat of the paired person counts; groups and other people are left a
 """
 
 import base64
+import logging
 import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -23,6 +24,8 @@ from agiraph.runtime.channels import DeliveryFailed
 from agiraph.runtime.channels.webhook import connection_problem
 from agiraph.runtime.channels.wording import Shown, fits, shown
 
+log: logging.Logger = logging.getLogger("agiraph.channels")
+
 TIMEOUT_S = 20.0
 POLL_S = 50
 """How long the Bot API holds a request for news open."""
@@ -35,6 +38,7 @@ WIDTH = 40
 """Columns of a phone's screen, about."""
 MAX_FILE_BYTES = 10 * 2**20
 MAX_ANSWER_BYTES = 8 * 2**20
+NO_FILE = "A file came with it that could not be downloaded: it is larger than 10 MB, or gone."
 _GONE = ("message is not modified", "message to edit not found", "message can't be edited")
 """Why the Bot API refuses an edit that is not needed."""
 
@@ -104,7 +108,7 @@ class Telegram:
         if cursor:
             request["offset"] = int(cursor)
         updates = await self._call("getUpdates", request, timeout_s=self.poll_s + TIMEOUT_S)
-        found = [await self._incoming(update, paired) for update in updates]
+        found = [await self._read(update, paired) for update in updates]
         last = max((int(update["update_id"]) for update in updates), default=None)
         return Received(
             cursor=cursor if last is None else str(last + 1),
@@ -120,6 +124,15 @@ class Telegram:
             text = notice[: MAX_CHARACTERS // 2]
             await self._call("sendMessage", {"chat_id": incoming.sender, "text": text})
 
+    async def _read(self, update: dict[str, Any], paired: str | None) -> Incoming | None:
+        """Return what an update brings; None if it is of a form that nobody knows."""
+        try:
+            return await self._incoming(update, paired)
+        except (KeyError, TypeError, ValueError) as error:
+            # It must not block those after it: without it the cursor would never move on.
+            log.warning("an update of Telegram cannot be read: %r", error)
+            return None
+
     async def _incoming(self, update: dict[str, Any], paired: str | None) -> Incoming | None:
         """Return a message or a pressed button in a private chat; None for everything else."""
         key = f"u:{update['update_id']}"
@@ -131,12 +144,14 @@ class Telegram:
         text = str(message.get("text") or message.get("caption") or "")
         sender = str(message["chat"]["id"])
         files = await self._files(message) if sender == paired else ()
+        if files is None:
+            text, files = f"{text}\n({NO_FILE})".strip(), ()
         if message.get("forward_origin") or message.get("forward_date"):
             # Somebody else wrote it: as a file its words carry a label, as the person's own not.
             said = Attachment(name="forwarded.txt", media_type="text/plain", data=_base64(text))
             text, files = "(I forward a message to you.)", (said, *files)
         if not text and not files:
-            text = "(I sent something that is neither text nor a file of at most 10 MB.)"
+            text = "(I sent something that is neither text nor a file.)"
         answered: dict[str, Any] = message.get("reply_to_message") or {}
         return Incoming(
             key=f"m{update['update_id']}:{message['message_id']}",
@@ -148,8 +163,9 @@ class Telegram:
             handle="message",
         )
 
-    async def _files(self, message: dict[str, Any]) -> tuple[Attachment, ...]:
-        """Return the file of a message: a document, the largest size of a photo, or a recording."""
+    async def _files(self, message: dict[str, Any]) -> tuple[Attachment, ...] | None:
+        """Return the file of a message: a document, the largest size of a photo, or a recording;
+        None if it cannot be had."""
         photos = cast(list[dict[str, Any]], message.get("photo") or [])
         found: dict[str, Any] | None = max(
             photos, key=lambda p: p.get("file_size", 0), default=None
@@ -161,9 +177,13 @@ class Telegram:
         if found is None:
             return ()
         if int(found.get("file_size", 0)) > MAX_FILE_BYTES:
-            return ()
-        place = await self._call("getFile", {"file_id": found["file_id"]})
-        data = await self._download(str(place["file_path"]))
+            return None
+        try:
+            place = await self._call("getFile", {"file_id": found["file_id"]})
+            data = await self._download(str(place["file_path"]))
+        except DeliveryFailed as error:
+            log.warning("a file of Telegram cannot be downloaded: %s", error)
+            return None
         given = str(found.get("mime_type") or kind)
         kind = given if _MEDIA_TYPE.fullmatch(given) else "application/octet-stream"
         name = str(found.get("file_name") or name)[:200]

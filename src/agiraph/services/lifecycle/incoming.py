@@ -50,9 +50,11 @@ def claim_reading(tx: Tx, name: str, *, reader: str) -> ChannelState | None:
     return CHANNELS.get(tx, name)
 
 
-def advance(tx: Tx, name: str, cursor: str) -> None:
-    """Record how far a channel has been read. Everything before it was taken in."""
-    CHANNELS.update(tx, name, cursor=cursor)
+def advance(tx: Tx, name: str, cursor: str, *, dropped: int = 0) -> None:
+    """Record how far a channel has been read, and how many messages of strangers were dropped.
+    Everything before the cursor was taken in."""
+    channel = CHANNELS.get(tx, name, lock=True)
+    CHANNELS.update(tx, name, cursor=cursor, dropped=channel.dropped + dropped)
 
 
 def take(tx: Tx, name: str, incoming: Incoming) -> Taken | None:

@@ -62,6 +62,11 @@ def unpair(tx: Tx, person_id: PersonId, name: str) -> ChannelState:
     return CHANNELS.get(tx, name)
 
 
+def may_hold_code(text: str) -> bool:
+    """Whether a text has something in it that looks like a pairing code."""
+    return _CODE.search(text) is not None
+
+
 def redeem(tx: Tx, channel: ChannelState, incoming: Incoming) -> bool:
     """Pair the sender of a message that holds the channel's code; return whether it does.
 
