@@ -9,11 +9,21 @@ import { Markdown } from "@/conversation/Markdown";
 import { components as plainComponents, safeUrl } from "@/conversation/MarkdownBody";
 import { Literal } from "@/conversation/Literal";
 import { type Citation, citationAt, classLabel, markCitations, type Research } from "@/research/citations";
+import ResearchCard from "@/research/ResearchCard";
 import { researchQuery } from "@/research/researchQuery";
 
 export default function Report({ node, text }: { node: string; text: string }) {
   const { data } = useQuery(researchQuery(node));
-  return data && data.sources.length > 0 ? <CitedText text={text} research={data} /> : <Markdown text={text} />;
+  if (!data) return <Markdown text={text} />;
+  return (
+    <>
+      {data.sources.length > 0 ? <CitedText text={text} research={data} /> : <Markdown text={text} />}
+      <details className="mt-6 border-t border-line pt-3 text-sm">
+        <summary className="min-h-6 cursor-pointer font-medium pointer-coarse:min-h-10">Plan, pages and all quotations</summary>
+        <ResearchCard node={node} />
+      </details>
+    </>
+  );
 }
 
 const CitedText = memo(function CitedText({ text, research }: { text: string; research: Research }) {

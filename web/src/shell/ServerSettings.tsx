@@ -33,7 +33,7 @@ function Sandbox() {
   return (
     <Section name={`Sandbox: ${sandbox.level}`} description={sandbox.description}>
       <div className="mt-2 space-y-1 text-xs text-ink-2">
-        {sandbox.limited_by && <p>{sandbox.limited_by}</p>}
+        {sandbox.limited_by && !sandbox.description.includes(sandbox.limited_by) && <p>{sandbox.limited_by}</p>}
         <Lines label="Not held" lines={sandbox.not_held} />
         <Lines label="Better levels not taken" lines={sandbox.reasons} />
       </div>

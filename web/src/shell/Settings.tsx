@@ -34,7 +34,7 @@ export function Settings() {
   };
   return (
     <>
-      <Header lead={<SidebarButton />} title="Settings" subtitle="This browser and you" />
+      <Header lead={<SidebarButton />} title="Settings" subtitle="This browser, you and the server" />
       <div className="scroll min-h-0 flex-1 px-6 max-md:px-4">
         <div className="mx-auto max-w-[680px] py-4">
           <Setting name="Theme" description="Light, dark, or the same as the system.">
