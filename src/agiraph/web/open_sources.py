@@ -23,6 +23,8 @@ from agiraph.domain.search import Hit, Results, distinct, one_line
 from agiraph.web.search import KEYS, MAX_RESPONSE_BYTES
 
 TIMEOUT_S = 15.0
+READY_S = 6.0
+"""How long a source may take to show that it can be reached."""
 NAME = "open"
 LONGEST_WAIT_S = 12.0
 """A source whose turn would come later than this is left out of a search."""
@@ -218,7 +220,11 @@ class OpenEngine:
         """Return why no source answers; "" as soon as one does."""
         reasons: list[str] = []
         for source in self.sources:
-            answer = await self._ask(source, "test", 1, "en")
+            try:
+                async with asyncio.timeout(READY_S):
+                    answer = await self._ask(source, "test", 1, "en")
+            except TimeoutError:
+                answer = SourceFailed(f"no answer within {READY_S:g} seconds")
             if isinstance(answer, list):
                 return ""
             reasons.append(f"{source.name}: {answer}")
