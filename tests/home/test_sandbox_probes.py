@@ -43,8 +43,8 @@ async def test_a_spare_user_holds_the_same(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the tests run as an ordinary user already")
 @pytest.mark.parametrize("level", ["namespaces", "bubblewrap", "landlock"])
-def test_each_level_holds_the_same_for_an_ordinary_user(tmp_path: Path, level: Level) -> None:
+def test_each_level_holds_the_same_for_an_ordinary_user(level: Level) -> None:
     if not is_here(level):
         pytest.skip(f"this machine has no {level}")
-    found = run_as_ordinary(tmp_path, matrix.__name__, level, "no-unix")
+    found = run_as_ordinary(matrix.__name__, level, "no-unix")
     assert found == KNOWN[level, False]
