@@ -352,6 +352,32 @@ async def test_calls_that_never_end_are_counted_and_then_refused() -> None:
     release.set()
 
 
+async def test_code_that_outlives_its_call_runs_no_command_any_more(tmp_path: Path) -> None:
+    said: list[str] = []
+    release, ended = threading.Event(), threading.Event()
+
+    @tool(touches="nothing", timeout_s=0.05)
+    def linger(ctx: ToolContext) -> str:
+        """Run a command when it is too late."""
+        try:
+            release.wait(10)
+        except BaseException as error:
+            said.append(type(error).__name__)
+        try:
+            ctx.run("echo too late")
+        except Refused as error:
+            said.append(str(error))
+        ended.set()
+        return "late"
+
+    async with World(tmp_path, tools=[linger], easy_endings=True) as world:
+        _, told = await run_calls(world, call("linger"))
+        release.set()
+        assert await asyncio.to_thread(ended.wait, 10)
+    assert told == [ToolAnswer("linger did not return within 0.05 seconds.", failed=True)]
+    assert said == ["_Stopped", "linger: the call has ended; no command was run."]
+
+
 async def test_a_command_of_a_tool_runs_in_the_sandbox_of_its_agent(tmp_path: Path) -> None:
     @tool(touches="nothing")
     def run(ctx: ToolContext, command: str) -> str:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -97,7 +98,8 @@ class _Call:
         self._threads = threads
         self._ctx = ctx
         self._loop = asyncio.get_running_loop()
-        self._commands: list[asyncio.Future[Any]] = []
+        self._commands: list[Future[Any]] = []
+        self._is_over = False
         self._label: Label = CLEAN
         """Of what its commands could read."""
         self._context = ToolContext(
@@ -128,6 +130,7 @@ class _Call:
         except Refused as refusal:  # too many calls still run
             return self._labelled(Done(str(refusal), failed=True))
         finally:
+            self._is_over = True
             for command in self._commands:
                 command.cancel()
 
@@ -154,11 +157,13 @@ class _Call:
 
     def _run(self, command: str, timeout_s: float) -> CommandOutput:
         """Run a command in the sandbox. Called in the tool's own thread."""
+        if self._is_over:  # code that was given up must not act for a run that went on
+            raise Refused(f"{self._declared.name}: the call has ended; no command was run.")
         number = len(self._commands)
         ran = asyncio.run_coroutine_threadsafe(
             tool_commands.run(self._ctx, command, timeout_s=timeout_s, number=number), self._loop
         )
-        self._commands.append(ran)  # pyright: ignore[reportArgumentType]
+        self._commands.append(ran)
         result, label = ran.result(timeout_s + _PATIENCE_S)
         self._label |= label
         return CommandOutput(result.exit_code, result.output)
