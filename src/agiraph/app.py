@@ -154,7 +154,7 @@ class Runtime:
             home=home,
             clock=clock,
             models=models,
-            offered=_offered(home, tools, (own, McpTools(mcps), *sources), known, web),
+            offered=_offered(own, tools, (McpTools(mcps), *sources), known, web),
             specialists=known,
             commands=commands or {},
             reply_model=reply_model,
@@ -248,7 +248,7 @@ async def _rules(
 
 
 def _offered(
-    home: Home,
+    own: Extensions,
     tools: tuple[Tool, ...],
     sources: tuple[ToolSource, ...],
     known: Mapping[str, Specialist],
@@ -257,8 +257,9 @@ def _offered(
     """Return what agents are given tools from; those of the embedding program are guarded."""
     return OfferedTools(
         extra=tuple(map(added.guarded, tools)),
-        sources=sources,
-        skills=Skills(home=home),
+        sources=(own, *sources),
+        extensions=own,
+        skills=Skills(home=own.home),
         specialists=known,
         has_search=web.engine is not None,
     )

@@ -82,8 +82,14 @@ async def test_an_agent_gets_an_enabled_tool_and_loses_it_when_its_file_changes(
         assert told == [ToolAnswer("Hello Bob")]
 
         put(tmp_path, "tools/hi.py", greeting("Go away,"), enabled=False)
-        _, told = await run_calls(world, call("greet", name="Bob"), by="bob")
-        assert told[0].text.startswith("There is no tool called 'greet'.")
+        for by in ("bob", "carol"):
+            _, told = await run_calls(world, call("greet", name="Bob"), by=by)
+            assert told[0].text.startswith("There is no tool called 'greet'.")
+        [report] = [item for item in await world.inbox() if item.title == "tools/hi.py is off"]
+        assert report.text == (
+            "tools/hi.py has changed since you enabled it, so agents no longer have it. Look at "
+            "it, and enable it again if you want: agiraph tools enable tools/hi.py"
+        )
 
         await world.runtime.extensions.enable("tools/hi.py", at=AT)
         _, told = await run_calls(world, call("greet", name="Bob"), by="eve")

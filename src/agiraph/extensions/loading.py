@@ -26,6 +26,7 @@ from agiraph.extensions.declarations import (
 )
 from agiraph.extensions.finding import PACKAGE, Found, find, find_one
 from agiraph.extensions.importing import TIMEOUT_S, import_declared
+from agiraph.extensions.notices import Notices, changed, faulty
 from agiraph.extensions.own_engines import check_engine
 from agiraph.extensions.own_models import check_provider
 from agiraph.extensions.own_threads import OwnThreads, Raised, TookTooLong
@@ -70,6 +71,7 @@ class Extensions:
     statuses: tuple[ExtensionStatus, ...] = ()
     problem: str = ""
     """Why no consent could be read."""
+    notices: Notices = field(default_factory=Notices)
     declared: dict[tuple[Kind, str], Declaration] = field(
         default_factory=dict[tuple[Kind, str], Declaration]
     )
@@ -169,8 +171,13 @@ class Extensions:
         self.statuses = tuple(self._status(one, consents) for one in found)
         self._tools = self._ordered()
         for one in self.statuses:
-            if one.state in ("changed", "faulty"):
-                log.warning("%s is off: %s", one.id, one.summary)
+            if one.state == "changed":
+                self.notices.add(changed(one.id, one.sha256, command="tools"))
+            elif one.state == "faulty":
+                self.notices.add(faulty(one.id, one.sha256, one.problem))
+            else:
+                continue
+            log.warning("%s is off: %s", one.id, one.summary)
 
     async def _imported_once(self, found: Found) -> _Imported:
         known = self._imported.get(found.id)

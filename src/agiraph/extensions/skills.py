@@ -17,6 +17,7 @@ from agiraph.domain.folders import GivenFolder
 from agiraph.domain.skills import Skill
 from agiraph.extensions import consents as consent_file
 from agiraph.extensions.consents import Consents
+from agiraph.extensions.notices import Notices, changed
 from agiraph.extensions.statuses import State
 from agiraph.home import skill_folders
 from agiraph.home.layout import Home
@@ -74,6 +75,7 @@ class Skills:
     )
     """Enabled skills by id, with the stamp of files and consent that they were read at."""
     _consents: tuple[object, Consents] = ((), Consents())
+    notices: Notices = field(default_factory=Notices)
 
     async def offered(self, team: Team) -> tuple[Skill, ...]:
         """Return the enabled skills of a team, by name. A team's own skill comes before one of a
@@ -120,10 +122,13 @@ class Skills:
 
     def _checked(self, place: SkillPlace, sha256: str) -> Skill | None:
         try:
-            is_same = skill_folders.read(place.base, place.rel).sha256 == sha256
+            found = skill_folders.read(place.base, place.rel).sha256
         except Refused:
-            return None
-        return skill_folders.enabled_copy(self.home, sha256) if is_same else None
+            found = ""
+        if found == sha256:
+            return skill_folders.enabled_copy(self.home, sha256)
+        self.notices.add(changed(place.id, found, command="skills"))
+        return None
 
     def listed(self, folders: Iterable[GivenFolder] = ()) -> list[SkillStatus]:
         """Return how every skill stands: of the home, of its teams and of these folders."""

@@ -27,6 +27,7 @@ from agiraph.providers.hireable import hireable_models
 from agiraph.run_context import RunContext
 from agiraph.runtime import (
     conversation_summary,
+    own_notices,
     plans,
     prompt,
     reflection,
@@ -117,6 +118,7 @@ class Executor:
         tools = Toolset({}) if loaded.agent.kind == "cli" else self._tools(loaded, extra)
         ctx = self._context(lease, loaded, folder, extra)
         ctx.skills = skills
+        await own_notices.tell(ctx, self.offered.take_notices())
         if loaded.node.research is not None:
             return await self._research(ctx, loaded, tools)
         if not loaded.turns:

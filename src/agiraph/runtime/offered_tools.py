@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 from agiraph.domain.agents import Agent, Specialist, Team
 from agiraph.domain.skills import Skill
 from agiraph.domain.tools import ToolProperties
+from agiraph.extensions.loading import Extensions
+from agiraph.extensions.notices import Notice
 from agiraph.extensions.skills import Skills
 from agiraph.tools.base import Tool
 from agiraph.tools.delegation import assign_task, described
@@ -27,6 +29,8 @@ class OfferedTools:
     extra: tuple[Tool, ...] = ()
     """Tools of the program that embeds agiraph."""
     sources: tuple[ToolSource, ...] = ()
+    extensions: Extensions | None = None
+    """Own code of persons; it is one of the sources."""
     skills: Skills | None = None
     """The skills that persons have enabled."""
     specialists: Mapping[str, Specialist] = field(default_factory=dict[str, Specialist])
@@ -51,6 +55,11 @@ class OfferedTools:
                 if tool.name not in BUILT_IN:
                     found.setdefault(tool.name, tool)
         return tuple(found.values())
+
+    def take_notices(self) -> tuple[Notice, ...]:
+        """Return what a person has not been told yet of own code and skills, and forget it."""
+        kept = (self.extensions, self.skills)
+        return tuple(one for part in kept if part is not None for one in part.notices.take())
 
     def properties(self, offered: tuple[Tool, ...]) -> Mapping[str, ToolProperties]:
         """Return the properties of all tools that a team may use, by name."""

@@ -1,0 +1,46 @@
+"""Notices: what a person is told of an extension or skill that they enabled and that is off now."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """A change that a person has to look at."""
+
+    id: str
+    sha256: str
+    text: str
+
+
+@dataclass(slots=True)
+class Notices:
+    """What a person has to be told, each change once."""
+
+    untold: list[Notice] = field(default_factory=list[Notice])
+    _known: set[Notice] = field(default_factory=set[Notice])
+
+    def add(self, notice: Notice) -> None:
+        if notice not in self._known:
+            self._known.add(notice)
+            self.untold.append(notice)
+
+    def take(self) -> list[Notice]:
+        """Return the notices that nobody has been told yet, and forget them."""
+        taken, self.untold = self.untold, []
+        return taken
+
+
+def changed(identity: str, sha256: str, *, command: Literal["tools", "skills"]) -> Notice:
+    """Return the notice of content that is no longer what a person enabled."""
+    text = (
+        f"{identity} has changed since you enabled it, so agents no longer have it. Look at it, "
+        f"and enable it again if you want: agiraph {command} enable {identity}"
+    )
+    return Notice(id=identity, sha256=sha256, text=text)
+
+
+def faulty(identity: str, sha256: str, problem: str) -> Notice:
+    """Return the notice of an enabled extension that cannot be used."""
+    text = f"{identity} cannot be used: {problem} Agents do without it; nothing else is affected."
+    return Notice(id=identity, sha256=sha256, text=text)

@@ -1,0 +1,38 @@
+"""Own notices: tells a person that a file or skill of theirs is off now, once for each change."""
+
+import hashlib
+
+from agiraph.domain.ids import SYSTEM
+from agiraph.extensions.notices import Notice
+from agiraph.run_context import RunContext
+from agiraph.services.board import planning
+from agiraph.services.mail import bus
+from agiraph.store import messages
+from agiraph.store.tx import Tx
+
+
+async def tell(ctx: RunContext, notices: tuple[Notice, ...]) -> None:
+    """Put these notices into the inbox of the person that the node works for."""
+    if notices:
+        await ctx.store.write(_tell, ctx, notices)
+
+
+def _tell(tx: Tx, ctx: RunContext, notices: tuple[Notice, ...]) -> None:
+    for notice in notices:
+        # Its key is the change itself: after a restart it is found again, and not sent again.
+        change = hashlib.sha256(f"{notice.id}\n{notice.sha256}\n{notice.text}".encode())
+        key = f"own:{change.hexdigest()[:24]}"
+        if messages.by_client(tx, ctx.team.id, key) is not None:
+            continue
+        bus.send(
+            tx,
+            team_id=ctx.team.id,
+            sender=SYSTEM,
+            recipient=planning.person_for(tx, ctx.node),
+            kind="report",
+            title=f"{notice.id} is off",
+            text=notice.text,
+            node_id=ctx.node.id,
+            client_id=key,
+            refusable=False,
+        )
