@@ -25,7 +25,9 @@ FILE = ".mcp.json"
 FILE_BYTES = 2**20
 Network = Literal["none", "packages", "hosts", "open"]
 Kind = Literal["stdio", "http", "sse"]
-NAME = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,22}[a-z0-9])?")
+NAME = re.compile(r"(?!.*__)[a-z0-9](?:[a-z0-9_-]{0,22}[a-z0-9])?")
+"""Without two underscores in a row, which stand between the names of a server and a tool: else a
+tool of one server could take the name of another server's tool."""
 INSTALLERS = frozenset({"npx", "uvx", "pipx", "bunx", "pnpm", "uv", "npm"})
 """Programs that download the server before they run it: they get the package indexes."""
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
@@ -191,7 +193,7 @@ def _read_entry(path: Path, name: str, table: Any) -> _Entry:
     if not NAME.fullmatch(name):
         raise Misconfigured(
             f"{path}: mcp.{name}: the name of a server is short, in lower case: letters, digits, "
-            "'-' and '_', at most 24."
+            "'-' and single '_', at most 24."
         )
     return entry
 
@@ -220,8 +222,8 @@ def _in_file(file: Path) -> dict[str, Any]:
 
 def _from_file(name: str, entry: Any, file: Path) -> McpServer:
     """Return a server of a `.mcp.json` file. What is wrong with it stops no other server."""
-    plain = re.sub(r"[^a-z0-9_-]+", "-", name.lower()).strip("-_")[:24].strip("-_") or "server"
-    made = McpServer(name=plain, origin=str(file))
+    plain = re.sub(r"[^a-z0-9_-]+|__+", "-", name.lower()).strip("-_")[:24].strip("-_")
+    made = McpServer(name=plain or "server", origin=str(file))
     try:
         given = TypeAdapter(_FileEntry).validate_python(entry)
     except ValidationError as error:
