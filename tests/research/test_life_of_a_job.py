@@ -285,3 +285,35 @@ async def test_what_is_told_to_a_reader_is_heard_by_its_job(tmp_path: Path) -> N
         job = await _start_by_api(it)
         assert said in cast.asked("writing")[-1][0]
         assert "gaps" in [n.research for n in await it.parts(job)]
+
+
+async def test_when_the_time_is_over_the_report_has_what_there_is(tmp_path: Path) -> None:
+    cast = Cast(readers={QUESTION: [*READER[:2], says(call("web_search", query="tower"))]})
+    async with scene(tmp_path, cast) as it:
+
+        async def pass_time() -> None:
+            if await it.ledger(await it.job()):
+                it.world.clock.advance(seconds=1000)
+
+        cast.before_reading = pass_time
+        job = await it.start()
+        assert (job.status, job.stop_reason) == (NodeStatus.PARTIAL, StopReason.TIME_SPENT)
+        report = await it.report()
+        assert "330 metres tall [1]" in report
+        assert "The research stopped early: its time is used up." in report
+
+
+async def test_a_question_whose_reader_was_cut_off_is_read_again_with_more_budget(
+    tmp_path: Path,
+) -> None:
+    dear = replace(says(call("web_search", query="tower")), input_tokens=400_000)
+    cast = Cast(readers={QUESTION: [*READER[:2], *[dear] * 20]})
+    async with scene(tmp_path, cast) as it:
+        job = await it.start(depth="quick")
+        assert job.stop_reason is StopReason.TOKENS_SPENT
+        cast.readers = {QUESTION: reads(FACTS, ("Opened in 1889.", OPENED))}
+        more = Extension(tokens=2_000_000)
+        await it.world.store.write(extensions.extend, job.id, more, by=OWNER)
+        await it.world.settle()
+        assert [quote for _, _, quote in await it.ledger(job)] == [TALL, OPENED]
+        assert (await it.job()).status is NodeStatus.COMPLETED

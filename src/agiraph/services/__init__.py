@@ -17,9 +17,10 @@ take locks in this order, and skip those that they do not need:
 6. the **team**: checking for cycles of waits, growing the team, changing its status. The event log
    locks the team's row last in every transaction that emits, to number its events without a gap.
 
-Four verbs differ. `claims.claim` locks the agent before the thread, because the agent's queue says
+Five verbs differ. `claims.claim` locks the agent before the thread, because the agent's queue says
 which thread it is. `endings.cancel` and `retries.retry` lock the node first, because a person names
 a node. `incoming.take` locks the channel's row before all others, so that a message is taken in by
-one process. Verbs that look for a cycle of waits lock the team before the nodes. Where two orders meet,
+one process. `frame.advance` of a research locks the job before the agents to whom it gives work.
+Verbs that look for a cycle of waits lock the team before the nodes. Where two orders meet,
 PostgreSQL aborts one of the transactions, and the store runs its verb again from the start.
 """

@@ -5,7 +5,7 @@ needs a model is a part, a node of its own below the job; the job waits for it. 
 a wait or a message the next step follows from the rows.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from agiraph.domain.chat import Lease
 from agiraph.domain.ids import NodeId
 from agiraph.domain.research import Part, Phase, Reading, ResearchJob
 from agiraph.domain.waits import WaitingOn
-from agiraph.domain.work import StopReason, WorkNode
+from agiraph.domain.work import Budget, StopReason, WorkNode
 from agiraph.services.research import parts, rooms, standing, steering
 from agiraph.store import evidence, threads, waits
 from agiraph.store.nodes import NODES
@@ -100,8 +100,19 @@ def _go_on(step: _Step) -> None:
     step.node = replace(step.node, budget=budget)
     if job.brief is None:
         return step.set(phase="brief")
+    found = {reader.id: reader for reader in rooms.readers(step.tx, job.id)}
+    # Questions whose readers were cut off are read for again; the ledger keeps what they noted.
+    readings = tuple(
+        replace(each, node_id=None) if _is_cut_off(found, each) else each for each in job.readings
+    )
     rounds = job.round + max(1, job.limits.rounds)
-    return step.set(phase="reading", rounds=rounds, stopped="", missing=(), part_id=None)
+    changes = {"readings": readings, "rounds": rounds, "stopped": "", "missing": ()}
+    return step.set(phase="reading", part_id=None, **changes)
+
+
+def _is_cut_off(found: Mapping[NodeId, WorkNode], reading: Reading) -> bool:
+    reader = None if reading.node_id is None else found.get(reading.node_id)
+    return reader is not None and reader.stop_reason in _EARLY
 
 
 def _brief(step: _Step) -> Next:
@@ -125,13 +136,14 @@ def _read(step: _Step) -> Next:
             reading.append(_start_reader(step, unread[0], budget))
     if reading:
         return step.wait(reading, _progress(step))
-    stops = [found[id].stop_reason for id in found if found[id].stop_reason in _EARLY]
-    if shortage or stops:
-        step.set(stopped=(shortage or stops[-1] or StopReason.CALLS_SPENT).value)
+    cut_off = [each.node_id for each in step.job.readings if _is_cut_off(found, each)]
+    reason = shortage or (found[cut_off[-1]].stop_reason if cut_off and cut_off[-1] else None)
+    if reason is not None:
+        step.set(stopped=reason.value)
     return _after_reading(step)
 
 
-def _start_reader(step: _Step, chosen: Reading, budget: Any) -> NodeId:
+def _start_reader(step: _Step, chosen: Reading, budget: Budget) -> NodeId:
     node = parts.start_reader(
         step.tx, step.lease, step.node, chosen, budget, model=step.reader_model
     )
