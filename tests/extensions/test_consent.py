@@ -13,7 +13,10 @@ from agiraph.cli.checkup import Checkup
 from agiraph.domain.errors import Conflict, Refused
 from agiraph.extensions import consents
 from agiraph.extensions.configured import ExtensionSettings, ToolRule, tool_rules
+from agiraph.extensions.finding import find_one
+from agiraph.extensions.importing import import_declared
 from agiraph.extensions.loading import MOST_SHOWN, Extensions
+from agiraph.extensions.own_threads import OwnThreads
 from agiraph.home.archive import stays
 from agiraph.home.layout import Home
 from tests.extensions.files import AT, put
@@ -130,6 +133,17 @@ async def test_a_file_that_is_replaced_after_the_check_is_imported_as_it_was_che
     await extensions.refresh()
     assert IMPORTED == ["checked"]
     assert await states(extensions) == {"tools/hi.py": "changed"}
+
+
+async def test_a_file_that_is_replaced_before_its_import_is_imported_as_it_was_hashed(
+    tmp_path: Path,
+) -> None:
+    IMPORTED.clear()
+    put(tmp_path, "tools/hi.py", noting("hashed") + greeting())
+    found = find_one(Home.open(tmp_path), "tools/hi.py")
+    put(tmp_path, "tools/hi.py", noting("replaced") + greeting(), enabled=False)
+    await import_declared(found, OwnThreads())
+    assert IMPORTED == ["hashed"]
 
 
 HANG = "while True:\n    pass\n"

@@ -1,0 +1,182 @@
+"""Own engines, channels and providers: their faults are told in words and stop nothing else."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agiraph import Hit, World, call, engine, provider, says
+from agiraph.domain.errors import Misconfigured, Refused
+from agiraph.domain.messages import INBOX
+from agiraph.domain.search import Results
+from agiraph.domain.work import NodeStatus, Usage
+from agiraph.extensions.declarations import declaration_of
+from agiraph.extensions.loading import Extensions
+from agiraph.extensions.own_engines import OwnEngine
+from agiraph.extensions.own_models import OwnProvider
+from agiraph.extensions.own_threads import OwnThreads
+from agiraph.home.layout import Home
+from agiraph.runtime.channels import DeliveryFailed, is_two_way
+from agiraph.runtime.channels.own import resolved
+from agiraph.runtime.channels.wanted import WantedChannel
+from agiraph.web.access import Web
+from agiraph.web.own_engine import WantedEngine
+from tests.extensions.files import put
+
+OSLO = Hit(title="Oslo", url="https://oslo.example", snippet="A town")
+NO_SECRETS: Any = {}.__getitem__
+
+
+def engine_of(act: Any, **more: Any) -> OwnEngine:
+    declared: Any = declaration_of(engine("wiki", **more)(act))
+    return OwnEngine(declared=declared, secrets=NO_SECRETS, threads=OwnThreads())
+
+
+async def test_an_engine_returns_its_hits_and_their_price() -> None:
+    async def search(query: str, limit: int) -> list[Hit]:
+        return [OSLO, OSLO, Hit(title="", url="https://x.example", snippet=query)]
+
+    found = await engine_of(search, usd_per_1000=5.0).search("a  b\nc", limit=5)
+    assert found == Results(
+        hits=(OSLO, Hit(title="https://x.example", url="https://x.example", snippet="a b c")),
+        usage=Usage(usd=0.005, searches=1),
+    )
+
+
+@pytest.mark.parametrize(
+    ("returned", "said"),
+    [
+        ("text", "returned no list of hits"),
+        (None, "returned no list of hits"),
+        (["text"], "something that is no Hit"),
+        ([Hit(title="x", url="file:///etc/passwd", snippet="")], "something that is no Hit"),
+        (ValueError("no network"), "failed: ValueError: no network"),
+        (SystemExit(1), "failed: SystemExit: 1"),
+    ],
+)
+async def test_a_fault_of_an_engine_is_told_in_words(returned: Any, said: str) -> None:
+    def search(query: str, limit: int) -> Any:
+        if isinstance(returned, BaseException):
+            raise returned
+        return returned
+
+    with pytest.raises(Refused, match=said):
+        await engine_of(search).search("x", limit=5)
+
+
+async def test_an_engine_that_hangs_is_given_up() -> None:
+    release = threading.Event()
+    with pytest.raises(Refused, match="did not answer in time"):
+        await engine_of(lambda query, limit: release.wait(5), timeout_s=0.02).search("x", limit=5)
+    release.set()
+
+
+async def test_an_engine_that_no_file_declares_leaves_agents_without_search(
+    tmp_path: Path,
+) -> None:
+    web = Web(engine=WantedEngine(own_name="wiki"))
+    async with World(tmp_path, web=web, easy_endings=True) as world:
+        ada = world.script("ada", says(call("finish", summary="done")))
+        await world.found("Search")
+        await world.settle()
+    assert "web_search" not in ada.requests[0].tools
+    with pytest.raises(Refused, match="is not enabled"):
+        await WantedEngine(own_name="wiki").search("x", limit=1)
+
+
+PAGER = """
+from agiraph import channel
+
+@channel("pager")
+class Pager:
+    def __init__(self):
+        raise ValueError("no pager here")
+
+@channel("plain")
+class Plain:
+    def send(self, message):
+        raise ValueError("not taken")
+"""
+
+
+async def test_a_channel_whose_code_fails_keeps_its_messages(tmp_path: Path) -> None:
+    put(tmp_path, "channels/pager.py", PAGER)
+    extensions = Extensions(home=Home.open(tmp_path))
+    await extensions.refresh()
+    names = ("pager", "plain", "missing")
+    made = resolved({n: WantedChannel(own_name=n, kinds=INBOX) for n in names}, extensions)
+    said: dict[str, str] = {}
+    for name, one in made.items():
+        message: Any = None
+        with pytest.raises(DeliveryFailed) as failed:
+            await one.send(message)
+        said[name] = str(failed.value)
+        assert not is_two_way(one)
+    assert said == {
+        "pager": "the channel 'pager' cannot be made: ValueError: no pager here",
+        "plain": "ValueError: not taken",
+        "missing": "no enabled file declares the channel 'missing'; see `agiraph tools`",
+    }
+
+
+def provider_of(act: Any) -> OwnProvider:
+    declared: Any = declaration_of(provider("parrot")(act))
+    return OwnProvider(declared=declared, secrets=NO_SECRETS)
+
+
+class Broken:
+    def __init__(self, model: str) -> None:
+        raise ValueError(f"no {model}")
+
+
+class Mute:
+    def __init__(self, model: str) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("act", "said"),
+    [
+        (Broken, "parrot/grey cannot be made: ValueError: no grey"),
+        (Mute, "its provider returned an object without `reply`"),
+        (lambda model: None, "its provider returned an object without `reply`"),
+    ],
+)
+def test_a_provider_that_makes_no_model_is_named(act: Any, said: str) -> None:
+    with pytest.raises(Misconfigured, match=said):
+        provider_of(act)("grey")
+
+
+FAILING = """
+from agiraph import provider
+
+@provider("parrot")
+class Parrot:
+    def __init__(self, model):
+        self.model = model
+
+    async def reply(self, request, on_delta=None):
+        if self.model == "odd":
+            return "words"
+        raise ValueError("out of words")
+"""
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("parrot/grey", "parrot/grey failed: ValueError: out of words."),
+        ("parrot/odd", "parrot/odd returned a str, not a Reply."),
+    ],
+)
+async def test_a_model_of_a_provider_that_fails_lets_its_work_wait_with_the_reason(
+    tmp_path: Path, model: str, said: str
+) -> None:
+    put(tmp_path, "providers/parrot.py", FAILING)
+    async with World(tmp_path, easy_endings=True) as world:
+        founded = await world.found("Say it again", model=model)
+        await world.settle()
+        [goal] = await world.board(founded.team.id)
+    assert goal.status is NodeStatus.WAITING
+    assert said in str(goal.waiting_reason)
