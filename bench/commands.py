@@ -1,27 +1,34 @@
-"""Commands: what the sandbox adds to the time of a command, by level, all in one run."""
+"""Commands: what the sandbox and control groups add to the time of a command, all in one run.
+
+python -m bench.commands
+"""
 
 import asyncio
+import contextlib
 import statistics
 import tempfile
 import time
+from collections.abc import Generator
 from pathlib import Path
 
-from agiraph.home import commands, levels, sandbox
+from agiraph.home import cgroups, commands, levels, sandbox
 from agiraph.home.sandbox import Level, Mount, Spec
 
 RUNS = 40
+PLAIN = "unconfined, without cgroups"
+NONE = "unconfined"
+LEVELS: tuple[Level, ...] = ("namespaces", "bubblewrap", "landlock")
 
 
 async def measure() -> dict[str, float]:
     """Return the milliseconds by which each level is slower than an unconfined command."""
-    ways: dict[str, Spec | None] = {"none": None}
+    ways: dict[str, Spec | None] = {PLAIN: None, NONE: None}
     with tempfile.TemporaryDirectory(prefix="agiraph-bench-") as name:
         folder = Path(name).resolve()
         scratch = folder / "scratch"
         scratch.mkdir()
         given = (Mount(source=scratch, target=scratch, is_writable=True),)
-        names: tuple[Level, ...] = ("namespaces", "bubblewrap", "landlock")
-        for level in names:
+        for level in LEVELS:
             found = levels.choose(level)
             if not found.reasons:
                 user = sandbox.FIRST_SPARE_USER if found.has_spare_user else 0
@@ -29,20 +36,33 @@ async def measure() -> dict[str, float]:
         taken: dict[str, list[float]] = {way: [] for way in ways}
         for number in range(RUNS):
             for way, spec in ways.items():  # interleaved, so that load hits all of them alike
-                begun = time.perf_counter()
-                await commands.run(
-                    folder / f"{way}-{number}",
-                    command="true",
-                    cwd=scratch,
-                    timeout=60,
-                    env=commands.child_environment(scratch),
-                    spec=spec,
-                )
-                taken[way].append((time.perf_counter() - begun) * 1000)
-    base = statistics.median(taken.pop("none"))
-    more = {way: statistics.median(times) - base for way, times in taken.items()}
-    return {"unconfined ms": base} | {f"{way} adds ms": added for way, added in more.items()}
+                with _no_groups() if way == PLAIN else contextlib.nullcontext():
+                    taken[way].append(await _run(folder / f"{way}-{number}", scratch, spec))
+    medians = {way: statistics.median(times) for way, times in taken.items()}
+    plain, base = medians.pop(PLAIN), medians.pop(NONE)
+    more = {f"{way} adds ms": median - base for way, median in medians.items()}
+    return {"unconfined ms": base, "of it cgroups, ms": base - plain} | more
+
+
+async def _run(spool: Path, scratch: Path, spec: Spec | None) -> float:
+    """Return the milliseconds of a command that does nothing."""
+    begun = time.perf_counter()
+    env = commands.child_environment(scratch)
+    await commands.run(spool, command="true", cwd=scratch, timeout=60, env=env, spec=spec)
+    return (time.perf_counter() - begun) * 1000
+
+
+@contextlib.contextmanager
+def _no_groups() -> Generator[None]:
+    """Act as a process that may not create control groups."""
+    find = cgroups.find
+    cgroups.find = lambda: None
+    try:
+        yield
+    finally:
+        cgroups.find = find
 
 
 if __name__ == "__main__":
-    print(asyncio.run(measure()))
+    for what, ms in asyncio.run(measure()).items():
+        print(f"{what:<24} {ms:6.1f}")

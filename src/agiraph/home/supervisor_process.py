@@ -36,6 +36,20 @@ class ChildPipes:
 class SupervisorProcess:
     """A running supervisor, with its control pipe and a pidfd to wait on."""
 
+    control: int
+    """The pipe by which the command is cancelled, or ended for a limit."""
+    ticks: int
+    """The pipe that gets a byte for every piece of output."""
+    channel: socket.socket
+    """The socket through which the listener of the command's gate comes."""
+    counts: int
+    """The file in memory with what the command uses now."""
+    pid: int
+    descriptor: int
+    """The pidfd of the supervisor."""
+    let_go: Callable[[], None]
+    """Closes all of these."""
+
     def __init__(
         self,
         spool: Path,
