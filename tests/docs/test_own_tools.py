@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from agiraph import World, call, config, says
@@ -65,6 +66,8 @@ async def world(home: Path, settings: Sequence[str] = ()) -> AsyncGenerator[Worl
 
 async def test_a_tool_is_written_enabled_and_called(agiraph: Shell) -> None:
     write(agiraph.home, "tools/weather.py")
+    with (agiraph.home / "tools/weather.py").open("a") as file:
+        file.write("print('noise')\n")
     commands = [line for body in blocks(DOCUMENT, "") for line in body.splitlines()]
     assert [line.partition("#")[0].split() for line in commands] == [
         ["$", "agiraph", "tools"],
@@ -73,8 +76,10 @@ async def test_a_tool_is_written_enabled_and_called(agiraph: Shell) -> None:
     listed = await agiraph("tools")
     assert listed.out.split()[3:5] == ["tools/weather.py", "off"]
     ended = await agiraph("tools", "enable", "weather")
-    assert (ended.code, ended.err) == (0, "")
+    assert (ended.code, ended.err) == (0, "noise\n")
     assert "It offers: feels_like (nothing)." in ended.out
+    listed = await agiraph("tools", "--json")
+    assert [one["state"] for one in orjson.loads(listed.out)] == ["on"]
     async with world(agiraph.home) as opened:
         _, told = await run_calls(opened, call("feels_like", celsius=3, wind_kmh=20))
     assert told == [ToolAnswer("It feels like 1.0 degrees.")]

@@ -304,7 +304,7 @@ async def test_doctor_names_what_is_faulty_changed_or_missing(tmp_path: Path) ->
         tmp_path,
         "agiraph.toml",
         '[secrets]\nkey = "env:NOT_SET_HERE"\n[search]\nprovider = "own:wiki"\n'
-        '[channels.pager]\ntype = "own:pager"\n',
+        '[channels.pager]\ntype = "own:pager"\n[tools.gone]\nshown = false\n',
         enabled=False,
     )
     checkup = Checkup(config.load({"AGIRAPH_HOME": str(tmp_path)}), online=False)
@@ -319,12 +319,13 @@ async def test_doctor_names_what_is_faulty_changed_or_missing(tmp_path: Path) ->
         (
             "own tools",
             "problem",
-            "4 cannot be used; `agiraph tools` lists all.",
+            "5 cannot be used; `agiraph tools` lists all.",
             [
                 "tools/bad.py: it fails while it is imported: ZeroDivisionError: division by zero.",
                 "tools/hi.py: changed since it was enabled, so it is off; enable it again to use "
                 "it",
                 "[search] names own:wiki, which no enabled file in engines/ declares.",
+                "[tools.gone] names a tool that no enabled file in tools/ declares.",
                 "[channels.pager] names own:pager, which no enabled file in channels/ declares.",
             ],
         ),

@@ -1,5 +1,8 @@
 """Extension checks: what `agiraph doctor` says of own tools, skills and secrets."""
 
+import sys
+from contextlib import redirect_stdout
+
 from agiraph.cli.checkup import Checkup
 from agiraph.extensions.loading import Extensions
 from agiraph.extensions.skills import Skills
@@ -21,7 +24,9 @@ async def check(checkup: Checkup) -> None:
     extensions = Extensions(
         home=Home.open(checkup.settings.home), secrets=given.secrets, rules=given.rules
     )
-    found = await extensions.listed()
+    # What own code prints while it is imported is no part of our output.
+    with redirect_stdout(sys.stderr):
+        found = await extensions.listed()
     broken = [f"{one.id}: {one.summary}" for one in found if one.state in ("changed", "faulty")]
     broken += [extensions.problem] if extensions.problem else []
     broken += _missing(checkup, extensions)
@@ -59,6 +64,12 @@ def _missing(checkup: Checkup, extensions: Extensions) -> list[str]:
     engine = settings.web.engine
     if isinstance(engine, WantedEngine) and ("engines", engine.own_name) not in extensions.declared:
         said.append(f"[search] names {engine.name}, which no enabled file in engines/ declares.")
+    own = {name for kind, name in extensions.declared if kind == "tools"}
+    said += [
+        f"[tools.{name}] names a tool that no enabled file in tools/ declares."
+        for name in settings.extensions.rules
+        if name not in own
+    ]
     for name, channel in settings.channels.items():
         if not isinstance(channel, WantedChannel):
             continue

@@ -1,5 +1,8 @@
 """`agiraph tools`: list the tools, engines, channels and providers of your own, and enable them."""
 
+import sys
+from contextlib import redirect_stdout
+
 import click
 from rich.console import Console
 from rich.table import Column, Table
@@ -38,7 +41,9 @@ def tools(context: click.Context, json_: bool) -> None:
 @command
 async def _list(json_: bool) -> None:
     extensions = _extensions()
-    found = await extensions.listed()
+    # What own code prints while it is imported is no part of our output.
+    with redirect_stdout(sys.stderr):
+        found = await extensions.listed()
     if json_:
         return click.echo(as_json(found))
     if extensions.problem:
@@ -66,7 +71,8 @@ async def enable_tool(name: str, sha256: str, json_: bool) -> None:
     Its code then runs inside of the runtime, with all that your user may do. Read it first.
     """
     extensions = _extensions()
-    one = await extensions.enable(name, sha256=sha256, at=SystemClock().now())
+    with redirect_stdout(sys.stderr):
+        one = await extensions.enable(name, sha256=sha256, at=SystemClock().now())
     if json_:
         return click.echo(as_json(one))
     click.echo(f"Enabled {shown(one.id)} (sha256 {one.sha256}).")
@@ -90,5 +96,6 @@ async def disable_tool(name: str) -> None:
         identity = find_one(extensions.home, name).id
     except Refused:
         identity = name  # its file is gone, but not the consent
-    await extensions.disable(identity)
+    with redirect_stdout(sys.stderr):
+        await extensions.disable(identity)
     click.echo(f"Disabled {shown(identity)}.")
