@@ -54,7 +54,7 @@ async def main(folder: Path, only: list[str]) -> None:
             browser = await launch(playwright)
             async with visiting(browser, shell, free_port()) as visit:
                 await take_all(
-                    await visit(lively.Lively().play, settings=lively.PRICES), folder, only
+                    await visit(lively.Lively().play, settings=lively.SETTINGS), folder, only
                 )
             await browser.close()
 

@@ -14,6 +14,8 @@ from tests.web_ui.browsing import Desk
 
 PRICES = '[models."openai/test"]\nwindow = 200000\ninput_usd = 3.0\noutput_usd = 15.0\n'
 """Prices of the model, so that costs are shown."""
+SETTINGS = f'{PRICES}[search]\nprovider = "searxng"\nbase_url = "http://127.0.0.1:9"\n'
+"""With a search engine by name: research begins without asking whether open sources answer."""
 
 CHIPS = "Compare the AI accelerators one can buy this year, and recommend one for a small lab."
 CATALOGUE = "Choose a vector database for our product catalogue."

@@ -61,7 +61,7 @@ def _presses(key: str) -> Act:
 async def _open_job(page: Page) -> None:
     card = page.get_by_role("region", name="Work under way").get_by_role("listitem")
     await card.filter(has_text="Which of these cards").locator("[aria-expanded]").click()
-    await page.get_by_text(re.compile("^Read: ")).click()
+    await page.get_by_role("log").get_by_text(re.compile("^Read: ")).click()
 
 
 async def _open_settings(page: Page) -> None:

@@ -42,7 +42,7 @@ async def lively_desk(
     """A page at teams in the middle of their work, and the main team."""
     home = tmp_path_factory.mktemp("lively") / "home"
     async with visiting(browser, Shell(home), free_port()) as visit:
-        desk = await visit(lively.Lively().play, settings=lively.PRICES)
+        desk = await visit(lively.Lively().play, settings=lively.SETTINGS)
         team = await lively.begin(desk)
         await desk.page.goto("about:blank")  # the page has toasts of what was asked meanwhile
         yield desk, team

@@ -91,6 +91,9 @@ class Normal:
     """A text in the form in which quotations are compared, with the way back to its offsets."""
 
     __slots__ = ("_at", "_from", "source", "text")
+    source: str
+    text: str
+    """The text as it is compared."""
 
     def __init__(self, source: str) -> None:
         self.source = source
