@@ -60,7 +60,7 @@ class Connection:
         self._idle: asyncio.TimerHandle | None = None
         self._failures = 0
         self._not_before = 0.0
-        self.starts = 0
+        self.starts: int = 0
         """How many times the server was started."""
         self.on_start: Callable[[Session], Awaitable[None]] | None = None
         """Called with each new session, before the first call is made."""
