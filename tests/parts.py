@@ -49,13 +49,17 @@ NOT_QUICK_FILES = frozenset(
         "habits/test_nonsense_goals.py",
         "home/test_commands.py",
         "home/test_confinement.py",
+        "policies/test_attack_mutants.py",
+        "policies/test_attacks.py",
         "runtime/test_command_line_ends.py",
         "runtime/test_shutdown.py",
         "runtime/test_time_limit.py",
     }
 )
-"""Files that `make quick` leaves out: their tests start servers, wait for real time limits, or are
-costly to collect."""
+"""Files that `make quick` leaves out: their tests start servers, play whole attacks, wait for real
+time limits, or are costly to collect."""
+NOT_QUICK_FIXTURES = frozenset({"postgres", "agiraph", "executed", "either"})
+"""Fixtures of tests that `make quick` leaves out: they start programs."""
 SLOWEST = frozenset({"test_accessibility.py", "test_hostile.py", "test_time.py"})
 """Files with a test of more than ten seconds, beside those in `faults`."""
 LONG_FILES = frozenset({"test_responses_in_many_examples.py"})
@@ -88,13 +92,14 @@ def is_ignored(path: Path, *, quick: bool, long: bool) -> bool:
 def is_quick(item: pytest.Item) -> bool:
     """Return whether `make quick` runs this test.
 
-    The parts in `NOT_QUICK`, the tests on PostgreSQL and the tests marked `slow` are left out.
+    The parts in `NOT_QUICK`, the tests on PostgreSQL, those that start `agiraph` in a process and
+    those marked `slow` are left out.
     """
     if part_of(item.path) in NOT_QUICK or item.get_closest_marker("slow"):
         return False
     fixtures: list[str] = getattr(item, "fixturenames", [])
     chosen = getattr(getattr(item, "callspec", None), "params", {}).get("database_url")
-    return chosen != "postgres" and "postgres" not in fixtures
+    return chosen != "postgres" and NOT_QUICK_FIXTURES.isdisjoint(fixtures)
 
 
 def write_times(terminalreporter: Any) -> None:

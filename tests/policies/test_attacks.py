@@ -3,8 +3,8 @@
 Each attack is played against two teams, and once more as its twin: there a person allows it or
 gives the same orders, and it must work. The twin shows that the attack was able to succeed.
 
-`make test` and `make quick` play a part of the attacks, which `--seed` chooses: some of each group,
-and all that show that a guard is needed. `make both` and a run of this file play every attack.
+`make test` plays a part of the attacks, which `--seed` chooses: some of each group, and all that
+show that a guard is needed. `make both` and a run of this file play every attack.
 """
 
 import random
