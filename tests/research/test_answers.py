@@ -19,9 +19,8 @@ ONE = SubQuestion(question="How tall?")
 
 
 def brief(**more: Any) -> Brief:
-    return Brief(
-        **{"question": ASKED, "language": "", "kind": "fact", "sub_questions": (ONE,), **more}
-    )
+    given: dict[str, Any] = {"question": ASKED, "language": "", "kind": "fact"}
+    return Brief(**given | {"sub_questions": (ONE,), **more})
 
 
 @pytest.mark.parametrize(

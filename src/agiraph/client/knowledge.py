@@ -1,6 +1,7 @@
 """Knowledge: agents' memories and insights, their changes, research and search."""
 
 from datetime import datetime
+from typing import Any
 
 from agiraph.api.research_views import ResearchView
 from agiraph.api.search_views import FoundView
@@ -77,8 +78,8 @@ class KnowledgeCalls(Connection):
 
         `continues` is the node of an earlier research whose findings it goes on from.
         """
-        chosen = {"depth": depth, "max_searches": max_searches, "max_pages": max_pages}
-        chosen["continues"] = continues
+        chosen: dict[str, Any] = {"depth": depth, "max_searches": max_searches}
+        chosen |= {"max_pages": max_pages, "continues": continues}
         body = {"goal": goal, **{k: v for k, v in chosen.items() if v is not None}}
         return await self.make(NodeView, path_of("agents", agent, "research"), body)
 
