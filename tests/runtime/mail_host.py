@@ -17,6 +17,16 @@ ADDRESS = "agiraph@home.test"
 PASSWORD = "the-password-of-the-mailbox"
 
 
+class _Smtp(SMTP):
+    """An SMTP server that notes its connections, so that they can be closed."""
+
+    transports: list[Any]
+
+    def connection_made(self, transport: Any) -> None:
+        self.transports.append(transport)
+        super().connection_made(transport)
+
+
 @dataclass
 class MailHost:
     """What agiraph sends is in `sent`; what it can read is put into its mailbox by `arrive`."""
@@ -32,6 +42,7 @@ class MailHost:
     """What was fetched of mails."""
     _mails: list[tuple[int, bytes]] = field(default_factory=list)
     _next_uid: int = 1
+    _transports: list[Any] = field(default_factory=list)
 
     @contextlib.asynccontextmanager
     async def open(self) -> AsyncIterator["MailHost"]:
@@ -60,13 +71,18 @@ class MailHost:
             for task in list(tasks):
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            for transport in self._transports:
+                transport.abort()
+            await asyncio.sleep(0)  # the transports close their sockets
 
     def _smtp(self) -> SMTP:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that a password without TLS is no good idea
-            return SMTP(
+            made = _Smtp(
                 self, authenticator=_authenticate, auth_require_tls=False, auth_required=True
             )
+        made.transports = self._transports
+        return made
 
     async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:
         raw = envelope.content.replace(b"\r\n", b"\n")

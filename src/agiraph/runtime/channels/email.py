@@ -192,8 +192,12 @@ class Email:
                 box.login(self.user, self.password)
             yield box
         finally:
-            with contextlib.suppress(imaplib.IMAP4.error, OSError):
+            try:
                 box.logout()
+            except (imaplib.IMAP4.error, OSError):
+                # A logout that fails leaves the socket open.
+                with contextlib.suppress(OSError):
+                    box.shutdown()
 
     def _read(self, cursor: str, paired: str | None) -> Received:
         with self._mailbox() as box:
