@@ -14,11 +14,13 @@ from agiraph.home.node_folder import NodeFolder
 from agiraph.run_context import RunContext
 from agiraph.runtime import program_runs
 from agiraph.runtime.calls import ToolCaller
+from agiraph.runtime.research import job
 from agiraph.runtime.steps import Steps
 from agiraph.services.board import waiting
 from agiraph.services.knowledge import items, reflection
 from agiraph.services.lifecycle import answers, conversation, daily_limit, grants, journal, timers
 from agiraph.services.mail import bus
+from agiraph.services.research import delivery
 from agiraph.services.triggers import due, firing
 from agiraph.store import daily_limits, messages, spend, threads, waits
 from agiraph.store.sqlite import SqliteStore
@@ -336,6 +338,20 @@ def split_grant() -> None:
     SqliteStore.write = split  # type: ignore[method-assign]
 
 
+def split_report() -> None:
+    """The job is marked as ended before its report is delivered."""
+    write = SqliteStore.write
+
+    async def split(self: SqliteStore, verb: Any, *given: Any, **named: Any) -> Any:
+        if verb is not job._end:
+            return await write(self, verb, *given, **named)
+        lease, outcome, label = given
+        await write(self, delivery.close, lease, label)
+        return await write(self, journal.end, lease, outcome)
+
+    SqliteStore.write = split  # type: ignore[method-assign]
+
+
 class Planted(NamedTuple):
     arm: Callable[[], None]
     where: str
@@ -365,6 +381,7 @@ ALL: dict[str, Planted] = {
     "late_label": Planted(late_label, "asking", "fx:after:write"),
     "split_grant": Planted(split_grant, "asking", "db:after:make"),
     "split_firing": Planted(split_firing, "life", "db:after:take"),
+    "split_report": Planted(split_report, "research", "db:after:close"),
 }
 
 ONE_OF_EACH_KIND = (
