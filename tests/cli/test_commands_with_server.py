@@ -102,6 +102,11 @@ async def test_a_conversation_through_a_pipe(agiraph: Shell) -> None:
         async with agiraph.start("tail", "paint") as tail:
             await tail.says("Red or blue?")
         piped = await agiraph.piped(b"blue\nWell done\n/board\n", "chat", agent["id"])
+        status = await agiraph("status")
+        assert (await read_json(agiraph, "status"))["sandbox"]["level"] in status.out
+    assert status.code == 0, status.err
+    for words in ("✓ server", "sandbox ", "not held: A kernel bug"):
+        assert words in status.out, status.out
     assert (piped.code, piped.err) == (0, "")
     first, *_ = piped.out.splitlines()
     assert first == "? coordinator  Red or blue?"
