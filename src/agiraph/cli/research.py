@@ -112,5 +112,5 @@ def _entry(entry: EvidenceView) -> list[str]:
     return [
         f"{entry.id}  {clean(entry.claim)}",
         f"    “{clean(entry.quote)}”",
-        f"    {clean(entry.title)}, {clean(entry.url)} ({', '.join(filter(None, facts))})",
+        f"    {clean(entry.title or entry.site)}, {clean(entry.url)} ({', '.join(filter(None, facts))})",
     ]
