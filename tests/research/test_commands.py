@@ -49,5 +49,5 @@ async def test_a_question_is_asked_listed_shown_and_asked_again(
         said = await run("research", "towers", QUESTION, "--every", "week")
         assert "Asked again and again as trig_" in said
         trigger = said.split()[-1]
-        assert QUESTION in await run("triggers", "towers")
+        assert QUESTION in await run("triggers", "towers", "--json")
         assert await run("triggers", "towers", "--cancel", trigger) == f"{trigger} has ended.\n"

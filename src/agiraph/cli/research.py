@@ -109,8 +109,9 @@ def _lines(job: ResearchView) -> list[str]:
 
 def _entry(entry: EvidenceView) -> list[str]:
     facts = [entry.stance, entry.source_class, entry.published, entry.checked]
+    title = entry.title or entry.site
     return [
         f"{entry.id}  {clean(entry.claim)}",
         f"    “{clean(entry.quote)}”",
-        f"    {clean(entry.title or entry.site)}, {clean(entry.url)} ({', '.join(filter(None, facts))})",
+        f"    {clean(title)}, {clean(entry.url)} ({', '.join(filter(None, facts))})",
     ]
