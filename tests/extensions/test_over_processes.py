@@ -3,6 +3,8 @@ nowhere in what is stored, logged or sent to a model."""
 
 from pathlib import Path
 
+import pytest
+
 from agiraph.testing import ModelServer, call, says
 from agiraph.testing.model_server import Seen
 from agiraph.testing.script import Says
@@ -41,6 +43,7 @@ async def run_team(server: Up, goal: str) -> None:
     await server.wait_for_event(made["id"], "team.completed")
 
 
+@pytest.mark.slow
 async def test_a_tool_that_is_enabled_while_the_server_runs_serves_the_next_team(
     tmp_path: Path,
 ) -> None:
