@@ -164,6 +164,12 @@ SQLITE_SUFFICES: dict[str, frozenset[str]] = {
             "test_a_bad_rating_stops_briefings_of_the_same_score",
         }
     ),
+    "services/test_client_turns.py": frozenset(
+        {
+            "test_reports_are_shown_once_and_in_the_chat_that_asked_for_the_work",
+            "test_side_calls_are_paid_by_the_last_reply",
+        }
+    ),
     "services/test_daily_limit.py": frozenset(
         {
             "test_an_amount_is_allowed_as_it_is_written_and_reached_again",
@@ -224,6 +230,13 @@ SQLITE_SUFFICES: dict[str, frozenset[str]] = {
     "services/test_open_questions.py": frozenset(
         {
             "test_a_message_during_an_open_approval_is_delivered_and_approves_nothing",
+        }
+    ),
+    "services/test_pairing.py": frozenset(
+        {
+            "test_a_restored_backup_pairs_nobody",
+            "test_an_unpaired_channel_hears_nobody",
+            "test_one_process_reads_a_channel_until_it_has_been_silent_for_long",
         }
     ),
     "services/test_pairs.py": frozenset(),
