@@ -20,7 +20,6 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 
@@ -126,7 +125,21 @@ def _left(home: Path) -> list[str]:
     return found
 
 
-async def measure(home: Path, seconds: float) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    quiet: list[float]
+    attacked: dict[str, list[float]]
+    """Milliseconds of each request, by phase."""
+    errors: list[str]
+    running: int
+    """Processes of commands when the server was killed."""
+    left: int
+    gone_s: float
+    """Seconds until no process was left."""
+    ends: Counter[str]
+
+
+async def measure(home: Path, seconds: float) -> Measured:
     attackers = Attackers()
     async with ModelServer(attackers.play) as model, aiohttp.ClientSession() as http:
         process, origin = await _server(home, model)
@@ -136,8 +149,9 @@ async def measure(home: Path, seconds: float) -> dict[str, Any]:
             attacked: dict[str, list[float]] = {}
             for phase in PHASES:
                 attackers.phase = phase
-                for name in phase:
-                    await _found(http, origin, f"Attack: {name}.", start=True)
+                await asyncio.gather(
+                    *(_found(http, origin, f"Attack: {name}.", start=True) for name in phase)
+                )
                 taken, failed = await _read_all(http, origin, idle, seconds)
                 attacked[", ".join(phase)] = taken
                 errors += failed
@@ -145,19 +159,24 @@ async def measure(home: Path, seconds: float) -> dict[str, Any]:
         finally:
             process.kill()
             await process.communicate()
-        killed = time.monotonic()
-        while (left := _left(home)) and time.monotonic() < killed + 5:
-            os.sched_yield()
-        gone_s = time.monotonic() - killed
-    return {
-        "quiet": quiet,
-        "attacked": attacked,
-        "errors": errors,
-        "running": running,
-        "left": left,
-        "gone_s": gone_s,
-        "ends": attackers.ends,
-    }
+    left, gone_s = _wait_until_gone(home)
+    return Measured(
+        quiet=quiet,
+        attacked=attacked,
+        errors=errors,
+        running=running,
+        left=left,
+        gone_s=gone_s,
+        ends=attackers.ends,
+    )
+
+
+def _wait_until_gone(home: Path) -> tuple[int, float]:
+    """Return how many processes are left after five seconds at most, and how long it took."""
+    killed = time.monotonic()
+    while (left := _left(home)) and time.monotonic() < killed + 5:
+        os.sched_yield()
+    return len(left), time.monotonic() - killed
 
 
 def _percentiles(taken: list[float]) -> str:
@@ -175,15 +194,15 @@ def main() -> None:
     if given.home is None:
         sys.exit(_on_a_small_disk(given.seconds))
     found = asyncio.run(measure(given.home, given.seconds))
-    print(f"quiet: {len(found['quiet'])} requests, {_percentiles(found['quiet'])}")
-    for phase, taken in found["attacked"].items():
+    print(f"quiet: {len(found.quiet)} requests, {_percentiles(found.quiet)}")
+    for phase, taken in found.attacked.items():
         print(f"{phase}: {len(taken)} requests, {_percentiles(taken)}")
-    print(f"errors: {Counter(found['errors'])}")
-    for ending, times in sorted(found["ends"].items()):
+    print(f"errors: {Counter(found.errors)}")
+    for ending, times in sorted(found.ends.items()):
         print(f"  {times:>4} of {ending}")
     print(
-        f"SIGKILL of the server: {found['running']} processes before, "
-        f"{len(found['left'])} left after {found['gone_s']:.2f} s"
+        f"SIGKILL of the server: {found.running} processes before, "
+        f"{found.left} left after {found.gone_s:.2f} s"
     )
 
 
