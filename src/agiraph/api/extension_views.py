@@ -1,4 +1,5 @@
-"""Extension views: code and skills of a person as API clients see them, and consent to them."""
+"""Extension views: a person's own code and skills as the API shows them, and the requests that
+enable and disable them."""
 
 from datetime import datetime
 from typing import ClassVar, Literal

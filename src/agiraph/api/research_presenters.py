@@ -113,7 +113,8 @@ def _pages(tx: Tx, job: ResearchJob, ledger: list[EvidenceRow]) -> list[ReadPage
 
 
 def with_sources(view: ResearchView, published: str) -> ResearchView:
-    """Return the view with what the published file `sources.json` says; without if it is broken."""
+    """Return the view with the sources that the published file `sources.json` lists; unchanged if
+    the file is broken."""
     try:
         made: Any = json.loads(published)
         listed = [_source(each) for each in made["sources"]]

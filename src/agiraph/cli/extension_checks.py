@@ -19,7 +19,7 @@ async def check(checkup: Checkup) -> None:
     _secrets(checkup)
     home = checkup.settings.home
     if not home.is_dir() or home_health.why_not_writable(home):
-        return  # the check of the home has said so
+        return  # the check of the home folder has reported this already
     given = checkup.settings.extensions
     extensions = Extensions(
         home=Home.open(checkup.settings.home), secrets=given.secrets, rules=given.rules

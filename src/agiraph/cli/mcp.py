@@ -61,8 +61,8 @@ def mcp() -> None:
 async def add(name: str, how: tuple[str, ...], **given: Any) -> None:
     """Add an MCP server under a NAME, start it once and show its tools.
 
-    This is your consent to start it. What it may do in a team that has read strangers' words,
-    you are asked each time, unless you say with --reads or --changes what its tools do.
+    This is your consent to start it. In a team that has read untrusted text, you are asked before
+    each call, unless you say with --reads or --changes what its tools do.
     """
     if not NAME.fullmatch(name):
         raise Refused(f"{name!r} cannot name a server: use at most 24 of a-z, 0-9, '-' and '_'.")
@@ -99,7 +99,7 @@ def _pairs(given: Iterable[str], option: str) -> dict[str, str]:
 
 @asynccontextmanager
 async def opened(settings: Settings, name: str) -> AsyncGenerator[tuple[Home, McpServers]]:
-    """Open the home for one server, which is ended when the block ends."""
+    """Open the home for one server. The server is ended when the block ends."""
     if name not in settings.mcp:
         raise NotFound("MCP server", name, known="`agiraph mcp list` shows all.")
     home = Home.open(settings.home)
@@ -115,7 +115,8 @@ async def opened(settings: Settings, name: str) -> AsyncGenerator[tuple[Home, Mc
 
 
 async def _looked(servers: McpServers, name: str) -> tuple[Pins, float]:
-    """Return the server's tools and how long it took to ask; print what it said if it failed."""
+    """Start the server; return its tools and how long it took to ask. If it fails, print its own
+    error."""
     begun = time.monotonic()
     try:
         return await servers.look(name), time.monotonic() - begun

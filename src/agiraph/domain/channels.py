@@ -10,14 +10,14 @@ from agiraph.domain.value import value
 
 @value
 class Receipt:
-    """What a receiver says about a message that it took."""
+    """What a channel returns for a message that the service behind it has accepted."""
 
     id: str
-    """Its own id of the message: a reply names it, and an edit."""
+    """The service's id of the message. Replies and edits refer to it."""
     is_open: bool = False
-    """Whether the message there offers an answer that has to go away once there is one."""
+    """Whether the sent message has buttons that must be removed once there is an answer."""
     may_decide: bool = False
-    """Whether it shows an approval to the last byte, with buttons to decide."""
+    """Whether the message shows the whole call of an approval, and has buttons to decide on it."""
 
 
 @value
@@ -32,23 +32,23 @@ class Choice:
 
 @value
 class Incoming:
-    """A message that a channel brings in."""
+    """A message that a channel received."""
 
     key: str
-    """The channel's own id of it. It is taken in once, however often it is received."""
+    """The service's id of the message. A message that is received twice is processed once."""
     sender: str
-    """Who sent it, as the channel names people."""
+    """The sender's address in the channel's own form, such as a chat id or an e-mail address."""
     text: str
     sent_at: datetime
     attachments: tuple[Attachment, ...] = ()
     replies_to: tuple[str, ...] = ()
-    """The receipts of messages of ours that it answers, the nearest first."""
+    """The receipts of our messages that this message replies to, the nearest first."""
     choice: Choice | None = None
     is_proven: bool = True
-    """Whether the channel vouches for the sender. If not, the message must answer one of ours: only
-    who got that knows its id."""
+    """Whether the channel has authenticated the sender. If not, the message must reply to one of
+    ours, whose id only its recipient knows."""
     handle: str = ""
-    """What the channel needs to acknowledge it."""
+    """What `acknowledge` needs to answer this message, such as the id of a pressed button."""
 
 
 @value
@@ -69,16 +69,16 @@ class ChannelState:
     is_two_way: bool = False
     """Whether it also receives. It sends nothing before somebody is paired with it."""
     address: str | None = None
-    """Who is paired with it, as the channel names people."""
+    """The paired person's address in the channel's own form; None: nobody is paired."""
     paired_at: datetime | None = None
     code_digest: str | None = None
     code_until: datetime | None = None
     code_tries: int = 0
     cursor: str = ""
     dropped: int = 0
-    """Messages of unknown senders. Nothing else is kept of them."""
+    """How many messages came from senders who are not paired. Nothing else is stored of them."""
     agent_id: AgentId | None = None
-    """The agent that words without an addressee are for."""
+    """The agent that gets messages without an addressee; chosen with `/to`."""
     muted_until: datetime | None = None
     reader: str | None = None
     reader_until: datetime | None = None
@@ -86,7 +86,7 @@ class ChannelState:
 
 @value
 class ReceivedRow:
-    """A message that was taken in, by its channel and key."""
+    """Records that a message was processed, by its channel and key."""
 
     id: str
     channel: str

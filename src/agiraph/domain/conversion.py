@@ -17,11 +17,13 @@ class Conversion:
 
 
 class Converter(Protocol):
-    """Runs a script of ours on data that a stranger wrote, where it can do no harm."""
+    """Runs one of agiraph's scripts on untrusted data, confined where the machine can confine
+    it."""
 
     @property
     def is_confined(self) -> bool:
-        """Whether the script sees no file and no network. Else only its limits hold it."""
+        """Whether the script sees no file and no network. If not, only the limits on its resources
+        hold."""
         ...
 
     async def convert(

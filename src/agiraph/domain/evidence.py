@@ -24,7 +24,7 @@ were cut off; or not at all, because the page has no text (the scan of a documen
 LONGEST_CLAIM = 300
 LONGEST_QUOTE = 600
 SHORTEST_QUOTE = 12
-"""Characters of a quotation; a shorter one stands on many pages and shows nothing."""
+"""The fewest characters of a quotation; a shorter one stands on many pages and proves nothing."""
 
 
 @value

@@ -20,14 +20,14 @@ class Unsupported(Exception):
 
 
 def is_ours(path: str) -> bool:
-    """Whether a path belongs to the OpenAI-compatible API."""
+    """Whether a path belongs to the OpenAI-compatible API, so that its errors get OpenAI's form."""
     return path == "/v1" or path.startswith(PREFIX)
 
 
 def body(
     status: int, message: str, *, param: str | None = None, code: str | None = None
 ) -> dict[str, Any]:
-    """Return an error as OpenAI's API words it."""
+    """Return an error body in the form of OpenAI's API."""
     kind = _TYPES.get(status, "server_error" if status >= 500 else "invalid_request_error")
     code = code or _CODES.get(status)
     return {"error": {"message": message, "type": kind, "param": param, "code": code}}

@@ -21,11 +21,14 @@ from agiraph.store.client_turns import ClientTurn
 from agiraph.store.messages import MESSAGES
 
 KEEP_ALIVE_S = 15.0
-"""Between two comment lines in a stream without words: proxies close silent connections."""
+"""Seconds without text after which the stream sends an SSE comment: proxies close idle
+connections."""
 LOST_POLL_S = 1.0
-"""How often to look for the reply when a stream has lost track of its pieces."""
+"""Seconds between two looks for the stored reply, once the stream's queue of frames has
+overflowed."""
 LONGEST_WAIT_S = 600.0
-"""How long a request waits for the reply; the reply is written whether somebody waits or not."""
+"""How long a request waits for the reply. The runtime writes the reply even if nobody waits for
+it."""
 _ENDINGS = ("message.sent", "node.completed", "node.partial", "node.failed", "node.cancelled")
 _THINKING = "<thinking>"
 
@@ -39,7 +42,7 @@ class Text:
 
 @value
 class Silence:
-    """Nothing was written for a while."""
+    """No text came for `KEEP_ALIVE_S`; the route sends a comment line."""
 
 
 @value
@@ -86,7 +89,7 @@ async def whole(api: Api, turn: ClientTurn) -> tuple[str, ClientReply]:
 
 
 def shown_reports(reports: list[Message], url: str) -> str:
-    """Return what the agent has told the person meanwhile, as the beginning of a response."""
+    """Return the agent's messages since the last turn as text that stands before the reply."""
     return "".join(f"{_shown(report, url)}\n\n---\n\n" for report in reports)
 
 
@@ -95,7 +98,7 @@ def _shown(report: Message, url: str) -> str:
     parts = [f"{head}: {report.title}" if report.title else head, report.text]
     parts += [f"{number}. {option}" for number, option in enumerate(report.options, 1)]
     if report.kind == "approval":
-        # Words never approve: the card shows the whole call.
+        # A chat message decides no approval; the card in the inbox does, and shows the whole call.
         parts[1] = visible(report.text)
         parts.append(f"Decide in the inbox: {url}/inbox/{report.id}")
     if report.label:
@@ -104,38 +107,38 @@ def _shown(report: Message, url: str) -> str:
 
 
 class _Words:
-    """What a client has been sent of a reply, and what is still to be sent of it.
+    """The text of a reply that the client has been sent, and the text that it still has to be sent.
 
-    A model may look something up between two texts. Each text is sent as it is written; the last
-    one counts, and its end may differ from what was streamed.
+    Between two texts the model may call a tool. Each text is streamed as the model writes it. The
+    stored reply is the last text, and its end may differ from what was streamed.
     """
 
     def __init__(self) -> None:
         self._text = ""
-        """What the model has written of the current text."""
+        """The current text as far as the model has written it."""
         self._shown = ""
-        """What the client got of the current text."""
+        """The part of the current text that the client was sent."""
         self._last = ""
-        """What the client got of the text before."""
+        """The part of the previous text that the client was sent."""
 
     def take(self, frame: dict[str, Any]) -> str:
-        """Return what to send after the next frame of the reply; empty: nothing."""
+        """Return the text to send after this frame; empty if there is none."""
         if frame["op"] == "event":  # the model's turn is over; another text may follow
             self._last = self._shown or self._last
             self._text = self._shown = ""
             return ""
         self._text += frame["text"]
         if _THINKING.startswith(self._text.lstrip()[: len(_THINKING)].lower()):
-            return ""  # a thought may begin here
+            return ""  # may be the beginning of a <thinking> block, which is not shown
         shown = spoken.for_person(self._text)
         if not shown.startswith(self._shown):
-            return ""  # a part of it was taken back; `rest` sends what counts
+            return ""  # the shown text lost a part; `rest` sends the stored reply
         gap = "\n\n" if self._last and not self._shown else ""
         new, self._shown = shown[len(self._shown) :], shown
         return gap + new if new else ""
 
     def rest(self, final: str) -> str:
-        """Return what is still to be sent when the reply is complete."""
+        """Return the text that is still to be sent, given the stored reply."""
         sent = self._shown or self._last
         if not sent or final.startswith(sent):
             return final[len(sent) :]
@@ -145,12 +148,12 @@ class _Words:
 async def _frames(
     api: Api, turn: ClientTurn, reply_id: NodeId | None
 ) -> AsyncGenerator[dict[str, Any] | ClientReply | None]:
-    """Yield what belongs to a reply: pieces of text, ends of the model's turns, None for silence,
-    and at last the reply itself."""
+    """Yield the frames of one reply: pieces of text, ends of the model's turns, None after
+    `KEEP_ALIVE_S` without a frame, and last the stored reply."""
     subscriber = Subscriber({turn.team_id})
     api.hub.join(subscriber)
     try:
-        # Without an await since the join: what was written before is here, what comes is queued.
+        # No await between the join and this: earlier text is in the drafts, later text is queued.
         for draft in _drafts(api, turn, reply_id):
             yield draft
         async for frame in _news(api, turn, subscriber):
@@ -168,7 +171,7 @@ async def _frames(
 
 
 def _drafts(api: Api, turn: ClientTurn, reply_id: NodeId | None) -> list[dict[str, Any]]:
-    """Return what a model has written of the reply so far."""
+    """Return what the model had written of the reply before this stream began."""
     found = api.hub.partial_replies({turn.team_id})
     return [{**draft, "op": "delta"} for draft in found if draft["node_id"] == reply_id]
 
@@ -176,13 +179,14 @@ def _drafts(api: Api, turn: ClientTurn, reply_id: NodeId | None) -> list[dict[st
 async def _news(
     api: Api, turn: ClientTurn, subscriber: Subscriber
 ) -> AsyncGenerator[dict[str, Any] | None]:
-    """Yield frames, None for silence, until the reply is stored or it takes too long."""
+    """Yield frames, and None after `KEEP_ALIVE_S` without one, until the reply is stored or
+    `LONGEST_WAIT_S` is over."""
     now = asyncio.get_running_loop().time
     deadline = now() + LONGEST_WAIT_S
     while await api.store.read(client_turns.reply, turn) is None:
         frame: dict[str, Any] | None = None
-        # Look at the rows again after each event that may have brought the reply, and after a
-        # silence: another process may have written it unheard.
+        # Read the rows again after each event that may have ended the reply, and after each
+        # timeout: another process may have stored the reply without an event in this one.
         while now() < deadline and not (subscriber.is_over or subscriber.is_lost):
             frame = await _next(subscriber)
             yield frame
@@ -195,7 +199,8 @@ async def _news(
 
 
 async def _next(subscriber: Subscriber) -> dict[str, Any] | None:
-    """Return the next frame; None after a silence, or if the subscriber was too slow."""
+    """Return the next frame; None after `KEEP_ALIVE_S`, or if the subscriber's queue has
+    overflowed."""
     try:
         async with asyncio.timeout(KEEP_ALIVE_S):
             return await subscriber.take()

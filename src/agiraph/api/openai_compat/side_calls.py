@@ -1,7 +1,7 @@
 """Side calls: titles, tags and follow-ups that a chat client asks a model for by itself.
 
-They are no words of a person: no thread, no work and no message comes of them. The model that
-writes replies answers them, without tools, and the conversation they are about pays.
+No person wrote them, so they create no thread, no work and no message. The model that writes
+replies answers them, without tools, and the conversation that they are about pays.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,8 @@ from agiraph.store.tx import Tx
 
 MAX_OUTPUT_TOKENS = 1_000
 MAX_CHARACTERS = 60_000
-"""Of a side call's prompt: the chat history in it may be long, and a title needs little of it."""
+"""Characters of a side call's prompt that are sent: it may hold a long history, and a title needs
+little of it."""
 TASKS = frozenset(
     {
         *("title_generation", "tags_generation", "follow_up_generation", "emoji_generation"),
@@ -44,7 +45,7 @@ _BEGINNINGS = (
     "Detect the language used in the following text. Note: words may be misspelled or cut off",
 )
 _TOOL_CHOICE = "Available Tools:"
-"""How the system prompt begins by which Open WebUI has a model choose among its tools."""
+"""The beginning of the system prompt with which Open WebUI lets a model choose among its tools."""
 
 
 def is_side_call(body: Mapping[str, Any]) -> bool:

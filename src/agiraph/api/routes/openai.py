@@ -1,6 +1,7 @@
 """OpenAI routes: agents as models, for chat clients and SDKs that speak OpenAI's API.
 
-They stand outside `/api`, with the same tokens, and are not in our schema: OpenAI describes them.
+The routes are outside `/api` and take the same tokens. They are not in agiraph's OpenAPI schema,
+because OpenAI documents them.
 """
 
 import hashlib
@@ -104,7 +105,8 @@ async def _handle(
 async def _pieces(
     api: Api, turn: ClientTurn, writes: Writer, is_usage_wanted: bool
 ) -> AsyncGenerator[bytes]:
-    """Yield the stream of a reply. Closing it cancels nothing: the reply is not written here."""
+    """Yield the stream of a reply. Closing the stream does not cancel the reply, which the runtime
+    writes."""
     yield writes.begin()
     sent: list[str] = []
     try:
@@ -127,7 +129,7 @@ async def _pieces(
 async def _say(
     request: Request, api: Api, caller: Caller, agent: Agent, words: Words
 ) -> ClientTurn:
-    """Store the person's words, once."""
+    """Store the person's message; a repeated request returns the turn that is stored already."""
     key = await _conversation(request, api, caller, agent, words)
     once = request.headers.get("idempotency-key", "")
     digest = words.digest(caller=caller.name, agent_id=agent.id, key=key, once=once)
@@ -147,7 +149,7 @@ async def _say(
 async def _conversation(
     request: Request, api: Api, caller: Caller, agent: Agent, words: Words
 ) -> str:
-    """Return the conversation of a request: the one it continues, the client's own name of it, or
+    """Return the conversation that the request continues, else the one that the client names, else
     the one of the caller's token."""
     if words.previous:
         before = words.previous.removeprefix("resp_")
