@@ -6,6 +6,7 @@ test("names each kind of source in words", () => {
   expect(sourceName("page")).toBe("a saved page");
   expect(sourceName("network:unknown")).toBe("the network");
   expect(sourceName("file:report: final.pdf")).toBe("the file report: final.pdf");
+  expect(sourceName("mcp:tickets")).toBe("the MCP server tickets");
   expect(sourceName("later:kind")).toBe("later:kind");
 });
 

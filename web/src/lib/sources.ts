@@ -5,6 +5,7 @@ const KINDS: Record<string, (name: string) => string> = {
   file: (name) => `the file ${name}`,
   network: (name) => (name && name !== "unknown" ? `the network (${name})` : "the network"),
   program: (name) => `the program ${name}`,
+  mcp: (name) => `the MCP server ${name}`,
   search: () => "a web search",
   hook: () => "a webhook's caller",
   unknown: () => "an unknown source",
