@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.workers import PIECE, pieces
+from tests.workers import pieces
 
 pytestmark = pytest.mark.slow
 
@@ -88,13 +88,7 @@ def test_no_more_tests_are_started_after_the_first_failure_if_so_asked(tmp_path:
 
 
 def test_a_worker_is_given_the_tests_of_one_file_in_a_row() -> None:
-    long, short = Path("a", "test_a.py"), Path("a", "test_b.py")
-    sweep = Path("faults", "test_c.py")
-    files = [long] * (PIECE + 2) + [short] * 2 + [sweep] * 2
-    assert list(pieces(files)) == [
-        list(range(PIECE)),
-        [PIECE, PIECE + 1],
-        [PIECE + 2, PIECE + 3],
-        [PIECE + 4],
-        [PIECE + 5],
-    ]
+    long, short, sweep = Path("a", "test_a.py"), Path("a", "test_b.py"), Path("faults", "test_c.py")
+    files = [long] * 3 + [short] * 2 + [sweep] * 2
+    assert list(pieces(files)) == [[0, 1, 2], [3, 4], [5], [6]]
+    assert list(pieces(files, singly=True)) == [[number] for number in range(7)]

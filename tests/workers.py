@@ -1,9 +1,9 @@
 """Workers: processes that run the tests, forked from the process that has collected them.
 
 `pytest --workers=4`. To collect all tests takes seconds of each process that does it; here one
-process does it for all. A worker is given the tests of a file in a row, at most `PIECE` at once. It
-knows the test that follows, as pytest keeps a fixture that the next test uses, too. A worker that
-dies is replaced, and the test that it ran has failed.
+process does it for all. A worker runs the tests of a file in a row; when no file is left, it takes
+half of what another worker has left. It knows the test that follows, as pytest keeps a fixture that
+the next test uses, too. A worker that dies is replaced, and the test that it ran has failed.
 """
 
 import contextlib
@@ -24,8 +24,6 @@ import pytest
 
 from tests import parts
 
-PIECE = 25
-"""The most tests of a file that a worker is given at once."""
 GOODBYE_S = 20.0
 """How long workers may take to stop their servers when a run is cut short."""
 
@@ -48,9 +46,10 @@ def pieces(files: list[Path], *, singly: bool = False) -> Iterator[list[int]]:
     """
     for file, numbered in groupby(enumerate(files), key=lambda pair: pair[1]):
         numbers = [number for number, _ in numbered]
-        size = 1 if singly or parts.part_of(file) == "faults" else PIECE
-        for start in range(0, len(numbers), size):
-            yield numbers[start : start + size]
+        if singly or parts.part_of(file) == "faults":
+            yield from ([number] for number in numbers)
+        else:
+            yield numbers
 
 
 @dataclass(slots=True, eq=False)
@@ -83,7 +82,7 @@ class Workers:
         self._waiting.extend(pieces([item.path for item in session.items], singly=is_long))
         session.config._tmp_path_factory.getbasetemp()  # the workers' folders are inside
         try:
-            for _ in range(min(self.count, len(self._waiting))):
+            for _ in range(min(self.count, len(session.items))):
                 self._start()
             while self._running:
                 for line in wait(list(self._running)):
@@ -117,8 +116,8 @@ class Workers:
     def _give(self, worker: Worker) -> None:
         """Send the worker its next test, or that there is none."""
         is_over = self._session.shouldfail or self._session.shouldstop
-        if not worker.piece and self._waiting and not is_over:
-            worker.piece.extend(self._waiting.popleft())
+        if not worker.piece and not is_over:
+            worker.piece.extend(self._next_piece())
         number = worker.piece.popleft() if worker.piece and not is_over else None
         if number is None and worker.is_told_to_end:
             return
@@ -127,6 +126,13 @@ class Workers:
             worker.given.append(number)
         with contextlib.suppress(BrokenPipeError):  # its end is noticed when it is heard
             worker.line.send(number)
+
+    def _next_piece(self) -> list[int]:
+        """Take the tests of the next file, or half of the most that a worker has left."""
+        if self._waiting:
+            return self._waiting.popleft()
+        most = max((worker.piece for worker in self._running.values()), key=len)
+        return [most.pop() for _ in range((len(most) + 1) // 2)][::-1]
 
     def _hear(self, worker: Worker) -> None:
         """Handle one message of a worker, or its end."""
