@@ -103,7 +103,7 @@ class Figure(NamedTuple):
     """What it may mean, in the unit as written."""
     unit: str
     factor: Fraction
-    """How many of the base unit one of the unit is: 1,000 for km."""
+    """How many base units the figure's unit is: 1,000 for km."""
     text: str
     start: int
     end: int

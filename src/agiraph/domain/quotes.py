@@ -18,7 +18,8 @@ from math import ceil
 from typing import Literal
 
 SHORTEST_NEAR = 40
-"""Characters of a quotation that may differ from the page at its ends."""
+"""The fewest characters of a quotation that may differ from the page at its ends; a shorter one
+must match exactly."""
 NEAR_SHARE = 0.92
 """The share of such a quotation that must stand on the page in one piece."""
 SPAN = 2000
@@ -27,11 +28,12 @@ SHORTEST_PART = 8
 MOST_PARTS = 6
 NEAREST_CHARS = 300
 _MOST_PLACES = 1000
-"""Places of a page that are looked at; only a page that repeats itself has more."""
+"""The most places of a page where the quotation is compared; only a page that repeats itself has
+more."""
 _LONGEST_WORD = 40
 _GRAM = 5
 _ALIKE = 0.25
-"""The share of a quotation's groups of letters that the nearest words must have."""
+"""The share of a quotation's letter groups that the nearest words on a page must contain."""
 
 _HYPHENS = "\u00ad\u2010\u2011\u2012\u2013\u2014\u2015-"
 _UNSEEN = "\u200b\u200c\u200d\u2060\ufeff"
@@ -180,7 +182,8 @@ def _found(page: Normal, spans: list[tuple[int, int]], checked: Literal["exact",
 
 
 def _places(text: str, form: str, start: int = 0, end: int | None = None) -> Iterator[int]:
-    """Yield where the form stands in the text without cutting a number in two."""
+    """Yield the offsets at which the normalised quotation stands in the text without cutting a
+    number in two."""
     place = text.find(form, start, end)
     while place >= 0:
         if _has_whole_numbers(text, place, place + len(form)):
@@ -218,7 +221,8 @@ def _in_order(text: str, parts: list[str]) -> list[tuple[int, int]] | None:
 
 
 def _near(text: str, form: str) -> tuple[int, int] | None:
-    """Return the part of the text that is the form but for a few characters at its ends."""
+    """Return the part of the text that equals the normalised quotation but for a few characters at
+    its ends."""
     keep = ceil(NEAR_SHARE * len(form))
     edge = len(form) - keep
     if len(form) < SHORTEST_NEAR:
@@ -236,7 +240,8 @@ def _near(text: str, form: str) -> tuple[int, int] | None:
 
 
 def _extend(text: str, form: str, place: int, edge: int) -> tuple[int, int] | None:
-    """Lengthen a match of the form's core; None if too little fits, or a number differs."""
+    """Lengthen a match of the quotation's middle to both sides; None if too little of the quotation
+    matches, or if a number differs."""
     left = right = 0
     while left < edge and left < place and text[place - left - 1] == form[edge - left - 1]:
         left += 1
@@ -261,7 +266,8 @@ def _whole_words(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _nearest(page: Normal, form: str) -> str:
-    """Return the words of the page that share the most groups of letters with the form."""
+    """Return the words of the page that share the most letter groups with the normalised
+    quotation."""
     text, grams = page.text, {form[i : i + _GRAM] for i in range(len(form) - _GRAM + 1)}
     size = max(len(form), SHORTEST_NEAR)
     hits = [i for i in range(len(text) - _GRAM + 1) if text[i : i + _GRAM] in grams]

@@ -67,7 +67,7 @@ class Fault:
 
 
 class _Haystack:
-    """The words in which the statements of a unit have to stand."""
+    """The quotations, titles and dates in which the statements of a unit have to stand."""
 
     def __init__(self, rows: Sequence[EvidenceRow], question: str) -> None:
         said = [row.quote for row in rows]
@@ -154,7 +154,8 @@ class _Checker:
         return f"a superlative ({found})" if found else None
 
     def _unlike(self, unit: Unit, words: str, haystack: _Haystack) -> Iterator[Fault]:
-        """Yield what a unit states and the evidence does not."""
+        """Yield the numbers, dates and quotations that a unit states and its evidence does not
+        contain."""
         said = quotations(words)
         if unit.is_quotation:
             said = [Quotation(text=words, start=0, end=len(words))]
@@ -196,7 +197,8 @@ class _Checker:
 
 
 def _is_plain(figure: figures.Figure) -> bool:
-    """Whether it is a number that calculations use without a source: 100, for percent."""
+    """Whether it is a number that calculations may use without a source, such as 100 in a
+    percentage."""
     return figure.text.strip(" %") in ("100", "2", "12")
 
 

@@ -10,8 +10,9 @@ from agiraph.domain.value import value
 Depth = Literal["quick", "standard", "deep"]
 Kind = Literal["fact", "comparison", "survey", "how-to", "watch"]
 Part = Literal["job", "reader", "gaps", "writing", "support"]
-"""What a node does for a research job: it is the job itself, reads pages for one sub-question,
-looks for gaps in the ledger, writes the report, or checks whether quotations support it."""
+"""What a node does for a research job. It is the job itself, reads pages for one sub-question,
+looks for gaps in the ledger, writes the report, or checks whether the quotations support the
+report."""
 Phase = Literal["brief", "reading", "gaps", "writing", "support", "ended"]
 SupportCheck = Literal["none", "key findings", "all"]
 """Which sentences of a report a model compares with their quotations."""
@@ -23,17 +24,17 @@ class Limits:
 
     sub_questions: int
     readers: int
-    """How many read at once."""
+    """How many readers run at the same time."""
     rounds: int
-    """How often the ledger is searched for gaps and read on."""
+    """How many times a model looks for gaps in the ledger and readers are started to fill them."""
     searches: int
     pages: int
     turns: int
-    """Of one reader."""
+    """The turns that one reader may take."""
     seconds: float
     usd: float
     tokens: int
-    """A bound for models without a known price."""
+    """The token limit, which bounds a job whose model has no known price."""
     support: SupportCheck
 
 
@@ -122,11 +123,11 @@ class Reading:
     question: str
     answer: str = ""
     round: int = 0
-    """0: it stands in the brief; else the round of gaps that found it."""
+    """0: the sub-question is from the brief; else the round of gaps that added it."""
     node_id: NodeId | None = None
     """Its reader; None before one was started."""
     label: Label = CLEAN
-    """The sources of its words: later rounds ask what pages made them ask."""
+    """The label of the sub-question's text: a later round takes its questions from pages."""
 
 
 @value
@@ -151,16 +152,18 @@ class ResearchJob:
     brief: Brief | None = None
     phase: Phase = "brief"
     round: int = 0
-    """How often it has looked for gaps."""
+    """How many times the job has looked for gaps."""
     rounds: int = 0
-    """How often it may. A message of a person, and more budget after its end, add to it."""
+    """How many times the job may look for gaps. A person's message, or a budget that is raised
+    after the job's end, adds to it."""
     readings: tuple[Reading, ...] = ()
     heard: int = 0
-    """How many messages of persons the last look for gaps, or the writing, has taken in."""
+    """How many messages of persons the last look for gaps, or the writing of the report, has
+    used."""
     question_id: MessageId | None = None
     """The question that it asked the person."""
     part_id: NodeId | None = None
-    """The part that looks for gaps, writes or checks now."""
+    """The node of the part that looks for gaps, writes or checks at the moment."""
     engine: str = ""
     """The search engine that it began with."""
     draft: str = ""
@@ -189,7 +192,7 @@ class ResearchPage:
     node_id: NodeId
     url: str
     address: str
-    """The url in the form in which addresses are compared."""
+    """The URL in the form in which two addresses are compared."""
     page_hash: str
     title: str
     published: str

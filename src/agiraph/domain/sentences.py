@@ -196,7 +196,8 @@ class Quotation:
 
 
 def quotations(text: str) -> list[Quotation]:
-    """Return what stands between quotation marks; behind a mark that is never closed, the rest."""
+    """Return the text between each pair of quotation marks. A mark without its closing one quotes
+    the rest of the text."""
     found: list[Quotation] = []
     place = 0
     while place < len(text):

@@ -5,9 +5,9 @@ from pathlib import Path
 from agiraph.domain.value import value
 
 DESCRIPTION_CHARACTERS = 200
-"""Of a description in a prompt."""
+"""The most characters of one description in a prompt."""
 LISTED_CHARACTERS = 1500
-"""Of all descriptions in a prompt together; of the other skills it shows the names."""
+"""The most characters of all descriptions in a prompt; skills beyond it are listed by name only."""
 TOP = "SKILL.md"
 
 

@@ -120,7 +120,7 @@ _HOSTING = _names(
     readthedocs.io readthedocs.org
     """
 )
-"""Sites with everybody's projects: primary only for a project that the question is about."""
+"""Hosts of many people's projects: primary only for a project that the question is about."""
 _PUBLIC_BODY = re.compile(r"(?:^|\.)(?:gov|mil|int|gob|gouv|gc|govt|go|nhs)(?:\.[a-z]{2})?$")
 _SCHOOL = re.compile(r"(?:^|\.)(?:edu|ac)(?:\.[a-z]{2})?$")
 _FORUM_HOST = re.compile(r"^(?:forums?|community|communities|discuss|discourse|boards?|answers)\.")
@@ -256,7 +256,8 @@ def _join(
 
 
 class _SeenPage:
-    """A page with the number of its source, which falls when the page turns out to be a copy."""
+    """A page with the number of its source. The number gets smaller when the page turns out to be a
+    copy of an earlier one."""
 
     __slots__ = ("domain", "hash", "number", "sketch", "url")
 

@@ -91,8 +91,8 @@ def _is_rounded(value: Fraction, wanted: Fraction, result: Figure) -> bool:
 
 
 def _values(parts: list[Part]) -> Iterator[Fraction | None]:
-    """Yield what an expression comes to, with the smallest reading of each number, then the
-    largest."""
+    """Yield the values of an expression: first with the smallest reading of each number, then with
+    the largest."""
     for at in (0, -1):
         yield _Parser(
             [part if isinstance(part, str) else _reading(part, at) for part in parts]
@@ -153,7 +153,7 @@ class _Parser:
 
 
 def _balanced(parts: list[Fraction | str]) -> list[Fraction | str]:
-    """Leave out brackets that belong to the sentence around the expression."""
+    """Remove unmatched brackets, which belong to the sentence around the expression."""
     kept = list(parts)
     while kept.count("(") > kept.count(")") and kept[0] == "(":
         kept = kept[1:]

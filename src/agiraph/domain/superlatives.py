@@ -1,4 +1,4 @@
-"""Superlatives: finds a word that says that something is the first or the last of its kind."""
+"""Superlatives: finds a word that claims the top or the bottom of a ranking, such as "largest"."""
 
 import re
 

@@ -20,7 +20,7 @@ EXAMPLE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolRule:
-    """What the settings say of a tool. None: what its file says."""
+    """The settings of one own tool. None: the value from the tool's file."""
 
     roles: frozenset[str] | None = None
     teams: frozenset[str] | None = None

@@ -72,12 +72,12 @@ def read(home: Home) -> Consents:
 
 
 def stamp(home: Home) -> tuple[int, int, int]:
-    """Return what changes whenever the consents do."""
+    """Return a value that changes whenever `consents.json` does."""
     return stamp_of(home.path / FILE)
 
 
 def stamp_of(path: Path) -> tuple[int, int, int]:
-    """Return inode, time and size of a file; zeros if there is none."""
+    """Return inode, modification time and size of a file; zeros if there is no file."""
     try:
         found = path.lstat()
     except OSError:
@@ -86,21 +86,22 @@ def stamp_of(path: Path) -> tuple[int, int, int]:
 
 
 def enable(home: Home, identity: str, sha256: str, *, at: datetime) -> None:
-    """Write that a person enables this content; it replaces an earlier consent of the same id."""
+    """Store a person's consent to this content. It replaces an earlier consent with the same id."""
     with _changing(home) as enabled:
         enabled[identity] = Consent(sha256=sha256, at=at)
 
 
 def disable(home: Home, identity: str) -> bool:
-    """Take a consent back; return whether there was one."""
+    """Remove a consent; return whether there was one."""
     with _changing(home) as enabled:
         return enabled.pop(identity, None) is not None
 
 
 @contextmanager
 def _changing(home: Home) -> Generator[dict[str, Consent]]:
-    """Yield the consents to be changed; they are written at the end, in one rename."""
-    # A file of its own: the consents themselves are replaced, and a lock on them with them.
+    """Yield the consents for changes, with the lock file locked; write them in one rename when the
+    block ends."""
+    # The lock is on a file of its own: a rename replaces consents.json, and a lock on it is lost.
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     lock = os.open(home.path / _LOCK, flags, 0o600)
     try:

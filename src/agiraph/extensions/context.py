@@ -1,4 +1,4 @@
-"""Contexts: what the code of a person's file may know and do while it is called."""
+"""Contexts: the objects through which a person's own code gets secrets, its caller and commands."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from agiraph.domain.errors import Refused
 
 
 class CommandOutput(NamedTuple):
-    """How a command of a tool ended."""
+    """The result of a command that a tool ran."""
 
     exit_code: int | None
     """None if the command did not end by itself, such as after its time limit."""
@@ -16,7 +16,7 @@ class CommandOutput(NamedTuple):
 
 
 class Context:
-    """What an extension is handed: the secrets that it has declared."""
+    """Given to an extension's code; returns the secrets that the extension declares."""
 
     def __init__(self, name: str, secrets: tuple[str, ...], get: Callable[[str], str]) -> None:
         self._name = name
@@ -40,7 +40,7 @@ Run = Callable[[str, float], CommandOutput]
 
 
 class ToolContext(Context):
-    """What a tool is handed for one call. It is the first argument of a tool that asks for it."""
+    """Given to a tool for one call, as its first argument, if the tool's signature asks for it."""
 
     def __init__(
         self,

@@ -35,7 +35,7 @@ class ToolDeclaration:
     touches: Reach
     effect: OwnEffect
     secrets: tuple[str, ...] = ()
-    """The names of the secrets that its calls may ask for."""
+    """The names of the secrets that the tool's code may read."""
     timeout_s: float = TOOL_TIMEOUT_S
     roles: tuple[str, ...] = ("coordinator", "worker")
     is_shown: bool = True
@@ -97,11 +97,10 @@ def tool(
 ) -> Callable[[T], T]:
     """Mark a function, sync or async, as a tool for models.
 
-    `touches` says what a call does outside of the team: nothing; it reads, changes or sends. An
-    agent that has read a stranger's words needs a person's decision for a call that sends, and for
-    one that changes unless the team's trust is open. `effect` says what happens after a crash: a
-    `repeatable` call is made again, one that is `once` never is. By default, calls that change or
-    send are `once`.
+    `touches` says what a call does outside of the team: nothing; it reads, changes or sends. If an
+    agent has read untrusted text, a person must approve a call that sends, and a call that changes
+    unless the team's trust is open. `effect` says what happens after a crash: a `repeatable` call
+    is made again, one that is `once` never is. By default, calls that change or send are `once`.
     """
     kept: OwnEffect = "once" if touches in ("changes", "sends") else "repeatable"
 

@@ -1,6 +1,6 @@
-"""Finding: the extensions that there are, files of a home and installed packages, with their hash.
+"""Finding: lists the extensions of a home and of installed packages, each with its hash.
 
-Nothing of them is run or imported here: a file is read, a package's list of files and their bytes.
+No code of theirs runs here: a file is read, and of a package its list of files and their bytes.
 """
 
 import hashlib
@@ -44,7 +44,7 @@ class Found:
 
 
 def find(home: Home, *, packages: bool = True) -> list[Found]:
-    """Return all extensions that there are, files first, sorted by id."""
+    """Return all extensions of the home and of installed packages, files first, sorted by id."""
     found = [one for kind in KINDS for one in _files(home, kind)]
     if packages:
         installed = (one for kind in KINDS for one in _packages(kind))
@@ -53,7 +53,8 @@ def find(home: Home, *, packages: bool = True) -> list[Found]:
 
 
 def find_one(home: Home, identity: str) -> Found:
-    """Return one extension, read anew; raise `Refused` with the ids that there are."""
+    """Return one extension, read from disk again; raise `Refused` with the known ids if it is not
+    there."""
     known = find(home)
     for found in known:
         if found.id == identity:
@@ -82,7 +83,7 @@ def _files(home: Home, kind: Kind) -> list[Found]:
 
 
 def _counts(entry: Entry) -> bool:
-    """Whether an entry of the folder is meant as an extension."""
+    """Whether a file in the folder may be an extension."""
     return entry.name.endswith(".py") and not entry.name.startswith((".", "_"))
 
 

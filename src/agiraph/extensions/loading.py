@@ -41,12 +41,12 @@ from agiraph.tools.on_demand import description
 log: logging.Logger = logging.getLogger("agiraph.extensions")
 
 MOST_SHOWN, SHOWN_CHARACTERS = 8, 4000
-"""Own tools that every request of an agent contains, and the characters of their descriptions and
-schemas; those after them by name are called on demand."""
+"""The most own tools that every request of an agent contains, and the most characters of their
+descriptions and schemas. Further tools, in the order of their names, are called on demand."""
 
 _Stamp = tuple[object, ...]
 _NOTHING: _Stamp = ((0, 0, 0),)
-"""The stamp of a home without consents and without files."""
+"""The value of `_look` for a home without consents and without files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ class Extensions:
     threads: OwnThreads = field(default_factory=OwnThreads)
     statuses: tuple[ExtensionStatus, ...] = ()
     problem: str = ""
-    """Why no consent could be read."""
+    """Why `consents.json` could not be read; empty if it could."""
     notices: Notices = field(default_factory=Notices)
     declared: dict[tuple[Kind, str], Declaration] = field(
         default_factory=dict[tuple[Kind, str], Declaration]
@@ -94,11 +94,12 @@ class Extensions:
         return tuple(tool for tool in self._tools if self._rule(tool.name).is_for(team))
 
     async def refresh(self) -> None:
-        """Import what a person has enabled since the last look, and drop what is off."""
+        """Import the extensions that a person has enabled since the last call, and drop those that
+        are off."""
         if self._look() == self._stamp:
             return
         async with self._lock:
-            # Before the files are read: a change after it is seen at the next look.
+            # Taken before the files are read, so that a later change is noticed by the next call.
             stamp = self._look()
             if stamp == self._stamp:
                 return
@@ -106,14 +107,14 @@ class Extensions:
                 await self._take([], Consents())
             else:
                 consents = consent_file.read(self.home)
-                # To list packages takes longer than all else: only if a person has enabled one.
+                # Listing packages is slow, so it is done only if a person has enabled one.
                 has_packages = any(one.startswith(PACKAGE) for one in consents.enabled)
                 found = await asyncio.to_thread(find, self.home, packages=has_packages)
                 await self._take(found, consents)
             self._stamp = stamp
 
     async def listed(self) -> list[ExtensionStatus]:
-        """Return how every extension stands, also packages that nobody has enabled."""
+        """Return the status of every extension, including packages that nobody has enabled."""
         await self.refresh()
         known = {one.id for one in self.statuses}
         found = await asyncio.to_thread(find, self.home)
@@ -143,7 +144,7 @@ class Extensions:
         return self._find(identity)
 
     async def disable(self, identity: str) -> None:
-        """Take the consent to an extension back; raise `Refused` if there was none."""
+        """Remove the consent to an extension; raise `Refused` if there was none."""
         if not await asyncio.to_thread(consent_file.disable, self.home, identity):
             raise Refused(f"{identity!r} is not enabled; nothing was changed.")
         await self.refresh()
@@ -152,7 +153,8 @@ class Extensions:
         return next(one for one in self.statuses if one.id == identity)
 
     def _look(self) -> _Stamp:
-        """Return what changes with every change of consents or files; a few calls of stat."""
+        """Return a value that changes whenever the consents or the files do. It costs a few stat
+        calls."""
         files: list[object] = [consent_file.stamp(self.home)]
         for kind in KINDS:
             try:
@@ -191,7 +193,8 @@ class Extensions:
         return _Imported(sha256=found.sha256, declared=declared, tools=tools)
 
     async def _made(self, found: Found, declared: tuple[Declaration, ...]) -> tuple[Tool, ...]:
-        """Check what a file declares; return its tools. Type hints are foreign code, too."""
+        """Check the declarations of a file and return its tools. This runs in a thread with a time
+        limit, because type hints may run the file's code."""
 
         def make() -> tuple[Tool, ...]:
             made = (self._checked(one) for one in declared)
@@ -235,7 +238,7 @@ class Extensions:
         return replace(on, offers=tuple(map(Offer.of, imported.declared)))
 
     def _clash(self, imported: _Imported) -> str:
-        """Return why an extension cannot be on beside those before it; empty if it can."""
+        """Return why an extension clashes with those loaded before it; empty if it does not."""
         names = [(one.kind, one.name) for one in imported.declared]
         taken = [name for kind, name in names if (kind, name) in self.declared]
         taken += [name for kind, name in set(names) if names.count((kind, name)) > 1]
@@ -244,7 +247,8 @@ class Extensions:
         return f"another extension, or itself, declares {taken[0]!r} already; rename one of them."
 
     def _ordered(self) -> tuple[Tool, ...]:
-        """Return the tools by name, as the settings want them; only the first few are shown."""
+        """Return the tools by name, with the settings applied. Only the first few are in every
+        request."""
         made = [tool for part in self._imported.values() for tool in part.tools]
         shown, left, tools = 0, SHOWN_CHARACTERS, list[Tool]()
         for tool in sorted(made, key=lambda tool: tool.name):

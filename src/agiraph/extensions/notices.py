@@ -15,7 +15,7 @@ class Notice:
 
 @dataclass(slots=True)
 class Notices:
-    """What a person has to be told, each change once."""
+    """Notices for a person that were not sent yet. Each change is added once."""
 
     untold: list[Notice] = field(default_factory=list[Notice])
     _known: set[Notice] = field(default_factory=set[Notice])
@@ -26,13 +26,13 @@ class Notices:
             self.untold.append(notice)
 
     def take(self) -> list[Notice]:
-        """Return the notices that nobody has been told yet, and forget them."""
+        """Return the notices that were not sent yet, and clear the list."""
         taken, self.untold = self.untold, []
         return taken
 
 
 def changed(identity: str, sha256: str, *, command: Literal["tools", "skills"]) -> Notice:
-    """Return the notice of content that is no longer what a person enabled."""
+    """Return the notice that an enabled file or skill has changed."""
     text = (
         f"{identity} has changed since you enabled it, so agents no longer have it. Look at it, "
         f"and enable it again if you want: agiraph {command} enable {identity}"

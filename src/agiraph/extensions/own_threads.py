@@ -23,7 +23,7 @@ MOST = 64
 
 
 class Raised(Exception):
-    """The code raised `error`, which may be any exception, such as SystemExit."""
+    """A person's code raised `error`, which may be any exception, such as SystemExit."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(error)
@@ -31,16 +31,17 @@ class Raised(Exception):
 
 
 class TookTooLong(Exception):
-    """The code did not return in time."""
+    """A person's code did not return in time."""
 
 
 class _Stopped(BaseException):
-    """Ends code that was given up; not an Exception, which loops often catch."""
+    """Raised in the thread of code that ran out of time. It is not an `Exception`, which code often
+    catches."""
 
 
 @dataclass(slots=True)
 class OwnThreads:
-    """The threads that run the code of persons."""
+    """The threads that run persons' own code."""
 
     most_per_name: int = MOST_PER_NAME
     most: int = MOST
@@ -54,10 +55,11 @@ class OwnThreads:
         timeout_s: float,
         finish: Callable[[Any], Any] = lambda value: value,
     ) -> Any:
-        """Return `finish` of what a function returns, awaited if it is async.
+        """Call `act` in a thread of its own, await the result if it is async, and return
+        `finish(result)`.
 
-        Raise `Raised` with its exception, `TookTooLong` after the time limit, or `Refused` if too
-        many of its calls still run.
+        Raise `Raised` with the code's exception, `TookTooLong` after the time limit, or `Refused`
+        if too many earlier calls under this name still run.
         """
         self._running = [thread for thread in self._running if thread.is_alive()]
         of_name = sum(thread.name == f"own {name}" for thread in self._running)
@@ -119,7 +121,8 @@ class _Call:
             self.outcome.set_exception(error)
 
     def stop(self, thread: threading.Thread) -> None:
-        """Raise an exception in the thread, if its code still runs; it comes at the next line."""
+        """Raise `_Stopped` in the thread if its code still runs; Python delivers it at the next
+        line."""
         with self._lock:
             if not self._is_over and thread.ident is not None:
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(

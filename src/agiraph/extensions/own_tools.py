@@ -31,11 +31,12 @@ Secrets = Callable[[str], str]
 _NAME = re.compile(r"[a-z][a-z0-9_]{1,47}")
 IN_DOUBT = "It may or may not have happened; find out before you call it again."
 _PATIENCE_S = 20.0
-"""How much longer than its command a tool waits for it, so that the command can be ended."""
+"""How much longer than a command's own time limit the tool waits for its result."""
 
 
 def make_tool(declared: ToolDeclaration, secrets: Secrets, threads: OwnThreads) -> Tool:
-    """Return the tool, guarded and labelled by what it touches; raise `Refused` with a fault."""
+    """Return the tool of a declaration, guarded and labelled by what it touches; raise `Refused` if
+    the declaration is wrong."""
     check(declared)
     name = declared.name
     signature = signature_of(name, declared.act)
@@ -101,7 +102,7 @@ class _Call:
         self._commands: list[Future[Any]] = []
         self._is_over = False
         self._label: Label = CLEAN
-        """Of what its commands could read."""
+        """The label of all that the call's commands could read."""
         self._context = ToolContext(
             declared.name,
             declared.secrets,
@@ -113,7 +114,7 @@ class _Call:
         )
 
     async def answer(self, given: dict[str, Any], *, has_context: bool) -> Answer:
-        """Make the call and return its result, or what went wrong, as the model reads it."""
+        """Make the call. Return its result, or an error text, as the model reads it."""
         declared, name = self._declared, self._declared.name
         first = (self._context,) if has_context else ()
         act = partial(declared.act, *first, **given)
@@ -148,8 +149,8 @@ class _Call:
         return Done(f"{text} {IN_DOUBT}" if is_once else text, failed=True)
 
     def _labelled(self, answer: Done) -> Done:
-        # Words of the tool itself get its name as their source from `added.guarded`, unless they
-        # have a label already; so both are joined here.
+        # `added.guarded` labels an answer with the tool's name only if the answer has no label. So
+        # the label of the commands and that of the tool are joined here.
         if not self._label:
             return answer
         label = self._label | added.label_of(self._declared.name, self._declared.touches)
@@ -157,7 +158,7 @@ class _Call:
 
     def _run(self, command: str, timeout_s: float) -> CommandOutput:
         """Run a command in the sandbox. Called in the tool's own thread."""
-        if self._is_over:  # code that was given up must not act for a run that went on
+        if self._is_over:  # its thread may still run after the time limit
             raise Refused(f"{self._declared.name}: the call has ended; no command was run.")
         number = len(self._commands)
         ran = asyncio.run_coroutine_threadsafe(

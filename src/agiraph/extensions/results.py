@@ -75,7 +75,7 @@ def _plain(value: Any) -> Any:
 
 
 def error_text(error: BaseException) -> str:
-    """Return the type and the words of an exception, bounded and without secrets."""
+    """Return the type and message of an exception, cut to a length and without secrets."""
     try:
         said = str(error)
     except Exception:  # an exception's own __str__ is foreign code

@@ -1,4 +1,5 @@
-"""Signatures: the arguments of a person's function, as a model and a check of calls need them."""
+"""Signatures: turns a person's function into the argument schema that models see and calls are
+checked by."""
 
 import inspect
 import re
@@ -16,7 +17,7 @@ from agiraph.tools.schemas import short_schema, whole_schema
 
 MOST_ARGUMENTS = 20
 LONGEST_DESCRIPTION = 2000
-"""Characters of a tool's description: every request of its agents contains it."""
+"""The most characters of a tool's description, which every request of its agents contains."""
 _CONTEXT = "ctx"
 _SECTION = re.compile(r"^(Args|Arguments|Parameters):\s*$")
 _OTHER_SECTION = re.compile(r"^(Returns|Raises|Yields|Examples?|Notes?):\s*$")
@@ -27,7 +28,7 @@ _SPHINX_OTHER = re.compile(r"^\s*:(?:returns?|raises|rtype|type)\b")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signature:
-    """What a function takes, and what it says of itself."""
+    """The arguments of a function, and its description."""
 
     takes_context: bool
     arguments: type[BaseModel]

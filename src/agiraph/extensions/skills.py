@@ -37,13 +37,13 @@ class SkillPlace:
 
     @property
     def id(self) -> str:
-        """Its name in lists and consents: the path, from the home on if it is inside."""
+        """The skill's id in lists and consents: its path, relative to the home if it is inside."""
         return self.rel if self.rel.startswith((IN_HOME, "teams/")) else str(self.base / self.rel)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkillStatus:
-    """How a skill stands, as people see it in lists."""
+    """The status of a skill in lists for people."""
 
     id: str
     state: State
@@ -73,7 +73,7 @@ class Skills:
     _known: dict[str, tuple[object, Skill | None]] = field(
         default_factory=dict[str, tuple[object, Skill | None]]
     )
-    """Enabled skills by id, with the stamp of files and consent that they were read at."""
+    """Enabled skills by id, each with the stamp of the files and consent that it was read with."""
     _consents: tuple[object, Consents] = ((), Consents())
     notices: Notices = field(default_factory=Notices)
 
@@ -131,12 +131,13 @@ class Skills:
         return None
 
     def listed(self, folders: Iterable[GivenFolder] = ()) -> list[SkillStatus]:
-        """Return how every skill stands: of the home, of its teams and of these folders."""
+        """Return the status of every skill: those of the home, of its teams and of these
+        folders."""
         teams = skill_folders.names(self.home.path, "teams")
         places = [*self._of_home(), *(p for team in teams for p in self._of_team(team))]
         consents = consent_file.read(self.home)
         found = {place.id: place for place in (*places, *_of_folders(folders))}
-        # Enabled ones in folders that nobody names here are listed, too.
+        # Enabled skills in other folders are listed, too.
         for identity in consents.enabled:
             if identity.startswith("/") and identity not in found:
                 found[identity] = _at(identity)
@@ -175,7 +176,7 @@ class Skills:
         return self._status(place, consent_file.read(self.home))
 
     def disable(self, identity: str) -> str:
-        """Take the consent to a skill back; return its id, or raise `Refused`."""
+        """Remove the consent to a skill; return its id, or raise `Refused` if there was none."""
         ids = [identity, f"{IN_HOME}/{identity}", str(Path(identity).expanduser())]
         for one in ids:
             if consent_file.disable(self.home, one):
@@ -208,7 +209,8 @@ def _in(base: Path, rel: str) -> list[SkillPlace]:
 
 
 def _at(path: str) -> SkillPlace:
-    """Return the place of an absolute path: below the folder that has `.claude/skills` in it."""
+    """Return the place of a skill by its absolute path, which must lie below `.claude/skills` of a
+    folder."""
     base, mark, name = path.partition(f"/{IN_FOLDER}/")
     if not mark or not name or "/" in name.strip("/"):
         raise Refused(

@@ -1,4 +1,4 @@
-"""Statuses: how each extension of a home stands, as people see it in lists."""
+"""Statuses: the state of each extension of a home, as lists show it to people."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -35,7 +35,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtensionStatus:
-    """How an extension stands."""
+    """The state of one extension."""
 
     id: str
     kind: Kind
