@@ -44,13 +44,13 @@ _BRIEF: dict[str, Any] = {
 _FACTS: dict[str, str] = {
     "goal": GOAL,
     "number": "3",
-    "news": "Since then: the task *Costs of the pumps* ended.",
+    "news": "Since you last looked:\n- the task *Costs of the pumps* ended",
     "before": "Two of three pumps are compared.",
     "task": "Look whether the prices have changed.",
     "why": "its time has come",
     "id": "trigger_1",
     "made": "2026-11-10 09:00 UTC",
-    "whom": "human",
+    "whom": "the human",
     "what": "Send the comparison by Friday.",
     "told": "So far you have told them nothing unasked.",
     "summary": "(the summary that the model wrote)",
@@ -148,7 +148,7 @@ async def _play(settings: Settings, home: Path, recorder: "_Recorder") -> None:
 def _later(name: str) -> Rendering:
     text, facts = prompt(name), dict(_FACTS)
     if name == "woken":
-        facts["news"] = f" {facts['news']}"  # it stands within a line
+        facts["news"] = f"\n\n{facts['news']}"
     if "$" in text:
         shown = Template(text).safe_substitute(facts)
     else:

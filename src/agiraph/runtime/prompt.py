@@ -67,7 +67,7 @@ a tool."""
 
 _FILES = (
     "- Write results into files in scratch/ as you get them. Older messages may be replaced by a "
-    "summary; files stay. All of\n  scratch/ is delivered at the end, nothing else."
+    "summary; files stay."
 )
 _NO_FILES = "- You have no tool to write files. Your summary holds the whole result."
 _BOTH, _SUMMARY = "Your summary and your files in scratch/ are", "Your summary is"

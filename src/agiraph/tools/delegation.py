@@ -300,7 +300,7 @@ def task_output(
         int | None, Field(ge=1, le=LONGEST_WAIT_MS, description="How long to wait at most")
     ] = None,
 ) -> Answer:
-    """Look at a task that was given away, or wait for its result with blocking=true. Waiting is
+    """Look at a task that was given away. With blocking=true it waits for the result. Waiting is
     free; a second look that finds nothing new waits, too.
     """
     # Locked for a blocking call: a node that ended between the read and the wait would wake

@@ -47,8 +47,8 @@ def start_work(
 ) -> Answer:
     """Put what the human wants into your work queue, in your own words. What they ask becomes work
     by itself after your answer; call this to say it better. Put in all they want of it: the one who
-    does the work sees this text and no memories. Without a task their message is the task. After
-    you have read foreign words their message always comes first, and your task behind it.
+    does the work sees this text and no memories. Without a task their message is the task. If
+    you have read others' text, the human's message is put before your task.
     """
     routing.refuse_needless(tx, ctx.node.id)
     if continues is not None and continues.strip():

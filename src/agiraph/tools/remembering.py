@@ -44,8 +44,8 @@ def remember(
     their_words: TheirWords = "",
 ) -> Answer:
     """Remember something about the person you talk to, in one sentence: how they want to be
-    answered, who they are, what they asked for before. What helps you at work is an insight, or
-    about="work". Quote them in their_words.
+    answered, who they are, what they asked for before. For your work: about="work". Quote them in
+    their_words.
     """
 
     def keep(content: str, author: str, source: str | None, label: Label) -> rows.Item:

@@ -44,7 +44,10 @@ def give_verdict(
     verdict: Literal["accept", "rework"],
     findings: Annotated[
         list[Annotated[str, Field(min_length=1, max_length=FINDING_CHARACTERS)]] | None,
-        Field(max_length=20, description="One fault each; required for rework"),
+        Field(
+            max_length=20,
+            description="For rework, one fault each; for accept, what you checked or could not check",
+        ),
     ] = None,
 ) -> Answer:
     """Say whether the result counts or goes back to its author, and end the review. accept: the

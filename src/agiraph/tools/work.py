@@ -68,8 +68,8 @@ async def _publish(
 async def publish(
     ctx: RunContext, summary: Summary, evidence: Evidence = None
 ) -> Answer | InTransaction:
-    """Submit your result and end the task. Call it alone. Everything in scratch/ is delivered. For
-    each "Done means" line give evidence: file:NAME, ran:COMMAND, or words.
+    """Submit your result and end the task. Call it alone. Everything in scratch/ is delivered. If
+    the task has "Done means" lines, give evidence for each: file:NAME, ran:COMMAND, or words.
     """
     if ctx.node.source == "trigger" and says_nothing_to_do(summary):
         return await _publish(ctx, summary, StopReason.NOTHING_TO_DO)

@@ -13,6 +13,7 @@ from agiraph.domain.events.triggers import TriggerEnded, TriggerFired, TriggerSk
 from agiraph.domain.fence import enclose, enclose_foreign
 from agiraph.domain.ids import NodeId
 from agiraph.domain.labels import CLEAN, Label
+from agiraph.domain.persons import is_person
 from agiraph.domain.triggers import Firing, Outcome, Trigger, TriggerStatus, says_nothing_to_do
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.prompts import prompt
@@ -247,7 +248,8 @@ def _title_and_task(
     words = _words(trigger, task)
     made = f"{trigger.created_at:%Y-%m-%d %H:%M} UTC"
     if trigger.promised_to is not None:
-        whom = planning.name_of(tx, trigger.promised_to)
+        to = trigger.promised_to
+        whom = "the human" if is_person(to) else planning.name_of(tx, to)
         text = prompt("promise").format(whom=whom, made=made, what=words)
         return f"Promise: {first_line(task)}", text
     if _is_cycle(trigger, team):
@@ -258,7 +260,7 @@ def _title_and_task(
         return f"Cycle {number}", text
     if not task:
         return "Heartbeat", prompt("heartbeat").format(news=said)
-    news = f" {said}" if said else ""
+    news = f"\n\n{said}" if said else ""
     text = prompt("woken").format(task=words, why=cause.why, id=trigger.id, made=made, news=news)
     return first_line(task), text
 
