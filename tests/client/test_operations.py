@@ -68,6 +68,7 @@ async def _call_every_method(client: Client) -> None:
     change = (await client.changes(agent))[-1]
     for awaited in (
         client.alive(),
+        client.status(),
         client.me(),
         client.set_away(None),
         client.ready(),

@@ -112,14 +112,16 @@ def test_the_kernel_ends_a_process_over_the_memory_of_its_command() -> None:
 
 
 FORK = """
-begun = 0
+pids = []
 try:
-    while begun < 200:
-        os.posix_spawn("/bin/sleep", ["sleep", "2"], {})
-        begun += 1
+    while len(pids) < 200:
+        pids.append(os.posix_spawn("/bin/sleep", ["sleep", "5"], {}))
 except BlockingIOError:
     pass
-os._exit(begun)
+for pid in pids:
+    os.kill(pid, 9)
+    os.waitpid(pid, 0)
+os._exit(len(pids))
 """
 
 
@@ -141,9 +143,10 @@ def test_groups_of_a_killed_process_are_removed(tmp_path: Path) -> None:
     for base in found.bases:
         stale = base.parent / "agiraph-999999999-1" / "team-x" / "command-0"
         stale.mkdir(parents=True)
-        cgroups._sweep(base.parent)
-        assert not stale.parents[1].exists()
-        assert base.exists()
+        with found.command("t_alive", LIMITS):
+            cgroups._sweep(base.parent)
+            assert (stale.parents[1].exists(), base.exists()) == (False, True)
+        assert not base.exists()
 
 
 @is_available

@@ -6,7 +6,6 @@ may create groups if it is root, or if systemd delegated its own group to it. Wh
 warden and the watchdog count alone.
 """
 
-import atexit
 import contextlib
 import os
 import re
@@ -93,6 +92,8 @@ class Groups:
                 self._remove(group)
                 if not self._running[name]:
                     self._remove(group.parent)
+            if not self._running:
+                self.close()
 
     def _make(self, base: Path, team: str, number: str, limits: Limits) -> Path:
         group = base / team / number
@@ -125,9 +126,9 @@ class Groups:
             del self._set[file]
 
     def close(self) -> None:
-        """Remove the groups of all commands, which have ended."""
+        """Remove the group of all commands, which have ended; the next command makes it anew."""
         for base in self.bases:
-            _remove(base)
+            self._remove(base)
 
 
 _found: dict[int, Groups | None] = {}
@@ -136,9 +137,7 @@ _found: dict[int, Groups | None] = {}
 def find() -> Groups | None:
     """Return the groups of this process; None if it cannot create any here."""
     if (pid := os.getpid()) not in _found:  # a forked process has its own
-        _found[pid] = made = _create(trees())
-        if made is not None:
-            atexit.register(made.close)
+        _found[pid] = _create(trees())
     return _found[pid]
 
 
