@@ -82,6 +82,7 @@ WRONG: dict[tuple[str, ...], str] = {
     ("revoke",): "Missing argument 'GRANT'.",
     ("confirm", "csv"): "Name what to confirm, or give --all.",
     ("cost", "a", "b"): "Got unexpected extra argument (b)",
+    ("status", "a"): "Got unexpected extra argument (a)",
     ("teams", "--jsn"): "No such option '--jsn'. Did you mean '--json'?",
     ("stop",): "Name one team, or give --all.",
     ("pause",): "Missing argument 'TEAM'.",

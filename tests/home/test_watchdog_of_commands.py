@@ -95,6 +95,21 @@ def test_the_thread_ends_when_there_is_nothing_to_watch_and_starts_again(
         dog.remove(one.usage)
 
 
+def test_a_command_that_comes_and_goes_between_two_looks_leaves_the_thread_asleep(
+    stack: ExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watchdog, "IDLE_S", 0.05)
+    dog, command = Watchdog(), Command(stack, "a")
+    dog._changed.set()  # as the command's start left it
+    dog.add(command.usage)
+    thread = dog._thread
+    assert isinstance(thread, threading.Thread)
+    dog.remove(command.usage)
+    dog._changed.set()
+    thread.join(20)
+    assert not thread.is_alive()
+
+
 def test_a_single_command_is_left_to_its_own_limit(stack: ExitStack) -> None:
     alone = Command(stack, "a", processes=500, mib=5000)
     watchdog.check([alone.usage])

@@ -85,7 +85,11 @@ class Watchdog:
                 self._changed.clear()
                 # Nothing sets the event of a busy watchdog: this is a pause.
                 threading.Event().wait(PAUSE_S)
-            elif not self._changed.wait(IDLE_S) and self._may_end():
+            elif self._changed.wait(IDLE_S):
+                # Also here: a short command may have come and gone since the last look, and with
+                # the event still set this loop would never wait again.
+                self._changed.clear()
+            elif self._may_end():
                 return
 
     def _may_end(self) -> bool:
