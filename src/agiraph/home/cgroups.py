@@ -7,6 +7,7 @@ warden and the watchdog count alone.
 """
 
 import contextlib
+import errno
 import os
 import re
 from collections import Counter
@@ -116,9 +117,15 @@ class Groups:
         return group
 
     def _write(self, file: Path, value: str) -> None:
-        if self._set.get(file) != value:
+        if self._set.get(file) == value:
+            return
+        try:
             file.write_text(value)
-            self._set[file] = value
+        except OSError as error:
+            if error.errno != errno.EBUSY:
+                raise
+            return  # more is in use than a lowered limit allows: the next command tries again
+        self._set[file] = value
 
     def _remove(self, group: Path) -> None:
         _remove(group)

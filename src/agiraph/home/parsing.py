@@ -10,18 +10,19 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agiraph.domain.conversion import Conversion
 from agiraph.domain.ids import TeamId
 from agiraph.home.dialogue import Dialogue, talking
 from agiraph.home.levels import Confinement
-from agiraph.home.sandbox import Limits, Mount, Spec, spare_user
+from agiraph.home.sandbox import DEFAULT_LIMITS, Limits, Mount, Spec, spare_user
 
 IN_MEMORY = Path("/dev/shm")
 """Where the spool lies, if there is such a folder: what it holds need not survive a crash."""
-LIMITS = Limits(processes=64, memory_mib=2048, file_mib=64)
+PROCESSES, MEMORY_MIB, FILE_MIB = 64, 2048, 64
+"""What a parser may use at most; it counts for its team like a command."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +31,8 @@ class Parser:
 
     confinement: Confinement
     team_id: TeamId
+    limits: Limits = DEFAULT_LIMITS
+    """The limits of commands, of which those of the team and of all hold for parsers, too."""
 
     @property
     def is_confined(self) -> bool:
@@ -56,7 +59,7 @@ class Parser:
                 cwd=folder / "work",
                 env={"PATH": "/usr/bin:/bin"},
                 spec=self._spec(script.resolve(), folder / "work"),
-                limits=LIMITS,
+                limits=self._limits(),
                 team=self.team_id,
                 timeout=timeout_s,
             ) as process:
@@ -69,6 +72,14 @@ class Parser:
         if result.ended == "timed_out":
             return Conversion(output=printed, end="timeout")
         return Conversion(output=printed, end="whole" if result.exit_code == 0 else "failed")
+
+    def _limits(self) -> Limits:
+        return replace(
+            self.limits,
+            processes=min(self.limits.processes, PROCESSES),
+            memory_mib=min(self.limits.memory_mib, MEMORY_MIB),
+            file_mib=min(self.limits.file_mib, FILE_MIB),
+        )
 
     def _spec(self, script: Path, folder: Path) -> Spec | None:
         """Return what a parser sees; None (all) if commands are not confined here."""

@@ -21,7 +21,8 @@ async def read(
 
     `may_render`: whether the page's scripts may reach other hosts.
     """
-    parser = Parser(confinement=ctx.command_rules.confinement, team_id=ctx.team.id)
+    rules = ctx.command_rules
+    parser = Parser(confinement=rules.confinement, team_id=ctx.team.id, limits=rules.limits)
     try:
         page = await web_page.read(fetched, parser, wanted)
         failure = None
