@@ -1,8 +1,8 @@
-"""Browser: shows a page with its scripts run, in a sandbox that reaches the web by a gate alone.
+"""Browser: renders a page with its scripts, in a sandbox whose only network is agiraph's gate.
 
-A browser runs programs of strangers, without its own sandbox inside of ours. So it sees no file but
-the system's and an empty folder, and it is used only where commands are confined and have a gate.
-It comes with the extra `browser` (playwright), or with the system.
+The browser runs untrusted scripts, and its own sandbox is off because it runs inside ours. So it
+sees only the system's files and an empty folder, and it is used only where commands are confined
+and have a gate. It comes with the extra `browser` (playwright), or with the system.
 """
 
 import importlib.util
@@ -23,11 +23,12 @@ from agiraph.home.sandbox import GATE_PORT, Limits, Mount, Spec, spare_user
 
 TIMEOUT_S = 25.0
 PAGE_MS = 10_000
-"""How long scripts of a page may run, in the page's own time."""
+"""How long the scripts of a page may run, in milliseconds of the page's virtual clock."""
 MAX_BYTES = 20 * 2**20
 LIMITS = Limits(processes=256, memory_mib=2048, file_mib=256)
 ADDRESS_MIB = 16 * 2**20
-"""A browser reserves terabytes of addresses for its heaps; `LIMITS` bounds its memory."""
+"""The limit of the address space. A browser reserves terabytes of it for its heaps; `LIMITS` bounds
+the memory that it uses."""
 _SYSTEM = ("chromium-headless-shell", "chromium", "google-chrome", "chrome")
 _FLAGS = (
     "--headless", "--no-sandbox", "--no-zygote", "--disable-gpu", "--disable-dev-shm-usage",
@@ -40,7 +41,8 @@ _FLAGS = (
 
 @cache
 def find() -> Path | None:
-    """Return the browser of this machine; None if the extra is not installed, or has none."""
+    """Return the path of a browser on this machine; None if the extra is not installed, or no
+    browser is found."""
     if importlib.util.find_spec("playwright") is None:
         return None
     return next((path.resolve() for path in _candidates() if os.access(path, os.X_OK)), None)
@@ -56,14 +58,14 @@ def _candidates() -> Iterator[Path]:
 
 
 def can_show(confinement: Confinement) -> bool:
-    """Whether there is a browser, and a sandbox with a gate for it."""
+    """Whether this machine has a browser, and a sandbox with a gate to run it in."""
     return confinement.is_confined and confinement.has_gate and find() is not None
 
 
 async def show(url: str, serve: Serve, *, confinement: Confinement, team_id: TeamId) -> bytes:
-    """Return the HTML of a page after its scripts have run; nothing if the browser fails.
+    """Return the HTML of a page after its scripts have run; empty if the browser fails.
 
-    `serve` gets the listener of the gate, through which alone the browser reaches anything.
+    `serve` gets the gate's listener. The browser reaches the network through the gate alone.
     """
     program = find()
     assert program is not None

@@ -21,14 +21,16 @@ from agiraph.home import processes
 from agiraph.home.sandbox import THREADS_PER_PROCESS, Limits
 
 CONTROLLERS = ("pids", "memory")
-"""Not `cpu`: with a share of a busy processor a fork bomb, and the warden that counts it, get so
-little time that its end takes many seconds. Without it, it is over in less than one."""
+"""The controllers that agiraph uses. `cpu` is not one of them: with a small share of a busy
+processor, a fork bomb and the warden that counts its processes run so slowly that it takes many
+seconds to end. Without the limit it ends in less than one."""
 MEMORY_FILE = {1: "memory.limit_in_bytes", 2: "memory.max"}
 EVENTS_FILE = {1: "memory.oom_control", 2: "memory.events"}
-"""The file with the number of processes that the kernel ended for lack of memory."""
-ROOM = 1.125
-"""By how much the kernel's limits of memory exceed those that the warden counts: a command that
-grows slowly is ended with all its processes and a reason, not one process at a time."""
+"""The file that counts the processes which the kernel killed for lack of memory."""
+HEADROOM = 1.125
+"""The factor by which the kernel's memory limits exceed those of the warden. So the warden ends
+a command that grows slowly, with all its processes and a reason, before the kernel kills single
+ones."""
 _OURS = re.compile(r"agiraph-(\d+)-(\d+)")
 """The name of a process's group: its pid and its start time."""
 
@@ -45,7 +47,7 @@ class Placement:
 
 NOWHERE = Placement()
 _numbers = count()
-"""Numbers of the commands of this process."""
+"""Counts the commands of this process, for the names of their groups."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +67,7 @@ class Groups:
     """The group of all commands in each tree, and the tree's controllers."""
     _running: Counter[str] = field(default_factory=Counter[str], init=False)
     _set: dict[Path, str] = field(default_factory=dict[Path, str], init=False)
-    """Limits that were written, by file."""
+    """The limits that were written already, by file."""
 
     @contextmanager
     def command(self, team: str, limits: Limits) -> Generator[Placement]:
@@ -112,7 +114,7 @@ class Groups:
             if "pids" in controllers:
                 self._write(folder / "pids.max", str(most_processes * THREADS_PER_PROCESS))
             if "memory" in controllers:
-                most_bytes = int(most_mib * ROOM) * processes.MIB
+                most_bytes = int(most_mib * HEADROOM) * processes.MIB
                 self._write(folder / MEMORY_FILE[self.version], str(most_bytes))
         return group
 
@@ -238,7 +240,7 @@ def _xattr(folder: Path, name: str) -> bytes:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove groups of processes that were killed."""
+    """Remove groups that killed agiraph processes left behind."""
     for group in folder.glob("agiraph-*"):
         if (named := _OURS.match(group.name)) and processes.born(int(named[1])) != int(named[2]):
             for inner in (*group.glob("*/*/"), *group.glob("*/"), group):

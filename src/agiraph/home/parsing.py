@@ -101,7 +101,7 @@ async def _give(process: Dialogue, source: bytes) -> None:
 
 
 async def _printed(process: Dialogue, most_bytes: int) -> bytes:
-    """Return all that the process prints, but not much more than it may."""
+    """Return what the process prints, up to a little more than the limit."""
     found = bytearray()
     while len(found) <= most_bytes and (piece := await process.stdout.read(65_536)):
         found += piece

@@ -22,7 +22,7 @@ from agiraph.home.sandbox import DEFAULT_LIMITS, Limits, Spec
 MOST_LOG_BYTES = 8 * 2**20
 """Bytes on standard error after which a program is ended."""
 SPOOL = "mcp-"
-"""Spools of piped commands begin with this."""
+"""The prefix of the names of these spools."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class Launch:
     """A program to run, and what it sees."""
 
     name: str
-    """For the name of its spool: letters, digits, '-' and '_'."""
+    """A part of the spool's name: letters, digits, '-' and '_'."""
     words: Sequence[str]
     cwd: Path
     env: Mapping[str, str]

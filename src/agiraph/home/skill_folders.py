@@ -1,8 +1,8 @@
 """Skill folders: reads, hashes and copies folders with a SKILL.md.
 
-Nothing in them is run here. A folder may belong to a stranger, or to a place that agents can write
-to, so links are not followed and sizes are bounded. An enabled skill is used from a copy in the
-home that was written from the very bytes that were hashed.
+Nothing in them is run here. The folder may come from outside, or agents may be able to write to it,
+so links are not followed and sizes are bounded. An enabled skill is used from a copy in the home
+that was written from the very bytes that were hashed.
 """
 
 import hashlib
@@ -107,7 +107,7 @@ def _hash(files: Mapping[str, bytes], programs: frozenset[str]) -> str:
 
 
 def stamp(base: Path, rel: str) -> tuple[object, ...]:
-    """Return what changes whenever a file of the folder does, without reading the files."""
+    """Return a value that changes whenever a file of the folder does, without reading the files."""
     try:
         with Folder.open(base) as opened, opened.sub(rel) as folder:
             entries = list(folder.tree(limit=MOST_FILES * 2))

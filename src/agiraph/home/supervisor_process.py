@@ -20,7 +20,7 @@ from agiraph.home.command_output import OutputListener
 PATIENCE = 15.0
 """Seconds that a supervisor may take to end a command; after that the supervisor is killed."""
 LOWEST = 10
-"""Above every descriptor that a supervisor is given by its number."""
+"""A descriptor number above all those at which the supervisor expects its descriptors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,25 +30,26 @@ class ChildPipes:
     stdin: int
     stdout: int
     close: Callable[[], None]
-    """Closes our copies of both, once the command has its own; may be called again."""
+    """Closes the runtime's copies of both ends, once the command has its own. A second call does
+    nothing."""
 
 
 class SupervisorProcess:
     """A running supervisor, with its control pipe and a pidfd to wait on."""
 
     control: int
-    """The pipe by which the command is cancelled, or ended for a limit."""
+    """The pipe over which the runtime cancels the command or ends it at a limit."""
     ticks: int
     """The pipe that gets a byte for every piece of output."""
     channel: socket.socket
-    """The socket through which the listener of the command's gate comes."""
+    """The socket over which the supervisor sends the listener of the command's gate."""
     counts: int
-    """The file in memory with what the command uses now."""
+    """The in-memory file in which the supervisor reports what the command uses now."""
     pid: int
     descriptor: int
     """The pidfd of the supervisor."""
     let_go: Callable[[], None]
-    """Closes all of these."""
+    """Closes all descriptors of this object."""
 
     def __init__(
         self,
@@ -129,7 +130,8 @@ class SupervisorProcess:
             os.write(self.control, supervisor.CANCEL)
 
     def close(self) -> None:
-        """Close the pipes. A supervisor that still runs takes that for our death and ends."""
+        """Close the pipes. A supervisor that still runs takes this for the death of the runtime,
+        and ends."""
         self.let_go()
         with contextlib.suppress(ChildProcessError):
             os.waitpid(self.pid, os.WNOHANG)

@@ -9,9 +9,9 @@ from agiraph.tools.base import WAIT
 
 
 def form_of(name: str, schema: Mapping[str, Any]) -> type[BaseModel]:
-    """Return a class that takes the arguments which the schema allows.
+    """Return a pydantic class that accepts the arguments that the schema allows.
 
-    What is wrong is said in words of ours: a server chooses the words of its schema.
+    Its error messages are agiraph's own, because the server wrote the texts in the schema.
     """
     properties = schema.get("properties")
     order = list(cast(dict[str, Any], properties)) if isinstance(properties, dict) else []
@@ -48,13 +48,14 @@ def form_of(name: str, schema: Mapping[str, Any]) -> type[BaseModel]:
 
 
 def fault_in(schema: Mapping[str, Any], given: Mapping[str, Any]) -> str:
-    """Return what is wrong with the arguments; empty if nothing is, or the schema itself is."""
+    """Return what is wrong with the arguments; empty if nothing is wrong, or if the schema is
+    invalid."""
     from jsonschema import Draft202012Validator
 
     checker: Any = Draft202012Validator(schema)
     try:
         faults: list[Any] = sorted(checker.iter_errors(given), key=lambda e: len(e.path))
-    except Exception:  # the schema is broken, in whatever way: the server judges
+    except Exception:  # an invalid schema: the server checks the arguments
         return ""
     if not faults:
         return ""

@@ -21,7 +21,8 @@ if TYPE_CHECKING:  # the SDK takes a second to import
 
 T = TypeVar("T")
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
-"""Before a server that failed is started again."""
+"""Seconds before a server that has failed is started again; the pause doubles up to the second
+value."""
 STOP_S = 10.0
 MAYBE = "The call may or may not have happened."
 
@@ -71,11 +72,12 @@ class Connection:
 
     @property
     def problem(self) -> str:
-        """Return why the server cannot be used now; empty if nothing is known against it."""
+        """Return why the server cannot be used now; empty if its last call did not fail."""
         return "" if self._failures == 0 else f"failed {self._failures} times in a row"
 
     async def use(self, act: Callable[["Client"], Awaitable[T]]) -> T:
-        """Return what a call brings; raise `ServerFailed` if the server does not answer it."""
+        """Start the server if needed, make the call and return its result; raise `ServerFailed` if
+        there is none."""
         async with self._held() as session:
             session.link.begin_call()
             return await self._in_time(session, act)
@@ -123,7 +125,7 @@ class Connection:
             raise self._ended(session) from error
         except Refused:
             raise
-        except Exception as error:  # of the SDK: the server is broken, and agiraph must not be
+        except Exception as error:  # the SDK raises anything if a server is broken
             self._give_up()
             if session.link.is_over or session.link.wants_sign_in:
                 raise self._ended(session) from error
@@ -150,10 +152,10 @@ class Connection:
         )
 
     async def _begin(self) -> Session:
-        """Start the server. The caller holds the lock."""
+        """Start the server and return its session. The caller holds the lock."""
         if self.server.fault:
             raise ServerFailed(f"The MCP server {self.server.name!r} {self.server.description}.")
-        await self._end()  # what an earlier session left
+        await self._end()  # an earlier session may still be ending
         loop = asyncio.get_running_loop()
         if (left := self._not_before - loop.time()) > 0:
             raise ServerFailed(
@@ -192,8 +194,8 @@ class Connection:
         return ServerFailed(f"The MCP server {self.server.name!r} could not be started.", said=said)
 
     async def _live(self, ready: asyncio.Future[Session], stop: asyncio.Event) -> None:
-        """Hold one session open until it is to stop. Its context managers are entered and left in
-        this task, as the SDK wants it."""
+        """Hold one session open until `stop` is set or the server's program ends. The SDK demands
+        that its context managers are entered and left in the same task, so this task does both."""
         session: Session | None = None
         try:
             async with self._open() as session:
@@ -210,7 +212,7 @@ class Connection:
                 ready.cancel()
 
     def _give_up(self) -> None:
-        """End this session, and let the next one wait a little."""
+        """End this session. From the second failure in a row on, the next start waits."""
         self._failures += 1
         pause = min(FIRST_PAUSE_S * 2 ** (self._failures - 1), LONGEST_PAUSE_S)
         # The first failure costs no pause: a server that was killed is back for the next call.
@@ -220,7 +222,7 @@ class Connection:
         self._stop.set()
 
     async def _end(self) -> None:
-        """End what runs. The caller holds the lock."""
+        """End the running session. The caller holds the lock."""
         self._session = None
         task, self._task = self._task, None
         if task is None:
@@ -234,7 +236,7 @@ class Connection:
 
 
 def sign_in_wanted(name: str) -> str:
-    """Return the rest of a sentence about a server that wants a person to sign in."""
+    """Return the rest of the sentence "The MCP server NAME …" for a server that needs a sign-in."""
     return f"wants a sign-in: a person does it with `agiraph mcp login {name}`."
 
 
@@ -249,7 +251,8 @@ async def _first(*waits: Coroutine[Any, Any, object] | Awaitable[object]) -> Non
 
 
 def words_of(error: BaseException) -> str:
-    """Return what went wrong, of the innermost error of a group."""
+    """Return type and message of an error; of an exception group, those of its first innermost
+    error."""
     inner: Any = error
     while inners := getattr(inner, "exceptions", ()):
         inner = inners[0]

@@ -43,7 +43,8 @@ def gate_of(server: McpServer, web: Web, rules: CommandRules) -> Gate | None:
 
 
 async def _note(reached: Reached) -> None:
-    """Nothing is recorded: whatever the server says is labelled with its name."""
+    """Do nothing. The gate reports each host; an answer of the server is labelled with its name
+    alone."""
 
 
 def launch(home: Home, server: McpServer, rules: CommandRules, gate: Gate | None) -> Launch:
@@ -66,7 +67,7 @@ def launch(home: Home, server: McpServer, rules: CommandRules, gate: Gate | None
 def _spec(
     home: Home, server: McpServer, rules: CommandRules, own: Path, *, has_gate: bool
 ) -> Spec | None:
-    """Return what the program sees; None (all) where nothing can be confined."""
+    """Return what the program sees; None (everything) on a machine that cannot confine commands."""
     confinement = rules.confinement
     if not confinement.is_confined:
         return None
@@ -77,7 +78,7 @@ def _spec(
         for one in given
     ]
     mounts.append(Mount(source=own, target=own, is_writable=True))
-    # Landlock has no gate: there an open network is the machine's.
+    # Landlock has no gate: there `open` means the machine's own network.
     is_open = server.network == "open" and not confinement.has_gate
     return Spec(
         level=confinement.level,
@@ -107,7 +108,7 @@ def _files_of(words: Iterable[str]) -> list[Path]:
     return [
         folder
         for folder in dict.fromkeys(one.resolve() for one in found)
-        # A program that lies in a home itself must not show the whole of it.
+        # A program that lies directly in the user's home must not expose the whole home.
         if not user.is_relative_to(folder) and not _is_system(folder)
     ]
 
@@ -129,7 +130,7 @@ def _is_system(folder: Path) -> bool:
 
 
 def unseen_paths(server: McpServer) -> list[str]:
-    """Return arguments that name folders which the program does not see, to tell the person."""
+    """Return the arguments that name folders which the program does not see, to warn the person."""
     given = [Path(split_access(text)[0]).expanduser().resolve() for text in server.folders]
     found: list[str] = []
     for word in server.command[1:]:

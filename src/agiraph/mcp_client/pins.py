@@ -60,15 +60,16 @@ class PinnedTool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pins:
-    """What a person accepted of a server, and what it has changed since."""
+    """The tools of a server that a person has accepted, and the server's changes since then."""
 
     tools: Mapping[str, PinnedTool] = field(default_factory=dict[str, PinnedTool])
     pending: Mapping[str, PinnedTool] = field(default_factory=dict[str, PinnedTool])
     """Tools that are new or have changed: they are off until a person confirms them."""
     gone: tuple[str, ...] = ()
-    """Accepted tools that the server had no more when it was last asked."""
+    """Accepted tools that the server no longer listed when it was last asked."""
     is_seen: bool = False
-    """Whether a person was shown these tools; else they were accepted with the server."""
+    """Whether a person was shown these tools and accepted them. If not, the server's first list
+    was accepted unseen."""
 
     @property
     def usable(self) -> dict[str, PinnedTool]:
@@ -77,7 +78,7 @@ class Pins:
         return {name: tool for name, tool in self.tools.items() if name not in off}
 
     def compared(self, found: Iterable[PinnedTool]) -> "Pins":
-        """Return the pins after the server has told its tools once more."""
+        """Return the pins with the changes that this new list of the server's tools shows."""
         told = {tool.name: tool for tool in found}
         pending = {name: tool for name, tool in told.items() if self._is_news(tool)}
         gone = tuple(sorted(name for name in self.tools if name not in told))
@@ -125,7 +126,7 @@ def remove(home: Folder, server: str) -> None:
 
 
 def stamp(home: Path, server: str) -> int:
-    """Return a number that changes with the pins of a server; 0 if there are none."""
+    """Return the modification time of a server's pins; 0 if there are none."""
     try:
         return (home / _path(server)).stat().st_mtime_ns
     except OSError:

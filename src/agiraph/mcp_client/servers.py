@@ -37,7 +37,7 @@ MOST_NAME = 128
 
 
 class McpServers:
-    """The servers that a person wrote down. None of them runs before it is used."""
+    """The MCP servers that the settings name. A server is started by its first use."""
 
     def __init__(
         self,
@@ -53,13 +53,13 @@ class McpServers:
         self._web = web
         self._secrets = secrets
         self.signing_in: httpx2.Auth | None = None
-        """While a person signs in: what opens their browser and waits for them."""
+        """The OAuth sign-in that is under way: it opens the person's browser and waits for it."""
         self._connections: dict[str, Connection] = {}
         self._known: dict[str, tuple[int, Pins | None]] = {}
         self._looking: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Ask the servers whose tools nobody knows yet, in the background."""
+        """Ask each server whose tools are not known yet for its tools, in the background."""
         if not self.servers:
             return
         self._looking = asyncio.create_task(self._look(), name="MCP servers")
@@ -80,7 +80,7 @@ class McpServers:
         return known[1]
 
     def connection(self, name: str) -> Connection:
-        """Return the connection to a server. It is not started by this."""
+        """Return the connection to a server, without starting the server."""
         if name not in self._connections:
             made = Connection(self.servers[name], partial(self._open, self.servers[name]))
             made.on_start = partial(self._compare, name)
@@ -88,7 +88,8 @@ class McpServers:
         return self._connections[name]
 
     async def look(self, name: str) -> Pins:
-        """Start the server if needed, ask for its tools and return what is new about them."""
+        """Start the server if needed, ask for its tools, and return the pins with the changes
+        found."""
         connection = self.connection(name)
 
         async def ask(client: "Client") -> list[PinnedTool]:
@@ -108,7 +109,8 @@ class McpServers:
             await self.connection(name).close()
 
     async def _compare(self, name: str, session: Session) -> None:
-        """Compare what the server offers with what was accepted, before its first call."""
+        """Compare the server's tools with the accepted ones. Runs at each start, before the first
+        call."""
         self._keep(name, await _tools_of(session.client))
 
     def _keep(self, name: str, found: list[PinnedTool]) -> Pins:
@@ -157,14 +159,15 @@ class McpServers:
             yield Session(client, link)
 
     def _auth(self, server: McpServer) -> "httpx2.Auth | None":
-        """Return what signs requests to a server: a sign-in under way, or an earlier one."""
+        """Return what authenticates requests to a server: the sign-in that is under way, else
+        stored tokens."""
         from agiraph.mcp_client import sign_in
 
         return self.signing_in or sign_in.stored(self._home, server)
 
 
 async def _tools_of(client: "Client") -> list[PinnedTool]:
-    """Return what the server says of its tools; those that are too large are left out."""
+    """Return the server's tools. A tool with too long a name or schema is left out."""
     if client.server_capabilities.tools is None:
         return []
     found: list[PinnedTool] = []

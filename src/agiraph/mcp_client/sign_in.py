@@ -67,7 +67,7 @@ class TokenFile:
             self._home.folder.write(FILE, orjson.dumps(every))
 
     def _kept(self, tokens: OAuthToken) -> OAuthToken:
-        """Return the tokens; from now on they are written nowhere else."""
+        """Register the tokens for redaction, so that no log or row holds them, and return them."""
         named = {"access": tokens.access_token, "refresh": tokens.refresh_token or ""}
         keep({f"{kind} token of {self._server}": value for kind, value in named.items() if value})
         return tokens
@@ -88,8 +88,8 @@ class TokenFile:
 
 
 def stored(home: Home, server: McpServer) -> OAuthClientProvider | None:
-    """Return what adds and renews the token of a server that a person has signed in to; None if
-    nobody has."""
+    """Return the authentication that adds and renews a server's stored token; None if nobody has
+    signed in."""
     file = TokenFile(home, server.name)
     if not file.exists:
         return None

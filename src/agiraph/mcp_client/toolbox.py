@@ -1,8 +1,8 @@
 """MCP toolbox: the tools of MCP servers as tools of an agent.
 
 The prompt names the servers alone, `mcp__NAME`. That tool lists what a server has, and reads its
-resources and prompts. A tool of a server is called as `mcp__NAME__TOOL`; its description and its
-arguments are strangers' words and come by `tool_help`, inside a fence.
+resources and prompts. A tool of a server is called as `mcp__NAME__TOOL`. Its description and its
+arguments are untrusted text: `tool_help` shows them, inside a fence.
 """
 
 import hashlib
@@ -97,8 +97,8 @@ class _OfServer:
         return of_mcp(self.server.name).without(ctx.trusted)
 
     def tool(self, called: str, pinned: PinnedTool) -> Tool:
-        """Return a tool of the server. Its own description is not in its spec: nothing that puts
-        specs into a prompt shows a stranger's words."""
+        """Return a tool of the server. Its spec does not hold the server's description, because
+        specs get into prompts and the description is untrusted text."""
         reach = self.server.reach_of(pinned.name)
 
         async def act(ctx: RunContext, **given: Any) -> Answer:
@@ -122,7 +122,8 @@ class _OfServer:
         return leaving(made, reach)
 
     def server_tool(self, known: Pins | None) -> Tool:
-        """Return the tool that shows what the server has, for roles that may call any of it."""
+        """Return the tool that lists what the server offers, for roles that may call at least one
+        tool of it."""
         names = ("",) if known is None or not known.tools else tuple(known.tools)
 
         def is_for(role: str) -> bool:

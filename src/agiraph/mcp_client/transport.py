@@ -23,41 +23,41 @@ from agiraph.mcp_client.settings import McpServer
 from mcp import types
 
 MESSAGE_BYTES = 4 * 2**20
-"""The longest message of a server."""
+"""The most bytes of one message of a server."""
 MOST_BYTES = 32 * 2**20
 """Bytes that a server may send between one call and the next."""
 CHUNK_BYTES = 64 * 1024
 END_S = 2.0
-"""How long a program may go on after it has closed its output."""
+"""Seconds that a program may go on running after it has closed its output."""
 CONNECT_S = 15.0
 LOG_CHARACTERS = 2_000
 
 for _name in ("mcp", "httpx2", "httpcore2"):
-    # A server's own words would stand in the log of the runtime, also those of a failed parse.
+    # These packages log what a server sends, which is untrusted text.
     logging.getLogger(_name).setLevel(logging.CRITICAL)
 
 
 class Flooded(Exception):
-    """The server sent more than a call may bring."""
+    """The server sent more bytes than one call or one message may have."""
 
 
 @dataclass(slots=True)
 class Link:
-    """What is known of a server while it is connected: how much it sent, and whether it ended."""
+    """The state of a connected server: the bytes that it has sent, and its program."""
 
     bytes: int = 0
-    """Sent since the last call began."""
+    """Bytes that the server has sent since the last call began."""
     is_over: bool = False
-    """Whether it sent more than it may."""
+    """Whether the server exceeded a limit on bytes."""
     dialogue: Dialogue | None = None
     wants_sign_in: bool = False
-    """Whether it refused a request because nobody, or somebody else, is signed in."""
+    """Whether the server refused a request for lack of a valid sign-in."""
 
     def begin_call(self) -> None:
         self.bytes, self.wants_sign_in = 0, False
 
     def add(self, count: int) -> None:
-        """Count what it sent; raise `Flooded` above the limit."""
+        """Count bytes that the server sent; raise `Flooded` above the limit."""
         self.bytes += count
         if self.bytes > MOST_BYTES:
             self.flood()
@@ -67,7 +67,8 @@ class Link:
         raise Flooded
 
     async def dead(self) -> None:
-        """Wait until the server's program has ended; for ever for one that we did not start."""
+        """Wait until the server's program has ended. Never returns for a server that agiraph did
+        not start."""
         if self.dialogue is None:
             await asyncio.get_running_loop().create_future()
         else:
@@ -99,7 +100,7 @@ async def piped(home: Home, launch: Launch, link: Link) -> AsyncGenerator[Transp
                 with contextlib.suppress(anyio.BrokenResourceError, Flooded):
                     async for line in _lines(dialogue, link):
                         await heard.send(_parsed(line))
-                    # So that whoever hears of the end can tell how the program ended.
+                    # Close the stream only then: its reader asks how the program ended.
                     await asyncio.wait({dialogue.ended}, timeout=END_S)
 
         async def write() -> None:
@@ -109,7 +110,7 @@ async def piped(home: Home, launch: Launch, link: Link) -> AsyncGenerator[Transp
                         text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
                         dialogue.stdin.write(f"{text}\n".encode(errors="replace"))
                         await dialogue.stdin.drain()
-            # Nothing more can be said: the session must not wait for answers.
+            # The program reads no more requests, so the session must not wait for answers.
             heard.close()
 
         tasks.start_soon(read)

@@ -1,8 +1,9 @@
 """Searching: the web searches that model vendors offer, as search engines.
 
-A search is one small request of its own. It holds the query and nothing else of a team, and its
-answer is read for the pages that the vendor found. What the model says is dropped, but for the
-sentence with which OpenAI's cites a page: it sends no words of the page itself.
+A search is one small request of its own. It holds the query and nothing else of a team. Of the
+response only the pages that the vendor found are read; the model's own text is dropped. With
+OpenAI, the sentence that cites a page is kept as its snippet, because OpenAI sends no text of the
+page.
 """
 
 import re
@@ -23,7 +24,7 @@ from agiraph.providers.wires.gemini_reader import gemini_usage
 from agiraph.providers.wires.usage import UsageReader, openai_usage
 
 TIMEOUT_S = 60.0
-"""A vendor's model searches and writes before it answers."""
+"""The time limit of one search: a vendor's model searches and writes before it answers."""
 MAX_OUTPUT_TOKENS = 1024
 LONGEST_PAUSES = 4
 """How often a paused answer of Anthropic is sent back."""
@@ -99,7 +100,8 @@ class VendorEngine:
         return cast(Part, answer)
 
     def _priced(self, usage: Usage) -> Usage:
-        """Return the usage with its price: what the vendor says, else the lists'."""
+        """Return the usage with its price: the vendor's own figure, else one from the price
+        lists."""
         usage = usage.bounded()
         if usage.usd is not None:
             return usage

@@ -1,7 +1,7 @@
-"""Inlet: reads the two-way channels, and takes in what the paired person writes there.
+"""Inlet: reads the two-way channels and processes what the paired person writes there.
 
-Nothing of this installation has to be reachable from outside: each channel is asked for news. Of
-several processes one reads a channel, because two would take each other's messages away.
+This installation polls each channel, so it need not be reachable from outside. If several processes
+run, one reads a channel: two would take each other's messages.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from agiraph.store.database import Store
 log: logging.Logger = logging.getLogger("agiraph.channels")
 
 OTHER_READS_S = 20.0
-"""How often to look whether another process still reads the channel."""
+"""Seconds between two checks whether another process still reads the channel."""
 
 
 class Inlet:
@@ -39,7 +39,8 @@ class Inlet:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        """Begin to read. The outbox has registered the channels before."""
+        """Start one reading task for each channel. The outbox has registered the channels
+        before."""
         self._tasks = [
             asyncio.create_task(
                 self._periodic.repeat(f"reading {name}", partial(self._read, name, channel)),
@@ -54,26 +55,26 @@ class Inlet:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _read(self, name: str, channel: TwoWayChannel) -> Wait | None:
-        """Wait for news of a channel and take it in."""
+        """Wait for new messages of a channel and process them, if no other process reads it."""
         state = await self._store.write(incoming.claim_reading, name, reader=self._reader)
         if state is None:
             return partial(self._clock.sleep, OTHER_READS_S)
         received = await channel.receive(state.cursor, state.address)
-        paired, strangers = state.address, 0
+        paired, unpaired = state.address, 0
         for message in received.messages:
-            # A flood of strangers costs one write, not one for each of them.
+            # Many messages of unpaired senders cost one write, not one each.
             if message.sender != paired and not pairing.may_hold_code(message.text):
-                strangers += 1
+                unpaired += 1
                 continue
             taken = await self._take(name, channel, message)
             paired = message.sender if taken is not None else paired
         if received.cursor != state.cursor:
-            # After all of them: a crash before this receives them again, and their keys are known.
-            await self._store.write(incoming.advance, name, received.cursor, dropped=strangers)
+            # Last: after a crash before this they are received again, and known by their keys.
+            await self._store.write(incoming.advance, name, received.cursor, dropped=unpaired)
         return None
 
     async def _take(self, name: str, channel: TwoWayChannel, message: Incoming) -> Taken | None:
-        """Take in one message and acknowledge it; return None if it is dropped."""
+        """Process one message and acknowledge it; return None if it was dropped."""
         fault("fx:before:receive")
         try:
             taken = await self._store.write(incoming.take, name, message)
@@ -95,5 +96,5 @@ class Inlet:
         try:
             await channel.acknowledge(message, notice)
         except DeliveryFailed as error:
-            # The message itself is safe; only a word about it is lost.
+            # The message is stored; only its acknowledgement is lost.
             log.warning("channel %s: not acknowledged: %s", name, error)

@@ -35,11 +35,11 @@ class Loaded(NamedTuple):
     envelopes: tuple[Envelope, ...]
     deadline: datetime | None
     trusted: frozenset[str]
-    """Sources that a person trusts: their words do not label a thread."""
+    """Sources that a person trusts: text from them does not label a thread."""
     prior_knowledge: PriorKnowledge | None
-    """What the agent knows that may help; loaded for a node without turns only."""
+    """Knowledge of the agent that may help; loaded only for a node without turns."""
     standing: Standing | None
-    """How the team stands; loaded for a coordinator's node without turns only."""
+    """The state of the team; loaded only for a coordinator's node without turns."""
 
 
 def load(tx: Tx, lease: Lease) -> Loaded:

@@ -17,7 +17,7 @@ from agiraph.tools.toolsets import BUILT_IN, Toolset, is_in_sight, toolset
 from agiraph.tools.web import web_search
 
 MOST_KEPT = 256
-"""Toolsets that are kept; more only means that sources have changed many times."""
+"""The most toolsets in the cache; it is cleared when sources have changed that often."""
 
 _Key = tuple[str, tuple[str, ...], bool, tuple[int, ...]]
 
@@ -30,7 +30,7 @@ class OfferedTools:
     """Tools of the program that embeds agiraph."""
     sources: tuple[ToolSource, ...] = ()
     extensions: Extensions | None = None
-    """Own code of persons; it is one of the sources."""
+    """The own code that persons have enabled; it is also one of `sources`."""
     skills: Skills | None = None
     """The skills that persons have enabled."""
     specialists: Mapping[str, Specialist] = field(default_factory=dict[str, Specialist])
@@ -38,16 +38,16 @@ class OfferedTools:
     _toolsets: dict[_Key, tuple[tuple[Tool, ...], Toolset]] = field(
         default_factory=dict[_Key, tuple[tuple[Tool, ...], Toolset]], repr=False
     )
-    """Toolsets, with the tools that they were made of: a key holds the ids of these objects, which
-    must not be freed and used again."""
+    """The cache of toolsets. A key holds the ids of the tool objects, so each entry keeps these
+    objects alive: a freed id could be reused."""
 
     async def skills_of(self, team: Team) -> tuple[Skill, ...]:
         """Return the skills that a person has enabled for a team."""
         return () if self.skills is None else await self.skills.offered(team)
 
     async def of_team(self, team: Team, skills: tuple[Skill, ...] = ()) -> tuple[Tool, ...]:
-        """Return the tools of a team that agiraph does not ship. Of two with one name, the first
-        counts; none replaces a built-in one."""
+        """Return the team's tools that are not built in. If two have the same name, the first one
+        is used; none replaces a built-in tool."""
         shipped = (use_skill,) if skills else ()
         found = {tool.name: tool for tool in (*shipped, *self.extra)}
         for source in self.sources:
@@ -57,7 +57,7 @@ class OfferedTools:
         return tuple(found.values())
 
     def take_notices(self) -> tuple[Notice, ...]:
-        """Return what a person has not been told yet of own code and skills, and forget it."""
+        """Return the notices on own code and skills that were not sent yet, and clear them."""
         kept = (self.extensions, self.skills)
         return tuple(one for part in kept if part is not None for one in part.notices.take())
 
@@ -79,8 +79,8 @@ class OfferedTools:
         return self._toolsets[key][1]
 
     def _make(self, agent: Agent, offered: tuple[Tool, ...], *, is_lean: bool) -> Toolset:
-        # Where the prompt lists the specialists, the tool need not: a thread's prompt is stored,
-        # and a changed file of a specialist must not change the thread's tools.
+        # If the prompt lists the specialists, the tool's description does not: a thread's prompt is
+        # stored, and a changed file of a specialist must not change the thread's tools.
         told = described(assign_task, self.specialists)
         extra = offered if is_in_sight(assign_task, agent) else (*offered, told)
         hidden = () if self.has_search else (web_search.name,)
@@ -88,8 +88,9 @@ class OfferedTools:
         return toolset(agent, extra, is_lean=is_lean, explained={told.name: told}, hidden=hidden)
 
     def _without_gone(self, agent: Agent, offered: tuple[Tool, ...]) -> Agent:
-        """Return the agent without the names of tools that a person has switched off since it was
-        hired. It never gets more than it had: with no name left, it keeps what ends its work."""
+        """Return the agent without the tools that a person has disabled since it was hired. An
+        empty list would mean every tool of its role, so then the agent keeps the tools that end its
+        work."""
         known = BUILT_IN.keys() | {tool.name for tool in offered}
         kept = tuple(name for name in agent.tools if name in known)
         if kept == agent.tools:
@@ -99,8 +100,8 @@ class OfferedTools:
 
 
 def _with_lists(agent: Agent, offered: tuple[Tool, ...]) -> Agent:
-    """Return an agent with a list of its own that names a listing tool together with what that tool
-    lists: each of them stands for the other in the file of a specialist."""
+    """Complete the agent's list of tools: a tool that lists others (`mcp__NAME`) brings all that it
+    lists, and each of them brings the listing tool."""
     listed = {tool.name: tool.properties.listed_by for tool in offered}
     more = {
         name: None

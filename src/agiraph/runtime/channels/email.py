@@ -1,10 +1,9 @@
-"""E-mail: messages to the paired mailbox by SMTP, and what comes back by IMAP.
+"""E-mail: sends messages to the paired mailbox by SMTP, and reads its answers by IMAP.
 
-An address in From is no proof: anybody can write it. A mail counts if it comes from the paired
-address and answers a mail of ours, whose Message-ID holds a secret that only its recipient knows;
-or if the person's own mail server has checked the sender (`Authentication-Results` of the server
-that the settings name).
-Approvals are never decided by mail: it links to the inbox.
+An address in From proves nothing, because anybody can write it. A mail counts if it comes from the
+paired address and answers a mail of ours, whose Message-ID holds a secret that only its recipient
+knows; or if the person's own mail server has checked the sender (`Authentication-Results` of the
+server that the settings name). A mail never decides an approval: it links to the inbox.
 """
 
 import asyncio
@@ -37,12 +36,13 @@ POLL_S = 30.0
 """How often the mailbox is asked for new mail."""
 MAX_CHARACTERS = 100_000
 MOST_MAILS = 20
-"""Mails that are read at a time; the rest is read next."""
+"""The most mails that one call reads; the next call reads the rest."""
 BEGINNING_BYTES = 64 * 1024
-"""What is read of a large mail before it is known whose it is."""
+"""The most bytes of a large mail that are read before its sender is known."""
 TOO_LARGE = "The mail is too large; its files were left out."
 RESCAN = 50
-"""Mails that are looked at again if the mailbox was renumbered. Known ones are passed over."""
+"""How many of the newest mails are read again after the server has reassigned its uids. Mails that
+were processed before are recognised by their keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,15 +57,14 @@ class MailServer:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Email:
     address: str
-    """The mailbox of this installation: it sends from here, and reads what comes here."""
+    """The mailbox of this installation, from which it sends and in which it receives."""
     smtp: MailServer
     imap: MailServer
     user: str = ""
     password: str = field(default="", repr=False)
     folder: str = "INBOX"
     checked_by: str = ""
-    """The server that writes `Authentication-Results` into arriving mail; empty: none is
-    believed."""
+    """The server whose `Authentication-Results` in arriving mail are believed; empty: none."""
     kinds: frozenset[MessageKind] = INBOX
     url: str = ""
     """The address of this installation, for links to the inbox."""
@@ -88,11 +87,11 @@ class Email:
         return Receipt(id=receipt_of(str(mail["Message-ID"])))
 
     async def edit(self, outgoing: OutgoingMessage, receipt: str) -> None:
-        """A sent mail cannot be changed. It has no buttons that would have to go away."""
+        """Do nothing: a sent mail cannot be changed, and it has no buttons to remove."""
 
     async def receive(self, cursor: str, paired: str | None) -> Received:
         if cursor:
-            # At first the mailbox is only looked at: what came before is not for us.
+            # The first call has no cursor and does not wait: it only sets one and reads no mail.
             await asyncio.sleep(self.poll_s)
         return await self._in_thread(self._read, cursor, paired)
 
@@ -137,8 +136,8 @@ class Email:
         return mail
 
     def _message_id(self, key: str, to: str) -> str:
-        """Return the id of a mail to this address: the same in every attempt, and with a secret in
-        it that nobody else can make."""
+        """Return the Message-ID of a mail to this address. It is the same in every attempt, and
+        holds a MAC that only this installation can compute."""
         name = hashlib.sha256(key.encode()).hexdigest()[:24]
         return f"<{name}.{self._proof(name, to)}@agiraph.invalid>"
 
@@ -201,7 +200,7 @@ class Email:
 
     def _read(self, cursor: str, paired: str | None) -> Received:
         with self._mailbox() as box:
-            # Read-only: which mails are new is the cursor's business, not the flag of a client.
+            # Read-only: the cursor tells which mails are new, not the flags of the mailbox.
             _checked(box.select(f'"{self.folder}"', readonly=True))
             validity = _response(box, "UIDVALIDITY")
             newest = max(_response(box, "UIDNEXT") - 1, 0)
@@ -209,7 +208,7 @@ class Email:
                 return Received(cursor=f"{validity}:{newest}")
             last = int(cursor.partition(":")[2])
             if int(cursor.partition(":")[0]) != validity:
-                last = max(newest - RESCAN, 0)  # renumbered; the keys tell what is known
+                last = max(newest - RESCAN, 0)  # uids were reassigned; known mails have known keys
             found: list[Incoming] = []
             for uid in _uids(box, last)[:MOST_MAILS]:
                 last = uid
@@ -233,7 +232,7 @@ class Email:
             mail = incoming(
                 raw,
                 own=self.address,
-                # Of a beginning no files are read, which would be cut off.
+                # Attachments are read from whole mails only; in a beginning they are cut off.
                 paired=paired if is_whole else None,
                 checked_by=self.checked_by,
                 is_ours=self.is_ours,

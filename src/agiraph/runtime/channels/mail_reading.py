@@ -71,7 +71,7 @@ def incoming(
     is_known = sender == paired
     files = list(_files(mail)) if is_known else []
     if forwarded and is_known:
-        # Somebody else wrote it: as a file its words carry a label, as the person's own not.
+        # Somebody else wrote it. As a file its text is labelled; the person's own text is not.
         data = base64.b64encode(forwarded.encode()).decode()
         files.insert(0, Attachment(name="forwarded.txt", media_type="text/plain", data=data))
     subject, answered = _header(mail, "Subject"), _answered(mail)
@@ -148,7 +148,7 @@ def _date(mail: EmailMessage) -> datetime:
 
 
 def _words(mail: EmailMessage) -> tuple[str, str]:
-    """Return what the author has newly written, and what they forward."""
+    """Return the text that the author has newly written, and the mails that they forward."""
     body = mail.get_body(preferencelist=("plain", "html"))
     if body is None:
         return "", ""

@@ -1,4 +1,4 @@
-"""Own channels: sends and receives messages by the code of a person's file."""
+"""Own channels: sends and receives messages through a person's own code."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,13 +19,14 @@ from agiraph.runtime.channels import Channel, DeliveryFailed
 from agiraph.runtime.channels.wanted import WantedChannel
 
 RECEIVE_TIMEOUT_S = 120.0
-"""How long a channel may wait for news. It should return after a minute at most."""
+"""The time limit of `receive`. The code should return after a minute at most."""
 _TWO_WAY = ("receive", "edit", "acknowledge")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnChannel:
-    """A channel that a person's file declares. Each call of its code has a thread of its own."""
+    """A channel that a person's file declares. Each call of its code runs in a thread of its
+    own."""
 
     declared: ChannelDeclaration
     kinds: frozenset[MessageKind]
@@ -91,7 +92,8 @@ class OwnTwoWayChannel(OwnChannel):
 
 
 def resolved(channels: Mapping[str, Channel], extensions: Extensions) -> dict[str, Channel]:
-    """Return the channels with the own ones in their places, as far as they are enabled."""
+    """Return the channels with each `WantedChannel` replaced by the enabled one of that name, if
+    there is one."""
     return {name: _resolved(channel, extensions) for name, channel in channels.items()}
 
 

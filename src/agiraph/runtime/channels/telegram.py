@@ -30,17 +30,17 @@ TIMEOUT_S = 20.0
 POLL_S = 50
 """How long the Bot API holds a request for news open."""
 MAX_CHARACTERS = 4096
-"""Of a message, as the Bot API counts them: in UTF-16 code units."""
+"""The most characters of a message, in UTF-16 code units as the Bot API counts them."""
 MAX_NOTICE_CHARACTERS = 200
-"""Of the answer to a pressed button."""
+"""The most characters of the answer to a pressed button."""
 MAX_LABEL_CHARACTERS = 60
 WIDTH = 40
-"""Columns of a phone's screen, about."""
+"""How many columns a phone shows, about."""
 MAX_FILE_BYTES = 10 * 2**20
 MAX_ANSWER_BYTES = 8 * 2**20
 NO_FILE = "A file came with it that could not be downloaded: it is larger than 10 MB, or gone."
 _GONE = ("message is not modified", "message to edit not found", "message can't be edited")
-"""Why the Bot API refuses an edit that is not needed."""
+"""The errors of the Bot API for an edit that is not needed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +125,7 @@ class Telegram:
             await self._call("sendMessage", {"chat_id": incoming.sender, "text": text})
 
     async def _read(self, update: dict[str, Any], paired: str | None) -> Incoming | None:
-        """Return what an update brings; None if it is of a form that nobody knows."""
+        """Return the message in an update; None if the update has an unknown form."""
         try:
             return await self._incoming(update, paired)
         except (KeyError, TypeError, ValueError) as error:
@@ -147,7 +147,7 @@ class Telegram:
         if files is None:
             text, files = f"{text}\n({NO_FILE})".strip(), ()
         if message.get("forward_origin") or message.get("forward_date"):
-            # Somebody else wrote it: as a file its words carry a label, as the person's own not.
+            # Somebody else wrote it. As a file its text is labelled; the person's own text is not.
             said = Attachment(name="forwarded.txt", media_type="text/plain", data=_base64(text))
             text, files = "(I forward a message to you.)", (said, *files)
         if not text and not files:
@@ -210,7 +210,8 @@ class Telegram:
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(force_close=True),
             cookie_jar=aiohttp.DummyCookieJar(),
-            trust_env=self.api_url.startswith("https:"),  # a server of one's own needs no proxy
+            # A Bot API server of one's own, on plain HTTP, is reached without the proxy.
+            trust_env=self.api_url.startswith("https:"),
             timeout=aiohttp.ClientTimeout(total=timeout_s),
         )
 

@@ -1,4 +1,4 @@
-"""Wanted channel: stands for a channel that a person's file declares, until it is loaded."""
+"""Wanted channel: the placeholder of a channel that the settings name, until a file declares it."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,8 @@ from agiraph.runtime.channels import DeliveryFailed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedChannel:
-    """A channel that the settings name and no enabled file has declared yet. Its messages wait."""
+    """A channel that the settings name and no enabled file declares. Its messages wait in the
+    outbox."""
 
     own_name: str
     kinds: frozenset[MessageKind]

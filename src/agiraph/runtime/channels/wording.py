@@ -1,4 +1,4 @@
-"""Wording: a message as plain text for a channel that people read, whole or with a link."""
+"""Wording: renders a message as plain text for a channel, whole or cut with a link to the rest."""
 
 from datetime import timedelta
 
@@ -13,7 +13,7 @@ OLD = timedelta(minutes=10)
 
 @value
 class Shown:
-    """The text of a message, and whether nothing of it is missing."""
+    """The text of a message, and whether it is complete."""
 
     text: str
     is_whole: bool
@@ -22,17 +22,18 @@ class Shown:
 def shown(outgoing: OutgoingMessage, *, url: str, limit: int, width: int = 0) -> Shown:
     """Return a message as text of at most `limit` UTF-16 code units.
 
-    What a person decides on shows every hidden character as a code point. If it does not fit, the
-    text is cut and says where the rest is, and it is not whole. `width` cuts long lines of a call,
-    so that a narrow screen does not break them where our own lines begin.
+    In a question or an approval every invisible character is shown as its code point. If the
+    message does not fit, the text is cut and links to the rest, and `is_whole` is false. `width`
+    breaks long lines of a call, so that a narrow screen does not break them where our own lines
+    begin.
     """
     message = outgoing.message
     text = f"{_head(outgoing)}\n\n{_body(outgoing, width)}"
     if fits(text, limit):
         return Shown(text=text, is_whole=True)
     link = f"\n\n… (The whole text: {url}/inbox/{message.id})"
-    room = limit - len(link.encode("utf-16-le")) // 2
-    return Shown(text=_cut(text, room) + link, is_whole=False)
+    most = limit - len(link.encode("utf-16-le")) // 2
+    return Shown(text=_cut(text, most) + link, is_whole=False)
 
 
 def fits(text: str, limit: int) -> bool:
@@ -45,7 +46,8 @@ def _cut(text: str, units: int) -> str:
 
 
 def _head(outgoing: OutgoingMessage) -> str:
-    """Return who says it, in which team, as what, and when if that is long ago."""
+    """Return the first line: the sender, the team, the kind of message, and the time if it is long
+    ago."""
     message = outgoing.message
     kind = "" if message.kind == "message" else f": {message.kind}"
     written = ""

@@ -1,7 +1,7 @@
-"""Job: runs the frame of a research job: its brief, the waits for its parts, and its delivery.
+"""Job: runs a research job: its brief, the waits for its parts, and its delivery.
 
-The frame (`services/research/frame.py`) decides from the rows what comes next, so a run that starts
-again after a crash or a wait goes on where the last one stopped.
+`services/research/frame.py` decides from the rows what comes next, so a run that starts again after
+a crash or a wait continues where the last one stopped.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from agiraph.web import links
 from agiraph.web.readiness import why_no_search
 
 UNREADABLE = (ModelGarbled, ModelDeclined, ContextExceeded, OutOfTime, Unaffordable)
-"""Errors after which a job goes on without the answer; others stop it until they are mended."""
+"""Errors after which the job continues without the model's answer. Other errors stop the job."""
 EARLY = "It stopped before everything was read: {reason}."
 DONE = Finished("The report was delivered.", StopReason.PUBLISHED)
 
@@ -54,7 +54,7 @@ async def run(steps: Steps, ctx: RunContext, *, reader_model: str) -> Outcome:
 async def _hear(ctx: RunContext) -> None:
     """Write new messages into the thread; raise `Halted` if the job was paused or cancelled.
 
-    No money is reserved: no model call follows.
+    It reserves no money, because no model call follows.
     """
     caught_up = await ctx.store.write(journal.catch_up, ctx.lease)
     if caught_up.halt is not None:
@@ -63,8 +63,8 @@ async def _hear(ctx: RunContext) -> None:
 
 
 async def _cannot_search(ctx: RunContext) -> str:
-    """Return why nothing could be found, before anything is spent; empty if there is a search
-    engine, or if the question names pages to begin with."""
+    """Return why the web cannot be searched, before anything is spent; empty if it can, or if the
+    question names pages to begin with."""
     return "" if links.hosts_in(ctx.node.task) else await why_no_search(ctx.web)
 
 
@@ -115,7 +115,8 @@ def _end(tx: Tx, lease: Lease, outcome: Finished | Failed, label: Label) -> None
 
 
 def _end_silently(tx: Tx, lease: Lease, why: str) -> None:
-    """End a job that found nothing new. Its end is an event of the team, and nobody is told."""
+    """End a job that found nothing new. The end is recorded as an event of the team; no message is
+    sent."""
     delivery.close(tx, lease, delivery.gather(tx, lease.node_id).label, said=why)
     journal.end(tx, lease, Finished(why, StopReason.NOTHING_TO_DO))
 

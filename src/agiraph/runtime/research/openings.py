@@ -1,7 +1,7 @@
 """Openings: the first entries of the threads of a research job and its parts.
 
-The job's own thread is the only one that is shown something of the team. Its parts see the question
-and what stands in the ledger: strangers' words, in a fence.
+Only the job's own thread is shown something of the team. Its parts see the question and the ledger,
+which is untrusted text in a fence.
 """
 
 from collections import Counter
@@ -27,12 +27,12 @@ from agiraph.store.research import JOBS
 from agiraph.store.tx import Tx
 
 LEAST_CHARACTERS = 40_000
-"""Characters of a ledger that a model is shown whose window nobody knows."""
+"""The most characters of the ledger for a model whose context window is unknown."""
 
 
 @value
 class Material:
-    """What the parts of a job are made from."""
+    """The rows from which the prompts of a job's parts are made."""
 
     job: ResearchJob
     rows: tuple[EvidenceRow, ...]
@@ -72,7 +72,7 @@ async def of_job(ctx: RunContext) -> Opening:
         sections += [f"# The goal of the team that asks\n\n{ctx.team.goal}"]
     task = found.job.question
     if ctx.node.label:
-        what = "what is asked, in the words of an agent that had read strangers' words before"
+        what = "what is asked, in the words of an agent that had read untrusted text before"
         task = enclose(task, thread=thread, what=what)
     return Opening(_join(sections, now), task, label=label)
 
@@ -172,12 +172,12 @@ def ledger_text(
 ) -> tuple[str, Label]:
     """Return the ledger for a prompt, in a fence, and its label.
 
-    It takes at most half of the window, at four characters a token. Of a longer one each question
-    is shown as many entries, the first ones.
+    It takes at most half of the window, at four characters a token. Of a longer ledger each
+    question is shown the same number of entries, the first ones.
     """
     if not rows:
         return "Nothing was noted.", CLEAN
-    shown = _fitting(rows, room=2 * window or LEAST_CHARACTERS)
+    shown = _fitting(rows, most=2 * window or LEAST_CHARACTERS)
     lines = [_entry(row, groups or {}) for row in shown]
     label = join(row.label for row in shown)
     text = enclose_foreign("\n\n".join(lines), thread=thread, source="pages that were read")
@@ -185,8 +185,9 @@ def ledger_text(
     return text + (f"\n{left} further entries are not shown." if left else ""), label
 
 
-def _fitting(rows: Sequence[EvidenceRow], *, room: int) -> list[EvidenceRow]:
-    """Return the entries that fit: the first of each question, then the second of each, and on."""
+def _fitting(rows: Sequence[EvidenceRow], *, most: int) -> list[EvidenceRow]:
+    """Return as many entries as `most` characters hold: the first of each question, then the second
+    of each, and so on."""
     place: Counter[int] = Counter()
     ranked: list[tuple[int, EvidenceRow]] = []
     for row in rows:
@@ -194,8 +195,8 @@ def _fitting(rows: Sequence[EvidenceRow], *, room: int) -> list[EvidenceRow]:
         ranked.append((place[row.question], row))
     taken: list[EvidenceRow] = []
     for _, row in sorted(ranked, key=lambda each: each[0]):
-        room -= len(_entry(row, {}))
-        if room < 0 and taken:
+        most -= len(_entry(row, {}))
+        if most < 0 and taken:
             break
         taken.append(row)
     return _in_order(taken)

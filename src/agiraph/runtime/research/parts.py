@@ -1,7 +1,7 @@
 """Parts: the steps of a research job that ask a model: gaps, writing and the check of quotations.
 
-What a part finds is stored in the job's row before the part ends. A part whose model gives nothing
-readable stores what the rows show by themselves, so that its job always goes on.
+A part stores its result in the job's row before it ends. If its model gives no readable answer, the
+part stores what the rows show without a model, so that the job always continues.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from agiraph.services.research import answers, planning
 from agiraph.store.research import JOBS
 
 PAIRS = 12
-"""Sentences that one question of the check of quotations is about."""
+"""How many sentences one question of the check of quotations holds."""
 MOST_PAIRS = 60
 _ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]")
 
@@ -91,7 +91,8 @@ async def _written(steps: Steps, ctx: RunContext) -> str:
 async def _repaired(
     steps: Steps, ctx: RunContext, text: str, faults: list[Fault], found: Material
 ) -> str:
-    """Return the report after one repair; as it was, if the new one is none or is worse."""
+    """Return the report after one repair; the old one if the new text is no report or has more
+    faults."""
     told = schemas.FAULTS.format(faults=report_check.describe(faults))
     reply = await ask_text(steps, ctx, "writing:repair", told)
     if not _cites(reply.text, found.rows) or reply.is_cut:

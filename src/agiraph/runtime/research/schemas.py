@@ -1,4 +1,5 @@
-"""Schemas: what a research job asks its models, and the form of the answers."""
+"""Schemas: the questions that a research job asks its models, and the JSON schemas of the
+answers."""
 
 from typing import Any, get_args
 
