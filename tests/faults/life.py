@@ -58,7 +58,7 @@ def react(request: Request) -> Says:
         return _reply(request)
     if "now look back on it" in system:
         return _reflect(request)
-    if system.startswith("You plan a research"):
+    if system.startswith("You plan the work on a research"):
         return says(json.dumps({"question": "How do beans come?", "kind": "fact"}))
     if system.startswith("You read the web"):
         if step(request) == 0:

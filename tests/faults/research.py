@@ -29,7 +29,7 @@ def react(request: Request) -> Says:
     system = request.transcript.system
     if "You are talking with the human" in system:
         return says("I look into it.", call("research_start", goal=QUESTION))
-    if system.startswith("You plan a research"):
+    if system.startswith("You plan the work on a research"):
         plan = [{"question": f"How tall is the {name} tower?"} for name in ASKED]
         return says(json.dumps({"question": QUESTION, "kind": "survey", "sub_questions": plan}))
     if system.startswith("You read the web"):

@@ -268,7 +268,7 @@ ALL: dict[str, Lapse] = {
         Lapse(
             name="plans in prose",
             said=(says("I will look into it."),),
-            applies=_in_research("You plan a research"),
+            applies=_in_research("You plan the work on a research"),
         ),
         Lapse(
             name="notes an invented quotation",

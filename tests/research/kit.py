@@ -102,7 +102,7 @@ class Cast:
 
     def _part(self, request: Request) -> tuple[str, Sequence[Step]]:
         system = request.transcript.system
-        if system.startswith("You plan a research"):
+        if system.startswith("You plan the work on a research"):
             return "brief", self.brief
         if system.startswith("You read the web"):
             task = next(t.text for t in request.transcript.spoken() if t.role == "user")

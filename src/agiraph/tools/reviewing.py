@@ -46,7 +46,8 @@ def give_verdict(
         list[Annotated[str, Field(min_length=1, max_length=FINDING_CHARACTERS)]] | None,
         Field(
             max_length=20,
-            description="For rework, one fault each; for accept, what you checked or could not check",
+            description="For rework, one fault each; for accept, what you checked or could "
+            "not check",
         ),
     ] = None,
 ) -> Answer:

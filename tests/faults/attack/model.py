@@ -69,7 +69,7 @@ def model(ledger: Ledger) -> Callable[[Seen], Step]:
 
 def is_research(seen: Seen) -> bool:
     """Whether a research job or one of its parts asks."""
-    beginnings = ("You plan a research", "You read the web for", "You write the report")
+    beginnings = ("You plan the work on a research", "You read the web for", "You write the report")
     return seen.system.startswith(beginnings)
 
 
