@@ -41,6 +41,7 @@ OVER_LIMIT = 24
 """A report of the warden is a wait status, or a limit's number shifted left by this many bits."""
 WATCHED = ("/tmp", "/var/tmp")
 """Folders whose disks a command that is not confined must not fill, besides its working folder."""
+MOST_EAGER = b"1000"
 EAGERNESS = b"500"
 """The command's oom_score_adj: if memory runs out, the kernel kills it before the runtime."""
 
@@ -121,6 +122,7 @@ class Warden:
             tmpfs = root_folder.IN_MEMORY if order.level == "namespaces" else ()
             guard = Guard(order.limits, watched, COUNTS, tmpfs=tmpfs, events=events, alone=alone)
             main = self.start(order)
+            expose(main)
             close_pipes(order)
         except OSError as error:
             os.write(self._outputs, f"The command could not be started: {error}\n".encode())
@@ -216,6 +218,16 @@ class Warden:
             os.write(self._outputs, f"The command could not be started: {error}\n".encode())
         finally:
             os._exit(127)
+
+
+def expose(pid: int) -> None:
+    """Make the kernel end the command's processes before the warden, if memory runs out: the
+    warden is the one that says why."""
+    try:
+        with open(f"/proc/{pid}/oom_score_adj", "wb") as file:
+            file.write(MOST_EAGER)
+    except OSError:
+        pass  # it has ended, or changed its user
 
 
 def join_groups(order: Order) -> int:
