@@ -19,8 +19,8 @@ def every(tx: Tx) -> list[ChannelState]:
 
 
 def of_person(tx: Tx, person_id: PersonId) -> list[ChannelState]:
-    """Return the channels to a person that can send now, by name: a two-way one only if it is
-    paired."""
+    """Return the channels to a person that can send now, by name. A two-way channel can send once
+    it is paired."""
     where = "person_id = :person and (is_two_way = 0 or address is not null) order by name"
     return CHANNELS.select(tx, where, person=person_id)
 
@@ -32,7 +32,8 @@ def add(
     person_id: PersonId,
     two_way: frozenset[str] = frozenset(),
 ) -> None:
-    """Register channels that send to a person. What is known of a channel stays."""
+    """Register channels to a person. A channel that is registered already keeps its pairing and
+    cursor."""
     for name, kinds in wanted.items():
         sql = (
             "insert into channels (name, kinds, person_id, is_two_way)"
@@ -76,7 +77,8 @@ def origin(tx: Tx, message_id: MessageId) -> ReceivedRow | None:
 
 
 def forget_pairings(tx: Tx) -> None:
-    """Unpair every channel: a restored backup must not say who may speak as the person."""
+    """Unpair every channel. Called for a restored backup, which must not decide who speaks as the
+    person."""
     tx.run(
         "update channels set address = null, paired_at = null, code_digest = null,"
         " code_until = null, agent_id = null, reader = null, reader_until = null"

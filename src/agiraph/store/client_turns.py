@@ -55,7 +55,7 @@ def last_seq(tx: Tx, team_id: TeamId, person_id: PersonId) -> int:
 
 
 def reports(tx: Tx, turn: ClientTurn) -> list[Message]:
-    """Return the agent's messages that the turn's response shows before the reply: reports,
+    """Return the agent's messages that stand before the reply in the turn's response: reports,
     questions and unasked messages, but no replies. Results of work that another conversation of a
     client asked for are left out."""
     where = (

@@ -70,10 +70,11 @@ def of_call(tx: Tx, node_id: NodeId, call_id: str) -> StoredEvidence | None:
 
 
 def of_job(tx: Tx, job_id: NodeId) -> list[EvidenceRow]:
-    """Return the ledger of a job in the order of its numbers, with those that it continues.
+    """Return the ledger of a job, with the entries of the jobs that it continues, ordered by
+    number.
 
-    An earlier job that goes on after it was continued may use the numbers of the later one, whose
-    entries count here.
+    An earlier job that starts again may use a number of a later one; then the later job's entry is
+    returned.
     """
     found: dict[int, EvidenceRow] = {}
     for each in research.chain(tx, job_id):
@@ -89,9 +90,10 @@ def count(tx: Tx, job_id: NodeId) -> int:
 
 
 def next_number(tx: Tx, job_id: NodeId) -> int:
-    """Return the number of the next entry. Numbers go on from those of the jobs that it continues.
+    """Return the number of the next entry, after those of this job and of the jobs that it
+    continues.
 
-    The caller holds the row lock of the job.
+    The caller holds the job's row lock.
     """
     numbers = [0]
     for each in research.chain(tx, job_id):

@@ -11,7 +11,7 @@ JOBS = Table("research_jobs", ResearchJob)
 PAGES = Table("research_pages", ResearchPage)
 
 LONGEST_CHAIN = 50
-"""Jobs that are followed back from one that continues others; damaged rows may form a circle."""
+"""The most jobs that `chain` follows; damaged rows may form a cycle."""
 
 
 def chain(tx: Tx, job_id: NodeId) -> list[NodeId]:
@@ -41,8 +41,8 @@ def last_standing(tx: Tx, trigger_id: TriggerId) -> ResearchJob | None:
 
 
 def newest_text(tx: Tx, job_ids: Sequence[NodeId], url: str) -> list[str]:
-    """Return the text of an address as the last of these jobs that opened it has read it, in as
-    many pieces as it took; empty if none of them did."""
+    """Return the text of a page as the newest of these jobs that opened it has read it, one string
+    for each fetched part; empty if none of the jobs opened it."""
     sql = "select text from research_pages where job_id = :job and url = :url"
     for job_id in reversed(job_ids):
         if rows := tx.all(sql, job=job_id, url=url):

@@ -18,11 +18,12 @@ from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.tx import Tx
 
 NEWEST_TURNS = 20_000
-"""Turns among which words are searched: a text of a turn is long, and no index holds it."""
+"""How many of the newest turns are searched. Turns are long, and no index holds their text."""
 _TEXT = 4000
 """Characters of a turn that are compared and shown."""
 _LETTERS = "abcdefgh"
-"""The names of parameters consist of letters and underscores."""
+"""Distinguishes the parameters of the words, whose names may hold only letters and underscores.
+Words beyond the eighth are ignored."""
 _IN_TEAM = "(:team = '' or {column} = :team)"
 
 
@@ -120,8 +121,8 @@ def messages(
 
 
 def steps(tx: Tx, words: Sequence[str], *, team: TeamId | None, limit: int) -> list[Found]:
-    """Return turns of work among the newest ones. Prompts, which repeat what is found elsewhere,
-    are left out."""
+    """Return turns of work that hold all words, among the newest ones. Prompts are left out: they
+    repeat what is found elsewhere."""
     held, named = _all_in("u.said", words)
     rows = tx.all(
         "select t.team_id, t.id, t.label, t.agent_id, u.node_id, u.said, u.at from"

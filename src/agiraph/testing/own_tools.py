@@ -1,4 +1,4 @@
-"""Own tools: the tool of a function that `agiraph.tool` has marked, for tests."""
+"""Own tools: builds the tool of a function marked with `agiraph.tool`, for tests."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Rendering: reads a fetched page, and shows it in a browser first if it is made by script."""
+"""Rendering: converts a fetched page to text, in a browser first if scripts make its content."""
 
 from dataclasses import replace
 
@@ -17,9 +17,9 @@ from agiraph.web.pdf_page import PageRange
 async def read(
     ctx: RunContext, fetched: Fetched, wanted: PageRange, *, may_render: bool
 ) -> tuple[WebPage, Label]:
-    """Return the page as text, and the label of other hosts whose words may be in it.
+    """Return the page as text, and the label of other hosts from which a part of it may come.
 
-    `may_render`: whether the page's scripts may reach other hosts.
+    `may_render`: whether the page's scripts may run and reach other hosts.
     """
     rules = ctx.command_rules
     parser = Parser(confinement=rules.confinement, team_id=ctx.team.id, limits=rules.limits)

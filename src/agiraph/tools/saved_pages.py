@@ -1,4 +1,4 @@
-"""Saved pages: the pages that a thread has read, as files with their whole text."""
+"""Saved pages: files with the whole text of each page that a thread has read."""
 
 import hashlib
 
@@ -10,12 +10,12 @@ from agiraph.web.page import WebPage
 from agiraph.web.pdf_page import ALL, PageRange
 
 MAX_BYTES = 32 * 2**20
-"""The most that is read of a saved page."""
+"""The most bytes that are read of a saved page."""
 
 
 def path_of(ctx: RunContext, url: str, wanted: PageRange) -> str:
-    """Return the path of the file with this page on the agent's desk; a public reader has no desk,
-    and keeps it in scratch/."""
+    """Return the path of the file for this page: in the agent's own folder, or in scratch/ for a
+    public reader, which has no such folder."""
     part = "" if wanted == ALL else f"#{wanted.first}-{wanted.last}"
     digest = hashlib.sha256(f"{links.requested(url)}{part}".encode()).hexdigest()[:16]
     desk = "scratch" if ctx.node.is_public else f"agents/{ctx.agent.name}"
@@ -41,9 +41,9 @@ def readings(ctx: RunContext, tool: str, url: str) -> list[WebPage]:
 
 
 def whole(ctx: RunContext, tool: str, url: str) -> WebPage | None:
-    """Return the page at an address as this thread has read it in one piece; None if it has not.
+    """Return the page at an address as this thread has read it in one call; None if it has not.
 
-    Of a PDF there is no piece that holds all: pages of it are read from the document.
+    Returns None for a PDF: `web_fetch` reads its pages from the document again.
     """
     if ALL not in _ranges(ctx, tool, links.requested(url)):
         return None
@@ -74,7 +74,7 @@ def _load(ctx: RunContext, path: str) -> WebPage | None:
     folder, name = ctx.scope.resolve(path, "r")
     with folder:
         if not folder.exists(name):
-            return None  # somebody has tidied up
+            return None  # the file was deleted
         raw = folder.read(name, limit=MAX_BYTES).decode(errors="replace")
     title, _, rest = raw.partition("\n\n")
     address, _, text = rest.partition("\n\n")

@@ -1,7 +1,7 @@
-"""Tool commands: runs a shell command for a tool of a person, in the sandbox of its agent.
+"""Tool commands: runs a shell command for a person's own tool, in the sandbox of the calling agent.
 
-Such a command sees what a command of the agent sees, without the folders of a person. It writes to
-the scratch folder only and has no network, so it takes no way out.
+The command sees what a command of the agent sees, but no folder that a person gave to the team. It
+writes to the scratch folder only and has no network, so it can send nothing out.
 """
 
 import hashlib

@@ -24,10 +24,11 @@ from agiraph.web.search import KEYS, MAX_RESPONSE_BYTES
 
 TIMEOUT_S = 15.0
 READY_S = 6.0
-"""How long a source may take to show that it can be reached."""
+"""Seconds within which a source must answer to count as reachable."""
 NAME = "open"
 LONGEST_WAIT_S = 12.0
-"""A source whose turn would come later than this is left out of a search."""
+"""The most seconds that a search waits for its turn at a source; after that it leaves the source
+out."""
 SNIPPET_CHARACTERS = 400
 _ATOM = "{http://www.w3.org/2005/Atom}"
 _TAG = re.compile(r"<[^>]{0,2000}>")
@@ -46,13 +47,13 @@ class SourceFailed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """One open source: where it is, how it is asked and how its response is read."""
+    """One open source: its address, how it is queried, and how its response is parsed."""
 
     name: str
     url: str
-    """With `{edition}` for the language of Wikipedia."""
+    """May hold `{edition}`, the language of Wikipedia."""
     pause_s: float
-    """The least time between two requests."""
+    """The shortest time between two requests, in seconds."""
     query: Callable[[str, int, str], dict[str, str]]
     """Makes the parameters from the query, the number of hits and the contact."""
     read: Callable[[bytes, str], list[Hit]]
@@ -62,14 +63,14 @@ class Source:
 
 
 class _Turn:
-    """Lets one request at a time through, with a pause between two."""
+    """Lets one request at a time through, with a pause after each."""
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
         self._free_at = 0.0
 
     async def take(self, pause_s: float, longest_wait_s: float) -> None:
-        """Wait until this caller may ask; the caller then calls `end`."""
+        """Wait until this caller may send its request; the caller calls `end` afterwards."""
         loop = asyncio.get_running_loop()
         late = SourceFailed("its turn comes too late")
         ends_at = loop.time() + longest_wait_s

@@ -1,4 +1,5 @@
-"""Own engine: stands for a search engine that a person's file declares, until it is loaded."""
+"""Own engine: the placeholder of a search engine that the settings name, until a file declares
+it."""
 
 from dataclasses import dataclass
 
@@ -6,7 +7,8 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.search import Results
 
 PREFIX = "own:"
-"""Before the name of an own engine in `[search] provider`, and of an own channel in its type."""
+"""The prefix of an own engine's name in `[search] provider`, and of an own channel's in its
+`type`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

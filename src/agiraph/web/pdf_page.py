@@ -68,8 +68,10 @@ async def read_pdf(
     timeout_s: int = pdf_text.TIMEOUT_S,
     reader: str = "",
 ) -> PdfText:
-    """Return the text of the wanted pages, or raise `Refused` with why there is none. `reader`
-    names the library; empty: the fastest that may be used."""
+    """Return the text of the wanted pages, or raise `Refused` with the reason why there is none.
+
+    `reader` names the library; empty: the fastest one that may be used.
+    """
     reader = reader or fastest(converter)
     arguments = (str(wanted.first), str(wanted.last), str(timeout_s), reader)
     found = await converter.convert(
@@ -103,7 +105,7 @@ def fastest(converter: Converter) -> str:
 
 
 def _parsed(output: bytes) -> _Document:
-    """Return the printed lines; the last one may be cut off."""
+    """Parse the lines that the script printed; the last one may be cut off."""
     document = _Document()
     for raw in output.splitlines():
         try:

@@ -1,4 +1,4 @@
-"""Readiness: whether the web can be searched at all, asked before a research begins."""
+"""Readiness: checks before a research job begins whether the web can be searched."""
 
 from agiraph.web.access import Web
 from agiraph.web.open_sources import OpenEngine
@@ -6,11 +6,10 @@ from agiraph.web.search import KEYS, NO_ENGINE
 
 
 async def why_no_search(web: Web) -> str:
-    """Return why nothing can be searched, with the settings that help; "" if it can.
+    """Return why the web cannot be searched, and which settings help; "" if it can.
 
-    Without an engine the answer is known. The open sources are asked whether they can be reached:
-    they are nobody's choice, so nobody has tried them. An engine that a person chose is taken at
-    their word.
+    The open sources are the default, which nobody has tried, so they are asked whether they can be
+    reached. An engine that a person has chosen is not tried.
     """
     if web.engine is None:
         return NO_ENGINE

@@ -1,4 +1,5 @@
-"""Channel commands: the few words beginning with a slash that a channel understands itself."""
+"""Channel commands: runs the slash commands that a person may send on a channel, such as
+`/teams`."""
 
 from datetime import timedelta
 
@@ -26,7 +27,8 @@ def open_teams(tx: Tx) -> list[Team]:
 
 
 def whom(tx: Tx) -> str:
-    """Return the question to whom words are, with the teams to choose from."""
+    """Return the text that asks the person whom their message is for, with the teams to choose
+    from."""
     names = [f"- {team.name}" for team in open_teams(tx)][-MOST_TEAMS:]
     if not names:
         return 'There is no team yet. Make one with: agiraph new "GOAL"'

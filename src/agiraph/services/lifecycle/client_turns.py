@@ -1,7 +1,7 @@
-"""Client turns: a chat client's request becomes a message once, and gets the reply to it.
+"""Client turns: stores each request of a chat client as one message, and returns the reply to it.
 
-The conversation of a client is a window on the agent's one conversation with the person: the agent
-knows all of it. What the client shows as history is not read; it may be cut, or edited.
+An agent has one conversation with a person. The chats of a client are windows on it, so the agent
+knows all of them. The history that the client sends is not read; it may be cut, or edited.
 """
 
 from datetime import datetime, timedelta
@@ -31,20 +31,20 @@ TO_PROGRAM = (
 
 @value
 class ClientRequest:
-    """What a chat client asks an agent."""
+    """One request of a chat client to an agent."""
 
     digest: str
     conversation: str
     text: str
     attachments: tuple[Attachment, ...] = ()
     same_for: timedelta | None = None
-    """How long the same request is the same message; None: for ever. A client without history may
-    mean the same words anew some time later."""
+    """How long an equal request counts as the same message; None: for ever. A client without
+    history may mean the same words again some time later."""
 
 
 @value
 class ClientReply:
-    """The reply to a turn, once it is there."""
+    """The stored reply to a turn."""
 
     text: str
     at: datetime
@@ -104,9 +104,10 @@ def find_agent(tx: Tx, model: str) -> Agent:
 
 
 def say(tx: Tx, agent_id: AgentId, request: ClientRequest, *, person_id: PersonId) -> ClientTurn:
-    """Store a request as the person's message; return the stored turn if it was sent before.
+    """Store a request as the person's message; return the stored turn if the same request came
+    before.
 
-    The agent's row lock makes two copies that arrive at the same time one message.
+    Takes the agent's row lock, so that two copies which arrive at the same time become one message.
     """
     agent = teams.lock(tx, agent_id)
     before = client_turns.last_with(tx, request.digest)
@@ -135,7 +136,8 @@ def say(tx: Tx, agent_id: AgentId, request: ClientRequest, *, person_id: PersonI
 
 
 def reports(tx: Tx, turn: ClientTurn) -> list[Message]:
-    """Return what the agent has told the person since the conversation's last turn, unasked."""
+    """Return the messages that the agent has sent to the person, unasked, since the conversation's
+    last turn."""
     return client_turns.reports(tx, turn)
 
 
@@ -176,7 +178,7 @@ def payer(tx: Tx, agent: Agent, person_id: PersonId) -> NodeId | None:
 
 
 def charge(tx: Tx, agent: Agent, node_id: NodeId, *, model: str, usage: Usage) -> None:
-    """Add the cost of a side call to a node's. It has no thread."""
+    """Charge the cost of a side call to this node. A side call has no thread."""
     lease = Lease(
         team_id=agent.team_id, agent_id=agent.id, node_id=node_id, thread_id=ThreadId(""), epoch=0
     )

@@ -1,7 +1,7 @@
-"""Incoming: takes in what a channel received from the person who is paired with it, once.
+"""Incoming: processes each message that a channel received from its paired person, once.
 
-The key of a message commits together with what came of it: received twice, or again after a crash,
-it does nothing. Whoever is not paired is not answered, and makes no work.
+The key of a message and its effects commit in one transaction, so a message that is received twice,
+or again after a crash, does nothing. A sender who is not paired gets no answer and causes no work.
 """
 
 from datetime import timedelta
@@ -20,10 +20,10 @@ from agiraph.store.messages import MESSAGES
 from agiraph.store.tx import Tx
 
 READING_FOR = timedelta(minutes=3)
-"""How long a process reads a channel before it has to claim it again: longer than one wait for
-news, and as long as a crashed process keeps others from reading it."""
+"""How long a process's claim on a channel lasts. It is longer than one wait for messages; after a
+crash other processes wait this long before they read the channel."""
 LATE = timedelta(minutes=10)
-"""A message that arrives later than this after it was sent says when that was."""
+"""If a message arrives later than this after it was sent, the agent is told when it was sent."""
 PAIRED = (
     "Paired: messages from your agents come here, and what you write here goes to them. Reply to a "
     "message to answer it. {help}"
@@ -37,10 +37,10 @@ NOT_HERE = "This request can be decided in the inbox only: the message does not 
 
 @value
 class Taken:
-    """A message of the paired person was taken in."""
+    """A message of the paired person was processed."""
 
     notice: str = ""
-    """What the channel tells them about it; empty: nothing."""
+    """What the channel replies to the person; empty: nothing."""
 
 
 def claim_reading(tx: Tx, name: str, *, reader: str) -> ChannelState | None:
@@ -51,17 +51,17 @@ def claim_reading(tx: Tx, name: str, *, reader: str) -> ChannelState | None:
 
 
 def advance(tx: Tx, name: str, cursor: str, *, dropped: int = 0) -> None:
-    """Record how far a channel has been read, and how many messages of strangers were dropped.
-    Everything before the cursor was taken in."""
+    """Record the cursor up to which a channel was read, and add the dropped messages of unpaired
+    senders. Every message before the cursor was processed."""
     channel = CHANNELS.get(tx, name, lock=True)
     CHANNELS.update(tx, name, cursor=cursor, dropped=channel.dropped + dropped)
 
 
 def take(tx: Tx, name: str, incoming: Incoming) -> Taken | None:
-    """Take in one message; return None if its sender is unknown or it was taken in before.
+    """Process one message; return None if its sender is not paired or it was processed before.
 
-    A message with the pairing code pairs its sender. Raise `Refused` if it cannot be carried out;
-    the caller then records it with `refuse`.
+    A message with the pairing code pairs its sender. Raise `Refused` if the message cannot be
+    carried out; the caller then records it with `refuse`. Locks the channel's row.
     """
     channel = CHANNELS.get(tx, name, lock=True)
     if channels.is_received(tx, name, incoming.key):
@@ -70,8 +70,8 @@ def take(tx: Tx, name: str, incoming: Incoming) -> Taken | None:
         channels.record(tx, name, incoming.key, None)
         return Taken(notice=PAIRED.format(help=channel_commands.HELP))
     answered = deliveries.by_receipt(tx, name, incoming.replies_to)
-    # An address can be forged where the channel does not check it. The receipt of a message of ours
-    # cannot be known to others than its recipient.
+    # A sender's address can be forged where the channel does not check it. Only the recipient of
+    # a message of ours knows its receipt.
     is_proven = incoming.is_proven or answered is not None
     if channel.address is None or incoming.sender != channel.address or not is_proven:
         CHANNELS.update(tx, name, dropped=channel.dropped + 1)
@@ -118,8 +118,9 @@ def _choose(tx: Tx, channel: ChannelState, choice: Choice) -> Taken:
 def _hear(
     tx: Tx, channel: ChannelState, incoming: Incoming, about: Message | None
 ) -> tuple[Taken, MessageId | None]:
-    """Take words: an answer to a question, a command for the channel, or a message to an agent."""
-    # A file has no place in an answer; with one it is a message to the agent.
+    """Process a text: an answer to a question, a command for the channel, or a message to an
+    agent."""
+    # An answer cannot hold files, so a text with files is a message to the agent.
     if about is not None and _is_answer(tx, about, incoming):
         said = _answer(about, incoming.text)
         answers.answer_question(tx, about.id, said, person_id=channel.person_id)
@@ -165,7 +166,7 @@ def _dated(tx: Tx, incoming: Incoming) -> str:
 
 
 def _addressee(tx: Tx, channel: ChannelState, about: Message | None) -> Agent | None:
-    """Return the agent that words are for: the sender of the message that they reply to, the one
+    """Return the agent that a text is for: the sender of the message that it replies to, the one
     chosen on the channel, or the coordinator of the only team; None if that is not clear."""
     identity = channel.agent_id if about is None else AgentId(about.sender)
     agent = None if identity is None else teams.AGENTS.find(tx, identity)

@@ -1,7 +1,7 @@
-"""Pairing: a code shows that whoever writes on a channel is the person of this installation.
+"""Pairing: proves by a code that the sender on a channel is the person of this installation.
 
-The code is shown to somebody who is signed in, and sent from the phone or mailbox. It works once,
-for a quarter of an hour, and dies after a few wrong guesses.
+A person who is signed in is shown the code and sends it from the phone or mailbox. The code works
+once, for a quarter of an hour, and is void after a few wrong guesses.
 """
 
 import hmac
@@ -54,7 +54,8 @@ def new_code(tx: Tx, person_id: PersonId, name: str) -> PairingCode:
 
 
 def unpair(tx: Tx, person_id: PersonId, name: str) -> ChannelState:
-    """Forget who is paired with a channel: it sends nothing and hears nobody from now on."""
+    """Remove the pairing of a channel. From then on it sends nothing and ignores what it
+    receives."""
     of(tx, person_id, name)
     CHANNELS.update(tx, name, address=None, paired_at=None, code_digest=None, agent_id=None)
     for delivery in deliveries.waiting_on(tx, name):
@@ -63,14 +64,14 @@ def unpair(tx: Tx, person_id: PersonId, name: str) -> ChannelState:
 
 
 def may_hold_code(text: str) -> bool:
-    """Whether a text has something in it that looks like a pairing code."""
+    """Whether a text contains something in the form of a pairing code."""
     return _CODE.search(text) is not None
 
 
 def redeem(tx: Tx, channel: ChannelState, incoming: Incoming) -> bool:
-    """Pair the sender of a message that holds the channel's code; return whether it does.
+    """Pair the sender of a message that contains the channel's code; return whether it does.
 
-    The caller holds the lock of the channel's row. The open questions are sent to the sender, so
+    The caller holds the channel's row lock. The person's open questions are sent to the channel, so
     that they can be answered there.
     """
     codes = ["-".join(found).upper() for found in _CODE.findall(incoming.text)]

@@ -1,7 +1,7 @@
-"""Answers: reads what models answer to a research job's questions, and leaves out what is wrong.
+"""Answers: parses what models answer to a research job's questions.
 
-Models answer with other fields, strings in place of lists, or prose. What can be read is used; the
-job goes on without the rest.
+Models answer with other fields, strings in place of lists, or prose. Whatever can be parsed is
+used, and the job continues without the rest.
 """
 
 import re

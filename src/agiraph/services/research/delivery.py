@@ -42,7 +42,7 @@ _HEADINGS = re.compile(r"^#+[ \t].*$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """All that a report is made of."""
+    """Everything that a report is made from."""
 
     job: ResearchJob
     rows: tuple[EvidenceRow, ...]
@@ -118,7 +118,7 @@ def compose(found: Findings) -> Report:
 
 
 def _only_news(text: str, news: News, brief: Brief) -> str:
-    """Return what a report says that the last one could not, and the new words themselves."""
+    """Return the report without what the last one could say, with a list of the new quotations."""
     if not news.rows:
         return NO_NEWS
     kept = question.only_new(text, {row.id for row in news.rows})
@@ -135,8 +135,8 @@ def _plain_report(found: Findings, brief: Brief) -> str:
 
 
 def _missing(found: Findings) -> list[str]:
-    """Return what could not be found out: the questions without evidence, and what the last look
-    for gaps named, if it states nothing that the ledger does not show."""
+    """Return what could not be found out: the questions without evidence, and the gaps that the
+    last look named. A gap whose text fails the check of reports is left out."""
     job, rows = found.job, found.rows
     named = [
         line
@@ -149,8 +149,8 @@ def _missing(found: Findings) -> list[str]:
 def close(tx: Tx, lease: Lease, label: Label, *, said: str = DELIVERED) -> None:
     """Mark a job as ended, and put the label of what it read on its thread.
 
-    The caller ends the node in the same transaction. Nobody reflects on the thread, which holds the
-    plan; what was found is in the ledger and in the report.
+    The caller ends the node in the same transaction. The thread holds only the plan, so no agent
+    reflects on it; the findings are in the ledger and in the report.
     """
     append_at = threads.check_lease(tx, lease)
     JOBS.update(tx, lease.node_id, phase="ended", part_id=None)

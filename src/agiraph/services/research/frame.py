@@ -1,8 +1,8 @@
-"""Frame: decides what a research job does next, from the rows alone. One transaction a step.
+"""Frame: decides from the rows what a research job does next, in one transaction for each step.
 
-A job goes through its phases: brief, reading, gaps, reading again, writing, support, ended. What
-needs a model is a part, a node of its own below the job; the job waits for it. So after a crash,
-a wait or a message the next step follows from the rows.
+A job goes through its phases: brief, reading, gaps, reading again, writing, support, ended. Each
+step that needs a model, other than the brief, is a part: a child node for which the job waits. So
+after a crash, a wait or a message the next step follows from the rows.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,11 +21,11 @@ from agiraph.store.research import JOBS
 from agiraph.store.tx import Tx
 
 MORE_ROUNDS = 3
-"""Rounds that messages of persons may add to those of the depth."""
+"""The most rounds that messages of persons may add to those of the depth."""
 _EARLY = frozenset(
     {StopReason.MONEY_SPENT, StopReason.TOKENS_SPENT, StopReason.TIME_SPENT, StopReason.CALLS_SPENT}
 )
-"""Ends of a reader that show that the job has too little left, not that its reader was done."""
+"""Stop reasons of a reader that the budget cut off before it was done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +43,12 @@ class Waits:
 
 @dataclass(frozen=True, slots=True)
 class Delivers:
-    """All that can be done is done: the report is rendered and delivered."""
+    """Nothing is left to read or write: the run renders and delivers the report."""
 
 
 @dataclass(frozen=True, slots=True)
 class NothingNew:
-    """The question was asked before, and nothing has changed: there is no report."""
+    """The question was asked before, and nothing new was found: the job ends without a report."""
 
     why: str
 
@@ -93,7 +93,7 @@ def advance(tx: Tx, lease: Lease, *, reader_model: str = "") -> Next:
 
 
 def _go_on(step: _Step) -> None:
-    """Begin again after a report: a limit had ended the job, and somebody raised it."""
+    """Start again after a report: a limit had ended the job, and somebody has raised it."""
     job = step.job
     budget = rooms.more_calls(step.node.budget, job)
     NODES.update(step.tx, step.node.id, budget=budget)
@@ -120,7 +120,8 @@ def _brief(step: _Step) -> Next:
 
 
 def _read(step: _Step) -> Next:
-    """Start readers, as many as may read at once; go on when none is left."""
+    """Start readers, up to the number that may read at once; take the next phase when all have
+    ended."""
     found = {reader.id: reader for reader in rooms.readers(step.tx, step.job.id)}
     reading = [id for id, reader in found.items() if not reader.status.is_final]
     shortage: StopReason | None = None
@@ -159,7 +160,8 @@ def _progress(step: _Step) -> str:
 
 
 def _after_reading(step: _Step) -> Next:
-    """Look for gaps if there is a round left and room to read on; else write."""
+    """Look for gaps if a round and enough budget for a reader are left; otherwise write the
+    report."""
     job, said = step.job, len(steering.heard(step.tx, step.lease.thread_id))
     if said > job.heard and job.rounds < job.limits.rounds + MORE_ROUNDS:
         step.set(rounds=max(job.rounds, job.round + 1))

@@ -1,4 +1,5 @@
-"""Ledger: note evidence of a research job, if its quotation stands on a page the job has read."""
+"""Ledger: adds evidence to a research job, if its quotation stands on a page that the job has
+read."""
 
 from dataclasses import dataclass
 
@@ -18,9 +19,9 @@ from agiraph.store.research import JOBS
 from agiraph.store.tx import Tx
 
 MOST_ENTRIES = 400
-"""Entries of one job. A model that notes more copies whole pages."""
+"""The most entries of one job. A model that notes more is copying whole pages."""
 LISTED = 10
-"""Addresses that are named to a reader whose quotation has none of them."""
+"""How many addresses a refused reader is shown when the quotation's page was not read."""
 
 
 @dataclass(frozen=True, slots=True)

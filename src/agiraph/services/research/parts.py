@@ -47,8 +47,8 @@ def start_reader(
 def start_part(tx: Tx, lease: Lease, job: WorkNode, part: Part, *, model: str) -> WorkNode:
     """Start a part that asks its model one question.
 
-    The job's own agent does it, while the job waits; a reader compares the quotations, because a
-    cheaper model can.
+    The job's own agent does it while the job waits. The check of quotations goes to a reader
+    instead, whose model may be cheaper.
     """
     return planning.create(
         tx,
@@ -67,9 +67,10 @@ def start_part(tx: Tx, lease: Lease, job: WorkNode, part: Part, *, model: str) -
 
 
 def _free_reader(tx: Tx, lease: Lease, model: str) -> AgentId:
-    """Return an agent without work that was hired to read for this job; hire one if there is none.
+    """Return a reader of this job that has no work; hire one if there is none.
 
-    If the team may grow no more, the job's own agent reads, one question after the other.
+    If the team has no place for another agent, the job's own agent reads, one question after the
+    other.
     """
     mine = [a for a in teams.everyone(tx, lease.team_id) if _reads_for(a, lease)]
     for agent in mine:
@@ -97,9 +98,10 @@ def _reads_for(agent: Agent, lease: Lease) -> bool:
 
 
 def ended(tx: Tx, part: WorkNode) -> None:
-    """Resume the job that waits for a part which has ended, and count the time that it took.
+    """Resume the job that waits for this part, which has ended, and add the part's time to the
+    job's.
 
-    Nobody reflects on a part: what it found is in the ledger.
+    No agent reflects on a part's thread: its findings are in the ledger.
     """
     if part.thread_id is not None:
         THREADS.update(tx, part.thread_id, harvested_at=tx.now)

@@ -1,4 +1,4 @@
-"""Planning: store the brief of a research job, and what its looks for gaps found."""
+"""Planning: stores the brief of a research job, and the gaps that a look at its ledger found."""
 
 from dataclasses import replace
 
@@ -19,16 +19,16 @@ BEGUN = "I begin with this reading: {reading} Your answer changes what I look fo
 def store_brief(
     tx: Tx, lease: Lease, brief: Brief, *, label: Label = CLEAN, engine: str = ""
 ) -> None:
-    """Store the brief and begin to read. Sub-questions that the depth has no room for are left out.
+    """Store the brief and begin to read. Sub-questions beyond the number of the depth are left out.
 
-    If the brief asks the person something and the job came from a conversation, they are asked;
-    nobody waits for the answer. `label` is of the thread that made the brief, `engine` the name of
-    the search engine.
+    If the brief has a question to the person and the job came from a conversation, the person is
+    asked; the job does not wait for the answer. `label` is the label of the thread that made the
+    brief, `engine` the name of the search engine.
     """
     threads.check_lease(tx, lease)
     job = JOBS.get(tx, lease.node_id, lock=True)
     if job.brief is not None:
-        return  # stored before a crash
+        return  # an earlier run stored it before a crash
     depth = job.depth or DEPTH_OF_KIND[brief.kind]
     limits = DEPTHS[depth]
     asked = brief.sub_questions[: limits.sub_questions]

@@ -1,4 +1,4 @@
-"""Rooms: how much of a research job's budget is left, and what each reader gets of it."""
+"""Rooms: computes what is left of a research job's budget, and the budget of each reader."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -19,11 +19,11 @@ LEAST_SECONDS = 20.0
 """A reader with less time than this is not started."""
 LEAST_USD, LEAST_TOKENS = 0.002, 8_000
 WRITING_TURNS = 6
-"""Turns of a part that asks its model one question: with attempts and a repair."""
+"""The most turns of a part that asks its model one question, with retries and one repair."""
 
 
 class Room(NamedTuple):
-    """What is left of a job for reading."""
+    """What is left of a job's budget for reading."""
 
     searches: int
     pages: int
@@ -33,7 +33,7 @@ class Room(NamedTuple):
 
     @property
     def shortage(self) -> StopReason | None:
-        """Return which limit leaves no room for a reader."""
+        """Return which limit leaves too little for another reader; None if all leave enough."""
         if self.seconds is not None and self.seconds < LEAST_SECONDS:
             return StopReason.TIME_SPENT
         if self.usd is not None and self.usd < LEAST_USD:
@@ -56,9 +56,9 @@ def parts(tx: Tx, job_id: NodeId) -> list[WorkNode]:
 
 
 def left(tx: Tx, node: WorkNode) -> Room:
-    """Return what is left of a job's node for readers that are not started yet.
+    """Return what is left of a job's budget for readers that are not started yet.
 
-    What an open reader may still use counts as used.
+    The unused budget of a running reader counts as used.
     """
     budget, used = node.budget, spend.total(tx, node.id)
     searches, pages = budget.calls.get(SEARCH, 0), budget.calls.get(FETCH, 0)
@@ -81,7 +81,7 @@ def left(tx: Tx, node: WorkNode) -> Room:
 
 
 def for_reader(room: Room, job: ResearchJob, *, waiting: int, rounds: int) -> Budget:
-    """Return the budget of one of `waiting` readers; something is kept for each later round."""
+    """Return the budget of the next of `waiting` readers. A share is kept for each later round."""
     among = max(waiting + rounds, 1)
 
     def count(amount: int) -> int:
@@ -104,10 +104,10 @@ def for_writing() -> Budget:
 
 
 def count_time(tx: Tx, part: WorkNode) -> None:
-    """Add the time of a part that has ended to that of its job, which waited for it.
+    """Add the time of a part that has ended to its job, which waited for it.
 
-    Parts that worked at the same time are counted once: no more than the time since the job began
-    to wait for this part. Time in which the process did not run is no working time of the part.
+    Time in which several parts worked is counted once: at most the time since the job began to
+    wait. Time in which the process did not run is not counted.
     """
     assert part.parent_id is not None
     job = NODES.get(tx, part.parent_id, lock=True)
@@ -126,7 +126,8 @@ def _waiting_since(tx: Tx, job_id: NodeId) -> datetime | None:
 
 
 def more_calls(budget: Budget, job: ResearchJob) -> Budget:
-    """Return the budget of a job that goes on after its end: its searches and pages once again."""
+    """Return the budget of a job that starts again after its end: it gets its searches and pages
+    once more."""
     limits = job.limits
     again = {
         SEARCH: limits.searches if job.searches is None else job.searches,

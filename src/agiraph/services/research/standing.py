@@ -1,4 +1,5 @@
-"""Standing: questions that a trigger asks again and again, and what is new about them."""
+"""Standing: starts the research that a trigger repeats, and finds what is new since the last
+report."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,7 +24,7 @@ NOTHING_NEW = "Nothing is new since {date}: {pages} pages were read again or for
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class News:
-    """What a job that asks a question again has found since the last report."""
+    """The new findings of a job whose question was asked before."""
 
     rows: tuple[EvidenceRow, ...]
     since: datetime
@@ -31,7 +32,7 @@ class News:
 
 
 def start(tx: Tx, agent: Agent, trigger: Trigger) -> WorkNode:
-    """Start the research that a trigger asks for, with the ledger of the last one."""
+    """Start the research of a trigger. It continues the ledger of the trigger's last job."""
     last = research.last_standing(tx, trigger.id)
     by, model = trigger.made_by, str(trigger.payload.get("model", ""))
     # The specialists' files cannot be read here, so the trigger keeps the model of its researcher.

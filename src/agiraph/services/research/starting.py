@@ -22,8 +22,8 @@ MOST_SEARCHES, MOST_PAGES = 100, 150
 LONGEST_GOAL = 20_000
 RESEARCHER = "researcher"
 TOOLS = ("web_search", "web_fetch", "note_evidence", "done")
-"""The tools of a researcher and of its readers. There is none to store knowledge: they read
-strangers' pages."""
+"""The tools of a researcher and of its readers. They read untrusted pages, so none of the tools
+stores knowledge."""
 EXHAUSTED = "Budget exhausted — synthesise your findings now."
 JOB_TURNS = 12
 """Turns of the job's own thread, which holds the brief; its parts have their own."""

@@ -21,10 +21,10 @@ class Used(NamedTuple):
 
 
 class ResearchState(NamedTuple):
-    """A job with its parts, its ledger, what it used and what it may use."""
+    """A job with its readers and ledger, what it has used, and its limits."""
 
     job: ResearchJob
-    """With brief, depth, phase, round and the sub-questions (`readings`)."""
+    """Holds the brief, depth, phase, round and sub-questions (`readings`)."""
     node: WorkNode
     readers: list[WorkNode]
     ledger: list[EvidenceRow]
@@ -34,13 +34,14 @@ class ResearchState(NamedTuple):
 
 
 def used(tx: Tx, node: WorkNode) -> Used:
-    """Return the searches and pages that the readers of a job have used; failed ones are free."""
+    """Return the searches and pages that the readers of a job have used; failed calls are not
+    counted."""
     calls = jobs.used_calls(tx, node)
     return Used(calls[SEARCH], calls[FETCH])
 
 
 def state_of(tx: Tx, job_id: NodeId) -> ResearchState:
-    """Return how a job stands; raise `NotFound` for any other node."""
+    """Return the state of a research job; raise `NotFound` for any other node."""
     job, node = JOBS.get(tx, job_id), NODES.get(tx, job_id)
     calls = node.budget.calls
     return ResearchState(

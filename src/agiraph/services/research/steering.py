@@ -1,4 +1,4 @@
-"""Steering: what persons have told a research job while it runs."""
+"""Steering: reads the messages that persons have sent to a research job while it runs."""
 
 from agiraph.domain import quotations
 from agiraph.domain.ids import MessageId, ThreadId
