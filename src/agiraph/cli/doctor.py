@@ -47,7 +47,10 @@ _MARKS: dict[Verdict, str] = {
 @click.command()
 @click.option("--fix", is_flag=True, help="Repair what is safe to repair.")
 @click.option(
-    "--online", is_flag=True, help="Also send each model a short request, which costs a little."
+    "--online",
+    is_flag=True,
+    help="Also send each model and the search engine a short request, which costs a little, and "
+    "start each MCP server.",
 )
 @click.option("--json", "json_", is_flag=True, help="Print JSON for programs.")
 @command

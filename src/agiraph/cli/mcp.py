@@ -42,8 +42,16 @@ def mcp() -> None:
 @mcp.command(context_settings={"ignore_unknown_options": False})
 @click.argument("name")
 @click.argument("how", nargs=-1, required=True, metavar="URL | -- COMMAND [ARGUMENT]...")
-@click.option("--env", "variables", multiple=True, metavar="NAME=VALUE", help="For its program.")
-@click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="For its URL.")
+@click.option(
+    "--env", "variables", multiple=True, metavar="NAME=VALUE", help="A variable of its program."
+)
+@click.option(
+    "--header",
+    "headers",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A header of each request to its URL.",
+)
 @click.option(
     "--network",
     type=click.Choice(["none", "packages", "hosts", "open"]),
@@ -51,11 +59,20 @@ def mcp() -> None:
 )
 @click.option("--host", "hosts", multiple=True, help="A host that its program may reach.")
 @click.option(
-    "--folder", "folders", multiple=True, metavar="PATH[:ro|rw]", help="Its program sees it."
+    "--folder",
+    "folders",
+    multiple=True,
+    metavar="PATH[:ro|rw]",
+    help="A folder that its program sees.",
 )
 @click.option("--tool", "tools", multiple=True, help="A tool that agents may call, or a pattern.")
-@click.option("--reads", multiple=True, metavar="TOOL", help="A tool that only reads.")
-@click.option("--changes", multiple=True, metavar="TOOL", help="A tool that sends nothing out.")
+@click.option("--reads", multiple=True, metavar="TOOL", help="A tool that changes nothing.")
+@click.option(
+    "--changes",
+    multiple=True,
+    metavar="TOOL",
+    help="A tool that changes something but sends nothing to others.",
+)
 @click.option("--team", "teams", multiple=True, help="A team that may use it; default: all.")
 @command
 async def add(name: str, how: tuple[str, ...], **given: Any) -> None:
@@ -259,7 +276,9 @@ async def login(name: str) -> None:
 
 
 @mcp.command()
-@click.option("--http", "port", type=click.IntRange(1, 65535), metavar="PORT", help="Over HTTP.")
+@click.option(
+    "--http", "port", type=click.IntRange(1, 65535), metavar="PORT", help="Serve HTTP on this port."
+)
 @command
 async def serve(port: int | None) -> None:
     """Let MCP clients use agiraph: create teams, talk to them, read their work.

@@ -41,10 +41,10 @@ async def read(
 async def _rendered(
     ctx: RunContext, fetched: Fetched, parser: Parser
 ) -> tuple[WebPage | None, Label]:
-    """Return the page as a browser shows it, and the label of all hosts that it reached.
+    """Return the page as a browser renders it, and the label of all hosts that the browser reached.
 
-    The browser knows nothing but the address, so every public host is open to it. The gate checks
-    their addresses and labels the thread for each.
+    The browser is given nothing but the page's address, so it may reach every public host. The gate
+    checks each address and labels the thread with each host.
     """
     gate = CommandGate(ctx, Rules(network="open"), call_id=ctx.current_call_id, command=fetched.url)
     assert gate.serve is not None
