@@ -10,6 +10,7 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 import time
 import traceback
 from collections import deque
@@ -103,6 +104,8 @@ class Workers:
         capturing = self._session.config.pluginmanager.getplugin("capturemanager")
         capturing.suspend_global_capture(in_=True)
         sys.stdout.flush()
+        # A lock that another thread holds at the fork is held for ever in the worker.
+        assert threading.active_count() == 1, threading.enumerate()
         if (pid := os.fork()) == 0:
             for other in (ours, *self._running):
                 other.close()  # or this worker would keep the line of a dead one open

@@ -18,7 +18,6 @@ from agiraph.domain.persons import OWNER
 from agiraph.domain.time import Clock
 from agiraph.domain.work import ANSWER, WorkNode
 from agiraph.extensions.configured import NO_EXTENSIONS, ExtensionSettings
-from agiraph.home import levels
 from agiraph.home.levels import Wanted
 from agiraph.home.sandbox import Limits
 from agiraph.home.specialists import specialists
@@ -72,7 +71,6 @@ def preload() -> None:
 
     specialists()
     embeddings()
-    levels.choose()
     _empty_database()
 
 
