@@ -71,8 +71,8 @@ class Tool:
     """Returns the label of what a call of a `once` tool may leave in the thread and its folder,
     from the context and the arguments. It is stored with the intent, before the tool acts."""
     describe: Describe | None = None
-    """Returns the answer of `tool_help`, for a tool whose description a stranger wrote: neither its
-    spec nor a refusal of a call repeats such words."""
+    """Returns the answer of `tool_help`, for a tool whose description is untrusted text. Neither
+    its spec nor a refusal of a call repeats that text."""
     is_for: Callable[[str], bool] | None = None
     """Whether agents of a role, or specialists of a name, get the tool; None: by its properties."""
     properties: ToolProperties = ToolProperties()

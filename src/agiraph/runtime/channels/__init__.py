@@ -50,7 +50,7 @@ class TwoWayChannel(Channel, Protocol):
         """Wait for new messages, at most a minute, and return them with the cursor after them.
 
         `paired` is who is paired with the channel. Of anybody else only the text is wanted, which
-        may hold a code: no file of a stranger is downloaded.
+        may hold a code: files of unpaired senders are not downloaded.
 
         A message is returned again until the cursor after it is given; its `key` is always the
         same. Raise `DeliveryFailed` if the channel cannot be read now.
