@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         DigestView,
         GrantView,
     )
+    from agiraph.api.extension_views import ExtensionView, SkillView
     from agiraph.api.folder_views import FolderChangeView, GivenFolderView, UndoneView
     from agiraph.api.job_views import JobView
     from agiraph.api.model_views import (
@@ -111,6 +112,7 @@ __all__ = [
     "DigestView",
     "EmergencyStopView",
     "Event",
+    "ExtensionView",
     "FileView",
     "Firing",
     "FolderChangeView",
@@ -188,6 +190,7 @@ _MODULES = {
     "agiraph.api.decision_views": (
         "DecidedView", "DigestEntry", "DigestGroup", "DigestView", "GrantView",
     ),
+    "agiraph.api.extension_views": ("ExtensionView", "SkillView"),
     "agiraph.api.folder_views": ("FolderChangeView", "GivenFolderView", "UndoneView"),
     "agiraph.api.job_views": ("JobView",),
     "agiraph.api.model_views": (

@@ -9,6 +9,7 @@ async with Client("http://127.0.0.1:8717", token) as client:
 from agiraph.client.access import AccessCalls
 from agiraph.client.channels import ChannelCalls
 from agiraph.client.decisions import DecisionCalls
+from agiraph.client.extensions import ExtensionCalls
 from agiraph.client.files import FileCalls
 from agiraph.client.knowledge import KnowledgeCalls
 from agiraph.client.live import ConnectionLost, Frame, Live, ReplyDelta, Resync
@@ -30,6 +31,7 @@ class Client(
     FileCalls,
     AccessCalls,
     ChannelCalls,
+    ExtensionCalls,
     Live,
 ):
     """A client of one server. A refusal of the server is raised as `Declined` with its message."""
