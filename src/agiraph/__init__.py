@@ -160,6 +160,7 @@ __all__ = [
     "ScriptExhausted",
     "ScriptedModel",
     "SearchHitView",
+    "SkillView",
     "StageView",
     "StatusView",
     "TeamCosts",
