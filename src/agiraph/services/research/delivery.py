@@ -16,7 +16,7 @@ from agiraph.domain.research_report import Counts, Report
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.services.board import labels, planning, texts
 from agiraph.services.mail import bus
-from agiraph.services.research import rooms, standing, state
+from agiraph.services.research import reading_budget, standing, state
 from agiraph.services.research.answers import plain_brief
 from agiraph.services.research.standing import News
 from agiraph.store import evidence, passages, research, spend, threads
@@ -64,7 +64,7 @@ def gather(tx: Tx, job_id: NodeId) -> Findings:
     job, node = JOBS.get(tx, job_id), NODES.get(tx, job_id)
     rows = tuple(evidence.of_job(tx, job_id))
     answered = {row.question for row in rows}
-    parts = [part.id for part in rooms.parts(tx, job_id)]
+    parts = [part.id for part in reading_budget.parts(tx, job_id)]
     stopped = StopReason(job.stopped) if job.stopped else None
     return Findings(
         job=job,
@@ -80,7 +80,7 @@ def gather(tx: Tx, job_id: NodeId) -> Findings:
 
 def _counts(tx: Tx, node: WorkNode, job: ResearchJob, stopped: StopReason | None) -> Counts:
     used = state.used(tx, node)
-    readers = rooms.readers(tx, job.id)
+    readers = reading_budget.readers(tx, job.id)
     is_priced = any(row.usd for part in [node, *readers] for row in spend.of_node(tx, part.id))
     return Counts(
         depth=job.depth or "standard",

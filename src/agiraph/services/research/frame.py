@@ -14,7 +14,7 @@ from agiraph.domain.ids import NodeId
 from agiraph.domain.research import Part, Phase, Reading, ResearchJob
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import Budget, StopReason, WorkNode
-from agiraph.services.research import parts, rooms, standing, steering
+from agiraph.services.research import parts, reading_budget, standing, steering
 from agiraph.store import evidence, threads, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.research import JOBS
@@ -95,12 +95,12 @@ def advance(tx: Tx, lease: Lease, *, reader_model: str = "") -> Next:
 def _go_on(step: _Step) -> None:
     """Start again after a report: a limit had ended the job, and somebody has raised it."""
     job = step.job
-    budget = rooms.more_calls(step.node.budget, job)
+    budget = reading_budget.more_calls(step.node.budget, job)
     NODES.update(step.tx, step.node.id, budget=budget)
     step.node = replace(step.node, budget=budget)
     if job.brief is None:
         return step.set(phase="brief")
-    found = {reader.id: reader for reader in rooms.readers(step.tx, job.id)}
+    found = {reader.id: reader for reader in reading_budget.readers(step.tx, job.id)}
     # Questions whose readers were cut off are read for again; the ledger keeps what they noted.
     readings = tuple(
         replace(each, node_id=None) if _is_cut_off(found, each) else each for each in job.readings
@@ -122,18 +122,18 @@ def _brief(step: _Step) -> Next:
 def _read(step: _Step) -> Next:
     """Start readers, up to the number that may read at once; take the next phase when all have
     ended."""
-    found = {reader.id: reader for reader in rooms.readers(step.tx, step.job.id)}
+    found = {reader.id: reader for reader in reading_budget.readers(step.tx, step.job.id)}
     reading = [id for id, reader in found.items() if not reader.status.is_final]
     shortage: StopReason | None = None
     while len(reading) < step.job.limits.readers and shortage is None:
         unread = [each for each in step.job.readings if each.node_id is None]
         if not unread:
             break
-        room = rooms.left(step.tx, step.node)
-        shortage = room.shortage
+        left = reading_budget.left(step.tx, step.node)
+        shortage = left.shortage
         if shortage is None:
             rounds = max(step.job.rounds - step.job.round, 0)
-            budget = rooms.for_reader(room, step.job, waiting=len(unread), rounds=rounds)
+            budget = reading_budget.for_reader(left, step.job, waiting=len(unread), rounds=rounds)
             reading.append(_start_reader(step, unread[0], budget))
     if reading:
         return step.wait(reading, _progress(step))
@@ -165,7 +165,7 @@ def _after_reading(step: _Step) -> Next:
     job, said = step.job, len(steering.heard(step.tx, step.lease.thread_id))
     if said > job.heard and job.rounds < job.limits.rounds + MORE_ROUNDS:
         step.set(rounds=max(job.rounds, job.round + 1))
-    may_read = rooms.left(step.tx, step.node).shortage is None
+    may_read = reading_budget.left(step.tx, step.node).shortage is None
     phase: Phase = "gaps" if step.job.round < step.job.rounds and may_read else "writing"
     step.set(phase=phase, part_id=None, heard=said)
     return _PHASES[phase](step)

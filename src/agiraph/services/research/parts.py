@@ -9,7 +9,7 @@ from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import Budget, WorkNode
 from agiraph.services.board import planning, texts, waiting
 from agiraph.services.members import roster
-from agiraph.services.research import rooms
+from agiraph.services.research import reading_budget
 from agiraph.services.research.starting import TOOLS
 from agiraph.store import nodes, teams
 from agiraph.store.teams import AGENTS
@@ -59,7 +59,7 @@ def start_part(tx: Tx, lease: Lease, job: WorkNode, part: Part, *, model: str) -
         creator_id=lease.agent_id,
         assignee_id=_free_reader(tx, lease, model) if part == "support" else lease.agent_id,
         parent_id=job.id,
-        budget=rooms.for_writing(),
+        budget=reading_budget.for_writing(),
         label=job.label,
         is_public=not job.label,
         research=part,
@@ -105,5 +105,5 @@ def ended(tx: Tx, part: WorkNode) -> None:
     """
     if part.thread_id is not None:
         THREADS.update(tx, part.thread_id, harvested_at=tx.now)
-    rooms.count_time(tx, part)
+    reading_budget.count_time(tx, part)
     waiting.resume(tx, WaitingOn("node", part.id))

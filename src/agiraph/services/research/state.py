@@ -7,7 +7,7 @@ from agiraph.domain.ids import NodeId
 from agiraph.domain.research import ResearchJob
 from agiraph.domain.work import WorkNode
 from agiraph.services.board import jobs
-from agiraph.services.research import rooms
+from agiraph.services.research import reading_budget
 from agiraph.services.research.starting import FETCH, SEARCH
 from agiraph.store import evidence, spend
 from agiraph.store.nodes import NODES
@@ -47,7 +47,7 @@ def state_of(tx: Tx, job_id: NodeId) -> ResearchState:
     return ResearchState(
         job=job,
         node=node,
-        readers=rooms.readers(tx, job_id),
+        readers=reading_budget.readers(tx, job_id),
         ledger=evidence.of_job(tx, job_id),
         used=used(tx, node),
         limits=Used(calls.get(SEARCH, 0), calls.get(FETCH, 0)),

@@ -1,4 +1,4 @@
-"""Rooms: computes what is left of a research job's budget, and the budget of each reader."""
+"""Reading budget: what is left of a research job's budget, and the budget of each reader."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -22,7 +22,7 @@ WRITING_TURNS = 6
 """The most turns of a part that asks its model one question, with retries and one repair."""
 
 
-class Room(NamedTuple):
+class Remaining(NamedTuple):
     """What is left of a job's budget for reading."""
 
     searches: int
@@ -55,7 +55,7 @@ def parts(tx: Tx, job_id: NodeId) -> list[WorkNode]:
     return sorted(found, key=lambda part: part.id)
 
 
-def left(tx: Tx, node: WorkNode) -> Room:
+def left(tx: Tx, node: WorkNode) -> Remaining:
     """Return what is left of a job's budget for readers that are not started yet.
 
     The unused budget of a running reader counts as used.
@@ -77,10 +77,10 @@ def left(tx: Tx, node: WorkNode) -> Room:
     seconds = budgets.seconds_left(tx, node)
     if seconds is not None and budget.seconds is not None:
         seconds -= (1 - READING) * budget.seconds
-    return Room(searches, pages, usd, tokens, seconds)
+    return Remaining(searches, pages, usd, tokens, seconds)
 
 
-def for_reader(room: Room, job: ResearchJob, *, waiting: int, rounds: int) -> Budget:
+def for_reader(left: Remaining, job: ResearchJob, *, waiting: int, rounds: int) -> Budget:
     """Return the budget of the next of `waiting` readers. A share is kept for each later round."""
     among = max(waiting + rounds, 1)
 
@@ -89,11 +89,11 @@ def for_reader(room: Room, job: ResearchJob, *, waiting: int, rounds: int) -> Bu
 
     return Budget(
         turns=job.limits.turns,
-        usd=None if room.usd is None else room.usd / among,
-        tokens=None if room.tokens is None else int(room.tokens / among),
+        usd=None if left.usd is None else left.usd / among,
+        tokens=None if left.tokens is None else int(left.tokens / among),
         # Readers work at the same time, so that time is not divided.
-        seconds=room.seconds,
-        calls={SEARCH: count(room.searches), FETCH: count(room.pages)},
+        seconds=left.seconds,
+        calls={SEARCH: count(left.searches), FETCH: count(left.pages)},
         given={"turns": job.limits.turns},
     )
 

@@ -7,10 +7,10 @@ import pytest
 from agiraph.domain.ids import NodeId, TeamId
 from agiraph.domain.research import DEPTHS, Depth, ResearchJob
 from agiraph.domain.work import StopReason
-from agiraph.services.research import rooms, starting
-from agiraph.services.research.rooms import Room
+from agiraph.services.research import reading_budget, starting
+from agiraph.services.research.reading_budget import Remaining
 
-PLENTY = Room(searches=16, pages=24, usd=1.5, tokens=2_000_000.0, seconds=600.0)
+PLENTY = Remaining(searches=16, pages=24, usd=1.5, tokens=2_000_000.0, seconds=600.0)
 
 
 def job(depth: Depth = "standard") -> ResearchJob:
@@ -26,7 +26,7 @@ def job(depth: Depth = "standard") -> ResearchJob:
 
 
 def test_what_is_left_is_shared_among_the_readers_and_the_later_rounds() -> None:
-    given = rooms.for_reader(PLENTY, job(), waiting=4, rounds=1)
+    given = reading_budget.for_reader(PLENTY, job(), waiting=4, rounds=1)
     assert given.calls == {"web_search": 3, "web_fetch": 4}
     assert (given.usd, given.tokens, given.turns) == (0.3, 400_000, 16)
     assert given.seconds == 600.0  # readers work at the same time
@@ -34,12 +34,14 @@ def test_what_is_left_is_shared_among_the_readers_and_the_later_rounds() -> None
 
 def test_the_only_reader_of_a_quick_job_gets_everything() -> None:
     room = PLENTY._replace(searches=4, pages=6)
-    given = rooms.for_reader(room, job("quick"), waiting=1, rounds=0)
+    given = reading_budget.for_reader(room, job("quick"), waiting=1, rounds=0)
     assert (given.calls, given.turns) == ({"web_search": 4, "web_fetch": 6}, 12)
 
 
 def test_a_reader_gets_at_least_one_page_of_what_is_left() -> None:
-    given = rooms.for_reader(PLENTY._replace(searches=0, pages=2), job(), waiting=5, rounds=1)
+    given = reading_budget.for_reader(
+        PLENTY._replace(searches=0, pages=2), job(), waiting=5, rounds=1
+    )
     assert given.calls == {"web_search": 0, "web_fetch": 1}
 
 
@@ -55,7 +57,9 @@ def test_a_reader_gets_at_least_one_page_of_what_is_left() -> None:
         (PLENTY._replace(usd=None, tokens=None, seconds=None), None),
     ],
 )
-def test_a_reader_is_started_only_if_there_is_room(room: Room, shortage: StopReason | None) -> None:
+def test_a_reader_is_started_only_if_there_is_room(
+    room: Remaining, shortage: StopReason | None
+) -> None:
     assert room.shortage == shortage
 
 
@@ -74,4 +78,4 @@ def test_the_budget_of_a_job_has_the_limits_of_its_depth(depth: Depth) -> None:
 
 def test_more_budget_after_the_end_brings_the_searches_and_pages_of_the_depth_again() -> None:
     budget = starting.of_depth(DEPTHS["standard"], None, None)
-    assert rooms.more_calls(budget, job()).calls == {"web_search": 32, "web_fetch": 48}
+    assert reading_budget.more_calls(budget, job()).calls == {"web_search": 32, "web_fetch": 48}
