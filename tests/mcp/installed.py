@@ -3,7 +3,6 @@
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -20,13 +19,8 @@ NPM = (
 )
 PYPI = (
     "mcp-server-time==2026.10.19",
-    "tzlocal",
     "mcp-server-git==2026.10.19",
-    "gitpython",
-    "gitdb",
-    "smmap",
 )
-"""Without their dependencies: the SDK and the rest are those of agiraph's own environment."""
 
 
 def npm(program: str) -> str:
@@ -36,7 +30,7 @@ def npm(program: str) -> str:
 
 def pypi(program: str) -> str:
     """Return the path of a server's program from PyPI; skip the test if it cannot be installed."""
-    return str(_installed("mcp-pypi-1", _install_pypi) / "bin" / program)
+    return str(_installed("mcp-pypi-2", _install_pypi) / "bin" / program)
 
 
 def _installed(name: str, install: Callable[[Path], None]) -> Path:
@@ -73,13 +67,11 @@ def _install_npm(made: Path) -> None:
 
 def _install_pypi(made: Path) -> None:
     # In its final place from the start: a virtual environment cannot be moved.
-    folder = made.parent / "mcp-pypi-1"
+    folder = made.parent / "mcp-pypi-2"
     try:
         _run(sys.executable, "-m", "venv", "--without-pip", folder)
         pip = (sys.executable, "-m", "pip", "--python", folder / "bin" / "python")
-        _run(*pip, "install", "--quiet", "--no-deps", *PYPI)
-        [packages] = folder.glob("lib/python*/site-packages")
-        (packages / "agiraph.pth").write_text(sysconfig.get_path("purelib") + "\n")
+        _run(*pip, "install", "--quiet", *PYPI)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
