@@ -18,6 +18,7 @@ from agiraph.services.research import ledger, pages, starting
 from agiraph.services.research.ledger import NotOnPage, NotRead
 from agiraph.store import evidence, research, teams
 from agiraph.store.evidence import StoredEvidence
+from agiraph.store.nodes import NODES
 from agiraph.store.research import JOBS
 from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Tx
@@ -145,6 +146,44 @@ async def test_a_claim_or_quotation_of_a_wrong_length_is_refused(
         await desk.note("call_1", quote, claim=claim)
 
 
+async def test_a_page_whose_address_holds_the_words_proves_nothing(desk: Desk) -> None:
+    """A search page repeats what it was asked for, and a model can ask it for anything."""
+    url = "http://find.example/search?q=The%20tower+is+999%20metres%20tall"
+    text = "No results for “The tower is 999 metres tall.”\n\nThe tower has many lifts.\n"
+    await desk.world.store.write(pages.keep_page, desk.reader, url=url, title="Find", text=text)
+    for quote in (
+        "The tower is 999 metres tall.",
+        "“the tower is 999 metres tall”",
+        "The tower is 999 metres tall … many lifts",
+    ):
+        with pytest.raises(Refused, match="the address of this page holds the quoted words"):
+            await desk.note("call_1", quote, url)
+    assert await desk.rows() == []
+    assert isinstance(await desk.note("call_2", "The tower has many lifts.", url), StoredEvidence)
+
+
+@pytest.mark.parametrize(
+    ("url", "holds"),
+    [
+        ("http://a.example/find/The%20Grand%20Tower%20is%20tall/1", True),
+        ("http://a.example/find?q=x&say=the-grand-tower-is-tall", True),
+        ("http://a.example/find?q=the%2520grand%2520tower%2520is%2520tall", True),
+        ("http://a.example/news/the-grand-tower-is-tall", False),  # the title of an article
+        ("http://a.example/find?q=grand+tower", False),
+    ],
+)
+def test_words_are_looked_for_in_the_path_and_the_query(url: str, holds: bool) -> None:
+    assert ledger.is_in_address("The Grand Tower is tall.", url) is holds
+
+
+async def test_a_quotation_that_covers_too_much_of_a_page_is_refused(desk: Desk) -> None:
+    url = "http://long.example/"
+    text = f"The tower [is](http://x.example/{'a' * 1200}) tall by all accounts.\n"
+    await desk.world.store.write(pages.keep_page, desk.reader, url=url, title="", text=text)
+    with pytest.raises(Refused, match="characters long on the page; at most 1200 are noted"):
+        await desk.note("call_1", "The tower is tall by all accounts.", url)
+
+
 async def test_a_page_that_changed_keeps_both_versions(desk: Desk) -> None:
     new = PAGE.replace("330", "333")
     await desk.world.store.write(pages.keep_page, desk.reader, url=FACTS, title="A page", text=new)
@@ -181,6 +220,14 @@ async def test_only_a_reader_of_a_research_notes_evidence(desk: Desk) -> None:
 def test_addresses_are_compared_without_scheme_www_slash_and_fragment() -> None:
     assert pages.address_of("HTTPS://www.Tower.example/Facts/#x") == "tower.example/Facts"
     assert pages.address_of("tower.example/a?b=1") == "tower.example/a?b=1"
+
+
+async def test_a_follow_up_has_the_label_of_the_job_that_it_continues(desk: Desk) -> None:
+    label = of_page("http://evil.example/")
+    await desk.world.store.write(NODES.update, desk.job.id, label=label)
+    labelled = await desk.world.node(desk.job.id)
+    job, _ = await desk.world.store.write(_job, await _lead(desk), labelled)
+    assert (await desk.world.node(job.id)).label == label
 
 
 async def test_a_circle_of_jobs_that_continue_each_other_is_followed_once(desk: Desk) -> None:

@@ -1,7 +1,10 @@
 """Ledger: adds evidence to a research job, if its quotation stands on a page that the job has
 read."""
 
+import re
+import unicodedata
 from dataclasses import dataclass
+from urllib.parse import unquote_plus, urlsplit
 
 from agiraph.domain import sources
 from agiraph.domain.errors import Refused
@@ -20,6 +23,12 @@ from agiraph.store.tx import Tx
 
 MOST_ENTRIES = 400
 """The most entries of one job. A model that notes more is copying whole pages."""
+LONGEST_FOUND = 2 * LONGEST_QUOTE
+"""The most characters of a page that a quotation with words left out may cover."""
+REPEATED = (
+    "Not noted: the address of this page holds the quoted words, so the page may only repeat what "
+    "was asked of it. Open the page that states it, and quote that one."
+)
 LISTED = 10
 """How many addresses a refused reader is shown when the quotation's page was not read."""
 
@@ -62,6 +71,7 @@ def note(
     if evidence.count(tx, job.id) >= MOST_ENTRIES:
         raise Refused(f"The ledger of this research is full ({MOST_ENTRIES} entries). Call done.")
     page, found = looked_up
+    _check_found(found, url, page.url)
     return EVIDENCE.insert(tx, _entry(tx, job, node, call_id, page, found, claim, stance))
 
 
@@ -85,6 +95,38 @@ def _check_lengths(claim: str, quote: str) -> None:
             f"A quotation has at least {SHORTEST_QUOTE} characters, or it shows nothing. Quote the "
             "whole sentence."
         )
+
+
+def _check_found(found: Found, *urls: str) -> None:
+    """Refuse words that a page may have taken from its own address, as a search page does, and a
+    quotation whose words on the page are too many."""
+    if len(found.text) > LONGEST_FOUND:
+        raise Refused(
+            f"What you quote is {len(found.text)} characters long on the page; at most "
+            f"{LONGEST_FOUND} are noted. Quote the sentence that shows the claim."
+        )
+    if any(is_in_address(found.text, url) for url in urls):
+        raise Refused(REPEATED)
+
+
+def is_in_address(quote: str, url: str) -> bool:
+    """Whether a quotation, or a part of one with words left out, stands in the path or query of an
+    address.
+
+    Words that hyphens join in a path do not count: many articles have their title there.
+    """
+    address = urlsplit(url)
+    path = [unquote_plus(part) for part in address.path.split("/")]
+    held = [_words(part) for part in path if " " in part.strip()]
+    # Twice: a redirect may have encoded the words again.
+    held.append(_words(unquote_plus(unquote_plus(address.query))))
+    parts = [_words(part) for part in quote.split("…")]
+    parts = [part for part in parts if len(part) >= SHORTEST_QUOTE]
+    return any(f" {part} " in f" {words} " for part in parts or [_words(quote)] for words in held)
+
+
+def _words(text: str) -> str:
+    return " ".join(re.findall(r"[^\W_]+", unicodedata.normalize("NFKC", text).casefold()))
 
 
 def _look_up(versions: list[ResearchPage], quote: str) -> tuple[ResearchPage, Found] | NotOnPage:

@@ -51,12 +51,15 @@ def start(
     With `parent_id` it is part of that work and paid from its budget; otherwise the person with
     `person_id` asked for it, or without one the team's owner. Without a `label` the question is in
     words of a person or of a clean thread, and the readers are public. `asks`: it came from a
-    conversation, so that it may ask the person once. With `earlier`, it has the ledger of that job
-    from the start. `standing` is the trigger of a question that is asked again and again.
+    conversation, so that it may ask the person once. With `earlier`, it has the ledger and the
+    label of that job from the start. `standing` is the trigger of a question that is asked again
+    and again.
     """
     _check_request(goal, searches, pages)
     if earlier is not None:
         _check_earlier(tx, hirer.agent, earlier)
+        # The question and the claims of that job are shown to this one.
+        label |= earlier.label
     agent, worker = hirer.agent, _hire_researcher(tx, hirer)
     node = planning.create(
         tx,
