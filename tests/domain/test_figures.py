@@ -1,5 +1,7 @@
 """Figures and dates: numbers and dates mean the same in several languages' forms."""
 
+from fractions import Fraction
+
 import pytest
 
 from agiraph.domain import dates, figures
@@ -25,6 +27,11 @@ from agiraph.domain.sums import find_sums
         ("1.2.3", "version 1.2.3"),
         ("380", "the A380"),
         ("-5 °C", "\u22125 degrees Celsius"),
+        (".5 %", "0.5 percent"),
+        ("30k euros", "EUR 30,000"),
+        ("高500万人", "5 million"),
+        ("3亿", "300,000,000"),
+        ("5千米", "5"),
     ],
 )
 def test_two_forms_are_one_number(one: str, other: str) -> None:
@@ -53,7 +60,8 @@ def test_two_forms_are_different_numbers(one: str, other: str) -> None:
 
 def test_numbers_inside_names_are_no_numbers_of_a_sentence() -> None:
     assert [
-        f.text for f in figures.find("The A380, GPT-4 and v1.2 cost 10-20 and EUR 30 each")
+        f.text
+        for f in figures.find("The A380, GPT-4, COVID-19 and v1.2 cost 10-20 and EUR 30 each")
     ] == [
         "10",
         "20",
@@ -62,8 +70,31 @@ def test_numbers_inside_names_are_no_numbers_of_a_sentence() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("埃菲尔铁塔高500米。", "500"),
+        ("สูง500 เมตร", "500"),
+        ("_500 m_", "500 m"),
+        ("__2 million__", "2 million"),
+        ("ca.500", "500"),
+        (".5 %", ".5 %"),
+        ("the mid-1990s", "1990"),
+    ],
+)
+def test_a_number_is_seen_whatever_stands_before_it(text: str, number: str) -> None:
+    assert [figure.text for figure in figures.find(text)] == [number]
+
+
+def test_a_number_of_thousands_of_digits_is_read_as_none() -> None:
+    assert [figure.values for figure in figures.find("9" * 5000)] == [frozenset()]
+    assert list(figures.readings(".500")) == [Fraction(1, 2)]
+
+
+@pytest.mark.parametrize(
     ("text", "date"),
     [
+        ("于2024-05-03发布", Date(2024, 5, 3)),
+        ("_May 2024_", Date(2024, 5, 0)),
         ("2024-05-03", Date(2024, 5, 3)),
         ("3 May 2024", Date(2024, 5, 3)),
         ("May 3rd, 2024", Date(2024, 5, 3)),

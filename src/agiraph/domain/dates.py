@@ -5,6 +5,8 @@ import unicodedata
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from agiraph.domain.scripts import CASED
+
 _MONTHS = (
     "january jan januar jänner janvier janv enero ene gennaio janeiro januari",
     "february feb februar feber février fevrier févr fevr febrero febbraio fevereiro februari",
@@ -35,7 +37,7 @@ _NAME = "|".join(
 _YEAR = r"(?:1\d|20|21)\d\d"
 _DAY = r"(?:3[01]|[12]\d|0?[1-9])"
 _NUMBER = r"(?:1[0-2]|0?[1-9])"
-_EDGE = r"(?<![\w.,/:-])", r"(?![\w/:]|[.,-]\d)"
+_EDGE = rf"(?<![{CASED}\d/:-])(?<!\d[.,])", rf"(?![{CASED}\d/:]|[.,-]\d)"
 _FORMS = re.compile(
     rf"""{_EDGE[0]}(?:
       (?P<y1>{_YEAR})-(?P<m1>0[1-9]|1[0-2])(?:-(?P<d1>0[1-9]|[12]\d|3[01]))?(?:T[\d:.]+Z?)?

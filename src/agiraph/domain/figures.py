@@ -10,15 +10,21 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from agiraph.domain import dates
+from agiraph.domain.scripts import CASED
 
 _SPACES = " \u00a0\u2009\u202f'\u2019"
+_CAPITALS = "A-Z\u00c0-\u00d6\u00d8-\u00de\u0391-\u03a9\u0410-\u042f"
+_MOST_DIGITS = 60
+"""The most digits of a number that is read; Python refuses to read very long ones."""
 _DIGITS = re.compile(
     # A number inside a name (`A380`, `GPT-4`, `v1.2`) is none of its own.
-    r"(?<![\w.,])(?<![^\W\d_][-\u2010\u2011])(?P<sign>[-\u2212+]?)"
+    rf"(?<![{CASED}\d])(?<!\d[.,])(?<![{_CAPITALS}][-\u2010\u2011])(?P<sign>[-\u2212+]?)"
     r"(?P<money>(?:US\$|[$€£¥₹]|\b(?:EUR|USD|GBP|CHF|JPY)\b)\s?)?"
-    rf"(?P<digits>\d{{1,3}}(?:[{_SPACES}]\d{{3}})+(?:[.,]\d+)?(?!\d|['.,]\d)|\d+(?:[.,]\d+)*)"
+    rf"(?P<digits>\d{{1,3}}(?:[{_SPACES}]\d{{3}})+(?:[.,]\d+)?(?!\d|['.,]\d)|\d+(?:[.,]\d+)*"
+    r"|(?<![\w.])\.\d+)"
 )
 _INSIDE = re.compile(r"\d+(?:[.,]\d+)*")
+_END = rf"(?![{CASED}\d])"
 _MAGNITUDES: tuple[tuple[str, int], ...] = (
     (r"billions?|bn|milliarden?|mrd\.?|milliards?|mil millones|miliard[oi]|miljard|bilh[õo]es", 9),
     (r"thousand|tausend|mille|mil|tsd\.?|mila", 3),
@@ -28,11 +34,17 @@ _MAGNITUDES: tuple[tuple[str, int], ...] = (
 # A billion is 10⁹ in English and 10¹² in German, French and Spanish, so both readings count.
 _LONG_SCALE = re.compile(r"billions?", re.I)
 _MAGNITUDE = re.compile(
-    r"\s?(?:" + "|".join(f"(?P<e{power}>{words})" for words, power in _MAGNITUDES) + r")(?!\w)",
+    r"\s?(?:" + "|".join(f"(?P<e{power}>{words})" for words, power in _MAGNITUDES) + ")" + _END,
     re.IGNORECASE,
 )
-_SHORT = re.compile(r"\s?(?:(?P<e3>k|K)|(?P<e6>M|m|mn)|(?P<e9>B|bn|b))(?!\w)")
+_SHORT = re.compile(r"\s?(?:(?P<e3>k|K)|(?P<e6>M|m|mn)|(?P<e9>B|bn|b))" + _END)
 """Short forms, which mean this only behind a sum of money: `$5M`."""
+_ADJOINED = re.compile(
+    rf"(?:(?P<e3>k|K)|(?P<e6>M)){_END}"
+    r"|\s?(?:(?P<e12>[万萬][亿億])|(?P<e8>[亿億억])|(?P<e6b>百[万萬])|(?P<e7>千[万萬])|(?P<e4>[万萬만])"
+    r"|(?P<e3b>千(?![米克瓦]))|(?P<e2>百))"
+)
+"""Short forms right behind the digits (`30k`), and those of Chinese, Japanese and Korean."""
 _UNITS: tuple[tuple[str, str, Fraction], ...] = (
     (r"%|percent|per cent|prozent|pour\s?cent|por\s?ciento|per\s?cento|pct\.?", "%", Fraction(1)),
     (r"percentage points?|prozentpunkte?n?|points? de pourcentage", "%", Fraction(1)),
@@ -73,7 +85,7 @@ _UNITS: tuple[tuple[str, str, Fraction], ...] = (
     (r"years?|jahren?|jahre|ans?|années?|años?", "month", Fraction(12)),
 )
 _UNIT = re.compile(
-    r"\s?-?(?:" + "|".join(f"(?P<u{n}>{unit[0]})" for n, unit in enumerate(_UNITS)) + r")(?!\w)",
+    r"\s?-?(?:" + "|".join(f"(?P<u{n}>{unit[0]})" for n, unit in enumerate(_UNITS)) + ")" + _END,
     re.IGNORECASE,
 )
 _SYMBOLS = {"US$": "USD", "$": "USD", "€": "EUR", "£": "GBP", "¥": "JPY", "₹": "INR"}
@@ -130,8 +142,9 @@ def _figure(text: str, match: re.Match[str]) -> Figure:
     values = set(readings(match["digits"]))
     end, money = match.end(), (match["money"] or "").strip()
     power = _MAGNITUDE.match(text, end) or (_SHORT.match(text, end) if money else None)
+    power = power or _ADJOINED.match(text, end)
     if power is not None and power.lastgroup is not None:
-        scale = int(power.lastgroup[1:])
+        scale = int(power.lastgroup[1:].rstrip("b"))
         scales = {scale, 12} if _LONG_SCALE.search(power[0]) else {scale}
         values = {value * 10**each for value in values for each in scales}
         end = power.end()
@@ -146,11 +159,13 @@ def _figure(text: str, match: re.Match[str]) -> Figure:
 
 
 def readings(digits: str) -> Iterator[Fraction]:
-    """Yield what a number with separators may mean."""
+    """Yield what a number with separators may mean; nothing for one of very many digits."""
+    if len(digits) > 2 * _MOST_DIGITS or sum(map(str.isdigit, digits)) > _MOST_DIGITS:
+        return
     plain = re.sub(rf"[{_SPACES}]", "", digits)
     parts = re.split(r"[.,]", plain)
     marks = [c for c in plain if c in ".,"]
-    is_grouped = all(len(part) == 3 for part in parts[1:]) and len(parts[0]) <= 3
+    is_grouped = all(len(part) == 3 for part in parts[1:]) and 1 <= len(parts[0]) <= 3
     if not marks:
         yield Fraction(plain)
     elif len(set(marks)) == 1:
