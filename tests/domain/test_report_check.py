@@ -38,6 +38,7 @@ LEDGER = [
         "See https://two.example/x for more [e2].",
         "Figures for 2031 could not be found.",
         "It is an A380 [e1].",
+        "“The tower is […] finished on 31 March” [e1].",
         "",
     ],
 )
@@ -75,6 +76,10 @@ def test_what_the_ledger_shows_has_no_faults(text: str) -> None:
         ("| new | 331 m [e1] |", "not_in_quotes", "the number 331 m"),
         ("## 77 reasons\n\nText.", "not_in_quotes", "the number 77"),
         ("EUR 500 are needed.", "uncited", "the number EUR 500"),
+        ("It is “he tower is 330 m” [e1].", "not_in_quotes", "the quotation “he tower is 330 m”"),
+        ("It is “old tower […] finished on” [e1, e4].", "not_in_quotes", None),
+        ("It is “finished on … tower is 330” [e1].", "not_in_quotes", None),
+        ("It is “The … tall” [e1].", "not_in_quotes", "the quotation “The … tall”"),
     ],
 )
 def test_what_the_ledger_does_not_show_is_a_fault(text: str, kind: str, what: str | None) -> None:

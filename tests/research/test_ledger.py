@@ -178,7 +178,7 @@ def test_words_are_looked_for_in_the_path_and_the_query(url: str, holds: bool) -
 
 async def test_a_quotation_that_covers_too_much_of_a_page_is_refused(desk: Desk) -> None:
     url = "http://long.example/"
-    text = f"The tower [is](http://x.example/{'a' * 1200}) tall by all accounts.\n"
+    text = f"The tower {'*' * 1200} is tall by all accounts.\n"
     await desk.world.store.write(pages.keep_page, desk.reader, url=url, title="", text=text)
     with pytest.raises(Refused, match="characters long on the page; at most 1200 are noted"):
         await desk.note("call_1", "The tower is tall by all accounts.", url)

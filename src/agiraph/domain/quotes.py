@@ -17,6 +17,8 @@ from itertools import islice
 from math import ceil
 from typing import Literal
 
+from agiraph.domain.scripts import is_spaced
+
 SHORTEST_NEAR = 40
 """The fewest characters of a quotation that may differ from the page at its ends; a shorter one
 must match exactly."""
@@ -36,12 +38,16 @@ _ALIKE = 0.25
 """The share of a quotation's letter groups that the nearest words on a page must contain."""
 
 _HYPHENS = "\u00ad\u2010\u2011\u2012\u2013\u2014\u2015-"
+_DASHES = "\u2012\u2013\u2014\u2015"
 _UNSEEN = "\u200b\u200c\u200d\u2060\ufeff"
 _TOKEN = re.compile(
     rf"""
     (?P<gone>                                     # What is left out of the comparison:
-        (?<=\])\((?:[^()\s]|\([^()\s]*\))*(?:\s+"[^"\n]*")?\)        # the address of a link
-      | !?\[(?:\d{{1,3}}|[a-z])\](?!\()                              # the mark of a footnote
+        (?P<aside>
+            (?<=\])\((?:[^()\s]|\([^()\s]*\))*(?:\s+"[^"\n]*")?\)    # the address of a link
+          | !?\[\[(?:\d{{1,3}}|[a-z])\]\]                             # the mark of a footnote
+          | !?\[(?:\d{{1,3}}|[a-z])\](?!\((?!\#))
+        )
       | (?:(?<=\n)|\A)[ \t]*(?:\#{{1,6}}|>[> \t]*|[-*+])(?=[ \t])    # heading, quotation, list
       | (?:(?<=\n)|\A)[ \t]*\|?[ \t]*:?-{{3,}}[-:| \t]*(?=\n|\Z)     # the rule of a table
       | (?<=[^\W\d_])[{_HYPHENS}]+(?:[ \t]*\r?\n\s*)?(?=[^\W\d_])    # a hyphen inside a word
@@ -65,7 +71,8 @@ _EDGES = " \t\r\n\"'\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb\u2039\u203a\u300c
 _STOPS = ".,;:!? \u3002\uff0c"
 _MAGNITUDE = re.compile(
     r" ?(?:%|‰|per ?cent\b|prozent\b|pour cent\b|por ciento\b|thousand\b|[mbt]illions?\b"
-    r"|tausend\b|millionen?\b|milliarden?\b|milliards?\b|mill[oó]n(?:es)?\b|mio\b|mrd\b|bn\b)"
+    r"|tausend\b|millionen?\b|milliarden?\b|milliards?\b|mill[oó]n(?:es)?\b|mio\b|mrd\b|bn\b"
+    r"|[百千万萬亿億만억])|[km]\b"
 )
 """A word that belongs to the number before it: without the word it is another number."""
 
@@ -77,7 +84,9 @@ class Found:
     offset: int
     """Where it begins in the page's text."""
     text: str
-    """The page's own words; parts left out are shown as ` … `."""
+    """The page's own words, without the addresses of links and the marks of footnotes; parts left
+    out are shown as ` … `. It may be much longer than the quotation: the page may have any number
+    of marks and spaces between two words."""
     checked: Literal["exact", "near"]
 
 
@@ -115,8 +124,24 @@ class Normal:
         return self._in_source(place)[0]
 
     def words(self, start: int, end: int) -> str:
-        """Return the source's own words for a part of the normal text."""
-        return self.source[self._in_source(start)[0] : self._in_source(end - 1)[1]]
+        """Return the source's own words for a part of the normal text, without the addresses of
+        links and the marks of footnotes: they are no words of the page."""
+        first, last = self._in_source(start)[0], self._in_source(end - 1)[1]
+        tokens = _TOKEN.finditer(self.source, first, last)
+        return "".join(token[0] for token in tokens if not token["aside"])
+
+    def is_inside_word(self, place: int) -> bool:
+        """Whether a word of the normal text goes on over this place."""
+        if not 0 < place < len(self.text):
+            return False
+        if not (is_spaced(self.text[place - 1]) and is_spaced(self.text[place])):
+            return False
+        piece = bisect_right(self._at, place) - 1
+        if self._at[piece] < place:
+            return True
+        # A dash between two words is left out of the comparison like a hyphen, and divides them.
+        between = self.source[self._from[piece - 1] : self._from[piece]]
+        return not any(dash in between for dash in _DASHES)
 
     def _in_source(self, place: int) -> tuple[int, int]:
         """Return the beginning and end of a character of the normal text in the source."""
@@ -165,10 +190,10 @@ def find_quote(quote: str, page_text: str) -> Found | NotFound:
     ways = (quote, wanted, _BROKEN_WORD.sub("", wanted), wanted.rstrip(_STOPS))
     forms = [form for form in dict.fromkeys(normal(way) for way in ways) if form]
     for form in forms:
-        if (place := next(_places(page.text, form), None)) is not None:
+        if (place := next(_places(page, form), None)) is not None:
             return _found(page, [(place, place + len(form))], "exact")
     parts = [part for part in _ELLIPSIS.split(wanted) if part]
-    if len(parts) > 1 and (spans := _in_order(page.text, [normal(part) for part in parts])):
+    if len(parts) > 1 and (spans := _in_order(page, [normal(part) for part in parts])):
         return _found(page, spans, "exact")
     for form in forms:
         if span := _near(page.text, form):
@@ -181,12 +206,24 @@ def _found(page: Normal, spans: list[tuple[int, int]], checked: Literal["exact",
     return Found(page.offset(spans[0][0]), said, checked)
 
 
-def _places(text: str, form: str, start: int = 0, end: int | None = None) -> Iterator[int]:
-    """Yield the offsets at which the normalised quotation stands in the text without cutting a
-    number in two."""
+def has_words(text: Normal, words: str) -> bool:
+    """Whether a text has these words: in one piece, or in parts around an ellipsis that stand in
+    this order. They begin and end with whole words and numbers."""
+    parts = [normal(part) for part in _ELLIPSIS.split(words.strip(_EDGES + _STOPS + "…")) if part]
+    if len(parts) > 1:
+        return _in_order(text, parts) is not None
+    return not any(parts) or next(_places(text, parts[0]), None) is not None
+
+
+def _places(page: Normal, form: str, start: int = 0, end: int | None = None) -> Iterator[int]:
+    """Yield the offsets at which the normalised quotation stands in the page's normal text without
+    cutting a number or a word in two."""
+    text = page.text
     place = text.find(form, start, end)
     while place >= 0:
-        if _has_whole_numbers(text, place, place + len(form)):
+        stop = place + len(form)
+        is_cut = page.is_inside_word(place) or page.is_inside_word(stop)
+        if not is_cut and _has_whole_numbers(text, place, stop):
             yield place
         place = text.find(form, place + 1, end)
 
@@ -205,13 +242,13 @@ def _has_whole_numbers(text: str, start: int, end: int) -> bool:
     return True
 
 
-def _in_order(text: str, parts: list[str]) -> list[tuple[int, int]] | None:
+def _in_order(page: Normal, parts: list[str]) -> list[tuple[int, int]] | None:
     if len(parts) > MOST_PARTS or min(map(len, parts)) < SHORTEST_PART:
         return None
-    for first in islice(_places(text, parts[0]), _MOST_PLACES):
+    for first in islice(_places(page, parts[0]), _MOST_PLACES):
         spans = [(first, first + len(parts[0]))]
         for part in parts[1:]:
-            place = next(_places(text, part, spans[-1][1], first + SPAN), None)
+            place = next(_places(page, part, spans[-1][1], first + SPAN), None)
             if place is None:
                 break
             spans.append((place, place + len(part)))

@@ -12,7 +12,7 @@ from typing import Literal
 
 from agiraph.domain import dates, figures
 from agiraph.domain.evidence import EvidenceRow
-from agiraph.domain.quotes import normal
+from agiraph.domain.quotes import Normal, has_words
 from agiraph.domain.sentences import Quotation, Unit, quotations, units
 from agiraph.domain.sums import find_sums
 from agiraph.domain.superlatives import superlative
@@ -74,7 +74,7 @@ class _Haystack:
         about = [text for row in rows for text in (row.title, row.published) if text]
         # Each text is read by itself: the end of one and the beginning of the next say nothing.
         texts = [*said, *about]
-        self.normal = [normal(text) for text in texts]
+        self._texts = [Normal(text) for text in texts]
         self.dates = [
             reading for text in [*texts, question] for date in dates.find(text)
             for reading in date.readings
@@ -93,9 +93,7 @@ class _Haystack:
         return _is_year(figure) and any(value in self.years for value in figure.values)
 
     def has_words(self, quotation: Quotation) -> bool:
-        said = normal(quotation.text.strip(" .,;:!?…"))
-        parts = [part.strip(" []()") for part in re.split(r"\.\.\.+", said)]
-        return all(any(part in text for text in self.normal) for part in parts if part)
+        return any(has_words(text, quotation.text) for text in self._texts)
 
 
 def _is_year(figure: figures.Figure) -> bool:
