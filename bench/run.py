@@ -82,7 +82,9 @@ def _wake() -> None:
 def _commands() -> None:
     print("What the sandbox adds to a command")
     for what, ms in uvloop.run(commands.measure()).items():
-        limit = "≤ 15 ms" if what.endswith("adds ms") else ""
+        # Only root may create control groups without further set-up, and it gets namespaces.
+        is_usual = "groups" not in what or what.startswith("namespaces")
+        limit = "≤ 15 ms" if what.endswith("adds ms") and is_usual else ""
         _goal(what, f"{ms:.1f}", limit, not limit or ms <= 15)
 
 
