@@ -252,6 +252,18 @@ def _remove(group: Path) -> None:
         group.rmdir()
 
 
+def move(placed: Placement, pid: int) -> None:
+    """Move a process into a command's groups, with all its future children; it may have ended.
+
+    The kernel takes about ten milliseconds for the first move after a pause: it waits until every
+    processor has passed a quiet state. So the runtime moves the supervisor while Python starts in
+    it. What the runtime could not move, the warden moves itself.
+    """
+    with contextlib.suppress(OSError):
+        for procs in placed.procs:
+            Path(procs).write_text(str(pid))
+
+
 @contextmanager
 def placing(team: str, limits: Limits) -> Generator[Placement]:
     """Make the groups of a command for the time of the block, where this process can.

@@ -116,9 +116,12 @@ async def run(
         usage = watchdog.Usage(process.counts, process.control, team, limits.for_machine())
         with contextlib.closing(process), watchdog.watching(usage):
             fault("fx:after:spawn")
+            moving = asyncio.ensure_future(asyncio.to_thread(cgroups.move, placed, process.pid))
             async with receiving(process.channel, serve):
                 listener = OutputListener(spool / "output", on_output)
                 cancelled = await process.end(timeout + PATIENCE, listener)
+            # Before the process is reaped: its pid must not come to mean another one.
+            await asyncio.wait([moving])
         result = await asyncio.to_thread(resolve, spool)
     # Only now, after `resolve`: when a caller sees the cancellation, no process of the command is
     # left.

@@ -231,14 +231,19 @@ def expose(pid: int) -> None:
 
 
 def join_groups(order: Order) -> int:
-    """Move this process into the command's control groups, with all its future children.
+    """Move this process into the command's control groups, with all its future children, unless
+    the runtime has moved it already: a move takes milliseconds.
 
     Return a descriptor of the file that counts kills for lack of memory; -1 if there is none.
     """
     try:
+        with open("/proc/self/cgroup") as file:
+            joined = [line.rstrip("\n") for line in file]
         for path in order.groups:
-            with open(path, "w") as file:
-                file.write("0")
+            group = path.split("/agiraph-", 1)[-1].removesuffix("/cgroup.procs")
+            if sum(line.endswith(group) for line in joined) < len(order.groups):
+                with open(path, "w") as file:
+                    file.write("0")
         return os.open(order.events_file, os.O_RDONLY) if order.events_file else -1
     except OSError as error:
         order.problem = error
