@@ -16,12 +16,12 @@ _FENCE = re.compile(r" {0,3}(```+|~~~+)")
 _HEADING = re.compile(r" {0,3}#{1,6}(?:[ \t]|$)")
 _UNDERLINE = re.compile(r" {0,3}(?:=+|-+)[ \t]*$")
 _RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$")
-_ITEM = re.compile(r"[ \t]*(?:>[ \t]?)*[ \t]*(?:[-*+][ \t]+|\d{1,3}[.)][ \t]+)?")
+_ITEM = re.compile(r"[ \t]*(?:>[ \t]?)*[ \t]*(?:[-*+][ \t]+|\d{1,3}[.)][ \t]+)?(?:>[ \t]*)*")
 _NEW_BLOCK = re.compile(r"[ \t]*(?:[-*+][ \t]|\d{1,3}[.)][ \t]|>)")
 CITATION = re.compile(r"\[\s*(?:e\d{1,6})(?:\s*[,;]\s*(?:e\d{1,6}))*\s*\]", re.IGNORECASE)
 _CITED = r"(?:[ \t]*\[\s*e\d{1,6}(?:\s*[,;]\s*e\d{1,6})*\s*\])*"
 _END = re.compile(
-    rf"""(?:[.!?…]+["'\u201d\u201c\u2019»)\]*_]*{_CITED}[*_]*(?=\s|$)|[\u3002\uff01\uff1f][」』”]?{_CITED})""",
+    rf"""(?:[.!?…]+["'\u201d\u201c\u2018\u2019\u203a»)\]*_]*{_CITED}[*_]*(?=\s|$)|[\u3002\uff01\uff1f][」』”]?{_CITED})""",
     re.IGNORECASE,
 )
 _ABBREVIATION = re.compile(
@@ -41,6 +41,10 @@ _OPENING = {
     "\u300c": "\u300d",
     "\u300e": "\u300f",
 }
+_SINGLE = {"\u2018": "\u2019", "\u201a": "\u2018\u2019", "\u2039": "\u203a", "\u203a": "\u2039"}
+"""Single quotation marks. They are also apostrophes and arrows, so each has to stand at the edge of
+a word, and one that is not closed quotes nothing."""
+_ELEMENT = re.compile(r"<(q|blockquote)\b[^<>]*>", re.IGNORECASE)
 LONGEST_QUOTED = 1200
 
 
@@ -196,23 +200,48 @@ class Quotation:
 
 
 def quotations(text: str) -> list[Quotation]:
-    """Return the text between each pair of quotation marks. A mark without its closing one quotes
-    the rest of the text."""
+    """Return the text between each pair of quotation marks, or in an element `<q>`. A mark without
+    its closing one quotes the rest of the text."""
     found: list[Quotation] = []
     place = 0
     while place < len(text):
-        mark = text[place]
-        if mark == '"' and place and text[place - 1].isdigit():  # inches
+        inside = _inside_marks(text, place)
+        if inside is None:
             place += 1
             continue
-        closing = '"' if mark == '"' else _OPENING.get(mark)
-        if closing is None:
-            place += 1
-            continue
-        ends = (text.find(c, place + 1, place + LONGEST_QUOTED) for c in closing)
-        end = min((e for e in ends if e >= 0), default=len(text))
-        found.append(
-            Quotation(text=text[place + 1 : end], start=place, end=min(end + 1, len(text)))
-        )
-        place = end + 1
+        first, last, end = inside
+        found.append(Quotation(text=text[first:last], start=place, end=end))
+        place = end
     return [each for each in found if each.text.strip()]
+
+
+def _inside_marks(text: str, place: int) -> tuple[int, int, int] | None:
+    """Return the beginning and the end of the words that a mark at this place quotes, and the end
+    of the closing mark; None if no quotation begins here."""
+    mark = text[place]
+    if mark in _SINGLE:
+        return _inside_single(text, place)
+    if mark == "<" and (element := _ELEMENT.match(text, place)):
+        closing = re.compile(rf"</{element[1]}\s*>", re.IGNORECASE).search(text, element.end())
+        if closing is None:
+            return element.end(), len(text), len(text)
+        return element.end(), closing.start(), closing.end()
+    if mark == '"' and place and text[place - 1].isdigit():  # inches
+        return None
+    marks = '"' if mark == '"' else _OPENING.get(mark)
+    if marks is None:
+        return None
+    ends = (text.find(c, place + 1, place + LONGEST_QUOTED) for c in marks)
+    end = min((e for e in ends if e >= 0), default=len(text))
+    return place + 1, end, min(end + 1, len(text))
+
+
+def _inside_single(text: str, place: int) -> tuple[int, int, int] | None:
+    before, after = text[max(0, place - 1) : place], text[place + 1 : place + 2]
+    if before.isalnum() or not after.strip():
+        return None
+    for end in range(place + 1, min(place + LONGEST_QUOTED, len(text))):
+        is_at_edge = not text[end - 1].isspace() and not text[end + 1 : end + 2].isalnum()
+        if text[end] in _SINGLE[text[place]] and is_at_edge:
+            return place + 1, end, end + 1
+    return None
