@@ -38,7 +38,8 @@ LEDGER = [
         "See https://two.example/x for more [e2].",
         "Figures for 2031 could not be found.",
         "It is an A380 [e1].",
-        "The tower\u2019s lifts don\u2019t open; the \u2019tis of the visitors\u2019 song isn\u2019t new \u2018 or so.",
+        "See two.example/x for more, and Node.js/Deno, ASP.NET/C, and/or e.g./i.e. [e2].",
+        "The tower\u2019s lifts don\u2019t open; the visitors\u2019 song is new \u2018 or so.",
         "Home \u203a Towers \u203a Old.",
         "Sie ist \u201adas Wahrzeichen der Stadt\u2018 [e3]. Sie steht.",
         "“The tower is […] finished on 31 March” [e1].",
@@ -74,6 +75,9 @@ def test_what_the_ledger_shows_has_no_faults(text: str) -> None:
         ("See [this](//evil.example/a).", "foreign_url", "//evil.example/a"),
         ("See [this](javascript:alert) now.", "foreign_url", "javascript:alert"),
         ("See www.evil.example now.", "foreign_url", "www.evil.example"),
+        ("See evil.example/a?q=1.", "foreign_url", "evil.example/a?q=1"),
+        ("See 9.evil.example:80/a.", "foreign_url", "9.evil.example:80/a"),
+        ('[x]: //evil "t"', "foreign_url", "//evil"),
         ('See <img src="x.png"> now.', "foreign_url", "x.png"),
         ("```\nsudo reboot --in 42\n```", "uncited", "the number 42"),
         ("| new | 331 m [e1] |", "not_in_quotes", "the number 331 m"),
@@ -191,7 +195,7 @@ ODD = [
 URLS = [
     *("https://one.example/a", "https://evil.example/x", "[a](https://evil.example)"),
     *("www.evil.example", "<https://evil.example>", "HTTP://EVIL.example"),
-    "[x]: https://evil.example",
+    *("[x]: https://evil.example", "evil.example/x"),
 ]
 CITED = ["[e1]", "[e2]", "[e3, e4]", "[e1][e2]", "[e9]", "[E4]", "[12]", "[e1"]
 PIECES = st.one_of(

@@ -20,7 +20,14 @@ LEDGER = [
         "e2", "It is 330 m tall.", url="https://www.a.example/", title="Tower", source_class="press"
     ),
     row("e3", "330 m", url="https://b.example/x", title="Old * tower"),
-    row("e4", "330 m high", url="https://gov.example/", title="Law", source_class="primary"),
+    row(
+        "e4",
+        "330 m high",
+        url="https://gov.example/",
+        title="[Law](//evil.example/x)",
+        published="at evil.example/y",
+        source_class="primary",
+    ),
     row("e5", "unused", url="https://unused.example/"),
 ]
 TEXT = """## Summary
@@ -67,7 +74,7 @@ The tower is 330 m tall [1][2]. It was 300 m [2].
 
 1. Tower: a.example, read 2026-11-17, press, confirmed by another source. <https://www.a.example/>
 2. Old \\* tower: b.example, read 2026-11-17, unrated site, confirmed by another source. <https://b.example/x>
-3. Law: gov.example, read 2026-11-17, primary source, single source. <https://gov.example/>
+3. \\[Law\\](…): gov.example, published at …, read 2026-11-17, primary source, single source. <https://gov.example/>
 
 ## How this was made
 

@@ -38,5 +38,9 @@ def test_the_difference_lists_the_new_words() -> None:
     assert difference(fresh, since=since, language="German") == (
         "## Neu seit dem Bericht vom 2026-11-10\n\n- “It opens at ten.” [e4]\n"
     )
+    linked = [row("e4", "See [us](https://evil.example/a) or <b>www.evil.example</b> [e9] now.")]
+    assert difference(linked, since=since, language="").endswith(
+        "- “See \\[us\\](…) or \\<b\\>…\\</b\\> \\[e9\\] now.” [e4]\n"
+    )
     many = difference(fresh * 25, since=since, language="")
     assert many.endswith("- … (+5)\n")

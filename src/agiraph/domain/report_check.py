@@ -7,7 +7,7 @@ address has to be that of a page in the ledger. What does not is put back to the
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Literal
 
 from agiraph.domain import dates, figures
@@ -26,9 +26,19 @@ _URL = re.compile(
     r"""\b[a-z][a-z0-9+.-]{1,20}://[^\s<>"\u201d\u00bb`|\]]+ | \bwww\.[^\s<>"`|\]]+""",
     re.IGNORECASE | re.VERBOSE,
 )
+_BARE = re.compile(
+    r"""(?<![\w/.@-]) (?!\d+\.[a-z]+/ | ASP\.NET/)            # 3.May/4.June
+    (?:[a-z0-9-]{1,63}\.){1,10}
+    (?!(?:js|ts|json|html?|txt|csv|ya?ml|toml|java|cpp)/)     # Node.js/Deno
+    [a-z][a-z0-9-]{1,23} (?::\d{1,5})? /[^\s<>"\u201d\u00bb`|\]]+""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""An address without its scheme: `host.example/path`."""
 _LINK = re.compile(
-    r"\]\(\s*<?([^\s)>]+)|^\s{0,3}\[[^\]\n]+\]:\s*<?(\S+?)>?\s*$|<([a-z]{2,12}:[^\s>]+)>",
-    re.I | re.M,
+    r"""\]\(\s*<?([^\s)>]+)
+      | ^\s{0,3}\[[^\]\n]+\]:\s*<?(\S+?)>?(?:\s+(?:"[^"]*"|'[^']*'|\([^)]*\)))?\s*$
+      | <([a-z]{2,12}:[^\s>]+)>""",
+    re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
 _ATTRIBUTE = re.compile(r"""\b(?:href|src|srcset|action|data)\s*=\s*["']?([^\s"'>]+)""", re.I)
 _EMPTY_SECTION = re.compile(r"^(#{1,6})[ \t].*\n*(?=^\1(?!#)|\s*\Z)", re.MULTILINE)
@@ -105,7 +115,9 @@ def _is_year(figure: figures.Figure) -> bool:
 class _Checker:
     def __init__(self, rows: Sequence[EvidenceRow], question: str) -> None:
         self._rows: Mapping[str, EvidenceRow] = {row.id: row for row in rows}
-        self._urls = {_same_url(row.url) for row in rows}
+        known = {_same_url(row.url) for row in rows}
+        bare = {url.partition("://")[2] for url in known}
+        self._urls = known | bare | {url.removeprefix("www.") for url in bare}
         self._question = question
         self._asked_dates = [d for found in dates.find(question) for d in found.readings]
         self._asked_years = {str(year) for year in re.findall(r"\b\d{4}\b", question)}
@@ -125,7 +137,7 @@ class _Checker:
         for id in ids:
             if id not in self._rows:
                 yield self._fault("unknown_id", unit, id)
-        words = _without_urls(unit.words)
+        words = _BARE.sub(" ", _URL.sub(" ", unit.words))
         if unit.kind == "heading":
             yield from self._unlike(unit, words, self._haystack(tuple(self._rows)))
         elif known:
@@ -264,15 +276,14 @@ def urls(text: str) -> list[str]:
     for match in _LINK.finditer(text):
         found.append(next(part for part in match.groups() if part))
     found += [match[1] for match in _ATTRIBUTE.finditer(text)]
+    found += [match[0].rstrip(_END_OF_URL) for match in _BARE.finditer(_URL.sub(" ", text))]
     return list(dict.fromkeys(found))
 
 
 def masked(text: str) -> str:
     """Return a struck unit with its numbers, dates, quotations and addresses as `…`, so that a
     reader learns what it was about and nothing that is not shown."""
-    for url in urls(text):
-        text = text.replace(url, "…")
-    text = Unit(kind="sentence", start=0, end=0, text=text).words
+    text = Unit(kind="sentence", start=0, end=0, text=without_urls(text)).words
     for quotation in reversed(quotations(text)):
         text = f"{text[: quotation.start]}…{text[quotation.end :]}"
     for date in reversed(list(dates.find(text))):
@@ -281,8 +292,17 @@ def masked(text: str) -> str:
     return " ".join(re.sub(r"[\[\]<>|#]", " ", text).split())
 
 
-def _without_urls(text: str) -> str:
-    return _URL.sub(" ", text)
+def without_urls(text: str, known: Collection[str] = ()) -> str:
+    """Return a text with `…` in place of each address that is not known."""
+    for url in sorted(set(urls(text)) - set(known), key=len, reverse=True):
+        text = text.replace(url, "…")
+    return text
+
+
+def plain(text: str) -> str:
+    """Return words of a page in one line, for a place where nobody checks them: without addresses
+    and without the characters that Markdown reads as marks."""
+    return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", " ".join(without_urls(text).split()))
 
 
 def _same_url(url: str) -> str:

@@ -3,11 +3,10 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from functools import reduce
 from typing import Any, NamedTuple, Protocol
 
 from agiraph.domain.evidence import EvidenceRow
-from agiraph.domain.report_check import masked, urls
+from agiraph.domain.report_check import masked, plain, without_urls
 from agiraph.domain.report_words import Words, words_of
 from agiraph.domain.sentences import CITATION, units
 from agiraph.domain.sources import host_of
@@ -172,22 +171,17 @@ def _source(
 
 
 def _source_line(source: Mapping[str, Any], words: Words) -> str:
-    title = _escaped(source["title"])
+    title = plain(source["title"])
     is_named = title and title != source["site"]
     facts: list[str] = [source["site"]]
     if source["published"]:
-        facts.append(f"{words.published} {_escaped(source['published'])}")
+        facts.append(f"{words.published} {plain(source['published'])}")
     facts += [f"{words.read} {source['read']}", words.of_class(source["class"])]
     facts.append(words.confirmed if source["confirmed"] else words.single)
     if not source["checked"]:
         facts.append(words.unchecked)
     lead = f"{title}: " if is_named else ""
     return f"{source['number']}. {lead}{', '.join(facts)}. <{source['url']}>"
-
-
-def _escaped(text: str) -> str:
-    """Return a page's words without the characters that Markdown reads as marks."""
-    return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", " ".join(text.split()))
 
 
 def _effort(
@@ -212,11 +206,7 @@ def _section(heading: str, body: str) -> str:
 def _list(heading: str, lines: Sequence[str], known: Sequence[str]) -> str:
     """Return a section of lines that a model wrote and nobody checked, without other addresses."""
     said = [" ".join(line.split()) for line in lines if line.strip()]
-    said = [
-        reduce(lambda text, url: text.replace(url, "…"), set(urls(line)) - set(known), line)
-        for line in said
-    ]
-    return _section(heading, "\n".join(f"- {line}" for line in said))
+    return _section(heading, "\n".join(f"- {without_urls(line, known)}" for line in said))
 
 
 def _line(row: EvidenceRow) -> str:

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from agiraph.domain.evidence import EvidenceRow
 from agiraph.domain.quotes import Found, find_quote, normal
-from agiraph.domain.report_check import without_spans
+from agiraph.domain.report_check import plain, without_spans
 from agiraph.domain.report_words import words_of
 from agiraph.domain.sentences import units
 
@@ -52,10 +52,11 @@ def only_new(text: str, new_ids: Collection[str]) -> str:
 
 
 def difference(fresh: Sequence[EvidenceRow], *, since: datetime, language: str) -> str:
-    """Return the section with the words that are new since the last report."""
+    """Return the section with the words that are new since the last report, without the links and
+    marks that a page puts into them."""
     words = words_of(language)
     heading = words.new_since.format(date=f"{since:%Y-%m-%d}")
-    lines = [f"- “{' '.join(row.quote.split())}” [{row.id}]" for row in fresh[:MOST_LISTED]]
+    lines = [f"- “{plain(row.quote)}” [{row.id}]" for row in fresh[:MOST_LISTED]]
     if len(fresh) > MOST_LISTED:
         lines.append(f"- … (+{len(fresh) - MOST_LISTED})")
     return f"## {heading}\n\n" + "\n".join(lines) + "\n"
