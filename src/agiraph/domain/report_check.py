@@ -8,6 +8,7 @@ address has to be that of a page in the ledger. What does not is put back to the
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from operator import or_
 from typing import Literal
 
 from agiraph.domain import dates, figures
@@ -181,15 +182,16 @@ class _Checker:
 
     def _unlike_numbers(self, unit: Unit, words: str, haystack: _Haystack) -> Iterator[Fault]:
         computed: list[figures.Figure] = []
+        in_sums: set[int] = set()
         for shown in find_sums(words):
-            operands = [*computed, *haystack.figures]
+            sources = [*computed, *haystack.figures]
+            known = [any(o.stands_for(its) for its in sources) for o in shown.operands]
+            plain = [_is_plain(o) for o in shown.operands]
             if not shown.is_right:
                 yield self._fault("wrong_sum", unit, shown.text)
-            elif all(
-                any(o.stands_for(its) for its in operands) or _is_plain(o) for o in shown.operands
-            ):
+            elif any(known) and all(map(or_, known, plain)):
                 computed.append(shown.result)
-        in_sums = {o.start for shown in find_sums(words) for o in shown.operands if _is_plain(o)}
+                in_sums |= {o.start for o in shown.operands}
         for figure in figures.find(words):
             is_computed = any(figure.stands_for(result) for result in computed)
             if not is_computed and figure.start not in in_sums and not haystack.has_figure(figure):

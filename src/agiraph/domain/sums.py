@@ -44,9 +44,14 @@ def _numbers(parts: list[Part]) -> list[Figure]:
 def _expression(text: str, figures: list[Figure], place: int, step: int) -> list[Part]:
     """Return the numbers, operators and brackets beside an equals sign, in the text's order."""
     parts: list[Part] = []
+    depth, opening = 0, "()"[::step][0]
     for _ in range(_MOST_PARTS):
         figure = next((f for f in figures if (f.start if step > 0 else f.end) == place), None)
         if figure is not None:
+            if parts and isinstance(previous := parts[-1], Figure):
+                if (figure if step > 0 else previous).text[0] not in "+-\u2212":
+                    break  # no operator between them: the sentence's own number
+                parts.append("+")
             parts.append(figure)
             place = figure.end if step > 0 else figure.start
             continue
@@ -54,6 +59,9 @@ def _expression(text: str, figures: list[Figure], place: int, step: int) -> list
         if not 0 <= index < len(text):
             break
         mark = text[index]
+        depth += 0 if mark not in "()" else 1 if mark == opening else -1
+        if depth < 0:
+            break  # the bracket around the calculation
         if mark in _OPERATOR or mark in "()":
             parts.append(_OPERATOR.get(mark, mark))
         elif not mark.isspace():
@@ -69,11 +77,30 @@ def _sum(parts: list[Part], result: Figure, text: str) -> Sum:
     operands = _numbers(parts)
     start = min(result.start, operands[0].start)
     end = max(result.end, operands[-1].end)
-    values = [value for value in _values(parts) if value is not None]
-    is_right = any(
+    is_scaled = _is_scaled(parts, [*operands, result])
+    values = [value for value in _values(parts, bool(is_scaled)) if value is not None]
+    values = [value / result.factor if is_scaled else value for value in values]
+    is_right = is_scaled is not None and any(
         _is_rounded(value, wanted, result) for value in values for wanted in result.values
     )
     return Sum(result, tuple(operands), is_right, text[start:end])
+
+
+def _is_scaled(parts: list[Part], figures: list[Figure]) -> bool | None:
+    """Whether the numbers have to be converted to one unit before they are added or subtracted;
+    None if they cannot be, so that the calculation says nothing."""
+    if not all(figure.values for figure in figures):
+        return None
+    if not any(part in ("+", "-") for part in parts):
+        return False
+    units = [figure.unit for figure in figures]
+    factors = {figure.factor for figure in figures if figure.unit and figure.unit != "%"}
+    if not any(part in ("*", "/") for part in parts) and len({*units} - {""}) > 1:
+        return None
+    if len(factors) <= 1:
+        return False
+    is_ratio = any(part in ("*", "/") for part in parts)
+    return True if is_ratio or all(units) else None
 
 
 def _is_rounded(value: Fraction, wanted: Fraction, result: Figure) -> bool:
@@ -90,17 +117,19 @@ def _is_rounded(value: Fraction, wanted: Fraction, result: Figure) -> bool:
     return abs(value - wanted) <= scale / 2
 
 
-def _values(parts: list[Part]) -> Iterator[Fraction | None]:
+def _values(parts: list[Part], is_scaled: bool) -> Iterator[Fraction | None]:
     """Yield the values of an expression: first with the smallest reading of each number, then with
-    the largest."""
+    the largest; in base units if they are scaled."""
     for at in (0, -1):
         yield _Parser(
-            [part if isinstance(part, str) else _reading(part, at) for part in parts]
+            [part if isinstance(part, str) else _reading(part, at, is_scaled) for part in parts]
         ).value()
 
 
-def _reading(figure: Figure, at: int) -> Fraction:
-    return sorted(figure.values)[at] if figure.values else Fraction(0)
+def _reading(figure: Figure, at: int, is_scaled: bool) -> Fraction:
+    if not figure.values:
+        return Fraction(0)
+    return sorted(figure.values)[at] * (figure.factor if is_scaled else 1)
 
 
 class _Parser:
