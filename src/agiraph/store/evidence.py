@@ -5,6 +5,7 @@ from datetime import datetime
 from agiraph.domain.evidence import Checked, EvidenceRow, SourceClass, Stance
 from agiraph.domain.ids import NodeId, TeamId
 from agiraph.domain.labels import Label
+from agiraph.domain.research import ResearchJob
 from agiraph.domain.value import value
 from agiraph.store import research
 from agiraph.store.rows import Table
@@ -81,6 +82,13 @@ def of_job(tx: Tx, job_id: NodeId) -> list[EvidenceRow]:
         entries = EVIDENCE.select(tx, "job_id = :job order by number", job=each)
         found |= {entry.number: entry.as_row(of=job_id) for entry in entries}
     return [found[number] for number in sorted(found)]
+
+
+def earlier(tx: Tx, job: ResearchJob) -> list[EvidenceRow]:
+    """Return the entries that the earlier jobs of a job's trigger have noted."""
+    where = f"job_id in ({research.EARLIER}) order by created_at, id"
+    noted = EVIDENCE.select(tx, where, **research.before(job))
+    return [entry.as_row(of=job.id) for entry in noted]
 
 
 def count(tx: Tx, job_id: NodeId) -> int:

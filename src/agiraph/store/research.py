@@ -1,10 +1,11 @@
 """Research, as rows: jobs, and the pages that they have read."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from agiraph.domain.ids import NodeId, TeamId, TriggerId
 from agiraph.domain.research import ResearchJob, ResearchPage
-from agiraph.store.rows import Table
+from agiraph.store.rows import Table, to_micros
 from agiraph.store.tx import Tx
 
 JOBS = Table("research_jobs", ResearchJob)
@@ -12,6 +13,14 @@ PAGES = Table("research_pages", ResearchPage)
 
 LONGEST_CHAIN = 50
 """The most jobs that `chain` follows; damaged rows may form a cycle."""
+
+MOST_TEXTS = 30
+"""The most earlier texts of one page that new words are compared with."""
+EARLIER = (
+    "select id from research_jobs where standing = :trigger and id <> :job "
+    "and created_at <= :created"
+)
+"""The jobs that a trigger started before another of its jobs."""
 
 
 def chain(tx: Tx, job_id: NodeId) -> list[NodeId]:
@@ -40,14 +49,26 @@ def last_standing(tx: Tx, trigger_id: TriggerId) -> ResearchJob | None:
     return found[0] if found else None
 
 
-def newest_text(tx: Tx, job_ids: Sequence[NodeId], url: str) -> list[str]:
-    """Return the text of a page as the newest of these jobs that opened it has read it, one string
-    for each fetched part; empty if none of the jobs opened it."""
-    sql = "select text from research_pages where job_id = :job and url = :url"
-    for job_id in reversed(job_ids):
-        if rows := tx.all(sql, job=job_id, url=url):
-            return [row[0] for row in rows]
-    return []
+def earlier_standing(tx: Tx, job: ResearchJob) -> list[NodeId]:
+    """Return the ids of the jobs that the trigger of a job started before it, the oldest first."""
+    rows = tx.all(f"{EARLIER} order by created_at, id", **before(job))
+    return [NodeId(row[0]) for row in rows]
+
+
+def before(job: ResearchJob) -> dict[str, Any]:
+    """Return the parameters of `EARLIER`."""
+    return {"trigger": job.standing, "job": job.id, "created": to_micros(job.created_at)}
+
+
+def earlier_texts(tx: Tx, job: ResearchJob, address: str) -> list[str]:
+    """Return the different texts in which the earlier jobs of a trigger have read a page, the
+    newest first, at most MOST_TEXTS."""
+    sql = (
+        f"select max(id), max(fetched_at) as newest from research_pages where job_id in ({EARLIER})"
+        " and address = :address group by page_hash order by newest desc limit :most"
+    )
+    found = tx.all(sql, address=address, most=MOST_TEXTS, **before(job))
+    return [PAGES.get(tx, row[0]).text for row in found]
 
 
 def keep_page(tx: Tx, page: ResearchPage) -> None:

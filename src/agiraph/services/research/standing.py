@@ -7,13 +7,14 @@ from datetime import datetime
 from agiraph.domain import standing
 from agiraph.domain.agents import Agent, Specialist
 from agiraph.domain.evidence import EvidenceRow
-from agiraph.domain.ids import ThreadId
+from agiraph.domain.ids import NodeId, ThreadId
 from agiraph.domain.persons import is_person
 from agiraph.domain.research import ResearchJob
 from agiraph.domain.triggers import Trigger
 from agiraph.domain.work import StopReason, WorkNode
 from agiraph.services.members.hiring import Hirer
 from agiraph.services.research import starting
+from agiraph.services.research.pages import address_of
 from agiraph.services.research.starting import RESEARCHER
 from agiraph.store import evidence, research
 from agiraph.store.nodes import NODES
@@ -50,21 +51,31 @@ def start(tx: Tx, agent: Agent, trigger: Trigger) -> WorkNode:
 
 
 def news(tx: Tx, job: ResearchJob) -> News | None:
-    """Return what a job has found that is new; None if its question was not asked before."""
+    """Return what a job has found that is new; None if its question was not asked before.
+
+    It is compared with all earlier jobs of the trigger, however many there are.
+    """
     if job.standing is None or job.continues is None:
         return None
-    earlier_jobs = research.chain(tx, job.id)[:-1]
-    ledger = evidence.of_job(tx, job.id)
-    own = [row for row in ledger if row.job_id == job.id]
-    earlier = [row for row in ledger if row.job_id != job.id]
+    own = [row for row in evidence.of_job(tx, job.id) if row.job_id == job.id]
     pages = {
-        row.url: research.newest_text(tx, earlier_jobs, row.url)
-        for row in {row.url: row for row in own}.values()
+        url: research.earlier_texts(tx, job, address_of(url))
+        for url in dict.fromkeys(row.url for row in own)
     }
-    reported = [NODES.get(tx, each) for each in earlier_jobs]
-    dates = [n.ended_at or n.created_at for n in reported if not is_silent(n)]
-    since = dates[-1] if dates else NODES.get(tx, job.continues).created_at
-    return News(rows=tuple(standing.news(own, earlier, pages)), since=since)
+    return News(
+        rows=tuple(standing.news(own, evidence.earlier(tx, job), pages)),
+        since=_last_report(tx, research.earlier_standing(tx, job))
+        or NODES.get(tx, job.continues).created_at,
+    )
+
+
+def _last_report(tx: Tx, job_ids: list[NodeId]) -> datetime | None:
+    """Return when the newest of these jobs that delivered a report has ended; None if none did."""
+    for job_id in reversed(job_ids):
+        node = NODES.get(tx, job_id)
+        if not is_silent(node):
+            return node.ended_at or node.created_at
+    return None
 
 
 def is_silent(node: WorkNode) -> bool:
