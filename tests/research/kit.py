@@ -1,7 +1,7 @@
 """Kit: a small web with known facts, and a model that plays every part of a research."""
 
 import json
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -154,9 +154,27 @@ class Scene:
     async def findings(self, job_id: NodeId) -> Findings:
         return await self.world.store.read(delivery.gather, job_id)
 
+    async def tell(self, text: str) -> None:
+        """Tell the job something as a person does, by the agent that works on it."""
+        job = await self.job()
+        assert job.assignee_id is not None
+        await self.world.say(job.assignee_id, text, team_id=self.team.team.id, sets_to_work=False)
+
     async def report(self) -> str:
         """Return the text of the newest report in the inbox."""
         return [m for m in await self.world.inbox() if m.kind == "report"][-1].text
+
+
+def once(act: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
+    """Return a function that acts when it is called for the first time."""
+    done: list[int] = []
+
+    async def run() -> None:
+        if not done:
+            done.append(1)
+            await act()
+
+    return run
 
 
 def _world(home: Path, given: dict[str, Any], database_url: str) -> World:

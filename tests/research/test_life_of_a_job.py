@@ -30,6 +30,7 @@ from tests.research.kit import (
     Cast,
     Scene,
     brief_of,
+    once,
     reads,
     scene,
 )
@@ -119,31 +120,13 @@ async def test_words_of_a_person_reach_the_next_look_for_gaps(tmp_path: Path) ->
         writing=[says("## Answer\n\nThe tower is 330 metres tall [e2].\n")],
     )
     async with scene(tmp_path, cast) as it:
-        cast.before_reading = _once(lambda: _tell(it, said))
+        cast.before_reading = once(lambda: it.tell(said))
         job = await it.start()
         assert [n.research for n in await it.parts(job)] == ["reader", "gaps", "reader", "writing"]
         assert said in cast.asked("gaps")[0][0]
         assert said in cast.asked("writing")[0][0]
         assert [quote for _, _, quote in await it.ledger(job)] == [TALL, SURVEY]
         assert job.status is NodeStatus.COMPLETED
-
-
-def _once(act: Any) -> Any:
-    done: list[int] = []
-
-    async def run() -> None:
-        if not done:
-            done.append(1)
-            await act()
-
-    return run
-
-
-async def _tell(it: Scene, text: str) -> None:
-    """Tell the job something as a person does, by the agent that works on it."""
-    job = await it.job()
-    assert job.assignee_id is not None
-    await it.world.say(job.assignee_id, text, team_id=it.team.team.id, sets_to_work=False)
 
 
 async def test_the_person_is_asked_once_and_nobody_waits_for_the_answer(tmp_path: Path) -> None:
@@ -173,7 +156,7 @@ async def test_a_cancelled_job_takes_its_readers_along_and_reports_nothing(tmp_p
         async def cancel() -> None:
             await it.world.store.write(endings.cancel, (await it.job()).id)
 
-        cast.before_reading = _once(cancel)
+        cast.before_reading = once(cancel)
         job = await it.start()
         assert [n.status for n in (job, *await it.parts(job))] == [NodeStatus.CANCELLED] * 2
         assert await it.world.inbox() == []
@@ -281,7 +264,7 @@ async def test_what_is_told_to_a_reader_is_heard_by_its_job(tmp_path: Path) -> N
             told = await it.world.store.write(routing.tell, lead, message.reply_id, reader.id)
             assert told.startswith("Sent to researcher, word for word")
 
-        cast.before_reading = _once(tell)
+        cast.before_reading = once(tell)
         job = await _start_by_api(it)
         assert said in cast.asked("writing")[-1][0]
         assert "gaps" in [n.research for n in await it.parts(job)]

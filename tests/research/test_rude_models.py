@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from agiraph.domain.report_words import ENGLISH
 from agiraph.domain.work import NodeStatus
-from agiraph.services.research.delivery import NOTHING
 from agiraph.testing import call, says
 from tests.research.kit import (
     FACTS,
@@ -98,7 +98,7 @@ async def test_without_evidence_the_report_says_so_and_states_nothing(
         job = await it.start()
         assert (job.status.is_final, await it.ledger(job)) == (True, [])
         report = await it.report()
-        assert report.startswith(NOTHING)
+        assert report.startswith(ENGLISH.nothing)
         assert "999" not in report
         assert "giants" not in report
         assert QUESTION in report  # under what could not be found

@@ -1,5 +1,6 @@
 """Standing questions: research on a schedule that reports only what is new."""
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -7,14 +8,20 @@ import pytest
 
 from agiraph.domain.errors import Refused
 from agiraph.domain.persons import OWNER
-from agiraph.domain.work import NodeStatus, StopReason
+from agiraph.domain.work import NodeStatus, StopReason, WorkNode
+from agiraph.services.research import ledger, pages, standing
 from agiraph.services.triggers import definitions
 from agiraph.store import triggers
+from agiraph.store.research import JOBS
+from agiraph.store.teams import TEAMS
+from agiraph.store.triggers import TRIGGERS
 from agiraph.testing import says
+from tests.local_web import Page
 from tests.research.kit import (
     FACTS,
     OPENED,
     QUESTION,
+    SITES,
     SURVEY,
     SURVEYED,
     TALL,
@@ -84,6 +91,64 @@ async def test_a_repeated_question_reports_only_what_is_new(tmp_path: Path) -> N
         assert [each.outcome for each in firings] == ["fired"] * 3
 
 
+async def test_words_of_any_earlier_run_are_no_news(tmp_path: Path, database_url: str) -> None:
+    """The page had them, lost them and has them again, at an address that is written otherwise; and
+    the runs are more than a ledger goes back."""
+    old, other = f"# The tower\n\n{TALL} {OPENED}\n", "# The tower\n\nThe page is closed.\n"
+    async with scene(tmp_path, Cast(), database_url=database_url) as it:
+        trigger = await it.world.store.read(TRIGGERS.get, await ask_daily(it))
+        await it.world.store.write(TEAMS.update, it.team.team.id, status="paused")
+        jobs = [
+            await it.world.store.write(standing.start, it.team.coordinator, trigger)
+            for _ in range(4)
+        ]
+        await kept(it, jobs[0], FACTS, old)
+        await kept(it, jobs[1], FACTS, other)
+        await noted(it, jobs[0], TALL)
+        # As if so many runs lay between that the chain of jobs does not reach the first ones.
+        await it.world.store.write(JOBS.update, jobs[3].id, continues=jobs[2].id)
+        await it.world.store.write(JOBS.update, jobs[2].id, continues=None)
+        again = FACTS.replace("http://", "https://www.") + "/"
+        await kept(it, jobs[3], again, f"{old}\nA new line.\n{SURVEY}\n")
+        for quote in (TALL, OPENED, SURVEY):
+            await noted(it, jobs[3], quote, again)
+        job = await it.world.store.read(JOBS.get, jobs[3].id)
+        found = await it.world.store.read(standing.news, job)
+        assert found is not None
+        assert [row.quote for row in found.rows] == [SURVEY]
+
+
+async def kept(it: Scene, job: WorkNode, url: str, text: str) -> None:
+    given = {"url": url, "title": "The tower", "text": text}
+    await it.world.store.write(pages.keep_page, reader_of(job), **given)
+
+
+async def noted(it: Scene, job: WorkNode, quote: str, url: str = FACTS) -> None:
+    given = {"claim": "A claim.", "quote": quote, "url": url, "stance": "supports"}
+    await it.world.store.write(ledger.note, reader_of(job), quote, **given)
+
+
+def reader_of(job: WorkNode) -> WorkNode:
+    return replace(job, parent_id=job.id, research="reader")
+
+
+async def test_a_list_of_what_is_new_has_no_link_of_a_page(tmp_path: Path) -> None:
+    evil = f"{SURVEY[:-1]}, see [this](http://evil.example/in?x=1) or www.evil.example now."
+    sites = {**SITES, "survey.example": {"/2022": Page(f"# Survey\n\n{evil}\n", "Survey")}}
+    cast = Cast(readers={QUESTION: reads(FACTS, ("It is 330 metres tall.", TALL))})
+    async with scene(tmp_path, cast, sites=sites) as it:
+        await ask_daily(it)
+        await pass_time(it.world, DAY)
+        quote = evil.replace("[this](http://evil.example/in?x=1)", "this")
+        cast.readers = {QUESTION: reads(SURVEYED, ("It measured 330 metres.", quote))}
+        cast.writing = [says("## Answer\n\nThe survey of 2022 agrees [e2].\n")]
+        await pass_time(it.world, DAY)
+        newest = (await reports(it))[-1]
+        assert "## New since the report of " in newest
+        assert "the tower measured 330 metres, see this" in newest
+        assert "evil.example" not in newest
+
+
 async def test_a_run_that_could_read_nothing_is_told_and_no_silence(tmp_path: Path) -> None:
     cast = Cast(readers={QUESTION: reads(FACTS, ("It is 330 metres tall.", TALL))})
     async with scene(tmp_path, cast) as it:
@@ -92,7 +157,7 @@ async def test_a_run_that_could_read_nothing_is_told_and_no_silence(tmp_path: Pa
         cast.readers = {}
         await pass_time(it.world, DAY)
         assert len(await reports(it)) == 2
-        assert "Nothing new was found since the last report." in (await reports(it))[-1]
+        assert (await reports(it))[-1].startswith("No page could be read this time, so it is not ")
 
 
 async def test_a_standing_question_needs_words_and_a_known_depth(tmp_path: Path) -> None:

@@ -4,6 +4,15 @@ from typing import get_args
 
 from agiraph.domain.evidence import SourceClass
 from agiraph.domain.value import value
+from agiraph.domain.work import StopReason
+
+_LIMITS = (
+    StopReason.MONEY_SPENT,
+    StopReason.TOKENS_SPENT,
+    StopReason.TIME_SPENT,
+    StopReason.CALLS_SPENT,
+    StopReason.TURNS_SPENT,
+)
 
 
 @value
@@ -28,6 +37,25 @@ class Words:
     counts: str
     """With the places {searches}, {pages}, {sources}, {quotes}, {cost} and {depth}."""
 
+    nothing: str
+    """For a job without any evidence."""
+    no_news: str
+    no_page: str
+    """For a repeated question whose job could read no page."""
+    not_written: str
+    stopped: str
+    """With the place {reason}, which is one of `limits`."""
+    limits: tuple[str, str, str, str, str]
+    """Money, tokens, time, searches and pages, and turns are used up, in this order."""
+    not_used: str
+    """For a report that could not be written again after a message of a person."""
+    compared: str
+    """With the places {done} and {all}."""
+
+    def of_limit(self, reason: StopReason) -> str:
+        """Return why a job ended early; the runtime's own words if no limit was used up."""
+        return self.limits[_LIMITS.index(reason)] if reason in _LIMITS else reason.words
+
     def of_class(self, source: SourceClass) -> str:
         """Return the name of a class of sources."""
         return self.classes[get_args(SourceClass).index(source)]
@@ -50,6 +78,22 @@ ENGLISH = Words(
     new_since="New since the report of {date}",
     counts="{searches} searches, {pages} pages read, {sources} sources with {quotes} quotations, "
     "{cost}, depth {depth}.",
+    nothing="No evidence was found, so the report states nothing.",
+    no_news="Nothing new was found since the last report.",
+    no_page="No page could be read this time, so it is not known whether anything is new.",
+    not_written="No report could be written. This is what was "
+    "noted, each entry with the source that shows it.",
+    stopped="The research stopped early: {reason}.",
+    limits=(
+        "its money is used up",
+        "its tokens are used up",
+        "its time is used up",
+        "its searches and pages are used up",
+        "its turns are used up",
+    ),
+    not_used="The report could not be written again, so the "
+    "last message or finding is not used in it.",
+    compared="{done} of {all} sentences were compared with their quotations by a model.",
 )
 _GERMAN = Words(
     sources="Quellen",
@@ -68,6 +112,22 @@ _GERMAN = Words(
     new_since="Neu seit dem Bericht vom {date}",
     counts="{searches} Suchen, {pages} Seiten gelesen, {sources} Quellen mit {quotes} Zitaten, "
     "{cost}, Tiefe {depth}.",
+    nothing="Es wurden keine Belege gefunden, darum sagt der Bericht nichts aus.",
+    no_news="Seit dem letzten Bericht wurde nichts Neues gefunden.",
+    no_page="Diesmal konnte keine Seite gelesen werden; ob es Neues gibt, ist darum nicht bekannt.",
+    not_written="Es konnte kein Bericht geschrieben werden. Dies wurde "
+    "notiert, jeder Eintrag mit der Quelle, die ihn belegt.",
+    stopped="Die Recherche endete vorzeitig: {reason}.",
+    limits=(
+        "ihr Geld ist verbraucht",
+        "ihre Token sind verbraucht",
+        "ihre Zeit ist verbraucht",
+        "ihre Suchen und Seiten sind verbraucht",
+        "ihre Schritte sind verbraucht",
+    ),
+    not_used="Der Bericht konnte nicht neu geschrieben werden; die letzte "
+    "Nachricht oder der letzte Fund ist darin nicht berücksichtigt.",
+    compared="{done} von {all} Sätzen wurden von einem Modell mit ihren Zitaten verglichen.",
 )
 _FRENCH = Words(
     sources="Sources",
@@ -93,6 +153,22 @@ _FRENCH = Words(
     new_since="Nouveau depuis le rapport du {date}",
     counts="{searches} recherches, {pages} pages lues, {sources} sources avec {quotes} citations, "
     "{cost}, profondeur {depth}.",
+    nothing="Aucune preuve n'a été trouvée : le rapport n'affirme donc rien.",
+    no_news="Rien de nouveau n'a été trouvé depuis le dernier rapport.",
+    no_page="Aucune page n'a pu être lue cette fois : on ne sait donc pas s'il y a du nouveau.",
+    not_written="Aucun rapport n'a pu être rédigé. Voici ce qui a "
+    "été noté, chaque entrée avec la source qui la montre.",
+    stopped="La recherche s'est arrêtée trop tôt : {reason}.",
+    limits=(
+        "son argent est épuisé",
+        "ses jetons sont épuisés",
+        "son temps est épuisé",
+        "ses recherches et ses pages sont épuisées",
+        "ses tours sont épuisés",
+    ),
+    not_used="Le rapport n'a pas pu être réécrit : le "
+    "dernier message ou résultat n'y est pas pris en compte.",
+    compared="{done} phrases sur {all} ont été comparées à leurs citations par un modèle.",
 )
 _SPANISH = Words(
     sources="Fuentes",
@@ -118,6 +194,22 @@ _SPANISH = Words(
     new_since="Nuevo desde el informe del {date}",
     counts="{searches} búsquedas, {pages} páginas leídas, {sources} fuentes con {quotes} citas, "
     "{cost}, profundidad {depth}.",
+    nothing="No se encontraron pruebas, por lo que el informe no afirma nada.",
+    no_news="No se encontró nada nuevo desde el último informe.",
+    no_page="Esta vez no se pudo leer ninguna página, por lo que no se sabe si hay algo nuevo.",
+    not_written="No se pudo redactar ningún informe. Esto es lo que "
+    "se anotó, cada entrada con la fuente que la muestra.",
+    stopped="La investigación terminó antes de tiempo: {reason}.",
+    limits=(
+        "se agotó su dinero",
+        "se agotaron sus tokens",
+        "se agotó su tiempo",
+        "se agotaron sus búsquedas y páginas",
+        "se agotaron sus turnos",
+    ),
+    not_used="El informe no se pudo redactar de nuevo, por lo "
+    "que el último mensaje o hallazgo no se tiene en cuenta.",
+    compared="Un modelo comparó {done} de {all} frases con sus citas.",
 )
 _ITALIAN = Words(
     sources="Fonti",
@@ -143,6 +235,23 @@ _ITALIAN = Words(
     new_since="Novità dal rapporto del {date}",
     counts="{searches} ricerche, {pages} pagine lette, {sources} fonti con {quotes} citazioni, "
     "{cost}, profondità {depth}.",
+    nothing="Non è stata trovata alcuna prova, quindi il rapporto non afferma nulla.",
+    no_news="Dall'ultimo rapporto non è stato trovato nulla di nuovo.",
+    no_page="Questa volta non è stato possibile leggere alcuna "
+    "pagina, quindi non si sa se ci sono novità.",
+    not_written="Non è stato possibile scrivere un rapporto. Questo è ciò che "
+    "è stato annotato, ogni voce con la fonte che la mostra.",
+    stopped="La ricerca si è fermata prima del tempo: {reason}.",
+    limits=(
+        "il denaro è esaurito",
+        "i token sono esauriti",
+        "il tempo è esaurito",
+        "le ricerche e le pagine sono esaurite",
+        "i turni sono esauriti",
+    ),
+    not_used="Non è stato possibile riscrivere il rapporto, quindi "
+    "l'ultimo messaggio o risultato non vi è considerato.",
+    compared="Un modello ha confrontato {done} frasi su {all} con le loro citazioni.",
 )
 _PORTUGUESE = Words(
     sources="Fontes",
@@ -168,6 +277,22 @@ _PORTUGUESE = Words(
     new_since="Novo desde o relatório de {date}",
     counts="{searches} pesquisas, {pages} páginas lidas, {sources} fontes com {quotes} citações, "
     "{cost}, profundidade {depth}.",
+    nothing="Não foram encontradas provas, por isso o relatório nada afirma.",
+    no_news="Nada de novo foi encontrado desde o último relatório.",
+    no_page="Desta vez não foi possível ler nenhuma página, por isso não se sabe se há novidades.",
+    not_written="Não foi possível escrever um relatório. Isto é o que "
+    "foi anotado, cada entrada com a fonte que a mostra.",
+    stopped="A pesquisa terminou antes do tempo: {reason}.",
+    limits=(
+        "o dinheiro esgotou-se",
+        "os tokens esgotaram-se",
+        "o tempo esgotou-se",
+        "as pesquisas e páginas esgotaram-se",
+        "os turnos esgotaram-se",
+    ),
+    not_used="Não foi possível reescrever o relatório, por isso "
+    "a última mensagem ou descoberta não é considerada nele.",
+    compared="Um modelo comparou {done} de {all} frases com as suas citações.",
 )
 _DUTCH = Words(
     sources="Bronnen",
@@ -186,6 +311,23 @@ _DUTCH = Words(
     new_since="Nieuw sinds het rapport van {date}",
     counts="{searches} zoekopdrachten, {pages} pagina's gelezen, {sources} bronnen met {quotes} "
     "citaten, {cost}, diepte {depth}.",
+    nothing="Er is geen bewijs gevonden, dus het rapport stelt niets vast.",
+    no_news="Sinds het laatste rapport is er niets nieuws gevonden.",
+    no_page="Deze keer kon geen pagina worden gelezen, dus "
+    "het is niet bekend of er iets nieuws is.",
+    not_written="Er kon geen rapport worden geschreven. Dit is wat "
+    "is genoteerd, elk punt met de bron die het toont.",
+    stopped="Het onderzoek stopte voortijdig: {reason}.",
+    limits=(
+        "het geld is op",
+        "de tokens zijn op",
+        "de tijd is op",
+        "de zoekopdrachten en pagina's zijn op",
+        "de beurten zijn op",
+    ),
+    not_used="Het rapport kon niet opnieuw worden geschreven, dus het laatste "
+    "bericht of de laatste vondst is er niet in verwerkt.",
+    compared="Een model heeft {done} van de {all} zinnen met hun citaten vergeleken.",
 )
 _BY_LANGUAGE = {
     "English": ENGLISH,

@@ -11,6 +11,7 @@ from agiraph.domain.chat import Lease
 from agiraph.domain.errors import ContextExceeded, ModelDeclined, ModelGarbled, OutOfTime
 from agiraph.domain.labels import Label
 from agiraph.domain.outcomes import Failed, Finished, Outcome, Parked
+from agiraph.domain.report_words import ENGLISH
 from agiraph.domain.work import StopReason
 from agiraph.run_context import RunContext
 from agiraph.runtime.calls import Halted
@@ -100,7 +101,7 @@ async def _deliver(steps: Steps, ctx: RunContext) -> Outcome:
     await asyncio.to_thread(_write, ctx, files)
     outcome: Finished | Failed = Finished(report.markdown, StopReason.PUBLISHED)
     if found.stopped is not None:
-        detail = EARLY.format(reason=found.stopped.words)
+        detail = EARLY.format(reason=ENGLISH.of_limit(found.stopped))
         outcome = Failed(found.stopped, detail, report.markdown, under=ctx.node.budget)
     published = await publish_outcome(steps, ctx, outcome)
     assert not isinstance(published, Parked)

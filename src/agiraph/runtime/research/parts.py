@@ -5,10 +5,9 @@ part stores what the rows show without a model, so that the job always continues
 """
 
 import asyncio
-import re
 
 from agiraph.domain import report_check
-from agiraph.domain.errors import ModelError, ModelUnavailable
+from agiraph.domain.errors import ModelError, ModelUnavailable, OutOfTime
 from agiraph.domain.evidence import EvidenceRow
 from agiraph.domain.fence import enclose_foreign, one_line
 from agiraph.domain.ids import NodeId
@@ -21,13 +20,13 @@ from agiraph.runtime.research import schemas
 from agiraph.runtime.research.openings import Material, material
 from agiraph.runtime.steps import Steps
 from agiraph.runtime.structured_question import Question, Unaffordable, ask, ask_text
-from agiraph.services.research import answers, planning
+from agiraph.services.research import answers, planning, support
+from agiraph.services.research.support import Compared
 from agiraph.store.research import JOBS
 
 PAIRS = 12
 """How many sentences one question of the check of quotations holds."""
 MOST_PAIRS = 60
-_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]")
 
 
 def _ended(text: str) -> Outcome:
@@ -59,11 +58,13 @@ async def run_gaps(steps: Steps, ctx: RunContext) -> Outcome:
 async def run_writing(steps: Steps, ctx: RunContext) -> Outcome:
     """Store the report: written from the ledger alone, repaired once, without what does not hold.
 
-    A text that cites nothing is no report; then the job delivers the ledger itself.
+    A text that cites nothing is no report; then the job delivers its last report, or the ledger
+    itself. If a limit is used up before the text is done, that is stored as the reason why the job
+    ends early.
     """
     found = await ctx.store.read(material, _job_id(ctx))
     rows, question = found.rows, found.job.question
-    text = ""
+    text, stopped = "", None
     try:
         text = await _written(steps, ctx)
         faults = await asyncio.to_thread(report_check.check_report, text, rows, question=question)
@@ -71,12 +72,16 @@ async def run_writing(steps: Steps, ctx: RunContext) -> Outcome:
             text = await _repaired(steps, ctx, text, faults, found)
     except ModelUnavailable:
         raise
-    except (ModelError, Unaffordable):
+    except OutOfTime:
+        stopped = StopReason.TIME_SPENT
+    except Unaffordable as error:
+        stopped = error.reason
+    except ModelError:
         pass
     kept, struck = await asyncio.to_thread(report_check.enforce, text, rows, question=question)
     if not _cites(kept, rows):
         kept, struck = "", []
-    await ctx.store.write(planning.store_draft, ctx.lease, kept, tuple(struck))
+    await ctx.store.write(planning.store_draft, ctx.lease, kept, tuple(struck), stopped=stopped)
     return _ended(f"{len(kept)} characters, {len(struck)} sentences struck.")
 
 
@@ -111,11 +116,16 @@ def _cites(text: str, rows: tuple[EvidenceRow, ...]) -> bool:
 async def run_support(steps: Steps, ctx: RunContext) -> Outcome:
     """Ask whether the quotations support their sentences, and strike those that they do not."""
     found = await ctx.store.read(material, _job_id(ctx))
-    pairs = to_compare(found)
+    cited = support.to_compare(found.job, found.rows)
+    pairs, done = cited[:MOST_PAIRS], 0
     refuted: list[Unit] = []
     try:
         for first in range(0, len(pairs), PAIRS):
-            refuted += await _refuted(steps, ctx, pairs[first : first + PAIRS], found, first)
+            these = pairs[first : first + PAIRS]
+            verdicts = await _verdicts(steps, ctx, these, found, first)
+            if verdicts is not None:
+                done += len(these)
+                refuted += [unit for n, unit in enumerate(these, 1) if verdicts.get(n) == "no"]
     except ModelUnavailable:
         raise
     except (ModelError, Unaffordable):
@@ -126,28 +136,13 @@ async def run_support(steps: Steps, ctx: RunContext) -> Outcome:
     ]
     kept, struck = report_check.strike(found.job.draft, faults)
     await ctx.store.write(planning.store_draft, ctx.lease, kept, tuple(struck), beside=True)
-    return _ended(f"{len(struck)} of {len(pairs)} sentences struck.")
+    return _ended(Compared(done, len(cited)).as_result(len(struck)))
 
 
-def to_compare(found: Material) -> list[Unit]:
-    """Return the sentences of a report that a model compares with their quotations: of a standard
-    job the items of its lists, which are the key findings."""
-    known, draft = {row.id for row in found.rows}, found.job.draft
-    cited = [u for u in units(draft) if u.kind != "heading" and any(id in known for id in u.ids)]
-    if found.job.limits.support == "key findings":
-        items = [unit for unit in cited if _is_item(draft, unit)]
-        cited = items or cited
-    return cited[:MOST_PAIRS]
-
-
-def _is_item(text: str, unit: Unit) -> bool:
-    line = text[: unit.start].rpartition("\n")[2] + text[unit.start :].partition("\n")[0]
-    return _ITEM.match(line) is not None
-
-
-async def _refuted(
+async def _verdicts(
     steps: Steps, ctx: RunContext, pairs: list[Unit], found: Material, first: int
-) -> list[Unit]:
+) -> dict[int, str] | None:
+    """Return the model's verdicts by the number of the pair; None if it gave no readable ones."""
     ledger = {row.id: row for row in found.rows}
     lines: list[str] = []
     for number, unit in enumerate(pairs, 1):
@@ -163,8 +158,7 @@ async def _refuted(
         schema=schemas.VERDICTS,
         parse=lambda value: answers.read_verdicts(value, pairs=len(pairs)),
     )
-    verdicts = await ask(steps, ctx, question) or {}
-    return [unit for number, unit in enumerate(pairs, 1) if verdicts.get(number) == "no"]
+    return await ask(steps, ctx, question)
 
 
 def _job_id(ctx: RunContext) -> NodeId:

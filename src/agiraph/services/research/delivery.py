@@ -1,7 +1,7 @@
 """Delivery: what a research job delivers: a report whose statements hold, to inbox and chat."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agiraph.domain import report_check, research_report, sources
 from agiraph.domain import standing as question
@@ -11,14 +11,17 @@ from agiraph.domain.fence import one_line
 from agiraph.domain.ids import NodeId
 from agiraph.domain.labels import Label, join
 from agiraph.domain.messages import MessageKind
+from agiraph.domain.report_words import Words, words_of
 from agiraph.domain.research import Brief, ResearchJob
 from agiraph.domain.research_report import Counts, Report
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
 from agiraph.services.board import labels, planning, texts
 from agiraph.services.mail import bus
-from agiraph.services.research import reading_budget, standing, state
+from agiraph.services.research import planning as steps
+from agiraph.services.research import reading_budget, standing, state, support
 from agiraph.services.research.answers import plain_brief
 from agiraph.services.research.standing import News
+from agiraph.services.research.support import Compared
 from agiraph.store import evidence, passages, research, spend, threads
 from agiraph.store.nodes import NODES
 from agiraph.store.research import JOBS
@@ -28,12 +31,6 @@ from agiraph.store.tx import Tx
 DELIVERED = "The report was delivered."
 SUMMARY = 1200
 """Characters of a report that go into the conversation; the inbox holds all of it."""
-NOTHING = "No evidence was found, so the report states nothing."
-NO_NEWS = "Nothing new was found since the last report."
-NOT_WRITTEN = (
-    "No report could be written. This is what was noted, each entry with the source that shows it."
-)
-STOPPED = "The research stopped early: {reason}."
 _SECTION = re.compile(
     r"^#+\s*summary\s*$(.*?)(?=^#+\s|\Z)", re.IGNORECASE | re.DOTALL | re.MULTILINE
 )
@@ -55,8 +52,20 @@ class Findings:
     """Sub-questions without evidence."""
     label: Label
     """The sources of all that the parts of the job have read."""
+    opened: int
+    """How many pages the job itself has read."""
+    compared: Compared | None
+    """How many sentences were compared with their quotations; None: the depth has no such check."""
     news: News | None = None
     """What is new, if the question was asked before."""
+
+    @property
+    def brief(self) -> Brief:
+        return self.job.brief or plain_brief(self.job.question)
+
+    @property
+    def words(self) -> Words:
+        return words_of(self.brief.language)
 
 
 def gather(tx: Tx, job_id: NodeId) -> Findings:
@@ -74,6 +83,8 @@ def gather(tx: Tx, job_id: NodeId) -> Findings:
         stopped=stopped,
         unread=tuple(each.question for each in job.readings if each.number not in answered),
         label=labels.of_nodes(tx, parts) | join(row.label for row in rows),
+        opened=research.count_pages(tx, job_id),
+        compared=support.compared(tx, job, rows),
         news=standing.news(tx, job),
     )
 
@@ -81,6 +92,7 @@ def gather(tx: Tx, job_id: NodeId) -> Findings:
 def _counts(tx: Tx, node: WorkNode, job: ResearchJob, stopped: StopReason | None) -> Counts:
     used = state.used(tx, node)
     readers = reading_budget.readers(tx, job.id)
+    words = words_of("" if job.brief is None else job.brief.language)
     is_priced = any(row.usd for part in [node, *readers] for row in spend.of_node(tx, part.id))
     return Counts(
         depth=job.depth or "standard",
@@ -89,7 +101,7 @@ def _counts(tx: Tx, node: WorkNode, job: ResearchJob, stopped: StopReason | None
         readers=len(readers),
         usd=spend.total(tx, node.id).usd if is_priced else None,
         engine=job.engine,
-        stopped="" if stopped is None else STOPPED.format(reason=stopped.words),
+        stopped="" if stopped is None else words.stopped.format(reason=words.of_limit(stopped)),
     )
 
 
@@ -97,17 +109,16 @@ def compose(found: Findings) -> Report:
     """Return the report with its files. Whatever a model wrote, only what its evidence shows is in
     it: everything is compared with the ledger once more."""
     job, rows = found.job, found.rows
-    brief = job.brief or plain_brief(job.question)
     text, struck = job.draft, list(job.struck)
     if not text.strip():
-        text, struck = _plain_report(found, brief), []
+        text, struck = _plain_report(found), []
     text, more = report_check.enforce(text, rows, question=job.question)
     if not rows:
-        text = NOTHING
+        text = found.words.nothing
     if found.news is not None:
-        text = _only_news(text, found.news, brief)
-    return research_report.render(
-        brief,
+        text = _only_news(text, found, found.news)
+    report = research_report.render(
+        found.brief,
         text,
         rows,
         found.counts,
@@ -115,21 +126,36 @@ def compose(found: Findings) -> Report:
         struck=[*struck, *more],
         missing=_missing(found),
     )
+    if found.compared is None or found.compared.done >= found.compared.all:
+        return report
+    # The last section tells how the report was made.
+    said = found.words.compared.format(done=found.compared.done, all=found.compared.all)
+    return report._replace(markdown=f"{report.markdown.rstrip()} {said}\n")
 
 
-def _only_news(text: str, news: News, brief: Brief) -> str:
-    """Return the report without what the last one could say, with a list of the new quotations."""
+def _only_news(text: str, found: Findings, news: News) -> str:
+    """Return the report without what the last one could say, with a list of the new quotations.
+
+    The list is added after the check of the report, so its quotations are shown without links.
+    """
     if not news.rows:
-        return NO_NEWS
+        return found.words.no_news if found.opened else found.words.no_page
     kept = question.only_new(text, {row.id for row in news.rows})
     kept = report_check.without_empty_sections(kept)
-    listed = question.difference(news.rows, since=news.since, language=brief.language)
+    rows = [replace(row, quote=_without_links(row.quote)) for row in news.rows]
+    listed = question.difference(rows, since=news.since, language=found.brief.language)
     return f"{kept.strip()}\n\n{listed}"
 
 
-def _plain_report(found: Findings, brief: Brief) -> str:
+def _without_links(quote: str) -> str:
+    for url in sorted(report_check.urls(quote), key=len, reverse=True):
+        quote = quote.replace(url, "…")
+    return re.sub(r"\]\([^)]*\)|[\[\]<>]", "", quote)
+
+
+def _plain_report(found: Findings) -> str:
     """Return the ledger as a report, for a job whose model wrote none."""
-    lines = [f"## {one_line(brief.question)}", "", NOT_WRITTEN, ""]
+    lines = [f"## {one_line(found.brief.question)}", "", found.words.not_written, ""]
     lines += [f"- {one_line(row.claim).rstrip('.')} [{row.id}]." for row in found.rows]
     return "\n".join(lines) + "\n"
 
@@ -141,9 +167,11 @@ def _missing(found: Findings) -> list[str]:
     named = [
         line
         for line in job.missing
-        if not report_check.check_report(line, rows, question=job.question)
+        if line != steps.NOT_USED
+        and not report_check.check_report(line, rows, question=job.question)
     ]
-    return list(dict.fromkeys([*map(one_line, found.unread), *named]))
+    unused = [found.words.not_used] if steps.NOT_USED in job.missing else []
+    return list(dict.fromkeys([*unused, *map(one_line, found.unread), *named]))
 
 
 def close(tx: Tx, lease: Lease, label: Label, *, said: str = DELIVERED) -> None:

@@ -14,7 +14,7 @@ from agiraph.domain.ids import NodeId
 from agiraph.domain.research import Part, Phase, Reading, ResearchJob
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import Budget, StopReason, WorkNode
-from agiraph.services.research import parts, reading_budget, standing, steering
+from agiraph.services.research import parts, planning, reading_budget, standing, steering
 from agiraph.store import evidence, threads, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.research import JOBS
@@ -22,6 +22,8 @@ from agiraph.store.tx import Tx
 
 MORE_ROUNDS = 3
 """The most rounds that messages of persons may add to those of the depth."""
+MOST_WRITINGS = 1 + MORE_ROUNDS
+"""A message that arrives while a report is written for the last of these times is not used."""
 _EARLY = frozenset(
     {StopReason.MONEY_SPENT, StopReason.TOKENS_SPENT, StopReason.TIME_SPENT, StopReason.CALLS_SPENT}
 )
@@ -187,16 +189,32 @@ def _write(step: _Step) -> Next:
         return Delivers()  # without evidence there is nothing that a model could write truthfully
     if (waiting := _part(step, "writing", "writing the report")) is not None:
         return waiting
-    if len(steering.heard(step.tx, step.lease.thread_id)) > step.job.heard:
+    if _has_unheard(step) and _writings(step) < MOST_WRITINGS:
         return _after_reading(step)
     if step.job.limits.support == "none" or not step.job.draft:
-        return Delivers()
+        return _deliver(step)
     step.set(phase="support", part_id=None)
     return _support(step)
 
 
+def _has_unheard(step: _Step) -> bool:
+    return len(steering.heard(step.tx, step.lease.thread_id)) > step.job.heard
+
+
+def _writings(step: _Step) -> int:
+    made = reading_budget.parts(step.tx, step.job.id)
+    return sum(part.research == "writing" for part in made)
+
+
 def _support(step: _Step) -> Next:
-    return _part(step, "support", "checking the quotations") or Delivers()
+    return _part(step, "support", "checking the quotations") or _deliver(step)
+
+
+def _deliver(step: _Step) -> Delivers:
+    """Deliver the report; if persons have said something since it was written, it tells that."""
+    if _has_unheard(step):
+        step.set(missing=planning.with_unused(step.job.missing))
+    return Delivers()
 
 
 def _part(step: _Step, part: Part, what: str) -> Waits | None:

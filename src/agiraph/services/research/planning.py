@@ -5,6 +5,7 @@ from dataclasses import replace
 from agiraph.domain.chat import Lease
 from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.research import DEPTH_OF_KIND, DEPTHS, Brief, Reading, SubQuestion
+from agiraph.domain.work import StopReason
 from agiraph.services.mail import bus
 from agiraph.services.research import starting
 from agiraph.services.research.answers import Gaps
@@ -13,6 +14,8 @@ from agiraph.store.nodes import NODES
 from agiraph.store.research import JOBS
 from agiraph.store.tx import Tx
 
+NOT_USED = "not used"
+"""Stands in a job's `missing` if its report does not use the last message or finding."""
 BEGUN = "I begin with this reading: {reading} Your answer changes what I look for next."
 
 
@@ -108,14 +111,38 @@ def unanswered(tx: Tx, lease: Lease) -> Gaps:
 
 
 def store_draft(
-    tx: Tx, lease: Lease, draft: str, struck: tuple[str, ...], *, beside: bool = False
+    tx: Tx,
+    lease: Lease,
+    draft: str,
+    struck: tuple[str, ...],
+    *,
+    beside: bool = False,
+    stopped: StopReason | None = None,
 ) -> None:
-    """Store the checked report. `beside`: add the struck sentences to those struck before."""
+    """Store the checked report. `beside`: add the struck sentences to those struck before.
+
+    An empty new report does not replace an earlier one. `stopped` is the limit that was used up
+    before the report was done.
+    """
     threads.check_lease(tx, lease)
     part = NODES.get(tx, lease.node_id)
     assert part.parent_id is not None
     job = JOBS.get(tx, part.parent_id, lock=True)
     if job.part_id != part.id:
         return
-    all_struck = (*job.struck, *struck) if beside else struck
-    JOBS.update(tx, job.id, draft=draft, struck=tuple(dict.fromkeys(all_struck)))
+    if stopped is not None:
+        JOBS.update(tx, job.id, stopped=stopped.value)
+    if beside:
+        all_struck = tuple(dict.fromkeys((*job.struck, *struck)))
+        JOBS.update(tx, job.id, draft=draft, struck=all_struck)
+    elif job.draft and not draft:
+        JOBS.update(tx, job.id, missing=with_unused(job.missing))
+    else:
+        missing = tuple(line for line in job.missing if line != NOT_USED)
+        struck = tuple(dict.fromkeys(struck))
+        JOBS.update(tx, job.id, draft=draft, struck=struck, missing=missing)
+
+
+def with_unused(missing: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what a job lacks, with the remark that its report does not use the last message."""
+    return tuple(dict.fromkeys((*missing, NOT_USED)))

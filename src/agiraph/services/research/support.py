@@ -1,0 +1,54 @@
+"""Support: which sentences of a report a model compares with their quotations, and how many it
+has."""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from agiraph.domain.evidence import EvidenceRow
+from agiraph.domain.research import ResearchJob
+from agiraph.domain.sentences import Unit, units
+from agiraph.services.research import reading_budget
+from agiraph.store.tx import Tx
+
+_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]")
+_RESULT = re.compile(r"(\d+) of (\d+) sentences compared")
+
+
+class Compared(NamedTuple):
+    """How many sentences of a report were compared with their quotations."""
+
+    done: int
+    all: int
+
+    def as_result(self, struck: int) -> str:
+        """Return the result of the part that compared them."""
+        return f"{self.done} of {self.all} sentences compared, {struck} struck."
+
+
+def to_compare(job: ResearchJob, rows: Sequence[EvidenceRow]) -> list[Unit]:
+    """Return the sentences of a job's report that a model compares with their quotations: of a
+    standard job the items of its lists, which are the key findings."""
+    known, draft = {row.id for row in rows}, job.draft
+    cited = [u for u in units(draft) if u.kind != "heading" and any(id in known for id in u.ids)]
+    if job.limits.support == "key findings":
+        items = [unit for unit in cited if _is_item(draft, unit)]
+        cited = items or cited
+    return cited
+
+
+def _is_item(text: str, unit: Unit) -> bool:
+    line = text[: unit.start].rpartition("\n")[2] + text[unit.start :].partition("\n")[0]
+    return _ITEM.match(line) is not None
+
+
+def compared(tx: Tx, job: ResearchJob, rows: Sequence[EvidenceRow]) -> Compared | None:
+    """Return how much of a job's report was compared, from the result of the part that did it; None
+    if the last part of the job was another."""
+    parts = reading_budget.parts(tx, job.id)
+    if not parts or parts[-1].research != "support":
+        return None
+    found = _RESULT.match(parts[-1].result or "")
+    if found is None:  # the part failed
+        return Compared(0, len(to_compare(job, rows)))
+    return Compared(int(found[1]), int(found[2]))
