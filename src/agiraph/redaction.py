@@ -19,6 +19,8 @@ PIPE_VARIABLE = "AGIRAPH_PIPE_VARIABLE_FD"
 """The environment variable that holds the number of the pipe with the secrets."""
 SHORTEST_SECRET = 8
 """Shorter values are not redacted: they would match ordinary words."""
+SHORTEST_LINE = 16
+"""Shorter lines of a secret with several lines are redacted only together with the others."""
 _NAME_PARTS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL")
 _NAMES = frozenset({"AGIRAPH_DATABASE_URL", "OTEL_EXPORTER_OTLP_HEADERS"})
 _VARIABLES = re.compile(r"""["']env:\s*(\w+)|\w_env\s*=\s*["'](\w+)""")
@@ -117,9 +119,23 @@ def keep(secrets: Mapping[str, str]) -> None:
             # A command that prints a secret may have encoded it; these are the forms that tools use
             # by default.
             forms = {value, base64.b64encode(raw).decode(), quote(value, safe=""), raw.hex()}
+            forms |= _escaped(value) | _long_lines(value)
             # Needles are only added: a token that was replaced may still
             # appear in what is written later.
             _needles.extend(form for form in sorted(forms) if form not in _needles)
+    # The longest first: a part of a secret that is replaced first would leave the rest of it.
+    _needles.sort(key=len, reverse=True)
+
+
+def _escaped(value: str) -> set[str]:
+    """Return the secret as JSON and Python write it inside quotes."""
+    return {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1]}
+
+
+def _long_lines(value: str) -> set[str]:
+    """Return the lines of a secret that are long enough to be secret by themselves."""
+    lines = value.splitlines() if "\n" in value else []
+    return {line for line in lines if len(line) >= SHORTEST_LINE and not line.startswith("-----")}
 
 
 def environment() -> dict[str, str]:
@@ -204,7 +220,7 @@ def _forms(value: str) -> set[bytes]:
     raw = value.encode()
     addresses = {quote(value, safe=""), quote(value), quote_plus(value)}
     addresses |= {re.sub("%..", lambda found: found[0].lower(), form) for form in addresses}
-    texts = {value, json.dumps(value)[1:-1], raw.hex(), raw.hex().upper(), *addresses}
+    texts = {value, *_escaped(value), *_long_lines(value), raw.hex(), raw.hex().upper(), *addresses}
     return {text.encode() for text in texts} | {form for n in range(3) for form in _base64(raw, n)}
 
 

@@ -2,12 +2,15 @@
 
 import base64
 import gzip
+import json
 import tarfile
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
+from agiraph import redaction
+from agiraph.redaction import keep, redact
 from agiraph.testing import ModelServer, call, says
 from tests.cli.shell import Shell
 from tests.cli.test_run import team_in, use_model_server
@@ -131,3 +134,24 @@ async def test_a_key_printed_by_a_command_is_in_no_backup_and_no_export(
     # Compressed files are not redacted, as docs/operations.md says.
     [packed] = [data for name, data in members.items() if name.endswith("scratch/key.txt.gz")]
     assert gzip.decompress(packed) == raw
+
+
+def test_a_secret_is_found_escaped_and_by_its_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redaction, "_values", {})
+    monkeypatch.setattr(redaction, "_needles", [])
+    secret = 'first-line-0123456789\nshort\nlast "lïne" 0123456789'
+    keep({"a secret with lines": secret})
+    written = [
+        json.dumps([secret]),
+        json.dumps([secret], ensure_ascii=False),
+        repr([secret]),
+        "first-line-0123456789 and more",
+        secret,
+    ]
+    assert [redact(text) for text in written] == [
+        '["[hidden]"]',
+        '["[hidden]"]',
+        "['[hidden]']",
+        "[hidden] and more",
+        "[hidden]",
+    ]

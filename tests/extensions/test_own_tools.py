@@ -14,7 +14,8 @@ from pydantic import BaseModel, Field
 from agiraph import ToolContext, World, call, says, tool
 from agiraph.domain.errors import Refused
 from agiraph.extensions.own_threads import OwnThreads, TookTooLong
-from agiraph.extensions.results import MOST_BYTES, as_text
+from agiraph.extensions.results import LONGEST_ERROR, MOST_BYTES, as_text, error_text
+from agiraph.redaction import keep
 from agiraph.testing.own_tools import own_tool
 from tests.tools.tool_calls import ToolAnswer, run_calls
 
@@ -181,6 +182,14 @@ def test_a_long_result_is_cut_and_says_so() -> None:
         text = as_text("t", value)
         assert len(text) < MOST_BYTES + 100
         assert text.endswith(f"(Cut here: t returned {size}.)")
+
+
+def test_a_secret_at_the_cut_leaves_no_part_of_it() -> None:
+    keep({"a secret of results": SECRET})
+    before = "x" * (MOST_BYTES - 5)
+    for value in (before + SECRET + "y" * 99, (before + SECRET + "y" * 99).encode()):
+        assert SECRET[:4] not in as_text("t", value)
+    assert SECRET[:4] not in error_text(ValueError("x" * (LONGEST_ERROR - 5) + SECRET))
 
 
 class Endless:

@@ -41,7 +41,7 @@ def make_tool(declared: ToolDeclaration, secrets: Secrets, threads: OwnThreads) 
     name = declared.name
     signature = signature_of(name, declared.act)
 
-    async def act(ctx: RunContext, **given: Any) -> Answer:
+    async def act(ctx: RunContext, /, **given: Any) -> Answer:
         return await _Call(declared, secrets, threads, ctx).answer(
             given, has_context=signature.takes_context
         )

@@ -18,36 +18,36 @@ NOTHING = "(It returned nothing.)"
 
 
 def as_text(name: str, value: Any) -> str:
-    """Return a result as text, cut to a bound and without secrets.
+    """Return a result as text, without secrets and cut to a bound.
 
-    Raise `Refused` for a value that is neither text nor JSON.
+    Secrets are replaced before the cut, which could leave the beginning of one. Raise `Refused` for
+    a value that is neither text nor JSON.
     """
     match value:
         case None:
             return NOTHING
         case str():
-            text = value[:MOST_BYTES]
-            is_cut, size = len(text) < len(value), f"{len(value):,} characters"
+            text, size = value, f"{len(value):,} characters"
         case bytes() | bytearray():
-            text, is_cut, size = _of_bytes(name, bytes(value[: MOST_BYTES + 1]), len(value))
+            text, size = _of_bytes(name, bytes(value)), f"{len(value):,} bytes"
         case _:
             data = _as_json(name, value)
-            text = data[:MOST_BYTES].decode(errors="ignore")
-            is_cut, size = len(data) > MOST_BYTES, f"{len(data):,} bytes of JSON"
+            text, size = data.decode(), f"{len(data):,} bytes of JSON"
     text = redact(text.encode(errors="replace").decode().replace("\0", NO_TEXT))
-    return f"{text}\n(Cut here: {name} returned {size}.)" if is_cut else text or NOTHING
-
-
-def _of_bytes(name: str, data: bytes, size: int) -> tuple[str, bool, str]:
-    is_cut = size > MOST_BYTES
-    try:
+    kept = text[:MOST_BYTES]
+    if not isinstance(value, str):
         # The cut may go through a character.
-        text = data[:MOST_BYTES].decode(errors="ignore" if is_cut else "strict")
+        kept = kept.encode()[:MOST_BYTES].decode(errors="ignore")
+    return f"{kept}\n(Cut here: {name} returned {size}.)" if kept != text else text or NOTHING
+
+
+def _of_bytes(name: str, data: bytes) -> str:
+    try:
+        return data.decode()
     except UnicodeDecodeError:
         raise Refused(
-            f"{name} returned {size:,} bytes that are not text. A tool returns text or JSON."
+            f"{name} returned {len(data):,} bytes that are not text. A tool returns text or JSON."
         ) from None
-    return text, is_cut, f"{size:,} bytes"
 
 
 def _as_json(name: str, value: Any) -> bytes:
@@ -80,6 +80,7 @@ def error_text(error: BaseException) -> str:
         said = str(error)
     except Exception:  # an exception's own __str__ is foreign code
         said = ""
-    said = said.encode(errors="replace").decode().replace("\0", NO_TEXT)[:LONGEST_ERROR]
+    said = said.encode(errors="replace").decode().replace("\0", NO_TEXT)
+    said = redact(said)[:LONGEST_ERROR]
     kind = type(error).__name__
     return redact(f"{kind}: {said}" if said.strip() else kind)
