@@ -26,6 +26,7 @@ from agiraph.logs import LEVELS
 from agiraph.mcp_client.settings import FILES_KEY as MCP_FILES
 from agiraph.mcp_client.settings import TABLE as MCP
 from agiraph.mcp_client.settings import McpServer
+from agiraph.mcp_client.settings import literals as literals_of_mcp
 from agiraph.mcp_client.settings import servers as servers_of_mcp
 from agiraph.providers.facts.prices import Prices, Terms
 from agiraph.providers.http.patience import PatienceSettings, patience_of, without_patience
@@ -42,6 +43,7 @@ from agiraph.providers.searching import vendor_engine
 from agiraph.providers.servers import Server
 from agiraph.providers.servers import servers as servers_of
 from agiraph.providers.vendors import KEY_VARIABLES, VENDORS
+from agiraph.redaction import keep
 from agiraph.runtime.channels import Channel
 from agiraph.runtime.channels.configured import channels as channels_of
 from agiraph.runtime.configured_limits import RATES, USD_PER_DAY, rate_text, usd_per_day
@@ -250,6 +252,7 @@ def _mcp(pick: _Picker, path: Path) -> dict[str, McpServer]:
     declared = written.get(_SECRETS, {})
     found = servers_of_mcp(path, written.get(MCP, {}), written.get(MCP_FILES, []), declared)
     for name, server in found.items():
+        keep(literals_of_mcp(server))
         pick.show(f"{MCP}.{name}", server.description, server.origin)
     return found
 

@@ -130,7 +130,8 @@ async def test_a_changed_tool_is_off_told_once_and_back_after_a_person_confirmed
 
 
 async def test_resources_and_prompts_are_read_through_the_tool_of_the_server(path: Path) -> None:
-    async with World(path, mcp={"rude": rude()}, easy_endings=True) as world:
+    server = rude(effects={"resource:*": "reads", "prompt:*": "reads"})
+    async with World(path, mcp={"rude": server}, easy_endings=True) as world:
         _, answers = await run_calls(
             world,
             calling("mcp__rude", show="resources"),

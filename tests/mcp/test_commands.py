@@ -48,6 +48,24 @@ async def test_a_server_is_added_shown_changed_confirmed_and_removed(tmp_path: P
     assert not (tmp_path / "home" / "mcp" / "rude.json").exists()
 
 
+async def test_a_server_of_a_file_is_shown_and_confirmed_before_it_runs(tmp_path: Path) -> None:
+    agiraph = Shell(tmp_path / "home")
+    (tmp_path / "home").mkdir()
+    server = {"command": COMMAND[0], "args": [*COMMAND[1:]], "env": {"OWN": "1"}}
+    file = tmp_path / "home" / ".mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"rude": server}}))
+    tested = await agiraph("mcp", "test", "rude")
+    assert (tested.code, "agiraph mcp confirm rude" in tested.err) == (1, True)
+    refused = await agiraph.piped(b"n\n", "mcp", "confirm", "rude")
+    assert f"  argument: {RUDE}\n  variable: OWN=1\n" in refused.out
+    assert pids(tmp_path / "home") == []
+    confirmed = await agiraph("mcp", "confirm", "rude", "--yes")
+    assert (confirmed.code, "echo: new\n  + Say it again.\n" in confirmed.out) == (0, True)
+    assert "ready" in (await agiraph("mcp", "list")).out
+    file.write_text(json.dumps({"mcpServers": {"rude": server | {"env": {"OWN": "2"}}}}))
+    assert "to confirm" in (await agiraph("mcp", "list")).out
+
+
 async def test_a_server_that_does_not_start_is_named_with_what_it_said(tmp_path: Path) -> None:
     agiraph = Shell(tmp_path / "home")
     ended = await agiraph("mcp", "add", "broken", "--", "bash", "-c", "echo no key >&2; exit 4")

@@ -146,16 +146,21 @@ async def _looked(servers: McpServers, name: str) -> tuple[Pins, float]:
 async def _accept_first(name: str) -> None:
     async with opened(config.load(environment()), name) as (home, servers):
         found, _ = await _looked(servers, name)
-        _show_tools(servers.servers[name], found.usable.values())
-        pins.save(home.folder, name, found.confirmed())
+        _show_tools(servers.servers[name], found.usable.values(), is_whole=True)
+        # What is pending was not shown; `agiraph mcp confirm` shows it.
+        pins.save(home.folder, name, replace(found, is_seen=True))
 
 
-def _show_tools(server: McpServer, tools: Iterable[PinnedTool]) -> None:
+def _show_tools(server: McpServer, tools: Iterable[PinnedTool], *, is_whole: bool = False) -> None:
+    """Print the tools: their summaries, or all that a model reads of them."""
     found = list(tools)
     for tool in found:
         says = "; it says that it only reads" if tool.says_it_reads else ""
         click.echo(f"  {visible(tool.name, keep='')} ({server.reach_of(tool.name)}{says})")
-        click.echo(f"    {visible(tool.summary, keep='')}")
+        if is_whole:
+            _show_words(tool, "   ")
+        else:
+            click.echo(f"    {visible(tool.summary, keep='')}")
     click.echo(f"{server.name}: {len(found)} tools.")
 
 
@@ -184,6 +189,8 @@ async def list_(json_: bool) -> None:
 def _state(server: McpServer, known: Pins | None) -> str:
     if server.fault:
         return "cannot be used"
+    if pins.unconfirmed(server, known):
+        return f"to confirm: agiraph mcp confirm {server.name}"
     if known is None:
         return f"not asked yet: agiraph mcp test {server.name}"
     if known.pending or known.gone:
@@ -225,10 +232,17 @@ async def confirm(name: str, tools: tuple[str, ...], yes: bool) -> None:
     """Look at what the server NAME changed, and accept it: all of it, or some TOOLS."""
     settings = config.load(environment())
     async with opened(settings, name) as (home, servers):
-        known = pins.load(home.folder, name) or (await _looked(servers, name))[0]
-        server = servers.servers[name]
-    if not known.is_seen:
-        _show_tools(server, known.tools.values())
+        known, server = pins.load(home.folder, name), servers.servers[name]
+        if why := pins.unconfirmed(server, known):
+            click.echo(f"{name} {why.partition('. ')[0]}:")
+            _show_reached(server)
+            if not yes and not click.confirm("Start it, and ask for its tools?"):
+                return click.echo("Nothing was accepted.")
+            pins.save(home.folder, name, replace(known or Pins(), reached=server.reached_hash))
+            known = None
+        known = known or (await _looked(servers, name))[0]
+    if not known.is_seen and known.tools:
+        _show_tools(server, known.tools.values(), is_whole=True)
     wanted = list(tools) or sorted({*known.pending, *known.gone})
     for tool in wanted:
         _show_change(known, tool)
@@ -240,6 +254,18 @@ async def confirm(name: str, tools: tuple[str, ...], yes: bool) -> None:
     click.echo("Accepted. Running work uses it at its next turn.")
 
 
+def _show_reached(server: McpServer) -> None:
+    """Print how a server is reached, as its file says it."""
+    how = [
+        *(f"argument: {word}" for word in server.command),
+        *(f"variable: {key}={value}" for key, value in server.env.items()),
+        *([f"address: {server.url}"] if server.url else []),
+        *(f"header: {key}: {value}" for key, value in server.headers.items()),
+    ]
+    for line in how:
+        click.echo(f"  {visible(line, keep='')}")
+
+
 def _show_change(known: Pins, tool: str) -> None:
     old, new = known.tools.get(tool), known.pending.get(tool)
     what = "gone" if new is None else "changed" if old else "new"
@@ -247,10 +273,15 @@ def _show_change(known: Pins, tool: str) -> None:
     for mark, one in (("-", old), ("+", new)):
         if one is None or (new is None and mark == "+"):
             continue
-        for line in visible(one.description).splitlines() or [""]:
-            click.echo(f"  {mark} {line}")
-        schema = orjson.dumps(dict(one.schema)).decode()
-        click.echo(f"  {mark} arguments: {visible(schema, keep='')}")
+        _show_words(one, f"  {mark}")
+
+
+def _show_words(tool: PinnedTool, mark: str) -> None:
+    """Print a tool's whole description and its arguments, as a model reads them."""
+    for line in visible(tool.description).splitlines() or [""]:
+        click.echo(f"{mark} {line}")
+    schema = orjson.dumps(dict(tool.schema)).decode()
+    click.echo(f"{mark} arguments: {visible(schema, keep='')}")
 
 
 @mcp.command()

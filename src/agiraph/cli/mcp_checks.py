@@ -27,6 +27,8 @@ async def _check(checkup: Checkup, home: Home, name: str, server: McpServer) -> 
     title = f"mcp {name}"
     if server.fault:
         return checkup.problem(title, f"{server.origin}: {server.description}.")
+    if why := pins.unconfirmed(server, pins.load(home.folder, name)):
+        return checkup.note(title, f"It {why}")
     if checkup.online:
         async with opened(checkup.settings, name) as (_, servers):
             known = await servers.look(name)

@@ -7,6 +7,16 @@ from pydantic import BaseModel, ConfigDict, create_model, model_validator
 
 from agiraph.tools.base import WAIT
 
+DEEPEST = 16
+"""Levels of a schema that are checked."""
+MOST_NAMED = 10
+_KEPT = frozenset(
+    {"type", "enum", "const", "required", "dependentRequired", "minLength", "maxLength"}
+    | {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}
+    | {"minItems", "maxItems", "minProperties", "maxProperties"}
+)
+"""Keywords that take no schema and whose check is quick."""
+
 
 def form_of(name: str, schema: Mapping[str, Any]) -> type[BaseModel]:
     """Return a pydantic class that accepts the arguments that the schema allows.
@@ -51,9 +61,11 @@ def fault_in(schema: Mapping[str, Any], given: Mapping[str, Any]) -> str:
     """Return what is wrong with the arguments; empty if nothing is wrong, or if the schema is
     invalid."""
     from jsonschema import Draft202012Validator
+    from referencing import Registry
 
-    checker: Any = Draft202012Validator(schema)
     try:
+        # An empty registry never fetches the address that a schema names.
+        checker: Any = Draft202012Validator(checkable(schema), registry=Registry())
         faults: list[Any] = sorted(checker.iter_errors(given), key=lambda e: len(e.path))
     except Exception:  # an invalid schema: the server checks the arguments
         return ""
@@ -64,14 +76,51 @@ def fault_in(schema: Mapping[str, Any], given: Mapping[str, Any]) -> str:
     inside = f" in {where!r}" if where else ""
     if first.validator == "required":
         missing = [one for one in first.validator_value if one not in (first.instance or {})]
-        named = ", ".join(repr(one) for one in missing if _is_plain(one))
+        named = ", ".join([repr(one) for one in missing if _is_plain(one)][:MOST_NAMED])
         return f"{named or 'an argument'} is missing{inside}"
     if first.validator == "additionalProperties":
         return f"there is an argument that the tool does not know{inside}"
     return f"{where or 'an argument'!r} does not fit the schema ({first.validator})"
 
 
+def checkable(schema: Any, depth: int = 0) -> Any:
+    """Return the part of a server's schema that is checked here. It accepts whatever the schema
+    accepts, and more.
+
+    A regular expression or a reference that a server chose could keep the runtime busy without
+    end, so they are left out; the server checks its arguments itself. So is each keyword under
+    which a weaker schema would accept less (`not`, `if`).
+    """
+    if not isinstance(schema, dict):
+        return schema if isinstance(schema, bool) else True
+    if depth > DEEPEST:
+        return True
+    given = cast(dict[str, Any], schema)
+    made = {key: value for key, value in given.items() if key in _KEPT}
+    if isinstance(properties := given.get("properties"), dict):
+        named = cast(dict[str, Any], properties)
+        made["properties"] = {name: checkable(one, depth + 1) for name, one in named.items()}
+    for key in ("items", "additionalProperties"):
+        if key in given:
+            made[key] = checkable(given[key], depth + 1)
+    if "patternProperties" in given:
+        made.pop("additionalProperties", None)
+    for key in ("prefixItems", "allOf", "anyOf"):
+        if isinstance(given.get(key), list):
+            made[key] = [checkable(one, depth + 1) for one in given[key]]
+    if isinstance(given.get("oneOf"), list):
+        # Two schemas may both fit once they are weaker.
+        any_of = {"anyOf": [checkable(one, depth + 1) for one in given["oneOf"]]}
+        made["allOf"] = [*made.get("allOf", ()), any_of]
+    return made
+
+
+def is_plain_name(name: object) -> bool:
+    """Whether a name that a server chose may stand in a sentence of ours."""
+    if not isinstance(name, str) or len(name) > 40:
+        return False
+    return name.isascii() and name.replace("-", "_").isidentifier()
+
+
 def _is_plain(part: object) -> bool:
-    return isinstance(part, int) or (
-        isinstance(part, str) and len(part) <= 40 and part.replace("-", "_").isidentifier()
-    )
+    return isinstance(part, int) or is_plain_name(part)

@@ -55,6 +55,8 @@ class Connection:
         self._open = open_session
         self._lock = asyncio.Lock()
         self._session: Session | None = None
+        self._last: Session | None = None
+        """The last session that was begun, until a call gives it up."""
         self._task: asyncio.Task[None] | None = None
         self._stop: asyncio.Event = asyncio.Event()
         self._in_use = 0
@@ -65,6 +67,8 @@ class Connection:
         """How many times the server was started."""
         self.on_start: Callable[[Session], Awaitable[None]] | None = None
         """Called with each new session, before the first call is made."""
+        self.refusal: Callable[[], str] = lambda: ""
+        """Returns why the server may not be started; empty if it may."""
 
     @property
     def is_running(self) -> bool:
@@ -100,7 +104,7 @@ class Connection:
             self._in_use -= 1
             if self._in_use == 0 and self._session is session:
                 self._idle = asyncio.get_running_loop().call_later(
-                    self.server.idle_s, self._stop.set
+                    self.server.idle_s, self._retire, session
                 )
 
     async def _in_time(self, session: Session, act: Callable[["Client"], Awaitable[T]]) -> T:
@@ -113,7 +117,7 @@ class Connection:
             async with asyncio.timeout(limit):
                 made = await act(session.client)
         except TimeoutError as error:
-            self._give_up()
+            self._give_up(session)
             raise ServerFailed(
                 f"The MCP server {name!r} did not answer within {limit:g} s. {MAYBE} It is started "
                 "anew for the next call.",
@@ -121,12 +125,12 @@ class Connection:
         except MCPError as error:
             if error.code not in (CONNECTION_CLOSED, REQUEST_TIMEOUT):
                 raise
-            self._give_up()
+            self._give_up(session)
             raise self._ended(session) from error
         except Refused:
             raise
         except Exception as error:  # the SDK raises anything if a server is broken
-            self._give_up()
+            self._give_up(session)
             if session.link.is_over or session.link.wants_sign_in:
                 raise self._ended(session) from error
             raise ServerFailed(
@@ -155,6 +159,8 @@ class Connection:
         """Start the server and return its session. The caller holds the lock."""
         if self.server.fault:
             raise ServerFailed(f"The MCP server {self.server.name!r} {self.server.description}.")
+        if refusal := self.refusal():
+            raise ServerFailed(f"The MCP server {self.server.name!r} {refusal}")
         await self._end()  # an earlier session may still be ending
         loop = asyncio.get_running_loop()
         if (left := self._not_before - loop.time()) > 0:
@@ -163,6 +169,7 @@ class Connection:
                 f"It is tried again in {left:.0f} s: do something else, or without it."
             )
         self.starts += 1
+        self._last = None
         ready: asyncio.Future[Session] = loop.create_future()
         self._stop = asyncio.Event()
         self._task = asyncio.create_task(
@@ -174,7 +181,7 @@ class Connection:
                 if self.on_start is not None:
                     await self.on_start(session)
         except BaseException as error:
-            self._give_up()
+            self._give_up(None)
             await self._end()
             if isinstance(error, TimeoutError):
                 raise ServerFailed(
@@ -184,7 +191,7 @@ class Connection:
             if isinstance(error, Exception):
                 raise self._not_started(error) from error
             raise
-        self._session = session
+        self._session = self._last = session
         return session
 
     def _not_started(self, error: Exception) -> ServerFailed:
@@ -202,17 +209,33 @@ class Connection:
                 if not ready.done():
                     ready.set_result(session)
                 await _first(stop.wait(), session.link.dead())
+                # At once: a call that comes while this session is closing starts another one.
+                self._forget(session)
         except Exception as error:
             if not ready.done():
                 ready.set_exception(error)
         finally:
-            if self._session is session:
-                self._session = None
+            self._forget(session)
             if not ready.done():
                 ready.cancel()
 
-    def _give_up(self) -> None:
-        """End this session. From the second failure in a row on, the next start waits."""
+    def _forget(self, session: Session | None) -> None:
+        """Give this session to no further call."""
+        if self._session is session:
+            self._session = None
+
+    def _retire(self, session: Session) -> None:
+        """End a session that nobody uses."""
+        if self._session is session:
+            self._session = None
+            self._stop.set()
+
+    def _give_up(self, session: Session | None) -> None:
+        """End this session; None is one that could not be started. From the second failure in a row
+        on, the next start waits."""
+        if session is not self._last:
+            return  # another call has given it up already, and a new one may run
+        self._last = None
         self._failures += 1
         pause = min(FIRST_PAUSE_S * 2 ** (self._failures - 1), LONGEST_PAUSE_S)
         # The first failure costs no pause: a server that was killed is back for the next call.

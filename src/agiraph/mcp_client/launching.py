@@ -15,12 +15,15 @@ from agiraph.home.layout import Home
 from agiraph.home.levels import CommandRules
 from agiraph.home.piped_commands import Launch
 from agiraph.home.sandbox import SYSTEM, Mount, Spec
+from agiraph.mcp_client.connection import ServerFailed
 from agiraph.mcp_client.pins import FOLDER
 from agiraph.mcp_client.settings import McpServer
 from agiraph.web.access import Web
 from agiraph.web.gate import environment
 from agiraph.web.gate.rules import Rules
 from agiraph.web.gate.server import Gate, Reached
+
+SCRIPTS = frozenset({".py", ".js", ".mjs", ".cjs", ".ts", ".sh", ".jar"})
 
 
 def folder_of(home: Home, server: McpServer) -> Path:
@@ -67,9 +70,16 @@ def launch(home: Home, server: McpServer, rules: CommandRules, gate: Gate | None
 def _spec(
     home: Home, server: McpServer, rules: CommandRules, own: Path, *, has_gate: bool
 ) -> Spec | None:
-    """Return what the program sees; None (everything) on a machine that cannot confine commands."""
+    """Return what the program sees; None is everything. Raise `ServerFailed` on a machine that
+    cannot confine commands, unless a person said that the server may see everything."""
     confinement = rules.confinement
     if not confinement.is_confined:
+        if not server.unconfined:
+            raise ServerFailed(
+                f"The MCP server {server.name!r} is not started: this machine does not confine "
+                "commands, so its program would see all your files. A person may allow that: "
+                f"unconfined = true in [mcp.{server.name}] of agiraph.toml."
+            )
         return None
     given = given_folders.check(home.path, server.folders)
     mounts = [Mount(source=path, target=path) for path in _files_of(server.command)]
@@ -95,7 +105,8 @@ _AS_TEAM = sandbox.TeamId("mcp")
 
 
 def _files_of(words: Iterable[str]) -> list[Path]:
-    """Return the folders that hold the program, and the scripts that its arguments name."""
+    """Return the folders that hold the program and the scripts that its arguments name, and the
+    other files that they name."""
     program, *arguments = words
     found = program_credentials.folders_of(program, os.environ.get("PATH", ""))
     if (path := shutil.which(program)) is not None:
@@ -103,7 +114,7 @@ def _files_of(words: Iterable[str]) -> list[Path]:
     for word in arguments:
         script = Path(word).expanduser()
         if script.is_absolute() and script.is_file():
-            found += [script.resolve().parent, *_environment_of(script)]
+            found += [_shown_for(script.resolve()), *_environment_of(script)]
     user = Path.home().resolve()
     return [
         folder
@@ -111,6 +122,15 @@ def _files_of(words: Iterable[str]) -> list[Path]:
         # A program that lies directly in the user's home must not expose the whole home.
         if not user.is_relative_to(folder) and not _is_system(folder)
     ]
+
+
+def _shown_for(file: Path) -> Path:
+    """Return what a program sees for a file that an argument names: the folder of a script, which
+    may import its neighbours; of another file, such as a key, nothing but the file."""
+    user = Path.home().resolve()
+    inside = file.parent.relative_to(user).parts if file.is_relative_to(user) else ()
+    is_hidden = any(part.startswith(".") for part in inside)
+    return file.parent if file.suffix in SCRIPTS and not is_hidden else file
 
 
 def _environment_of(program: Path) -> list[Path]:

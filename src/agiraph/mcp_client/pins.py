@@ -16,6 +16,7 @@ import orjson
 from agiraph.domain.errors import Misconfigured, NotFound
 from agiraph.domain.fence import neutral
 from agiraph.home.safe_folder import Folder
+from agiraph.mcp_client.settings import McpServer
 
 FOLDER = "mcp"
 MOST_TOOLS = 256
@@ -70,6 +71,9 @@ class Pins:
     is_seen: bool = False
     """Whether a person was shown these tools and accepted them. If not, the server's first list
     was accepted unseen."""
+    reached: str = ""
+    """The hash of how the server is reached (`McpServer.reached_hash`), as a person confirmed it;
+    empty for a server of agiraph.toml."""
 
     @property
     def usable(self) -> dict[str, PinnedTool]:
@@ -96,7 +100,18 @@ class Pins:
         tools = {name: tool for name, tool in self.tools.items() if name not in self.gone}
         accepted = {name: tool for name, tool in self.pending.items() if name in wanted}
         left = {name: tool for name, tool in self.pending.items() if name not in wanted}
-        return Pins(tools={**tools, **accepted}, pending=left, is_seen=True)
+        return replace(self, tools={**tools, **accepted}, pending=left, gone=(), is_seen=True)
+
+
+def unconfirmed(server: McpServer, known: Pins | None) -> str:
+    """Return why a server may not be started or contacted yet; empty if it may."""
+    if not server.is_from_file or server.fault:
+        return ""
+    confirmed = "" if known is None else known.reached
+    if confirmed == server.reached_hash:
+        return ""
+    what = "is reached in another way than you confirmed" if confirmed else "is new"
+    return f"{what} in {server.origin}. Look at it and accept it: agiraph mcp confirm {server.name}"
 
 
 def load(home: Folder, server: str) -> Pins | None:
@@ -116,7 +131,10 @@ def load(home: Folder, server: str) -> Pins | None:
 
 def save(home: Folder, server: str, pins: Pins) -> None:
     """Store the pins of a server, in place of the old ones."""
-    home.write(_path(server), orjson.dumps(pins, option=orjson.OPT_INDENT_2))
+    data = orjson.dumps(pins)
+    if len(data) > MOST_BYTES:
+        raise Misconfigured(f"The MCP server {server!r} describes its tools with too many bytes.")
+    home.write(_path(server), data)
 
 
 def remove(home: Folder, server: str) -> None:
@@ -147,4 +165,5 @@ def _decoded(stored: Any) -> Pins:
         pending=tools("pending"),
         gone=tuple(stored["gone"]),
         is_seen=bool(stored["is_seen"]),
+        reached=str(stored.get("reached", "")),
     )

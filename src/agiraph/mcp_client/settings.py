@@ -4,17 +4,20 @@ A server that a person wrote down here may be started; nothing else names one. A
 folder that a team was given is never read.
 """
 
+import hashlib
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired, cast
+from urllib.parse import parse_qsl, unquote
 
 import orjson
 from pydantic import ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
+from agiraph import redaction
 from agiraph.domain.errors import Misconfigured
 from agiraph.domain.tools import Reach
 from agiraph.home.named_secrets import NamedSecrets
@@ -30,10 +33,12 @@ NAME = re.compile(r"(?!.*__)[a-z0-9](?:[a-z0-9_-]{0,22}[a-z0-9])?")
 tool of one server could take the name of another server's tool."""
 INSTALLERS = frozenset({"npx", "uvx", "pipx", "bunx", "pnpm", "uv", "npm"})
 """Programs that download the server before they run it: they get the package indexes."""
+_OPEN = frozenset({"accept", "accept-language", "content-type", "user-agent"})
+"""Headers that hold no secret."""
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 EXAMPLE = (
     '[mcp.NAME] with command = ["PROGRAM", "ARGUMENT"], or url = "https://…"; besides: env, '
-    "headers, network, hosts, folders, tools, roles, effects, teams, timeout_s, idle_s"
+    "headers, network, hosts, folders, tools, roles, effects, teams, unconfined, timeout_s, idle_s"
 )
 
 
@@ -69,6 +74,11 @@ class McpServer:
     """After this time without a call the program is ended, or the connection closed."""
     origin: str = ""
     """The file that names it."""
+    is_from_file: bool = False
+    """Whether a `.mcp.json` says how it is reached. Other programs write such files, so a person
+    confirms it."""
+    unconfined: bool = False
+    """Whether it may be started on a machine that cannot confine commands."""
     fault: str = ""
     """Why it cannot be used; empty if it can."""
 
@@ -81,6 +91,12 @@ class McpServer:
             hosts = f" ({', '.join(self.hosts)})" if self.network == "hosts" else ""
             return f"{' '.join(self.command)} (network {self.network}{hosts})"
         return re.sub(r"(?<=://)[^/@]*@", "…@", self.url.partition("?")[0])
+
+    @property
+    def reached_hash(self) -> str:
+        """Return the hash of how it is reached, with `${NAME}` as it is written."""
+        how = [self.kind, self.command, self.env, self.url, self.headers]
+        return hashlib.sha256(orjson.dumps(how, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
     def allows(self, tool: str, role: str) -> bool:
         """Whether agents of this role may call this tool."""
@@ -123,6 +139,7 @@ class _Entry(TypedDict, total=False):
     roles: dict[str, list[_Text]]
     effects: dict[str, Literal["reads", "changes", "sends"]]
     teams: list[_Text]
+    unconfined: bool
     timeout_s: _Seconds
     start_s: _Seconds
     idle_s: _Seconds
@@ -223,7 +240,7 @@ def _in_file(file: Path) -> dict[str, Any]:
 def _from_file(name: str, entry: Any, file: Path) -> McpServer:
     """Return a server of a `.mcp.json` file. What is wrong with it stops no other server."""
     plain = re.sub(r"[^a-z0-9_-]+|__+", "-", name.lower()).strip("-_")[:24].strip("-_")
-    made = McpServer(name=plain or "server", origin=str(file))
+    made = McpServer(name=plain or "server", origin=str(file), is_from_file=True)
     try:
         given = TypeAdapter(_FileEntry).validate_python(entry)
     except ValidationError as error:
@@ -240,7 +257,7 @@ def _from_table(path: Path, name: str, entry: _Entry, known: McpServer | None) -
     else:
         made = known
     given = cast(dict[str, Any], entry)
-    plain = ("network", "effects", "timeout_s", "start_s", "idle_s")
+    plain = ("network", "effects", "unconfined", "timeout_s", "start_s", "idle_s")
     changed = {key: given[key] for key in plain if key in given}
     lists = ("hosts", "folders", "tools", "teams")
     changed |= {key: tuple(given[key]) for key in lists if key in given}
@@ -281,6 +298,29 @@ def _checked(server: McpServer, declared: Collection[str]) -> McpServer:
     names = ", ".join(f"${{{name}}}" for name in dict.fromkeys(missing))
     fault = f"it uses {names}, which [secrets] in agiraph.toml does not declare"
     return replace(server, fault=fault)
+
+
+def literals(server: McpServer) -> dict[str, str]:
+    """Return the values in a server's settings that may be secrets, each under a name that cannot
+    be a variable's: headers, what is before `@` and in the query of its url, and variables that
+    are called or look like a secret."""
+    found = {f"header {name}": v for name, v in server.headers.items() if name.lower() not in _OPEN}
+    found |= {f"word of {name}": text.rpartition(" ")[2] for name, text in found.items()}
+    found |= {
+        f"variable {name}": text
+        for name, text in server.env.items()
+        if redaction.is_secret(name) or redaction.looks_secret(text)
+    }
+    found |= {f"query {name}": text for name, text in parse_qsl(server.url.partition("?")[2])}
+    authority = server.url.partition("://")[2].partition("/")[0]
+    user, _, password = authority.rpartition("@")[0].partition(":")
+    found |= {"user": unquote(user), "password": unquote(password)}
+    shortest = redaction.SHORTEST_SECRET
+    return {
+        f"mcp {server.name} {name}": text
+        for name, text in found.items()
+        if len(text) >= shortest and not _VARIABLE.search(text)
+    }
 
 
 def expanded(server: McpServer, secrets: NamedSecrets) -> McpServer:

@@ -8,7 +8,6 @@ arguments are untrusted text: `tool_help` shows them, inside a fence.
 import hashlib
 import logging
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
@@ -16,21 +15,22 @@ import orjson
 from pydantic import Field
 
 from agiraph.domain.agents import Team
-from agiraph.domain.chat import ToolSpec
+from agiraph.domain.chat import ToolCall, ToolSpec
 from agiraph.domain.errors import AgiraphError, Refused
 from agiraph.domain.fence import enclose_foreign
 from agiraph.domain.labels import CLEAN, Label, of_mcp
 from agiraph.domain.outcomes import Answer, Done
-from agiraph.domain.tools import ON_DEMAND, ToolProperties
+from agiraph.domain.sinks import WayOut
+from agiraph.domain.tools import ON_DEMAND, Reach, ToolProperties
 from agiraph.faultpoints import fault
-from agiraph.mcp_client import content, notices
-from agiraph.mcp_client.arguments import form_of
+from agiraph.mcp_client import content, notices, pins
+from agiraph.mcp_client.arguments import MOST_NAMED, form_of, is_plain_name
 from agiraph.mcp_client.pins import PinnedTool, Pins
 from agiraph.mcp_client.servers import McpServers
 from agiraph.mcp_client.settings import McpServer
 from agiraph.run_context import RunContext
 from agiraph.tools.added import leaving
-from agiraph.tools.base import Tool, tool
+from agiraph.tools.base import WAIT, Tool, tool
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -73,6 +73,8 @@ class McpTools:
             except AgiraphError as error:
                 log.warning("%s", error)
                 continue
+            if pins.unconfirmed(server, known):
+                continue
             made = self._made.get(name)
             if made is None or made[0] is not known:
                 made = self._made[name] = (known, self._make(server, known))
@@ -101,7 +103,7 @@ class _OfServer:
         specs get into prompts and the description is untrusted text."""
         reach = self.server.reach_of(pinned.name)
 
-        async def act(ctx: RunContext, **given: Any) -> Answer:
+        async def act(ctx: RunContext, /, **given: Any) -> Answer:
             return await self._call(ctx, pinned, given)
 
         made = Tool(
@@ -148,7 +150,25 @@ class _OfServer:
             outside="reads",
         )(look)
         spec = replace(made.spec, name=f"{PREFIX}{name}")
-        return leaving(replace(made, spec=spec, is_for=is_for), "reads")
+        return self._leaving(replace(made, spec=spec, is_for=is_for))
+
+    def _leaving(self, made: Tool) -> Tool:
+        """Return the server's tool with its way out. A list tells the server nothing; the address
+        of a resource and the arguments of a prompt are words of the model, so they send unless a
+        person declared "resource:*" or "prompt:*"."""
+
+        async def way_out(ctx: RunContext, call: ToolCall) -> WayOut | None:
+            wanted = [(key, call.arguments.get(key)) for key in ("resource", "prompt")]
+            named = [f"{key}:{value}" for key, value in wanted if value]
+            reaches = {self.server.reach_of(one) for one in named}
+            if {key for key, value in call.arguments.items() if value} - _LOOKS:
+                reaches.add("sends")  # a misspelt argument is taken for the one that was meant
+            reach: Reach = "changes" if "changes" in reaches else "reads"
+            reach = "sends" if "sends" in reaches else reach
+            found = leaving(made, reach).way_out
+            return None if found is None else await found(ctx, call)
+
+        return replace(made, way_out=way_out)
 
     async def _call(self, ctx: RunContext, pinned: PinnedTool, given: dict[str, Any]) -> Answer:
         from mcp import MCPError
@@ -216,8 +236,10 @@ class _OfServer:
             return Done(OFF.format(server=self.server.name), failed=True)
         schema = orjson.dumps(cast(dict[str, Any], pinned.schema)).decode()
         text = f"{pinned.description}\nArguments, as a JSON schema: {schema}"
-        required = cast(Iterable[str], pinned.schema.get("required", ()))
-        shown = ", ".join(f'"{one}": …' for one in required if one.isidentifier())
+        required = cast(object, pinned.schema.get("required"))
+        names = cast(list[object], required) if isinstance(required, list) else []
+        plain = [one for one in names if is_plain_name(one)][:MOST_NAMED]
+        shown = ", ".join(f'"{one}": …' for one in plain)
         after = f'Call it with call_tool(name="{called}", arguments={{{shown}}}).'
         return self._fenced(ctx, text, known, after=after)
 
@@ -230,4 +252,5 @@ class _OfServer:
         return Done(f"{fenced}\n{after}", label=label, is_fenced=True)
 
 
+_LOOKS = {"show", "resource", "prompt", "arguments", WAIT}
 _HOW = "tool_help(name=…) shows the arguments of one, call_tool(name=…, arguments={…}) calls it."

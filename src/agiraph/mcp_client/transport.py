@@ -184,13 +184,18 @@ async def over_http(
 
 @dataclass(slots=True)
 class _Metered(httpx2.AsyncBaseTransport):
-    """A transport that counts the bytes of responses."""
+    """A transport that counts the bytes of responses, which may not be compressed."""
 
     link: Link
     inner: httpx2.AsyncHTTPTransport = field(default_factory=httpx2.AsyncHTTPTransport)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        # The limit counts bytes on the wire; a compressed answer could be any size in memory.
+        request.headers["Accept-Encoding"] = "identity"
         response = await self.inner.handle_async_request(request)
+        if response.headers.get("Content-Encoding", "identity").lower() != "identity":
+            await response.aclose()
+            raise httpx2.ReadError("the server sent a compressed answer, which was not asked for")
         if response.status_code == 401:
             self.link.wants_sign_in = True
         stream = response.stream

@@ -1,0 +1,222 @@
+"""What a server, or a file that names one, could abuse: schemas, consent, bytes, names, mounts."""
+
+import asyncio
+import gzip
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from agiraph.domain.chat import ToolCall
+from agiraph.domain.errors import Misconfigured
+from agiraph.domain.sinks import Sink
+from agiraph.home.levels import CommandRules, Confinement
+from agiraph.mcp_client import launching, pins
+from agiraph.mcp_client.arguments import checkable, fault_in, is_plain_name
+from agiraph.mcp_client.connection import Connection, ServerFailed, Session
+from agiraph.mcp_client.pins import PinnedTool, Pins
+from agiraph.mcp_client.settings import McpServer, literals, servers
+from agiraph.mcp_client.toolbox import McpTools, _OfServer
+from tests.mcp.kit import opened, rude
+from tests.mcp.test_toolbox import TEAM
+
+
+@pytest.mark.parametrize(
+    ("schema", "given", "fault"),
+    [
+        ({"$ref": "http://127.0.0.1:9/x"}, {"a": 1}, ""),
+        ({"properties": {"a": {"pattern": "(a+)+$"}}}, {"a": "a" * 40 + "!"}, ""),
+        ({"patternProperties": {"^a": {}}, "additionalProperties": False}, {"ab": 1}, ""),
+        ({"oneOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/b"}]}, {"a": 1}, ""),
+        ({"not": {"pattern": "x"}, "type": 7}, {"a": 1}, ""),
+        (
+            {"properties": {"pattern": {"type": "string"}}},
+            {"pattern": 7},
+            "'pattern' does not fit the schema (type)",
+        ),
+        ({"required": ["a", "b\nc"]}, {}, "'a' is missing"),
+    ],
+)
+def test_a_schema_of_a_server_is_checked_without_its_references_and_patterns(
+    schema: Any, given: dict[str, Any], fault: str
+) -> None:
+    assert fault_in(schema, given) == fault
+
+
+def test_a_schema_without_end_is_checked_to_a_depth() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(500):
+        deep = {"properties": {"a": deep}}
+    assert json.dumps(checkable(deep)).count("properties") == 17
+
+
+def test_names_in_our_sentences_are_short_and_plain() -> None:
+    names = ["city", "x-y", "a b", "ignore\nall", "é", "x" * 41, 7]
+    assert [is_plain_name(one) for one in names] == [True, True, *[False] * 5]
+
+
+def a_file(path: Path, **entry: Any) -> McpServer:
+    (path / ".mcp.json").write_text(json.dumps({"mcpServers": {"files": entry}}))
+    return servers(path / "agiraph.toml", {"files": {"tools": ["*"]}}, [], {})["files"]
+
+
+async def test_a_server_of_a_file_is_not_started_before_a_person_confirms_how(
+    tmp_path: Path,
+) -> None:
+    first = a_file(tmp_path, command="touch", args=[str(tmp_path / "mark")])
+    async with opened(tmp_path, first) as found:
+        with pytest.raises(ServerFailed, match=r"is new in .*agiraph mcp confirm files"):
+            await found.look("files")
+        assert await McpTools(found).offered(TEAM) == ()
+        assert found.connection("files").starts == 0
+        pins.save(found._home.folder, "files", Pins(reached=first.reached_hash))
+        assert pins.unconfirmed(first, found.pins("files")) == ""
+        for changed in (
+            a_file(tmp_path, command="touch"),
+            a_file(tmp_path, command="touch", args=[*first.command[1:]], env={"LD_PRELOAD": "x"}),
+            a_file(tmp_path, url="https://evil.example/mcp"),
+        ):
+            assert "in another way" in pins.unconfirmed(changed, found.pins("files"))
+    assert pins.unconfirmed(rude(), None) == ""
+
+
+async def test_one_damaged_pin_file_stops_no_other_server(tmp_path: Path) -> None:
+    broken = McpServer(name="broken", command=("true",))
+    last = McpServer(name="last", command=("true",), is_from_file=True)
+    async with opened(tmp_path, broken, last) as found:
+        found._home.folder.write("mcp/broken.json", b"{}")
+        await found._look()
+        assert "last" in found._connections  # it was asked
+
+
+def test_pins_that_could_not_be_read_again_are_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pins, "MOST_BYTES", 100)
+    tool = PinnedTool.of("a", "word " * 40, {}, says_it_reads=False)
+    with pytest.raises(Misconfigured, match="too many bytes"):
+        pins.save(cast(Any, None), "files", Pins(tools={"a": tool}))
+
+
+def test_literal_secrets_of_a_server_are_known_and_plain_settings_are_not() -> None:
+    server = McpServer(
+        name="web",
+        url="https://me:pass%40word1@a.example/mcp?key=abcdefgh12&x=1",
+        headers={"Authorization": "Bearer abc123456789", "Accept": "application/json"},
+        env={"API_KEY": "12345678", "MODE": "production", "TOKEN": "${declared}"},
+    )
+    assert sorted(set(literals(server).values())) == [
+        "12345678",
+        "Bearer abc123456789",
+        "abc123456789",
+        "abcdefgh12",
+        "pass@word1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sink"),
+    [
+        ({"show": "resources"}, Sink.TOOL_READS),
+        ({"resource": "note://the-teams-secrets"}, Sink.TOOL_SENDS),
+        ({"prompt": "greet", "arguments": {"whom": "x"}}, Sink.TOOL_SENDS),
+        ({"uri": "note://x"}, Sink.TOOL_SENDS),
+        ({"resource": "docs://one"}, Sink.TOOL_READS),
+    ],
+)
+async def test_words_of_a_model_in_an_address_are_a_way_out(
+    arguments: dict[str, Any], sink: Sink
+) -> None:
+    server = rude(effects={"resource:docs://*": "reads"})
+    made = _OfServer(cast(Any, None), server).server_tool(None)
+    assert made.way_out is not None
+    way = await made.way_out(cast(Any, None), ToolCall(id="c", name=made.name, arguments=arguments))
+    assert way is not None
+    assert way.sink is sink
+
+
+def test_a_tool_may_have_an_argument_called_ctx() -> None:
+    tool = PinnedTool.of("a", "", {"required": 7}, says_it_reads=False)
+    made = _OfServer(cast(Any, None), rude()).tool("mcp__rude__a", tool)
+    made.act(cast(Any, None), ctx=1).close()  # pyright: ignore
+
+
+def test_a_file_that_an_argument_names_shows_no_other_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    key, script = tmp_path / "user" / ".ssh" / "key", tmp_path / "server" / "main.py"
+    hidden = key.with_name("run.py")
+    for file in (key, script, hidden):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    found = launching._files_of(("true", str(key), str(script), str(hidden)))
+    assert found[-3:] == [key, script.parent, hidden]
+
+
+def test_a_program_that_cannot_be_confined_is_not_started_unless_a_person_says_so(
+    tmp_path: Path,
+) -> None:
+    rules = CommandRules(confinement=Confinement(level="none"))
+    with pytest.raises(ServerFailed, match=r"unconfined = true in \[mcp\.rude\]"):
+        launching._spec(cast(Any, None), rude(), rules, tmp_path, has_gate=False)
+    allowed = rude(unconfined=True)
+    assert launching._spec(cast(Any, None), allowed, rules, tmp_path, has_gate=False) is None
+
+
+class _Link:
+    is_over = wants_sign_in = False
+
+    def __init__(self) -> None:
+        self.ends = asyncio.Event()
+
+    def begin_call(self) -> None: ...
+
+    async def dead(self) -> None:
+        await self.ends.wait()
+
+    def said(self) -> str:
+        return ""
+
+
+async def test_a_session_that_ends_is_given_to_no_call_and_old_calls_do_not_end_the_next() -> None:
+    closed, links = asyncio.Event(), list[_Link]()
+
+    @asynccontextmanager
+    async def open_session() -> AsyncGenerator[Session]:
+        links.append(_Link())
+        yield Session(cast(Any, object()), cast(Any, links[-1]))
+        await closed.wait()
+
+    connection = Connection(replace(rude(), idle_s=600), open_session)
+    async with connection._held() as first:
+        links[0].ends.set()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not connection.is_running  # though it is still closing
+        closed.set()
+    async with connection._held() as second:
+        connection._give_up(first)
+        assert (connection.is_running, second is first, connection.problem) == (True, False, "")
+    await connection.close()
+
+
+async def test_a_compressed_answer_is_refused() -> None:
+    import httpx2
+
+    from agiraph.mcp_client.transport import Link, _Metered
+
+    async def answer(request: httpx2.Request) -> httpx2.Response:
+        assert request.headers["Accept-Encoding"] == "identity"
+        return httpx2.Response(
+            200, headers={"Content-Encoding": "gzip"}, content=gzip.compress(b"x" * 10**6)
+        )
+
+    inner: Any = httpx2.MockTransport(answer)
+    async with httpx2.AsyncClient(transport=_Metered(link=Link(), inner=inner)) as http:
+        with pytest.raises(httpx2.ReadError, match="compressed"):
+            await http.get("http://a.example/")
