@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from agiraph.domain.chat import Lease
 from agiraph.domain.labels import CLEAN, Label
+from agiraph.domain.report_words import ENGLISH
 from agiraph.domain.research import DEPTH_OF_KIND, DEPTHS, Brief, Reading, SubQuestion
 from agiraph.domain.work import StopReason
 from agiraph.services.mail import bus
@@ -14,7 +15,7 @@ from agiraph.store.nodes import NODES
 from agiraph.store.research import JOBS
 from agiraph.store.tx import Tx
 
-NOT_USED = "not used"
+NOT_USED = ENGLISH.not_used
 """Stands in a job's `missing` if its report does not use the last message or finding."""
 BEGUN = "I begin with this reading: {reading} Your answer changes what I look for next."
 
