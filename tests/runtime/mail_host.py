@@ -40,6 +40,8 @@ class MailHost:
     imap_port: int = 0
     fetches: list[str] = field(default_factory=list)
     """What was fetched of mails."""
+    refused: set[int] = field(default_factory=set)
+    """The uids of mails that the server does not give out."""
     _mails: list[tuple[int, bytes]] = field(default_factory=list)
     _next_uid: int = 1
     _transports: list[Any] = field(default_factory=list)
@@ -157,6 +159,8 @@ class MailHost:
                 writer.write(f"* SEARCH {' '.join(map(str, found))}\r\n".encode())
             case ["UID", "FETCH", number, *items]:
                 self.fetches.append(" ".join(items))
+                if int(number) in self.refused:
+                    return "NO it is damaged"
                 [(place, raw)] = [
                     (n, raw) for n, (uid, raw) in enumerate(self._mails, 1) if uid == int(number)
                 ]

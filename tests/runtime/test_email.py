@@ -14,6 +14,7 @@ from agiraph.domain.agents import Rule
 from agiraph.domain.persons import OWNER
 from agiraph.runtime.channels import DeliveryFailed
 from agiraph.runtime.channels.email import BEGINNING_BYTES, Email, MailServer
+from agiraph.runtime.channels.mail_reading import MAX_MAIL_BYTES
 from agiraph.services.mail import pairing
 from agiraph.store import messages
 from agiraph.store.channels import CHANNELS
@@ -200,9 +201,23 @@ async def test_large_and_broken_mails_block_nothing(tmp_path: Path) -> None:
             "See the picture.",
             [len(base64.b64encode(picture))],
         )
-        fetched = [command for command in host.fetches if "BODY" in command]
-        assert fetched.count(f"(BODY.PEEK[]<0.{BEGINNING_BYTES}>)") == 2
-        assert fetched[-1] == "(BODY.PEEK[])"
+        beginning = f"(BODY.PEEK[]<0.{BEGINNING_BYTES}>)"
+        whole = f"(BODY.PEEK[]<0.{MAX_MAIL_BYTES + 1}>)"
+        assert (set(host.fetches), host.fetches.count(whole)) == ({beginning, whole}, 1)
+
+
+async def test_a_large_mail_without_proof_is_not_downloaded_and_a_refused_one_is_skipped() -> None:
+    async with MailHost().open() as host:
+        box = mailbox(host)
+        at = (await box.receive("", None)).cursor
+        host.arrive(mail("x" * 200_000))  # her address alone proves nothing
+        host.arrive(mail("Refused"))
+        host.refused = {2}
+        host.arrive(mail("Read"))
+        received = await box.receive(at, ADA)
+        assert [len(m.text) > 1000 or m.text for m in received.messages] == [True, "Read"]
+        assert set(host.fetches) == {f"(BODY.PEEK[]<0.{BEGINNING_BYTES}>)"}
+        assert received.cursor == "1:3"
 
 
 async def test_a_mail_server_that_checks_senders_is_believed_if_it_is_named(

@@ -83,12 +83,21 @@ class Inlet:
         except Exception as error:  # one that cannot be taken must not block those after it
             is_refused = isinstance(error, Refused)
             log.warning("channel %s: a message was not taken", name, exc_info=not is_refused)
-            await self._store.write(incoming.refuse, name, message)
+            await self._refuse(name, message)
             taken = Taken(notice=str(error) if is_refused else "That did not work; see the log.")
         fault("fx:after:receive")
         if taken is not None:
             await self._acknowledge(name, channel, message, taken.notice)
         return taken
+
+    async def _refuse(self, name: str, message: Incoming) -> None:
+        """Record that a message was not taken. If that fails too, the cursor still passes it."""
+        try:
+            await self._store.write(incoming.refuse, name, message)
+        except StoreUnavailable:
+            raise
+        except Exception:
+            log.exception("channel %s: a message that was not taken cannot be recorded", name)
 
     async def _acknowledge(
         self, name: str, channel: TwoWayChannel, message: Incoming, notice: str

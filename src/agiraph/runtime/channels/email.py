@@ -12,10 +12,9 @@ import hashlib
 import hmac
 import imaplib
 import logging
-import re
 import smtplib
 import ssl
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from dataclasses import dataclass, field, replace
 from email.message import EmailMessage
 from email.utils import format_datetime
@@ -26,7 +25,7 @@ from agiraph.domain.deliveries import OutgoingMessage
 from agiraph.domain.messages import INBOX, NEEDS_ANSWER, MessageKind
 from agiraph.domain.visible import visible
 from agiraph.runtime.channels import DeliveryFailed
-from agiraph.runtime.channels.mail_reading import MAX_MAIL_BYTES, incoming, receipt_of, sender_of
+from agiraph.runtime.channels.mail_reading import MAX_MAIL_BYTES, incoming, receipt_of
 from agiraph.runtime.channels.smtp import TIMEOUT_S, Security, header_line
 from agiraph.runtime.channels.wording import shown
 
@@ -219,30 +218,32 @@ class Email:
     def _read_mail(self, box: imaplib.IMAP4, uid: int, paired: str | None) -> Incoming | None:
         """Return one mail; None if it is gone, sent by a program, or cannot be read.
 
-        Of a large mail only the beginning is read, unless it is the paired person's.
+        Of a large mail only the beginning is read, unless it proves that it is the paired
+        person's.
         """
-        size = _size(box, uid)
-        if size is None:
-            return None
-        raw = _fetch(box, uid, f"<0.{BEGINNING_BYTES}>" if size > BEGINNING_BYTES else "")
         try:
-            if size > BEGINNING_BYTES and sender_of(raw) == paired and size <= MAX_MAIL_BYTES:
-                raw = _fetch(box, uid, "")
-            is_whole = len(raw) >= size
-            mail = incoming(
-                raw,
-                own=self.address,
-                # Attachments are read from whole mails only; in a beginning they are cut off.
-                paired=paired if is_whole else None,
-                checked_by=self.checked_by,
-                is_ours=self.is_ours,
-            )
-        except Exception:  # the parser fails on some broken mails; the others must be read
+            # What the server says of a mail's size is not believed: some do not count it exactly.
+            raw = _fetch(box, uid, BEGINNING_BYTES)
+            is_whole = len(raw) < BEGINNING_BYTES
+            mail = self._incoming(raw, paired if is_whole else None)
+            if not is_whole and mail is not None and mail.sender == paired and mail.is_proven:
+                raw = _fetch(box, uid, MAX_MAIL_BYTES + 1)
+                is_whole = len(raw) <= MAX_MAIL_BYTES
+                mail = self._incoming(raw, paired) if is_whole else mail
+        except (imaplib.IMAP4.abort, OSError):  # the connection is of no use any more
+            raise
+        except Exception:  # a mail that the server refuses or the parser fails on blocks no other
             log.warning("mail %d cannot be read", uid, exc_info=True)
             return None
         if mail is None or is_whole or mail.sender != paired:
             return mail
         return replace(mail, text=f"{mail.text}\n({TOO_LARGE})")
+
+    def _incoming(self, raw: bytes, paired: str | None) -> Incoming | None:
+        """Return a mail as a message. `paired` is None for a beginning: its files are cut off."""
+        return incoming(
+            raw, own=self.address, paired=paired, checked_by=self.checked_by, is_ours=self.is_ours
+        )
 
 
 def _checked(answer: tuple[str, Any]) -> Any:
@@ -268,24 +269,9 @@ def _uids(box: imaplib.IMAP4, after: int) -> list[int]:
     return [uid for uid in found if uid > after]
 
 
-def _size(box: imaplib.IMAP4, uid: int) -> int | None:
-    """Return the size of a mail in bytes; None if it is gone."""
-    sizes = _checked(box.uid("FETCH", str(uid), "(RFC822.SIZE)"))
-    numbers = [int(n) for line in _lines(sizes) for n in re.findall(rb"RFC822\.SIZE (\d+)", line)]
-    return numbers[0] if numbers else None
-
-
-def _fetch(box: imaplib.IMAP4, uid: int, part: str) -> bytes:
-    """Return a mail, or a part of it, without marking it as read; empty if it is gone."""
-    for piece in _checked(box.uid("FETCH", str(uid), f"(BODY.PEEK[]{part})")):
+def _fetch(box: imaplib.IMAP4, uid: int, most: int) -> bytes:
+    """Return at most this many bytes of a mail, without marking it as read; empty if it is gone."""
+    for piece in _checked(box.uid("FETCH", str(uid), f"(BODY.PEEK[]<0.{most}>)")):
         if isinstance(piece, tuple):
             return cast(tuple[bytes, bytes], piece)[1]
     return b""
-
-
-def _lines(data: Any) -> Iterator[bytes]:
-    for part in data or ():
-        if isinstance(part, tuple):
-            yield cast(tuple[bytes, bytes], part)[0]
-        elif part:
-            yield cast(bytes, part)
