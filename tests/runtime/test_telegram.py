@@ -70,6 +70,15 @@ async def channel(world: World) -> ChannelState:
     return await world.store.read(CHANNELS.get, "phone")
 
 
+async def test_an_answer_that_arrives_in_parts_is_read_whole() -> None:
+    async with BotApi(now=ManualClock().now()).open() as bot:
+        phone = Telegram(token=TOKEN, api_url=bot.url, poll_s=1)
+        text = "long " * 200_000
+        await bot.write(ADA, text)
+        received = await phone.receive("1", str(ADA))
+        assert [len(message.text) for message in received.messages] == [len(text)]
+
+
 async def wait_for_dropped(world: World, count: int) -> None:
     async def is_so() -> bool:
         return (await channel(world)).dropped == count

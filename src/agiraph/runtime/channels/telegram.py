@@ -199,7 +199,7 @@ class Telegram:
                 self._session(timeout_s) as session,
                 session.post(address, json=request, allow_redirects=False) as response,
             ):
-                body = await response.content.read(MAX_ANSWER_BYTES)
+                body = await _body(response, most=MAX_ANSWER_BYTES)
                 return _result(method, response.status, body)
         except TimeoutError as error:
             raise DeliveryFailed(f"{method}: no answer within {timeout_s:g} s") from error
@@ -222,7 +222,7 @@ class Telegram:
                 self._session(TIMEOUT_S) as session,
                 session.get(address, allow_redirects=False) as response,
             ):
-                data = await _body(response)
+                data = await _body(response, most=MAX_FILE_BYTES)
         except (aiohttp.ClientError, OSError) as error:
             raise DeliveryFailed(f"file: {connection_problem(error)}") from error
         if response.status != 200:
@@ -230,12 +230,13 @@ class Telegram:
         return data
 
 
-async def _body(response: aiohttp.ClientResponse) -> bytes:
+async def _body(response: aiohttp.ClientResponse, *, most: int) -> bytes:
+    """Return the whole body; raise `DeliveryFailed` if it is larger than `most` bytes."""
     data = bytearray()
     async for part in response.content.iter_any():
         data += part
-        if len(data) > MAX_FILE_BYTES:
-            raise DeliveryFailed("the file is larger than it says")
+        if len(data) > most:
+            raise DeliveryFailed(f"the answer is larger than {most} bytes")
     return bytes(data)
 
 
