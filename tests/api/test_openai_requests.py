@@ -45,6 +45,15 @@ def test_a_request_without_history_is_the_same_for_a_short_time_only() -> None:
     assert continued.same_for is None
 
 
+def test_the_same_words_after_another_response_are_another_request() -> None:
+    def digest(previous: str) -> str:
+        body = {"model": "m", "input": "yes", "previous_response_id": previous}
+        return read_response(body).digest(caller="c", agent_id="a", key="k", once="")
+
+    assert digest("resp_1") == digest("resp_1")
+    assert digest("resp_1") != digest("resp_2")
+
+
 def test_the_digest_ignores_system_prompts_and_tells_conversations_and_words_apart() -> None:
     def digest(body: dict[str, Any], key: str = "k") -> str:
         return read_chat(body).digest(caller="c", agent_id="a", key=key, once="")

@@ -58,7 +58,7 @@ class Words:
         system prompts, which may tell the time."""
         said = [[said.role, said.text] for said in self.history]
         files = [[file.name, file.data] for file in self.attachments]
-        parts = [caller, agent_id, key, once, said, self.text, files]
+        parts = [caller, agent_id, key, once, self.previous, said, self.text, files]
         return hashlib.sha256(orjson.dumps(parts)).hexdigest()
 
     @property
