@@ -1,18 +1,22 @@
 """Pairing: a code works once and for a short time, and only one process reads a channel."""
 
 from datetime import timedelta
+from typing import Any, cast
 
 import pytest
 
-from agiraph.domain.channels import ChannelState, Incoming
+from agiraph.domain.channels import ChannelState, Incoming, Receipt
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.messages import INBOX
 from agiraph.domain.persons import OWNER
+from agiraph.runtime.inlet import Inlet
 from agiraph.services.lifecycle import incoming
-from agiraph.services.mail import pairing
+from agiraph.services.mail import bus, deliveries, pairing
 from agiraph.store import channels
 from agiraph.store.channels import CHANNELS
-from agiraph.testing import World
+from agiraph.store.deliveries import DELIVERIES, of_message
+from agiraph.store.tx import Tx
+from agiraph.testing import World, call, says
 
 
 @pytest.fixture
@@ -104,3 +108,80 @@ async def test_a_restored_backup_pairs_nobody(phone: World) -> None:
     await phone.store.write(channels.forget_pairings)
     restored = await state(phone)
     assert (restored.address, restored.code_digest, restored.is_two_way) == (None, None, True)
+
+
+async def pair(world: World, sender: str) -> None:
+    code = (await world.store.write(pairing.new_code, OWNER, "phone")).code
+    assert await take(world, f"/start {code}", sender=sender) is not None
+
+
+@pytest.mark.parametrize("is_unpaired", [True, False])
+async def test_the_receipts_of_an_earlier_pairing_prove_nothing(
+    phone: World, is_unpaired: bool
+) -> None:
+    await pair(phone, "7")
+    team = await phone.found("Chat", start=False)
+
+    def send(tx: Tx) -> str:
+        bus.send(
+            tx,
+            team_id=team.team.id,
+            sender=team.coordinator.id,
+            recipient=OWNER,
+            text="Done.",
+            kind="result",
+        )
+        [outgoing] = deliveries.claim(tx, "phone", owner="me", limit=1)
+        deliveries.mark_sent(tx, outgoing.delivery, Receipt(id="r1", is_open=True, may_decide=True))
+        return outgoing.delivery.id
+
+    sent = await phone.store.write(send)
+    if is_unpaired:
+        await phone.store.write(pairing.unpair, OWNER, "phone")
+    await pair(phone, "8")
+    kept = await phone.store.read(DELIVERIES.get, sent)
+    assert (kept.receipt, kept.is_open, kept.may_decide) == (None, False, False)
+    forged = Incoming(
+        key="f",
+        sender="8",
+        text="/help",
+        sent_at=phone.clock.now(),
+        replies_to=("r1",),
+        is_proven=False,
+    )
+    assert await phone.store.write(incoming.take, "phone", forged) is None
+
+
+async def test_a_reply_to_messages_of_two_channels_goes_to_both(phone: World) -> None:
+    await phone.store.write(
+        channels.add, {"desk": INBOX}, person_id=OWNER, two_way=frozenset({"desk"})
+    )
+    team = await phone.found("Chat", start=False)
+    phone.script("ada", says("Hello twice.", call("no_work_needed")))
+
+    def hear(tx: Tx) -> None:
+        for name in ("desk", "phone"):
+            CHANNELS.update(tx, name, address="7")
+            incoming.take(
+                tx, name, Incoming(key="k", sender="7", text=f"Hi from {name}", sent_at=tx.now)
+            )
+
+    await phone.store.write(hear)
+    await phone.settle()
+    *_, reply = await phone.conversation(team.coordinator)
+    sent = await phone.store.read(of_message, reply.id)
+    assert (reply.text, [each.channel for each in sent]) == ("Hello twice.", ["desk", "phone"])
+
+
+class Silent:
+    async def acknowledge(self, message: Incoming, notice: str) -> None:
+        assert notice == "That did not work; see the log."
+
+
+async def test_a_message_that_can_be_neither_taken_nor_refused_blocks_nothing(
+    phone: World,
+) -> None:
+    inlet = Inlet(phone.store, phone.clock, {}, cast(Any, None))
+    # No database takes half of a surrogate pair.
+    message = Incoming(key="\ud800", sender="7", text="Hello", sent_at=phone.clock.now())
+    assert await inlet._take("phone", cast(Any, Silent()), message) is not None

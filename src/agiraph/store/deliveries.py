@@ -81,6 +81,12 @@ def by_receipt(tx: Tx, channel: str, receipts: tuple[str, ...]) -> Delivery | No
     return None
 
 
+def revoke_receipts(tx: Tx, channel: str) -> None:
+    """Forget what the channel's receivers know of its messages, and which of them have buttons."""
+    sql = "update deliveries set receipt = null, is_open = 0, may_decide = 0"
+    tx.run(f"{sql} where channel = :channel and receipt is not null", channel=channel)
+
+
 # A message that still offers an answer although there is one, or although nobody waits for it.
 _TO_EDIT = (
     "is_open = 1 and channel = :channel and exists (select 1 from messages m where"

@@ -19,7 +19,7 @@ from agiraph.domain.work import Budget, Queue, WorkNode
 from agiraph.services.board import leases, planning, waiting
 from agiraph.services.board.texts import first_line
 from agiraph.services.lifecycle import endings, routing, summaries
-from agiraph.services.mail import bus
+from agiraph.services.mail import bus, deliveries
 from agiraph.services.triggers import definitions
 from agiraph.store import messages, nodes, teams, threads
 from agiraph.store.messages import MESSAGES
@@ -122,7 +122,7 @@ def end_reply(
     # or message of this agent comes in between.
     person_id = planning.person_for(tx, nodes.NODES.get(tx, lease.node_id))
     asked = messages.to_answer(tx, lease.node_id)
-    bus.send(
+    reply = bus.send(
         tx,
         team_id=lease.team_id,
         sender=agent.id,
@@ -133,6 +133,8 @@ def end_reply(
         refusable=False,
         consulted=consulted,
     )
+    if len(asked) > 1:  # `send` has queued it for the channel of the last one
+        deliveries.queue_reply(tx, reply, [message.id for message in asked[:-1]])
     if summarise_upto:
         summaries.queue(tx, agent, person_id, upto=summarise_upto)
     is_answer = is_answer and isinstance(outcome, Finished)

@@ -3,7 +3,7 @@
 A delivery never changes the message it carries: a failed channel loses nothing from the inbox.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -11,7 +11,7 @@ from agiraph.domain.channels import ChannelState, Receipt
 from agiraph.domain.deliveries import Delivery, OutgoingMessage
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.mail import DeliveryFailed, DeliverySent
-from agiraph.domain.ids import PersonId, new_id
+from agiraph.domain.ids import MessageId, PersonId, new_id
 from agiraph.domain.messages import INBOX, NEEDS_ANSWER, Message, MessageKind
 from agiraph.domain.persons import is_person
 from agiraph.services.board import planning
@@ -72,11 +72,19 @@ def queue(tx: Tx, message: Message) -> None:
         for channel in _channels_for(tx, message, message.recipient):
             queue_for(tx, message, channel)
     elif message.kind == "message" and message.in_reply_to is not None:
-        came_by = channels.origin(tx, message.in_reply_to)
-        channel = None if came_by is None else CHANNELS.find(tx, came_by.channel)
+        queue_reply(tx, message, [message.in_reply_to])
+
+
+def queue_reply(tx: Tx, reply: Message, answered: Sequence[MessageId]) -> None:
+    """Queue a reply once for each channel that brought one of the messages which it answers."""
+    origins = [channels.origin(tx, each) for each in answered]
+    brought = dict.fromkeys(origin.channel for origin in origins if origin is not None)
+    queued = {each.channel for each in deliveries.of_message(tx, reply.id)} if brought else ()
+    for name in brought:
+        channel = CHANNELS.find(tx, name)
         # The channel may have been removed, or paired anew, since.
-        if channel is not None and channel.address is not None:
-            queue_for(tx, message, channel)
+        if name not in queued and channel is not None and channel.address is not None:
+            queue_for(tx, reply, channel)
 
 
 def queue_for(tx: Tx, message: Message, channel: ChannelState) -> None:
@@ -103,6 +111,12 @@ def queue_again(tx: Tx, message: Message, channel: ChannelState) -> None:
             DELIVERIES.update(tx, delivery.id, **fresh, **due)
             return tx.alarm()
     return queue_for(tx, message, channel)
+
+
+def revoke_receipts(tx: Tx, channel: str) -> None:
+    """Make replies to earlier messages prove nothing, because somebody else is paired now. Buttons
+    under them decide nothing and are not edited any more: nobody's address is known for that."""
+    deliveries.revoke_receipts(tx, channel)
 
 
 def waiting_on(tx: Tx, channel: str) -> list[Delivery]:
@@ -180,6 +194,9 @@ def _outgoing(tx: Tx, delivery: Delivery) -> OutgoingMessage:
     team = TEAMS.get(tx, message.team_id)
     channel = CHANNELS.find(tx, delivery.channel)
     came_by = None if message.in_reply_to is None else channels.origin(tx, message.in_reply_to)
+    # A reply to messages of several channels answers the last of them; the others' ids differ.
+    is_here = came_by is not None and came_by.channel == delivery.channel
+    answers = came_by.id.removeprefix(f"{came_by.channel}:") if came_by and is_here else ""
     return OutgoingMessage(
         delivery=delivery,
         message=message,
@@ -187,7 +204,7 @@ def _outgoing(tx: Tx, delivery: Delivery) -> OutgoingMessage:
         sender=planning.name_of(tx, message.sender),
         claimed_at=tx.now,
         address="" if channel is None else channel.address or "",
-        answers="" if came_by is None else came_by.id.removeprefix(f"{came_by.channel}:"),
+        answers=answers,
         is_silent=quiet_hours.end_of_quiet(team, tx.now) is not None,
     )
 

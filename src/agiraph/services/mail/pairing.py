@@ -60,6 +60,7 @@ def unpair(tx: Tx, person_id: PersonId, name: str) -> ChannelState:
     CHANNELS.update(tx, name, address=None, paired_at=None, code_digest=None, agent_id=None)
     for delivery in deliveries.waiting_on(tx, name):
         deliveries.give_up(tx, delivery, error="The channel was unpaired.")
+    deliveries.revoke_receipts(tx, name)
     return CHANNELS.get(tx, name)
 
 
@@ -82,6 +83,8 @@ def redeem(tx: Tx, channel: ChannelState, incoming: Incoming) -> bool:
     if not any(hmac.compare_digest(digest(code), channel.code_digest) for code in codes):
         CHANNELS.update(tx, channel.name, code_tries=channel.code_tries + 1)
         return False
+    if channel.address != incoming.sender:
+        deliveries.revoke_receipts(tx, channel.name)
     changes = {"address": incoming.sender, "paired_at": tx.now, "code_digest": None}
     CHANNELS.update(tx, channel.name, **changes, code_until=None, agent_id=None)
     paired = CHANNELS.get(tx, channel.name)
