@@ -1,5 +1,6 @@
 """Dependencies: what FastAPI passes to every route."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -67,6 +68,8 @@ class Api:
     """The most dollars that all teams may spend in a day; None: no limit."""
     reply_model: str = ""
     """The model that writes replies to people; empty: each agent's own model."""
+    side_calls: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(4))
+    """How many titles and the like a model writes for chat clients at the same time."""
     url: str = ""
     """The address of this server for people, for links in texts."""
     pairing_hints: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -81,7 +81,8 @@ async def answer(api: Api, agent: Agent, person_id: PersonId, body: Mapping[str,
     if limit is not None and not await api.store.read(client_turns.has_money_today, limit):
         raise QuotaSpent("Today's limit for model calls is reached; see the inbox.")
     model = api.models.resolve(api.reply_model or agent.model, patient=False)
-    reply = await model.reply(_request(agent, body))
+    async with api.side_calls:
+        reply = await model.reply(_request(agent, body))
 
     def charge(tx: Tx) -> None:
         name = reply.model or model.name
@@ -95,7 +96,7 @@ def _request(agent: Agent, body: Mapping[str, Any]) -> Request:
     said = _messages(body)
     system = "\n\n".join(text for role, text in said if role in ("system", "developer"))
     asked = "\n\n".join(text for role, text in said if role not in ("system", "developer"))
-    turns = [_turn(1, "system", system)] if system else []
+    turns = [_turn(1, "system", system[:MAX_CHARACTERS])] if system else []
     return Request(
         transcript=Transcript([*turns, _turn(2, "user", asked[-MAX_CHARACTERS:])]),
         max_output_tokens=MAX_OUTPUT_TOKENS,
