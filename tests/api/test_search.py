@@ -90,3 +90,11 @@ async def test_any_query_is_valid_and_wildcards_stand_for_themselves(
     await _two_teams(served)
     found = [one for one in await _found(served, query) if one["kind"] in ("work", "message")]
     assert all(query.replace("%25", "%").strip() in one["preview"] for one in found)
+
+
+async def test_a_search_ignores_the_case_of_every_letter(served: Served) -> None:
+    served.world.script("ada", says("Da.", call("no_work_needed")))
+    team = await served.world.found("Grow beans", start=False)
+    await served.world.chat(team.coordinator.id, "Wo ist die Übersicht?")
+    assert [one["kind"] for one in await _found(served, "übersicht")] == ["message"]
+    assert [one["kind"] for one in await _found(served, "ÜBERSICHT")] == ["message"]

@@ -129,8 +129,7 @@ def steps(tx: Tx, words: Sequence[str], *, team: TeamId | None, limit: int) -> l
         f" (select place, node_id, at, substr(text || ' ' || coalesce(calls, ''), 1, {_TEXT})"
         " as said from turns where role in ('assistant', 'tool')"
         f" order by at desc limit {NEWEST_TURNS}) u"
-        " join threads t on u.place > t.number * 4294967296"
-        " and u.place < (t.number + 1) * 4294967296"
+        " join threads t on t.number = u.place / 4294967296"
         f" where t.kind = 'work' and {_IN_TEAM.format(column='t.team_id')} and {held}"
         " order by u.at desc limit :limit",
         team=team or "",

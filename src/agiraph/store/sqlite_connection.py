@@ -20,7 +20,7 @@ CHECKED_BYTES = 256 * 2**20
 
 def connect(path: Path, *, create: bool) -> sqlite3.Connection:
     """Open a connection. Without `create`, a missing file is an error and is not created."""
-    return sqlite3.connect(
+    connection = sqlite3.connect(
         f"file:{quote(os.fsencode(path))}?mode={'rwc' if create else 'rw'}",
         uri=True,
         timeout=BUSY_SECONDS,
@@ -31,6 +31,14 @@ def connect(path: Path, *, create: bool) -> sqlite3.Connection:
         check_same_thread=False,
         cached_statements=512,
     )
+    # SQLite's own `lower` knows the letters A to Z only. No index may hold it: other programs that
+    # open the file have the original one.
+    connection.create_function("lower", 1, _lower, deterministic=True)
+    return connection
+
+
+def _lower(value: object) -> str | None:
+    return None if value is None else str(value).lower()
 
 
 def ready(path: Path) -> sqlite3.Connection:
