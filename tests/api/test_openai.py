@@ -10,7 +10,7 @@ import openai
 import pytest
 from openai import AsyncOpenAI
 
-from agiraph.api.openai_compat import reply_stream
+from agiraph.api.openai_compat import reply_stream, side_calls
 from agiraph.domain.persons import OWNER
 from agiraph.services import access
 from agiraph.services.lifecycle.teams import NewTeam
@@ -94,6 +94,25 @@ async def test_the_openai_sdk_talks_to_an_agent_and_gets_its_report_in_the_next_
     assert [node.title for node in nodes if node.lane == "work"] == ["Research NVIDIA"]
     booked = await served.world.store.read(spend.of_team, team.team.id)
     assert "side call" in {line.purpose for line in booked}
+
+
+async def test_side_calls_wait_for_their_turn_and_their_prompts_are_cut(served: Served) -> None:
+    served.world.script("mouth", says("Hello.", call("no_work_needed")), says("A title"))
+    team = await idle_team(served)
+    await served.world.chat(team.coordinator.id, "Hello")
+    long = "x" * (side_calls.MAX_CHARACTERS + 1)
+    body = {"messages": [{"role": role, "content": long} for role in ("system", "user")]}
+    sent = side_calls._request(team.coordinator, body).transcript.turns
+    assert [len(turn.text) for turn in sent] == [side_calls.MAX_CHARACTERS] * 2
+
+    while not served.api.side_calls.locked():
+        await served.api.side_calls.acquire()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.1):
+            await side_calls.answer(served.api, team.coordinator, OWNER, body)
+    served.api.side_calls.release()
+    answered = await side_calls.answer(served.api, team.coordinator, OWNER, body)
+    assert answered.text == "A title"
 
 
 async def test_the_responses_api_continues_a_conversation_by_its_last_response(
