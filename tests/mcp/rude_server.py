@@ -47,6 +47,8 @@ def tools() -> list[dict[str, Any]]:
         found.append(
             {"name": name, "description": said, "inputSchema": schema, "annotations": hint}
         )
+        if name in changed.get("outputs", {}):
+            found[-1]["outputSchema"] = changed["outputs"][name]
     return found
 
 

@@ -84,6 +84,13 @@ async def test_a_bad_call_fails_with_a_reason_and_the_next_one_works(
         assert servers.connection("rude").problem == ""
 
 
+async def test_an_answer_that_does_not_fit_its_own_schema_is_an_answer(tmp_path: Path) -> None:
+    behave(tmp_path, outputs={"echo": {"type": "object", "required": ["more"]}})
+    async with opened(tmp_path, rude()) as servers:
+        said = [await call(servers, "echo", text=text) for text in ("one", "two")]
+        assert (said, servers.connection("rude").starts) == (["one", "two"], 1)
+
+
 async def test_a_server_that_keeps_failing_is_left_alone_for_a_while(tmp_path: Path) -> None:
     async with opened(tmp_path, rude()) as servers:
         for _ in range(2):
