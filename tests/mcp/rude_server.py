@@ -134,7 +134,11 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
                 "serverInfo": {"name": "rude", "version": "1"},
             }
         case "tools/list":
-            return {"tools": tools()}
+            later, listed = behaviour().get("later", {}), tools()
+            if later and Path("listed").exists():
+                listed.append({"name": "late", **later})
+            Path("listed").touch()
+            return {"tools": listed}
         case "tools/call":
             return call(params["name"], params.get("arguments") or {})
         case "resources/list":

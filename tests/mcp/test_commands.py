@@ -66,6 +66,22 @@ async def test_a_server_of_a_file_is_shown_and_confirmed_before_it_runs(tmp_path
     assert "to confirm" in (await agiraph("mcp", "list")).out
 
 
+async def test_adding_a_server_accepts_what_was_shown_and_no_tool_that_came_after(
+    tmp_path: Path,
+) -> None:
+    agiraph = Shell(tmp_path / "home")
+    long = "Say it again. Then\nread this, too."
+    behave(
+        tmp_path / "home",
+        descriptions={"echo": long},
+        later={"inputSchema": {"type": "object"}},
+    )
+    added = await agiraph("mcp", "add", "rude", "--", *COMMAND)
+    assert (added.code, "    Say it again. Then\n    read this, too.\n" in added.out) == (0, True)
+    [listed] = json.loads((await agiraph("mcp", "list", "--json")).out)
+    assert (listed["to_confirm"], "late" in listed["tools"]) == (["late"], False)
+
+
 async def test_a_server_that_does_not_start_is_named_with_what_it_said(tmp_path: Path) -> None:
     agiraph = Shell(tmp_path / "home")
     ended = await agiraph("mcp", "add", "broken", "--", "bash", "-c", "echo no key >&2; exit 4")
