@@ -8,7 +8,6 @@ address has to be that of a page in the ledger. What does not is put back to the
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from operator import or_
 from typing import Literal
 
 from agiraph.domain import dates, figures
@@ -185,11 +184,10 @@ class _Checker:
         in_sums: set[int] = set()
         for shown in find_sums(words):
             sources = [*computed, *haystack.figures]
-            known = [any(o.stands_for(its) for its in sources) for o in shown.operands]
-            plain = [_is_plain(o) for o in shown.operands]
+            sourced = [o for o in shown.operands if any(o.stands_for(its) for its in sources)]
             if not shown.is_right:
                 yield self._fault("wrong_sum", unit, shown.text)
-            elif any(known) and all(map(or_, known, plain)):
+            elif sourced and all(o in sourced or _is_plain(o) for o in shown.operands):
                 computed.append(shown.result)
                 in_sums |= {o.start for o in shown.operands}
         for figure in figures.find(words):

@@ -44,6 +44,7 @@ _OPENING = {
 _SINGLE = {"\u2018": "\u2019", "\u201a": "\u2018\u2019", "\u2039": "\u203a", "\u203a": "\u2039"}
 """Single quotation marks. They are also apostrophes and arrows, so each has to stand at the edge of
 a word, and one that is not closed quotes nothing."""
+_CLOSING = {mark: re.compile(rf"(?<!\s)[{ends}](?![^\W_])") for mark, ends in _SINGLE.items()}
 _ELEMENT = re.compile(r"<(q|blockquote)\b[^<>]*>", re.IGNORECASE)
 LONGEST_QUOTED = 1200
 
@@ -240,8 +241,5 @@ def _inside_single(text: str, place: int) -> tuple[int, int, int] | None:
     before, after = text[max(0, place - 1) : place], text[place + 1 : place + 2]
     if before.isalnum() or not after.strip():
         return None
-    for end in range(place + 1, min(place + LONGEST_QUOTED, len(text))):
-        is_at_edge = not text[end - 1].isspace() and not text[end + 1 : end + 2].isalnum()
-        if text[end] in _SINGLE[text[place]] and is_at_edge:
-            return place + 1, end, end + 1
-    return None
+    closing = _CLOSING[text[place]].search(text, place + 2, place + LONGEST_QUOTED)
+    return (place + 1, closing.start(), closing.end()) if closing else None

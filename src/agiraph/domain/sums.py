@@ -48,11 +48,11 @@ def _expression(text: str, figures: list[Figure], place: int, step: int) -> list
     for _ in range(_MOST_PARTS):
         figure = next((f for f in figures if (f.start if step > 0 else f.end) == place), None)
         if figure is not None:
-            if parts and isinstance(previous := parts[-1], Figure):
-                if (figure if step > 0 else previous).text[0] not in "+-\u2212":
-                    break  # no operator between them: the sentence's own number
-                parts.append("+")
-            parts.append(figure)
+            last = parts[-1] if parts else None
+            joint = _joint(last, figure) if step > 0 else _joint(figure, last)
+            if joint is None:
+                break
+            parts += [*joint, figure]
             place = figure.end if step > 0 else figure.start
             continue
         index = place if step > 0 else place - 1
@@ -71,6 +71,14 @@ def _expression(text: str, figures: list[Figure], place: int, step: int) -> list
     while parts and isinstance(parts[0], str) and parts[0] != "(":
         parts = parts[1:]
     return parts
+
+
+def _joint(earlier: Part | None, later: Part | None) -> list[str] | None:
+    """Return the operator to put between two neighbours: a plus before a number with its own sign,
+    else nothing. None if two numbers stand side by side, so that one is the sentence's own."""
+    if not isinstance(earlier, Figure) or not isinstance(later, Figure):
+        return []
+    return ["+"] if later.text[0] in "+-\u2212" else None
 
 
 def _sum(parts: list[Part], result: Figure, text: str) -> Sum:
