@@ -239,11 +239,13 @@ def join_groups(order: Order) -> int:
     try:
         with open("/proc/self/cgroup") as file:
             joined = [line.rstrip("\n") for line in file]
-        for path in order.groups:
-            group = path.split("/agiraph-", 1)[-1].removesuffix("/cgroup.procs")
-            if sum(line.endswith(group) for line in joined) < len(order.groups):
-                with open(path, "w") as file:
-                    file.write("0")
+        names = [
+            path.split("/agiraph-", 1)[-1].removesuffix("/cgroup.procs") for path in order.groups
+        ]
+        is_moved = all(sum(line.endswith(name) for line in joined) >= len(names) for name in names)
+        for path in () if is_moved else order.groups:
+            with open(path, "w") as file:
+                file.write("0")
         return os.open(order.events_file, os.O_RDONLY) if order.events_file else -1
     except OSError as error:
         order.problem = error
