@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Generator
@@ -67,10 +68,11 @@ async def test_a_command_of_a_clean_thread_reaches_nothing_outside(tmp_path: Pat
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        (":(){ :|:& };:; wait; sleep 100", "it had more than 40 processes at a time"),
+        (":(){ :|:& };:; wait; sleep 100", r"it had more than 40 processes at a time"),
         (
             "python3 -c \"x = [b'x' * 2**20 for _ in range(8000)]\"",
-            "its processes used more than 200 MiB of memory",
+            # Whichever comes first: the count of the warden, or the limit of the kernel.
+            r"its processes used more than 200 MiB of memory|memory ran out: it may use 200 MiB",
         ),
         ("exec yes > file", "a file of it would have had more than 8 MiB"),
     ],
@@ -80,7 +82,7 @@ async def test_a_command_over_a_limit_is_ended_and_the_model_is_told(
 ) -> None:
     async with World(tmp_path / "home", limits=SMALL, easy_endings=True) as world:
         _, [told] = await run_calls(world, call("bash", command=command))
-    assert said in told.text, told.text
+    assert re.search(said, told.text), told.text
 
 
 async def test_the_tmp_folder_of_a_command_has_a_size(tmp_path: Path) -> None:
