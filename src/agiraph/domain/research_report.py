@@ -68,7 +68,8 @@ def render(
     struck: Sequence[str] = (),
     missing: Sequence[str] = (),
 ) -> Report:
-    """Return the report for people: its sources numbered in the order of their use.
+    """Return the report for people, with footnote numbers for its sources: the source that the text
+    cites first is 1.
 
     `text` is the checked text, which cites entries of the ledger as `[e12]`. `groups` are the
     numbers of independent sources (`sources.groups`), `struck` what the check took out, `missing`

@@ -1,4 +1,4 @@
-"""Own models: makes models of the runtime from a provider that a person's file declares."""
+"""Own models: lets the runtime call a model provider that a person wrote in a file of their own."""
 
 from dataclasses import dataclass, field
 from typing import Any

@@ -2,13 +2,10 @@
 
 import hashlib
 
-from agiraph.domain.ids import SYSTEM
 from agiraph.mcp_client.pins import Pins
 from agiraph.mcp_client.servers import McpServers
 from agiraph.run_context import RunContext
-from agiraph.services.board import planning
-from agiraph.services.mail import bus
-from agiraph.store import messages
+from agiraph.services.mail import notices
 from agiraph.store.tx import Tx
 
 MOST_NAMED = 8
@@ -26,20 +23,8 @@ def _tell(tx: Tx, ctx: RunContext, server: str, known: Pins) -> None:
     digests = sorted(tool.digest for tool in known.pending.values())
     change = hashlib.sha256("\n".join([server, *digests, *known.gone]).encode()).hexdigest()[:16]
     key = f"mcp:{server}:{change}"
-    if messages.by_client(tx, ctx.team.id, key) is not None:
-        return
-    bus.send(
-        tx,
-        team_id=ctx.team.id,
-        sender=SYSTEM,
-        recipient=planning.person_for(tx, ctx.node),
-        kind="report",
-        title=f"The MCP server {server} has changed its tools",
-        text=text_of(server, known),
-        node_id=ctx.node.id,
-        client_id=key,
-        refusable=False,
-    )
+    title = f"The MCP server {server} has changed its tools"
+    notices.send_once(tx, ctx.node, key=key, title=title, text=text_of(server, known))
 
 
 def text_of(server: str, known: Pins) -> str:

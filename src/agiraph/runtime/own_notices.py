@@ -2,12 +2,9 @@
 
 import hashlib
 
-from agiraph.domain.ids import SYSTEM
 from agiraph.extensions.notices import Notice
 from agiraph.run_context import RunContext
-from agiraph.services.board import planning
-from agiraph.services.mail import bus
-from agiraph.store import messages
+from agiraph.services.mail.notices import send_once
 from agiraph.store.tx import Tx
 
 
@@ -22,17 +19,4 @@ def _tell(tx: Tx, ctx: RunContext, notices: tuple[Notice, ...]) -> None:
         # Its key is the change itself: after a restart it is found again, and not sent again.
         change = hashlib.sha256(f"{notice.id}\n{notice.sha256}\n{notice.text}".encode())
         key = f"own:{change.hexdigest()[:24]}"
-        if messages.by_client(tx, ctx.team.id, key) is not None:
-            continue
-        bus.send(
-            tx,
-            team_id=ctx.team.id,
-            sender=SYSTEM,
-            recipient=planning.person_for(tx, ctx.node),
-            kind="report",
-            title=f"{notice.id} is off",
-            text=notice.text,
-            node_id=ctx.node.id,
-            client_id=key,
-            refusable=False,
-        )
+        send_once(tx, ctx.node, key=key, title=f"{notice.id} is off", text=notice.text)

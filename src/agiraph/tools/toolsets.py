@@ -236,7 +236,8 @@ READER: Mapping[str, Tool] = {
     for name in ("web_search", "web_fetch", "find_in_page", "note_evidence", "done")
     if name in BUILT_IN
 }
-"""The tools of a reader of a research job, whatever its agent may call otherwise."""
+"""The tools of an agent that reads pages for a research job. They replace the tools that the agent
+has for other work."""
 
 
 def _is_kept(tool: Tool) -> bool:

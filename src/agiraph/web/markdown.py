@@ -118,7 +118,8 @@ class _Scripts(HTMLParser):
 
 
 def _script_data(source: str, url: str) -> str:
-    """Return what a page made by script says in its data, as lines."""
+    """Return the text in the embedded data (JSON-LD, `__NEXT_DATA__`, descriptions) of a page whose
+    visible content is rendered by JavaScript, one line for each value."""
     found = _Scripts()
     found.feed(source)
     lines = list(dict.fromkeys(" ".join(text.split()) for text in found.descriptions))

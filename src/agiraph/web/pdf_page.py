@@ -21,7 +21,7 @@ _RANGE = re.compile(r"\s*(\d{1,6})\s*(?:(-)\s*(\d{1,6})?)?\s*")
 
 @dataclass(frozen=True, slots=True)
 class PageRange:
-    """The pages of a document that are wanted, the first being 1."""
+    """The range of PDF pages that a call of `web_fetch` asks for; pages are counted from 1."""
 
     first: int = 1
     last: int = pdf_text.LAST_PAGE

@@ -27,8 +27,8 @@ LOST_POLL_S = 1.0
 """Seconds between two looks for the stored reply, once the stream's queue of frames has
 overflowed."""
 LONGEST_WAIT_S = 600.0
-"""How long a request waits for the reply. The runtime writes the reply even if nobody waits for
-it."""
+"""Seconds after which an HTTP request stops waiting for the agent's reply. The agent still writes
+it into the conversation."""
 _ENDINGS = ("message.sent", "node.completed", "node.partial", "node.failed", "node.cancelled")
 _THINKING = "<thinking>"
 
@@ -60,7 +60,8 @@ class NoReplyYet(Exception):
 
 
 async def follow(api: Api, turn: ClientTurn) -> AsyncGenerator[Piece]:
-    """Yield the reports since the last turn, then the reply as it is written, then its end."""
+    """Yield what the client is sent: reports that the team finished since the client's previous
+    request, the words of the reply as the model writes them, and the end of the reply."""
     said = await api.store.read(MESSAGES.get, turn.message_id)
     if reports := await api.store.read(client_turns.reports, turn):
         yield Text(text=shown_reports(reports, api.url))
@@ -171,7 +172,8 @@ async def _frames(
 
 
 def _drafts(api: Api, turn: ClientTurn, reply_id: NodeId | None) -> list[dict[str, Any]]:
-    """Return what the model had written of the reply before this stream began."""
+    """Return the part of the reply that the model had already streamed when the client connected,
+    as frames for the client."""
     found = api.hub.partial_replies({turn.team_id})
     return [{**draft, "op": "delta"} for draft in found if draft["node_id"] == reply_id]
 

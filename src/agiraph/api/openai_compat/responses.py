@@ -34,7 +34,8 @@ class Chat:
         return self._chunk({"content": words})
 
     def end(self, text: str, usage: Usage | None) -> bytes:
-        """Return the last chunks: the finish, and the usage if the client wants it."""
+        """Return the chunks that end a stream: one with `finish_reason`, and one with the token
+        usage if the client asked for it."""
         last = self._chunk({}, finish="stop")
         if usage is not None:
             head = self._head("chat.completion.chunk")

@@ -78,7 +78,8 @@ async def of_job(ctx: RunContext) -> Opening:
 
 
 async def of_reader(ctx: RunContext) -> Opening:
-    """Return the prompt of a reader: its sub-question, and those that others have."""
+    """Return the first messages of a reader's thread: the sub-question that it reads for, and the
+    sub-questions of the other readers, which it leaves alone."""
     assert ctx.node.parent_id is not None
     job = await ctx.store.read(JOBS.get, ctx.node.parent_id)
     mine = next((each for each in job.readings if each.node_id == ctx.node.id), None)

@@ -1,5 +1,5 @@
-"""Standing: starts the research that a trigger repeats, and finds what is new since the last
-report."""
+"""Standing: starts a research job each time a trigger fires, and compares its evidence with that of
+earlier jobs of the same trigger, so that the report holds only what is new."""
 
 from dataclasses import dataclass
 from datetime import datetime
