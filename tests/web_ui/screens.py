@@ -59,7 +59,7 @@ def _presses(key: str) -> Act:
 
 
 async def _open_job(page: Page) -> None:
-    card = page.get_by_role("region", name="Work under way").get_by_role("listitem")
+    card = page.get_by_role("region", name="Work in progress").get_by_role("listitem")
     await card.filter(has_text="Which of these cards").locator("[aria-expanded]").click()
     await page.get_by_role("log").get_by_text(re.compile("^Read: ")).click()
 
@@ -102,21 +102,21 @@ async def screens(desk: Desk, team: dict[str, Any]) -> list[Screen]:
         Screen("coordinator", f"{at}/a/{agents['coordinator']}", "0.31"),
         Screen("job-card", f"{at}/a/{agents['coordinator']}", "All steps", _open_job),
         Screen("question", f"{at}/a/{agents['alice']}", "is waiting for your answer"),
-        Screen("thinking", f"{at}/a/{agents['dan']}", "thinking aloud"),
+        Screen("thinking", f"{at}/a/{agents['dan']}", "thinking"),
         Screen("inbox", f"{desk.origin}/inbox", "Latest"),
         Screen("inbox-question", f"{desk.origin}/inbox/{items['question']}", "Used ones too"),
         Screen("inbox-approval", f"{desk.origin}/inbox/{items['approval']}", "Approve"),
         Screen("inbox-briefing", f"{desk.origin}/inbox/{items['briefing']}", "Both have it"),
         Screen("inbox-report", f"{desk.origin}/inbox/{result}", "What would change this"),
         Screen("inbox-way-out", f"{desk.origin}/inbox/{way_out}", "Always"),
-        Screen("digest", f"{desk.origin}/inbox/digest", "Nobody uses these words"),
-        Screen("sources", f"{offers}/a/{lead['id']}", "Holds words from"),
+        Screen("digest", f"{desk.origin}/inbox/digest", "Agents use this text only"),
+        Screen("sources", f"{offers}/a/{lead['id']}", "Contains text from"),
         Screen("unconfirmed", f"{offers}/memory?tab=unconfirmed", "Nordlicht delivers"),
-        Screen("files-sources", f"{offers}/files/PLAN.md", "Holds words from"),
+        Screen("files-sources", f"{offers}/files/PLAN.md", "Contains text from"),
         Screen("team-settings", f"{offers}/a/{lead['id']}", "Quiet hours", _open_settings),
         Screen("board", f"{at}/board", "Power draw and cooling", _picture),
         Screen("board-list", f"{at}/board?view=list", "Power draw and cooling"),
-        Screen("board-detail", f"{at}/board?node={nvidia['id']}", "Asked by", _picture),
+        Screen("board-detail", f"{at}/board?node={nvidia['id']}", "Requested by", _picture),
         Screen("files", f"{at}/files", "agents"),
         Screen("files-report", f"{done}/files/{published}/report.md", "What would change this"),
         Screen("files-table", f"{done}/files/{published}/bench/results.csv", "Gaudi 3"),

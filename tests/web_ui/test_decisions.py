@@ -33,7 +33,7 @@ async def test_a_person_decides_on_the_entries_of_the_digest(visit: Visit) -> No
     team = await lively.forward_offers(desk)
     before = await kinds_to_decide(desk)
     await desk.open("/inbox")
-    await page.get_by_role("link", name=re.compile("To decide")).click()
+    await page.get_by_role("link", name=re.compile("Needs review")).click()
 
     # The words are shown as they are, with the file that they come from; no button for a request.
     entry = page.get_by_role("listitem")
@@ -97,7 +97,7 @@ async def test_a_person_revokes_grants_sets_trust_and_says_that_they_are_away(vi
     await desk.go(f"/t/{team['id']}/a/{team['coordinator_id']}")
     log = page.get_by_role("log")
     # Under the message with the file, its reply and the result.
-    await expect(log.get_by_text(f"Holds words from the file {lively.OFFER_FILE}")).to_have_count(3)
+    await expect(log.get_by_text(f"Contains text from the file {lively.OFFER_FILE}")).to_have_count(3)
     dialog = await open_settings(page)
     allowed = dialog.get_by_role("region", name="Allowed without asking")
     await expect(allowed.get_by_role("listitem")).to_have_count(2)
@@ -107,7 +107,7 @@ async def test_a_person_revokes_grants_sets_trust_and_says_that_they_are_away(vi
     assert [grant["kind"] for grant in await grants_of(desk, team)] == ["read"]
 
     await dialog.get_by_label("Quiet hours").fill("22:00-07:00")
-    await dialog.get_by_label("Their time zone").fill("Europe/Berlin")
+    await dialog.get_by_label("Time zone of the quiet hours").fill("Europe/Berlin")
     await dialog.get_by_label("Trust").select_option("strict")
     project = desk.home.parent / "project"
     project.mkdir()

@@ -39,7 +39,7 @@ async def test_a_conversation_shows_its_work_and_what_a_reply_has_read(visit: Vi
     await desk.go(f"/t/{team['id']}/a/{team['coordinator_id']}")
 
     # The card follows the work without a reload, and shows the checkpoint as it was written.
-    cards = page.get_by_role("region", name="Work under way")
+    cards = page.get_by_role("region", name="Work in progress")
     await expect(cards.get_by_role("listitem")).to_contain_text("Coordinator, runs")
     first.set()
     await expect(cards).to_contain_text(HALF.replace("\u202e", "⟨U+202E⟩"))

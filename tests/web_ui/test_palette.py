@@ -38,7 +38,7 @@ async def test_a_word_of_another_team_is_found_and_opened_by_keyboard(visit: Vis
     asked.clear()
     await page.keyboard.type("kettle")
     box = page.get_by_role("dialog")
-    for group in ("Teams", "Work", "Files", "Messages", "Steps of the work"):
+    for group in ("Teams", "Work", "Files", "Messages", "Steps"):
         await expect(box.get_by_role("group", name=group, exact=True)).to_be_visible()
     # One request for what was typed, not one for each letter or team.
     assert asked.count("/api/search") == 1

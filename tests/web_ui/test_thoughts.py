@@ -38,14 +38,14 @@ async def test_a_thought_is_folded_and_a_repaired_call_says_what_was_repaired(vi
     await expect(calls).to_contain_text("1 repaired")
     await calls.click()
     await log.get_by_role("button", name="write_file repaired beans.md").click()
-    await expect(log.get_by_text("Repaired when it was read")).to_have_text(
-        "Repaired when it was read: it was written as 'Write'"
+    await expect(log.get_by_text("Repaired before the call")).to_have_text(
+        "Repaired before the call: it was written as 'Write'"
     )
 
     [goal] = await desk.up.ask("GET", f"/teams/{team['id']}/board")
     assert goal["result"] == "All beans: 62."
     await desk.go(f"/t/{team['id']}/threads/{goal['thread_id']}")
-    folded = page.get_by_text("Thought for 5 words · 20 tokens, in the cost of this step")
+    folded = page.get_by_text("Reasoning: 5 words · 20 tokens, in the cost of this step")
     await expect(folded).to_be_visible()
     await expect(page.get_by_text("I write it down.")).to_be_visible()
     await expect(page.get_by_text(THOUGHT)).to_have_count(0)

@@ -24,7 +24,7 @@ interface Attachment {
 /** Return the hint below the text field: when the agent answers. */
 function replyHint(agent: Agent, isCoordinator: boolean): string {
   const name = capitalize(agent.name);
-  if (agent.retired_at !== null) return `${name} has left; a message calls it back`;
+  if (agent.retired_at !== null) return `${name} is a former member; a message brings it back`;
   if (isCoordinator) return "Answers at once, while the work continues";
   if (agent.status === "working") return `${name} answers at once and reads this between steps`;
   return agent.status === "waiting_for_you" ? `${name} waits for your answer above` : `${name} answers at once`;
@@ -138,7 +138,7 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
           </IconButton>
           {isBusy && (
             <Button variant={isNudge ? "primary" : "ghost"} size="sm" aria-pressed={isNudge} onClick={() => setIsNudge(!isNudge)} title="Adds the message to the current work; the agent does not reply">
-              No reply
+              Don't reply
             </Button>
           )}
           <span className="min-w-0 flex-1 truncate px-1 text-xs text-ink-3 max-sm:opacity-0">{isLive ? replyHint(agent, isCoordinator) : "Not connected: your message is sent when the connection is back"}</span>

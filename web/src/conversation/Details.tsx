@@ -234,7 +234,7 @@ function AgentFacts({ agent }: { agent: Agent }) {
             <dt className="text-ink-3">Effort</dt>
             <dd>
               <Suspense fallback={<span className="block h-7" />}>
-                <EffortSetting value={agent.effort} unset="As for the team" agent={agent.id} />
+                <EffortSetting value={agent.effort} unset="Same as the team" agent={agent.id} />
               </Suspense>
             </dd>
           </>

@@ -27,7 +27,7 @@ export default function JobCards({ team, agent, isCoordinator }: { team: Team; a
   if (jobs.length === 0) return null;
   const more = jobs.length - MOST_CARDS;
   return (
-    <section aria-label="Work under way" className="shrink-0 px-4 pb-2 max-md:px-3">
+    <section aria-label="Work in progress" className="shrink-0 px-4 pb-2 max-md:px-3">
       <ul className="scroll max-h-[38vh] divide-y divide-line rounded-md border border-line bg-surface">
         {jobs.slice(0, MOST_CARDS).map((job) => (
           <JobCard key={job.node_id} job={job} team={team.id} now={now} />

@@ -13,7 +13,7 @@ import { AcceptanceField, type Effort, EffortField, FoldersField, IntervalField,
 import { Button, Dialog, DialogActions, Input, Textarea } from "@/ui";
 
 const MODE_NOTES: Record<Mode, string> = {
-  finite: "When the goal is reached, the team rests. It still answers you and takes new work.",
+  finite: "When the goal is reached, the team stops. It still answers you and takes new work.",
   infinite: "The coordinator works in cycles and looks for the next useful step by itself.",
 };
 
@@ -84,7 +84,7 @@ export default function TeamSettings({ team, coordinator, onClose }: { team: Tea
           <ReviewField value={review} onChange={setReview} />
           <label className="flex flex-col gap-1">
             Name
-            <Input value={name} onChange={(event) => setName(event.target.value)} placeholder="Made from the goal" className="font-normal" maxLength={200} />
+            <Input value={name} onChange={(event) => setName(event.target.value)} placeholder="Derived from the goal" className="font-normal" maxLength={200} />
           </label>
           <EffortField value={effort} onChange={setEffort} />
           <ReachFields {...{ hours, zone, channel }} channels={me.data?.channels ?? []} onHours={setHours} onZone={setZone} onChannel={setChannel} />

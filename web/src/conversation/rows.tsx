@@ -265,7 +265,7 @@ export function DraftItem({ threadId }: { threadId: string }) {
         <div className="flex items-baseline gap-2 leading-5">
           <span className="font-semibold">{senderName(info, draft.agentId)}</span>
           <span className="flex items-center gap-1.5 text-xs text-work">
-            <span className="pulse size-1.5 rounded-full bg-work-dot" aria-hidden /> {isReply ? "writing" : "thinking aloud"}
+            <span className="pulse size-1.5 rounded-full bg-work-dot" aria-hidden /> {isReply ? "writing" : "thinking"}
           </span>
         </div>
         <div className={cx(!isReply && "text-ink-2")}>
@@ -394,12 +394,12 @@ function ToolCallItem({ call, nodeId }: { call: ToolCall; nodeId: string }) {
         <div className="mb-2 grid gap-2 pl-1 text-xs">
           {call.reading && (
             <p className="text-ink-2">
-              Repaired when it was read: <Literal text={call.reading} />
+              Repaired before the call: <Literal text={call.reading} />
             </p>
           )}
           <pre tabIndex={0} aria-label="Arguments" className="scroll max-h-60 rounded-sm bg-sunken p-2.5 whitespace-pre-wrap"><Literal text={JSON.stringify(call.arguments, null, 2)} /></pre>
           {!isRunning && (
-            <pre tabIndex={0} aria-label="Result" className={cx("scroll max-h-80 rounded-sm p-2.5 whitespace-pre-wrap", call.failed ? "bg-fail-bg" : "bg-sunken")}><Literal text={call.text || "(no output)"} /></pre>
+            <pre tabIndex={0} aria-label="Output" className={cx("scroll max-h-80 rounded-sm p-2.5 whitespace-pre-wrap", call.failed ? "bg-fail-bg" : "bg-sunken")}><Literal text={call.text || "(no output)"} /></pre>
           )}
           {threadHref && (
             <Link to={threadHref as "/"} className="w-fit text-ink-2 underline">

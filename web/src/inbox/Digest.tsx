@@ -40,14 +40,14 @@ export default function Digest() {
         <Link to="/inbox" aria-label="Back to the inbox" className="flex size-10 shrink-0 items-center justify-center rounded-sm text-ink-2 hover:bg-hover md:hidden">
           <ArrowLeft className="size-5" />
         </Link>
-        <h1 className="text-md font-semibold">To decide</h1>
+        <h1 className="text-md font-semibold">Needs review</h1>
       </header>
       <div className="scroll min-h-0 flex-1" tabIndex={-1}>
-        {digest.isPending && <Loading label="Loading what you can decide" />}
+        {digest.isPending && <Loading label="Loading what needs review" />}
         {digest.isError && <ErrorPanel title="The list could not be loaded" detail={errorMessage(digest.error)} onRetry={() => void digest.refetch()} />}
         {digest.data?.length === 0 && (
-          <EmptyState icon={<ListChecks />} title="Nothing to decide">
-            What teams learn from words of strangers, and what they ask for meanwhile, is collected here. They go on without waiting for you.
+          <EmptyState icon={<ListChecks />} title="Nothing needs review">
+            What teams learn from outside sources, and what they ask for meanwhile, is collected here. They continue without waiting for you.
           </EmptyState>
         )}
         <div className="mx-auto max-w-[760px] px-6 py-4 max-md:px-3">
@@ -77,7 +77,7 @@ function TeamSection({ team }: { team: TeamDigest }) {
     if (document.activeElement === document.body) section.current?.querySelector<HTMLElement>(`[data-entry="${next}"] :is(a, button)`)?.focus();
   });
   return (
-    <section ref={section} aria-label={`To decide in ${team.team_name}`} className="mb-10">
+    <section ref={section} aria-label={`Needs review in ${team.team_name}`} className="mb-10">
       <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
         <h2 className="min-w-0 flex-1 truncate text-lg font-semibold">
           <Literal text={team.team_name} keepEmoji />
@@ -165,7 +165,7 @@ function Actions({ entry, team, decide, isSending, textId }: { entry: DigestEntr
           <Link to={(screenHref(team, "files", entry.text) ?? "/") as "/"} aria-describedby={textId} className={linkStyle}>
             Read the file
           </Link>
-          <Button size="sm" {...about} title="From now on its words count as the team's." onClick={() => decide({ confirm: [entry.id] })}>
+          <Button size="sm" {...about} title="From now on the team treats its text as its own." onClick={() => decide({ confirm: [entry.id] })}>
             <Check className="size-3.5" aria-hidden /> I have read it: confirm
           </Button>
         </>

@@ -93,14 +93,14 @@ export function InboxPage() {
           {inbox.isError && <ErrorPanel title="The inbox could not be loaded" detail={errorMessage(inbox.error)} onRetry={() => void inbox.refetch()} />}
           {inbox.isSuccess && order.length === 0 && (
             <EmptyState icon={<Inbox />} title={filter === "all" ? "Nothing here" : "Nothing of this kind"}>
-              Questions, approvals, briefings, reports and failures arrive here. Agents write when they have something worth your time.
+              Questions, approvals, briefings, reports and failures arrive here. Agents write when something needs your attention.
             </EmptyState>
           )}
           {unanswered.length > 0 && <Group name="Needs you" items={unanswered} chosen={item} teamOf={teamOf} />}
           {decisions > 0 && (
             <Link to="/inbox/$item" params={{ item: "digest" }} aria-current={item === "digest" ? "true" : undefined} className={cx("flex items-center gap-3 px-4 py-2.5 hover:bg-hover", item === "digest" && "bg-press hover:bg-press")}>
               <ListChecks className="size-4 shrink-0 text-ink-3" aria-hidden />
-              <span className="flex-1 text-base leading-5 font-medium">To decide</span>
+              <span className="flex-1 text-base leading-5 font-medium">Needs review</span>
               <span className="tabular text-xs text-ink-3">{decisions}</span>
             </Link>
           )}
@@ -117,7 +117,7 @@ export function InboxPage() {
             {unanswered.length > 0 ? "Items that wait for your answer come first." : "Nobody is waiting for your answer."}
           </EmptyState>
         ) : item === "digest" ? (
-          <Suspense fallback={<Loading label="Loading what you can decide" />}>
+          <Suspense fallback={<Loading label="Loading what needs review" />}>
             <Digest />
           </Suspense>
         ) : chosen ? (

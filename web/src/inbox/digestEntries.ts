@@ -7,11 +7,11 @@ export type Decisions = Partial<Schemas["DigestDecisions"]>;
 
 const GROUPS: readonly (readonly [DigestEntry["kind"], string, string])[] = [
   ["ask", "Asks for your approval", "The agents go on with other work until you decide."],
-  ["pending", "Waits for you", "Nobody uses these words before you confirm them."],
-  ["unverified", "Unverified", "Agents use these words with the mark that strangers wrote them."],
-  ["file", "Files with words of strangers", "Confirm a file after you have read it: its words then count as the team's."],
-  ["trigger", "Wakes itself later", "Confirmed, a trigger has no limits; its words stay marked."],
-  ["use", "Used what you allowed", "You can take it back in the settings of the team."],
+  ["pending", "Not in use yet", "Agents use this text only after you have confirmed it."],
+  ["unverified", "Unverified", "Agents use this text with a mark that it comes from outside sources."],
+  ["file", "Files with text from outside sources", "Read a file before you confirm it: the team then treats its text as its own."],
+  ["trigger", "Triggers that agents set", "A confirmed trigger has no limits; its text stays marked as from outside."],
+  ["use", "Permissions that were used", "You can revoke them in the settings of the team."],
 ];
 
 export interface EntryGroup {

@@ -7,6 +7,6 @@ export const GRANT_TEXT: Record<Schemas["GrantView"]["kind"], string> = {
   packages: "install the package",
   tool: "call the tool",
   command: "run exactly",
-  trust: "count as its own what is said by",
+  trust: "treat as its own the text of",
   call: "make one exact call",
 };

@@ -5,7 +5,7 @@ export type Trust = Team["trust"];
 
 /** Each trust with its name in a list and a sentence about it. */
 export const TRUSTS: readonly (readonly [Trust, string, string])[] = [
-  ["strict", "Strict: asks before almost everything", "After it has read words of strangers, it asks you before it searches or follows a link."],
-  ["standard", "Standard: reads and learns by itself", "After it has read words of strangers, it still searches, reads, plans and keeps notes, within limits. It asks before anything else leaves the team."],
+  ["strict", "Strict: asks before almost everything", "After it has read text from outside sources, it asks you before it searches or follows a link."],
+  ["standard", "Standard: reads and learns by itself", "After it has read text from outside sources, it still searches, reads, plans and keeps notes, within limits. It asks before anything else leaves the team."],
   ["open", "Open: for containers only", "It runs commands with network access without asking. A page that it reads can make it send what it knows anywhere."],
 ];

@@ -34,7 +34,7 @@ const shape = (log: TeamLog, agent: string) => log.rowsByAgent[agent]!.map((row)
 describe("a log", () => {
   it("becomes the rows of each member's conversation", () => {
     const log = all(story());
-    expect(shape(log, BOB)).toEqual(["system Took on {node}", "text", "tools", "message q1", "message m1", "system Finished {node}"]);
+    expect(shape(log, BOB)).toEqual(["system Was assigned {node}", "text", "tools", "message q1", "message m1", "system Finished {node}"]);
     expect(shape(log, ADA)).toEqual(["system Bob joined", "message q1", "message m1"]);
     expect(log.answers.q1).toMatchObject({ text: "This one", decision: null });
   });
@@ -102,7 +102,7 @@ describe("a log", () => {
     seq = 6;
     const log = all([...begun, turn("c1", 1), wait("stage a"), turn("c2", 2), wait("stage a")]);
     const rows = log.rowsByAgent[BOB]!;
-    expect(shape(log, BOB)).toEqual(["system Took on {node}", "tools", "system {node} waits", "tools"]);
+    expect(shape(log, BOB)).toEqual(["system Was assigned {node}", "tools", "system {node} waits", "tools"]);
     expect(rows.filter((row) => row.kind === "tools").map((row) => row.calls.map((call) => call.endedAt !== null))).toEqual([[true], [false]]);
     const ended = append(log, [event("node.completed", { node_id: "n1", reason: "finished", result: "", doubts: null })]).log;
     expect(ended.rowsByAgent[BOB]!.filter((row) => row.kind === "tools").every((row) => row.calls.every((call) => call.endedAt !== null))).toBe(true);

@@ -184,7 +184,7 @@ function applyEvent(log: MutableLog, event: Event): void {
       return;
     }
     case "agent.left":
-      return addSystemRow(log, log.coordinator, event, "person", `${capitalize(event.data.name)} left`);
+      return addSystemRow(log, log.coordinator, event, "person", `${capitalize(event.data.name)} left the team`);
     case "agent.promoted":
       return addSystemRow(log, log.coordinator, event, "person", `${capitalize(event.data.name)} is now a permanent member`);
     case "node.created": {
@@ -196,7 +196,7 @@ function applyEvent(log: MutableLog, event: Event): void {
       const { node_id, agent_id } = event.data;
       const isNew = log.nodes[node_id]?.agentId !== agent_id;
       updateNode(log, node_id, { agentId: agent_id, status: event.type === "node.started" ? "running" : "assigned" });
-      if (event.type === "node.assigned" && isNew) addTaskRow(log, node_id, event, "assigned", "Took on {node}");
+      if (event.type === "node.assigned" && isNew) addTaskRow(log, node_id, event, "assigned", "Was assigned {node}");
       return;
     }
     case "thread.opened":

@@ -25,7 +25,7 @@ describe("the notice about a model", () => {
   it("says what to do about a missing key, a server that is down, and a name that nobody knows", () => {
     expect(text("openai/x")).toBe("Set OPENAI_API_KEY.");
     expect(text("local/y")).toBe("Start the server at http://localhost:1.");
-    expect(text("claude")).toBe("Nobody here offers “claude”. Write provider/model, such as anthropic/good.");
+    expect(text("claude")).toBe("No provider offers “claude”. Write provider/model, such as anthropic/good.");
     expect(text("ollama/other")).toBe("Check the model's name, or load it with `ollama pull other`. It has: ollama/small, ollama/mute.");
   });
 

@@ -34,7 +34,7 @@ function noticeOfOne(models: Models, name: string, isText: boolean): Notice | nu
   const slash = name.indexOf("/");
   const provider = slash > 0 ? models.providers.find((one) => one.name === name.slice(0, slash)) : undefined;
   // The server refuses a name that it cannot place, and lists what there is.
-  if (!provider) return { tone: "fail", text: `Nobody here offers “${name}”. Write provider/model, such as ${firstName(models) ?? "openai/gpt-5"}.` };
+  if (!provider) return { tone: "fail", text: `No provider offers “${name}”. Write provider/model, such as ${firstName(models) ?? "openai/gpt-5"}.` };
   if (provider.state !== "ready") return { tone: "fail", text: provider.advice || `${provider.name} does not answer.` };
   const model = provider.models.find((one) => one.name === name);
   if (!model) return missing(provider, name);
@@ -43,7 +43,7 @@ function noticeOfOne(models: Models, name: string, isText: boolean): Notice | nu
   if (model.retires) return { tone: "wait", text: `${name} is shut down on ${model.retires}.${model.use_instead ? ` Use ${model.use_instead} instead.` : ""}` };
   if (model.tools?.value === false && !isText) return { tone: "fail", text: `This model cannot call tools through its server. Use it as text/${name}, where calls are written as text, or choose a model with tools.` };
   if (model.advice) return { tone: "wait", text: model.advice };
-  if (model.window.origin === "assumed") return { tone: "plain", text: `How much ${name} reads at a time is not known; ${tokens(model.window.value)} are assumed. Set \`window\` in agiraph.toml if it is less.` };
+  if (model.window.origin === "assumed") return { tone: "plain", text: `The context window of ${name} is not known; ${tokens(model.window.value)} are assumed. Set \`window\` in agiraph.toml if it is less.` };
   return null;
 }
 

@@ -65,7 +65,7 @@ export default function CommandPalette() {
         {shownTeams(teams, current, typed).map((team) => (
           <TeamEntries key={team.id} team={team} members={members.filter((agent) => agent.team_id === team.id && agent.retired_at === null)} go={go} />
         ))}
-        <Group name="Do">
+        <Group name="Actions">
           <PaletteItem value="Inbox" onSelect={() => go("/inbox")} icon={<Inbox />}>
             Inbox
           </PaletteItem>

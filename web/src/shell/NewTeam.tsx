@@ -123,7 +123,7 @@ export default function NewTeam() {
           <div className="grid grid-cols-2 gap-3 text-sm font-medium max-sm:grid-cols-1">
             <label className="flex flex-col gap-1">
               Name
-              <Input value={name} onChange={(event) => setName(event.target.value)} placeholder="Made from the goal" className="font-normal" maxLength={200} />
+              <Input value={name} onChange={(event) => setName(event.target.value)} placeholder="Derived from the goal" className="font-normal" maxLength={200} />
             </label>
             <label className="flex flex-col gap-1">
               Budget in US dollars

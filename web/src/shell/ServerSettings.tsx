@@ -34,8 +34,8 @@ function Sandbox() {
     <Section name={`Sandbox: ${sandbox.level}`} description={sandbox.description}>
       <div className="mt-2 space-y-1 text-xs text-ink-2">
         {sandbox.limited_by && !sandbox.description.includes(sandbox.limited_by) && <p>{sandbox.limited_by}</p>}
-        <Lines label="Not held" lines={sandbox.not_held} />
-        <Lines label="Better levels not taken" lines={sandbox.reasons} />
+        <Lines label="Not enforced" lines={sandbox.not_held} />
+        <Lines label="Why no stronger level" lines={sandbox.reasons} />
       </div>
     </Section>
   );
@@ -76,7 +76,7 @@ function Channel({ channel }: { channel: Schemas["ChannelView"] }) {
   const pair = useMutation({ mutationFn: () => unwrap(api.POST("/api/channels/{channel}/pair", { params: { path: { channel: channel.name } } })) });
   const unpair = useMutation({ mutationFn: () => unwrap(api.DELETE("/api/channels/{channel}/pairing", { params: { path: { channel: channel.name } } })), onSettled: refresh });
   const problem = pair.error ?? unpair.error;
-  const facts = [channel.is_two_way ? (channel.address ? `paired with ${channel.address}` : "nobody is paired") : "sends only", channel.muted_until && `silent until ${fullTime(channel.muted_until)}`, channel.dropped > 0 && `${channel.dropped} messages of strangers dropped`];
+  const facts = [channel.is_two_way ? (channel.address ? `paired with ${channel.address}` : "not paired") : "sends only", channel.muted_until && `silent until ${fullTime(channel.muted_until)}`, channel.dropped > 0 && `${channel.dropped} messages from unknown senders dropped`];
   return (
     <li className="flex flex-wrap items-center gap-x-3 gap-y-1 py-2 text-sm">
       <span className="font-medium">{channel.name}</span>
@@ -115,7 +115,7 @@ function OwnTools() {
   const all: Own[] = [...extensions.map((one) => ({ ...one, isSkill: false })), ...skills.map((one) => ({ ...one, isSkill: true }))];
   if (all.length === 0) return null;
   return (
-    <Section name="Own tools and skills" description="Nothing of yours runs, and no skill is followed, before you have enabled exactly this content.">
+    <Section name="Own tools and skills" description="No code runs and no skill is used until you have enabled exactly this content.">
       <ul className="mt-2 divide-y divide-line">
         {all.map((one) => (
           <OwnItem key={one.id} item={one} />
@@ -154,7 +154,7 @@ function OwnItem({ item }: { item: Own }) {
         </p>
       )}
       {isAsking && (
-        <Dialog open onOpenChange={setIsAsking} title={`Enable ${id}?`} description={isSkill ? "Agents follow it as they follow you. Read it first." : "Its code runs inside of agiraph, with all that your user may do. Read it first."}>
+        <Dialog open onOpenChange={setIsAsking} title={`Enable ${id}?`} description={isSkill ? "Agents follow it like your own instructions. Read it first." : "Its code runs inside agiraph with all rights of your user. Read it first."}>
           <p className="scroll rounded-sm bg-sunken p-3 font-mono text-xs break-all">sha256 {sha256}</p>
           <div className="mt-4 flex justify-end gap-2">
             <Button onClick={() => setIsAsking(false)}>Not now</Button>

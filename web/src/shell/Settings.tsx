@@ -60,7 +60,7 @@ export function Settings() {
               ]}
             />
           </Setting>
-          <Setting name="Away" description="Nothing is sent to your channels while you are away. Questions wait in the inbox; a question with a time limit ends when its time is over.">
+          <Setting name="Away" description="Nothing is sent to your channels while you are away. Questions wait in the inbox; a question with a time limit ends when its time has passed.">
             <AwaySetting />
           </Setting>
           <Setting name="Single-key shortcuts" description="Keys such as g i or c, outside text fields.">

@@ -10,7 +10,7 @@ export const FOUND_GROUPS: { name: string; kinds: Found["kind"][]; icon: LucideI
   { name: "Files", kinds: ["file"], icon: FileText },
   { name: "Messages", kinds: ["message"], icon: MessageSquare },
   { name: "Knowledge", kinds: ["note", "insight", "page", "report"], icon: Brain },
-  { name: "Steps of the work", kinds: ["step"], icon: ScrollText },
+  { name: "Steps", kinds: ["step"], icon: ScrollText },
 ];
 
 /** Return the page that shows what was found. */

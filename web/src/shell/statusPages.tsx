@@ -7,7 +7,7 @@ import { Button, EmptyState, Logo } from "@/ui";
 export function NotFound() {
   return (
     <EmptyState isPage icon={<Compass />} title="There is nothing at this address" action={<Link to="/" className="text-sm font-medium underline">Go to your teams</Link>}>
-      The team may be archived, the agent may have left, or the address is misspelt.
+      The team may be archived, or the address may be misspelt.
     </EmptyState>
   );
 }

@@ -38,7 +38,7 @@ const selectStyle = "h-9 w-full rounded-sm border border-control bg-surface px-2
 export function ModePills({ value, onChange }: { value: Mode; onChange: (mode: Mode) => void }) {
   return (
     <Pills
-      label="How long"
+      label="Mode"
       value={value}
       onChange={onChange}
       options={[
@@ -49,12 +49,12 @@ export function ModePills({ value, onChange }: { value: Mode; onChange: (mode: M
   );
 }
 
-/** How long the coordinator rests before it acts unasked. A value that is not in the list is shown in minutes. */
+/** How long the coordinator is idle before it starts a cycle by itself. A value that is not in the list is shown in minutes. */
 export function IntervalField({ value, onChange }: { value: number; onChange: (seconds: number) => void }) {
   const isListed = INTERVALS.some(([seconds]) => seconds === value);
   return (
     <label className="flex flex-col gap-1">
-      Acts by itself
+      Starts a cycle
       <select className={cx(selectStyle)} value={value} onChange={(event) => onChange(Number(event.target.value))}>
         {!isListed && <option value={value}>every {Math.round(value / MINUTE)} minutes</option>}
         {INTERVALS.map(([seconds, label]) => (
@@ -116,7 +116,7 @@ export function ReachFields({ hours, zone, channel, channels, onHours, onZone, o
         <Input value={hours} onChange={(event) => onHours(event.target.value)} placeholder="22:00-07:00; empty for none" className="font-normal" maxLength={20} />
       </label>
       <label className="flex flex-col gap-1">
-        Their time zone
+        Time zone of the quiet hours
         <Input value={zone} onChange={(event) => onZone(event.target.value)} placeholder="Europe/Berlin" className="font-normal" maxLength={100} />
       </label>
       {(channels.length > 0 || channel) && (
@@ -165,7 +165,7 @@ export function EffortField({ value, onChange }: { value: Effort | null; onChang
     <label className="flex flex-col gap-1" title="How much the models of the team think before they answer. More is slower and costs more.">
       Thinking effort
       <select className={cx(selectStyle)} value={value ?? ""} onChange={(event) => onChange((event.target.value || null) as Effort | null)}>
-        <option value="">As configured</option>
+        <option value="">Default</option>
         {EFFORTS.map(([effort, text]) => (
           <option key={effort} value={effort}>
             {text}

@@ -64,7 +64,7 @@ export const STATUS_LABELS: Record<AgentStatus, string> = {
   working: "Working",
   waiting: "Waiting",
   waiting_for_you: "Waiting for you",
-  left: "Left",
+  left: "Former member",
   failed: "Failed",
 };
 

@@ -102,7 +102,7 @@ function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team
       )}
       {!question && node.waiting_reason && <Note title={node.status === "pending" ? "Why it is not assigned" : "Waits"}>{node.waiting_reason}</Note>}
       {node.status === "partial" && (
-        <Note title={partialText(node.stop_reason)}>It was stopped before it was done. What there is so far is below; extend its limits to let it go on.</Note>
+        <Note title={partialText(node.stop_reason)}>It was stopped before it was done. The partial result is below. Extend its limits to continue it.</Note>
       )}
       {node.status === "failed" && (
         <div role="note" className="rounded-md border border-fail/30 bg-fail-bg p-3">
@@ -112,7 +112,7 @@ function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team
       )}
 
       <dl className="grid grid-cols-[104px_1fr] gap-x-3 gap-y-1.5">
-        <Fact name="Worker">
+        <Fact name="Agent">
           {node.assignee_id ? (
             <Link to="/t/$team/a/$agent" params={{ team: team.id, agent: node.assignee_id }} className="underline decoration-line-2 underline-offset-2 hover:decoration-ink">
               {capitalize(node.assignee ?? node.assignee_id)}
@@ -121,14 +121,14 @@ function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team
             isFinished(node.status) ? "Nobody" : "Nobody yet"
           )}
         </Fact>
-        <Fact name="Asked by">
+        <Fact name="Requested by">
           {capitalize(node.creator)} <span className="text-ink-3">· {SOURCES[node.source]}</span>
         </Fact>
         <Fact name="Time">
           {node.started_at ? elapsed(node, now) : "Not started"}
           <span className="text-ink-3"> · created {fullTime(node.created_at)}</span>
         </Fact>
-        {node.attempt > 0 && <Fact name="Attempts">{node.attempt === 1 ? "Once" : `${node.attempt} times`}</Fact>}
+        {node.attempt > 0 && <Fact name="Attempts">{node.attempt}</Fact>}
         <Fact name="Cost">
           {costHref ? (
             <Link to={`${costHref}?node=${node.id}` as "/"} className="tabular underline decoration-line-2 underline-offset-2 hover:decoration-ink">
@@ -147,7 +147,7 @@ function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team
           node.effort && <Fact name="Effort">{EFFORTS.find(([effort]) => effort === node.effort)?.[1]}</Fact>
         ) : (
           <Fact name="Effort">
-            <EffortSetting value={node.effort} unset="As for its agent" node={node.id} />
+            <EffortSetting value={node.effort} unset="Same as its agent" node={node.id} />
           </Fact>
         )}
         {threadHref && (
@@ -159,7 +159,7 @@ function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team
         )}
       </dl>
 
-      <Section title="What was asked">
+      <Section title="Request">
         <Markdown text={node.task} />
       </Section>
       {node.acceptance.length > 0 && (

@@ -63,9 +63,9 @@ function Totals({ total }: { total: CostSum }) {
       <dl className="flex flex-wrap gap-x-10 gap-y-4 max-md:grid max-md:grid-cols-2 max-md:gap-x-4">
         <Total name="Spent" value={costText(total)} />
         <Total name="Model calls" value={compactNumber(total.calls)} />
-        <Total name="Tokens read" value={compactNumber(total.input_tokens)} note={total.cached_tokens > 0 ? `${compactNumber(total.cached_tokens)} of them from the cache` : "none from a cache"} />
+        <Total name="Input tokens" value={compactNumber(total.input_tokens)} note={total.cached_tokens > 0 ? `${compactNumber(total.cached_tokens)} of them from the cache` : "none from a cache"} />
         <Total name="Cache hit rate" value={hitRateText(total)} note={total.cache_write_tokens > 0 ? `${compactNumber(total.cache_write_tokens)} tokens stored` : ""} />
-        <Total name="Tokens written" value={compactNumber(total.output_tokens)} note={total.thinking_tokens > 0 ? `${compactNumber(total.thinking_tokens)} of them thinking` : ""} />
+        <Total name="Output tokens" value={compactNumber(total.output_tokens)} note={total.thinking_tokens > 0 ? `${compactNumber(total.thinking_tokens)} of them thinking` : ""} />
       </dl>
       {(total.unpriced > 0 || total.lost > 0 || total.estimated > 0) && (
         <p className="mt-3 max-w-[72ch] text-sm text-ink-2">

@@ -20,7 +20,7 @@ describe("sums of costs", () => {
 
   it("say which tokens they consist of", () => {
     const all: CostSum = { ...sum(1, 4000), cached_tokens: 3000, cache_write_tokens: 500, output_tokens: 200, thinking_tokens: 90 };
-    expect(tokensText(all).split("\n")).toEqual(["4.0k read", "3.0k of them from the cache", "500 stored in the cache", "200 written", "90 of them thinking"]);
+    expect(tokensText(all).split("\n")).toEqual(["4.0k input", "3.0k of them from the cache", "500 stored in the cache", "200 output", "90 of them thinking"]);
   });
 
   it("mark costs that are estimated or not known", () => {

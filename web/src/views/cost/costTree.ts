@@ -31,10 +31,10 @@ export function hitRateText(sum: CostSum): string {
 /** Return which tokens a sum consists of. */
 export function tokensText(sum: CostSum): string {
   return [
-    `${compactNumber(sum.input_tokens)} read`,
+    `${compactNumber(sum.input_tokens)} input`,
     `${compactNumber(sum.cached_tokens)} of them from the cache`,
     `${compactNumber(sum.cache_write_tokens)} stored in the cache`,
-    `${compactNumber(sum.output_tokens)} written`,
+    `${compactNumber(sum.output_tokens)} output`,
     `${compactNumber(sum.thinking_tokens)} of them thinking`,
   ].join("\n");
 }

@@ -42,8 +42,8 @@ export function AddKnowledge({ kind, members, agentFilter, onClose }: { kind: "i
     <Dialog
       open
       onOpenChange={(open) => open || onClose()}
-      title={kind === "insight" ? "Teach something" : "Tell something about you"}
-      description={kind === "insight" ? "The agent sees it whenever it works." : "The agent sees it whenever it talks to you."}
+      title={kind === "insight" ? "Add an insight" : "Add a memory about you"}
+      description={kind === "insight" ? "The agent sees it in all its work." : "The agent sees it whenever it talks to you."}
     >
       <form onSubmit={submit} className="space-y-4">
         <div>
@@ -76,7 +76,7 @@ export function AddKnowledge({ kind, members, agentFilter, onClose }: { kind: "i
         <div className="flex justify-end gap-2">
           <Button onClick={onClose}>Not now</Button>
           <Button type="submit" variant="primary" disabled={!content.trim() || add.isPending}>
-            {add.isPending ? "Telling…" : kind === "insight" ? "Teach" : "Tell"}
+            {add.isPending ? "Adding…" : "Add"}
           </Button>
         </div>
       </form>

@@ -1,4 +1,4 @@
-/** Memory: a team's notes, its agents' insights and memories, items to confirm, and the history of changes. */
+/** Memory: a team's notes, its agents' insights and memories, items that need review, and the history of changes. */
 import { useQuery } from "@tanstack/react-query";
 import { Plus } from "lucide-react";
 import { useState } from "react";
@@ -32,7 +32,7 @@ export default function Memory({ team, rest }: ScreenProps) {
       <Header lead={<SidebarButton />} title="Memory" subtitle={team.name}>
         {(tab === "insights" || tab === "memories") && (
           <Button variant="primary" onClick={() => setIsAdding(true)} disabled={members.length === 0}>
-            <Plus className="size-4" /> {tab === "insights" ? "Teach something" : "Tell something"}
+            <Plus className="size-4" /> {tab === "insights" ? "Add an insight" : "Add a memory"}
           </Button>
         )}
       </Header>
@@ -45,7 +45,7 @@ export default function Memory({ team, rest }: ScreenProps) {
             ["notes", "Notes"],
             ["insights", "Insights"],
             ["memories", "About you"],
-            ["unconfirmed", waiting > 0 ? `To confirm (${waiting})` : "To confirm"],
+            ["unconfirmed", waiting > 0 ? `Needs review (${waiting})` : "Needs review"],
             ["changes", "Changes"],
           ]}
         />

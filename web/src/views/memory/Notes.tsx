@@ -16,12 +16,12 @@ import { useNarrow } from "@/views/shared/useNarrow";
 
 const TEAM_FILES = ["SOUL.md", "GOAL.md", "PLAN.md", "MEMORY.md"];
 const FILE_TITLES: Record<string, string> = {
-  "SOUL.md": "Who the team is",
-  "GOAL.md": "Its goal",
-  "PLAN.md": "Its plan",
-  "MEMORY.md": "What it always remembers",
-  "IDENTITY.md": "Who it is",
-  "NOTEBOOK.md": "Its notebook",
+  "SOUL.md": "Character of the team",
+  "GOAL.md": "Goal",
+  "PLAN.md": "Plan",
+  "MEMORY.md": "Memory, in every prompt",
+  "IDENTITY.md": "Character of the agent",
+  "NOTEBOOK.md": "Notebook",
 };
 const MAX_FOLDERS = 80;
 

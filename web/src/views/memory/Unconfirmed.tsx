@@ -15,16 +15,16 @@ export function Unconfirmed({ team, members, query }: { team: Team; members: Age
   return (
     <div className="scroll min-h-0 flex-1" tabIndex={-1}>
       {query.isPending ? (
-        <Loading label="Loading the items to confirm" />
+        <Loading label="Loading the items that need review" />
       ) : query.isError && !query.data ? (
-        <ErrorPanel title="The items to confirm could not be loaded" detail={errorMessage(query.error)} onRetry={() => void query.refetch()} />
+        <ErrorPanel title="The items that need review could not be loaded" detail={errorMessage(query.error)} onRetry={() => void query.refetch()} />
       ) : !query.data || query.data.length === 0 ? (
-        <EmptyState icon={<ShieldQuestion />} title="Nothing to confirm">
-          What agents learn from web pages, mails and files of strangers is listed here until you confirm or reject it.
+        <EmptyState icon={<ShieldQuestion />} title="Nothing needs review">
+          What agents learn from web pages, mail and other outside sources is listed here until you confirm or reject it.
         </EmptyState>
       ) : (
         <div className="mx-auto max-w-[820px] p-6 max-md:p-3">
-          <p className="mb-2 text-sm text-ink-2">Strangers wrote these words, or they come from a thread that has read strangers. Agents see unverified words with a mark that says so. Words that wait for you are not used before you confirm them.</p>
+          <p className="mb-2 text-sm text-ink-2">This text comes from outside sources, or from a thread that has read some. Agents see unverified text with a mark that says so. Text that waits for you is not used until you confirm it.</p>
           <ul className="divide-y divide-line">
             {query.data.map((item) => (
               <Item key={item.id} item={item} team={team} agent={members.find((agent) => agent.id === item.agent_id)} />
@@ -46,7 +46,7 @@ function Item({ item, team, agent }: { item: UnconfirmedItem; team: Team; agent:
     },
     onSuccess: (isTrue) => {
       invalidateKnowledge();
-      showToast(isTrue ? "Confirmed: it is known from now on." : "Rejected: it is not used.");
+      showToast(isTrue ? "Confirmed: agents use it from now on." : "Rejected: it is not used.");
     },
     onError: (error) => showError("Your decision could not be saved", error),
   });

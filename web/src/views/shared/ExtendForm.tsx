@@ -27,7 +27,7 @@ export default function ExtendForm({ node, onDone }: { node: NodeDetail; onDone:
       onDone();
       void queryClient.invalidateQueries({ queryKey: ["node", node.id] });
       void queryClient.invalidateQueries({ queryKey: ["whole-board", node.team_id] });
-      showToast(isFinished(node.status) ? "The task goes on where it stopped." : "The task has more room.");
+      showToast(isFinished(node.status) ? "The task goes on where it stopped." : "The limits were raised.");
     },
     onError: (error) => showError("The task could not be extended", error),
   });

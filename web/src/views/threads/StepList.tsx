@@ -83,7 +83,7 @@ const hasOpenCall = (step: ModelStep): boolean => step.calls.some((call) => call
 
 const LONG_CHARACTERS = 420;
 const TextStepItem = memo(function TextStepItem({ step }: { step: TextStep }) {
-  const title = { system: "System prompt", user: "Message to the agent", tool: "Tool result" }[step.role];
+  const title = { system: "System prompt", user: "Message to the agent", tool: "Tool output" }[step.role];
   const Icon = step.role === "system" ? Settings2 : MessageSquare;
   const isLong = step.text.length > LONG_CHARACTERS || step.role === "system";
   return (
@@ -114,7 +114,7 @@ const ModelStepItem = memo(function ModelStepItem({ step, now }: { step: ModelSt
         )}
         {step.refusal && (
           <p className="mt-1 flex gap-2 text-fail">
-            <CircleAlert className="mt-0.5 size-3.5 shrink-0" aria-hidden /> The vendor withheld the rest: {step.refusal}
+            <CircleAlert className="mt-0.5 size-3.5 shrink-0" aria-hidden /> The provider withheld the rest: {step.refusal}
           </p>
         )}
         {!step.text.trim() && step.calls.length === 0 && !step.refusal && <p className="text-ink-3">No text.</p>}
@@ -165,17 +165,17 @@ function ToolCallItem({ call, now }: { call: ToolStep; now: number }) {
             <CircleAlert className="size-3.5" aria-hidden /> Failed
           </span>
         )}
-        <span className="tabular shrink-0 text-xs text-ink-3">{call.endedAt === null ? "no result yet" : duration(elapsedMs)}</span>
+        <span className="tabular shrink-0 text-xs text-ink-3">{call.endedAt === null ? "no output yet" : duration(elapsedMs)}</span>
       </summary>
       {isOpen && (
         <div className="space-y-2 border-t border-line p-2.5">
           {call.reading && (
             <p className="text-xs text-ink-2">
-              Repaired when it was read: <Literal text={call.reading} />
+              Repaired before the call: <Literal text={call.reading} />
             </p>
           )}
           <LabelledText title="Arguments" text={JSON.stringify(call.arguments, null, 2)} />
-          {call.endedAt !== null && <LabelledText title={call.failed ? "Failed" : "Result"} text={call.text || "No output."} />}
+          {call.endedAt !== null && <LabelledText title={call.failed ? "Failed" : "Output"} text={call.text || "No output."} />}
         </div>
       )}
     </details>

@@ -148,7 +148,7 @@ export default function Threads({ team, rest }: ScreenProps) {
               <ThreadPage key={id} id={id} thread={current} title={current ? titleOf(current) : "Thread"} agent={byId.get(current?.agent_id ?? "")?.agent} team={team.id} isPhone={isPhone} />
             ) : (
               <EmptyState icon={<ScrollText />} title="Select a thread to see every step">
-                You see each prompt, each answer of the model, each tool call with its arguments and result, and the time and cost of every step.
+                You see each prompt, each answer of the model, each tool call with its arguments and output, and the time and cost of every step.
               </EmptyState>
             )}
           </section>
@@ -218,7 +218,7 @@ function ThreadPage({ id, thread, title, agent, team, isPhone }: { id: string; t
           <StepList all={all} now={now} handle={list}>
             {draft?.text && (
               <div className="mx-4 mb-8 rounded-md border border-dashed border-line-2 p-3 text-sm max-md:mx-3">
-                <p className="mb-1 text-xs font-medium text-work">Being written</p>
+                <p className="mb-1 text-xs font-medium text-work">Writing…</p>
                 <p className="whitespace-pre-wrap">{draft.text}</p>
               </div>
             )}
@@ -239,7 +239,7 @@ function Timeline({ all, now, onPick }: { all: Step[]; now: number; onPick: (key
       <Track name="Model" bars={shownBars.filter((bar) => bar.kind === "model")} onPick={onPick} />
       <Track name="Tools" bars={shownBars.filter((bar) => bar.kind === "tool")} onPick={onPick} />
       <figcaption className="tabular mt-0.5 pl-[52px] text-xs text-ink-3">
-        {duration(busyMs)} at work{pausedMs > 0 && `, pauses of ${duration(pausedMs)} left out`}
+        {duration(busyMs)} at work{pausedMs > 0 && `, without pauses of ${duration(pausedMs)}`}
         {drawn.length > shownBars.length && ` · the last ${shownBars.length} of ${drawn.length} steps`}
       </figcaption>
     </figure>

@@ -41,11 +41,11 @@ describe("steps", () => {
     ]) as ModelStep[];
     expect(shown!.thoughts).toBe("One two\nthree.");
     expect([shown!, hidden!, none!].map(thoughtsLabel)).toEqual([
-      "Thought for 3 words · 1.2k tokens, in the cost of this step",
-      "Thought without showing it · 64 tokens, in the cost of this step",
+      "Reasoning: 3 words · 1.2k tokens, in the cost of this step",
+      "Reasoning, not shown by the model · 64 tokens, in the cost of this step",
       "",
     ]);
-    expect(thoughtsLabel({ thoughts: "Hm.", thoughtTokens: 0 })).toBe("Thought for 1 word");
+    expect(thoughtsLabel({ thoughts: "Hm.", thoughtTokens: 0 })).toBe("Reasoning: 1 word");
   });
 
   it("mark numbers that were estimated, and count what came from the cache", () => {

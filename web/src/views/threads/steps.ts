@@ -111,7 +111,7 @@ const countWords = (text: string): number => text.split(/\s+/).filter(Boolean).l
 /** Return the line that stands for the thoughts of a step; empty if it has none. Thoughts are output tokens, so the cost of the step includes them. */
 export function thoughtsLabel({ thoughts, thoughtTokens }: Pick<ModelStep, "thoughts" | "thoughtTokens">): string {
   if (!thoughts && thoughtTokens === 0) return "";
-  const words = thoughts ? `Thought for ${plural(countWords(thoughts), "word")}` : "Thought without showing it";
+  const words = thoughts ? `Reasoning: ${plural(countWords(thoughts), "word")}` : "Reasoning, not shown by the model";
   return thoughtTokens > 0 ? `${words} · ${compactNumber(thoughtTokens)} tokens, in the cost of this step` : words;
 }
 

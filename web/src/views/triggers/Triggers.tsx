@@ -39,8 +39,8 @@ export default function Triggers({ team }: ScreenProps) {
   const all = query.data ?? [];
   const current = all.filter((one) => one.status === "active" || one.status === "paused");
   const ended = all.filter((one) => one.status === "expired" || one.status === "cancelled");
-  const show = params.show === "over" ? "over" : "living";
-  const shown = (show === "over" ? ended : current).slice().sort(byDue);
+  const show = params.show === "ended" ? "ended" : "active";
+  const shown = (show === "ended" ? ended : current).slice().sort(byDue);
   const overdueCount = current.filter((one) => one.is_overdue).length;
   const add = (
     <Button variant="primary" onClick={() => setParams({ new: "1" })}>
@@ -49,7 +49,7 @@ export default function Triggers({ team }: ScreenProps) {
   );
   return (
     <>
-      <Header lead={<SidebarButton />} title="Triggers" subtitle={[team.name, current.length > 0 && `${current.length} current`, overdueCount > 0 && `${overdueCount} overdue`].filter(Boolean).join(" · ")}>
+      <Header lead={<SidebarButton />} title="Triggers" subtitle={[team.name, current.length > 0 && `${current.length} active`, overdueCount > 0 && `${overdueCount} overdue`].filter(Boolean).join(" · ")}>
         {all.length > 0 && add}
       </Header>
       <div className="scroll min-h-0 flex-1" tabIndex={-1}>
@@ -66,7 +66,7 @@ export default function Triggers({ team }: ScreenProps) {
           <div className="mx-auto max-w-[880px] p-6 max-md:p-3">
             {ended.length > 0 && (
               <div className="mb-4">
-                <Pills label="Which triggers" value={show} onChange={(next) => setParams({ show: next === "over" ? "over" : undefined }, true)} options={[["living", `Current (${current.length})`], ["over", `Ended (${ended.length})`]]} />
+                <Pills label="Which triggers" value={show} onChange={(next) => setParams({ show: next === "ended" ? "ended" : undefined }, true)} options={[["active", `Active (${current.length})`], ["ended", `Ended (${ended.length})`]]} />
               </div>
             )}
             {shown.length === 0 && <p className="py-8 text-center text-sm text-ink-2">No trigger is active. Ended triggers are kept in the list.</p>}
