@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from agiraph.store import passages
 from agiraph.testing import call, says
 from agiraph.testing.clock import ManualClock
 from tests.api.serving import serving
@@ -62,6 +61,9 @@ async def test_a_question_about_a_report_is_answered_from_its_quotations(tmp_pat
             says("I look into it.", call("research_start", goal=QUESTION)),
             lambda _: says(call("read_report", id=job.id, section="evidence from the tower")),
             says("Its own page says so.", call("no_work_needed")),
+            says("I write it down.", call("start_work", task="Write how tall the tower is")),
+            says(call("knowledge_search", query="how tall is the tower")),
+            says("It stands in the report.", call("done", result="It is 330 metres tall.")),
         )
         chat = it.world.chat
         await chat(it.team.coordinator.id, QUESTION)
@@ -72,11 +74,7 @@ async def test_a_question_about_a_report_is_answered_from_its_quotations(tmp_pat
         answer = ada.requests[-1].turns[-1].text
         assert f"“{TALL}”" in answer
         assert FACTS in answer
-        found = await it.world.store.read(
-            passages.find,
-            "how tall is the tower",
-            team_id=job.team_id,
-            owner=it.team.coordinator.id,
-            limit=5,
-        )
-        assert job.id in [hit.ref for hit in found if hit.kind == "report"]
+        await chat(it.team.coordinator.id, "Write down how tall it is.")
+        await it.world.settle()
+        [found] = [said for r in ada.requests if "(report, " in (said := r.turns[-1].text)]
+        assert (TALL in found, job.id in found) == (True, True)
