@@ -107,14 +107,16 @@ lock: ## Renew requirements.lock from pyproject.toml
 	@$(BIN)/pip-compile --quiet --extra dev --allow-unsafe --generate-hashes --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header -o requirements.lock pyproject.toml
 
 web: web/node_modules/.package-lock.json web-types ## Build the web UI into src/agiraph/web_dist (needs Node 20)
-	@cd web && node_modules/.bin/tsc --noEmit && node_modules/.bin/vite build --logLevel warn
+	@cd web && node_modules/tsc7/bin/tsc --noEmit && node_modules/.bin/vite build --logLevel warn
 	@$(BIN)/python web/stamp.py
 
 web-test: node web/node_modules/.package-lock.json ## The web UI's types and unit tests
 	@$(MAKE) --no-print-directory -j 2 -O web-compile web-units
 
-web-compile: # what did not change since the last run is not compiled again
-	@cd web && node_modules/.bin/tsc --noEmit --incremental --tsBuildInfoFile node_modules/.cache/tsc.json
+# tsc7 is TypeScript's native compiler. It has no JavaScript API, which openapi-typescript needs, so
+# the older `typescript` stays for that; both would own .bin/tsc.
+web-compile:
+	@cd web && node_modules/tsc7/bin/tsc --noEmit
 
 web-units:
 	@cd web && node_modules/.bin/vitest run
@@ -123,7 +125,7 @@ web-check: web/node_modules/.package-lock.json ## The web UI's types and built f
 	@cp web/src/api/types.ts web/node_modules/.types.before
 	@$(MAKE) --no-print-directory web-types
 	@cmp web/src/api/types.ts web/node_modules/.types.before || { echo "web-check: types.ts was stale; run make web" >&2; exit 1; }
-	@cd web && node_modules/.bin/tsc --noEmit
+	@cd web && node_modules/tsc7/bin/tsc --noEmit
 	@cd web && AGIRAPH_WEB_OUT=node_modules/.rebuilt node_modules/.bin/vite build --logLevel warn
 	@diff -rq --exclude=build.json web/node_modules/.rebuilt src/agiraph/web_dist || { echo "web-check: the built files are stale; run make web" >&2; exit 1; }
 	@echo "web-check: clean"
