@@ -13,6 +13,7 @@ from typing_extensions import TypedDict
 
 from agiraph.domain.effort import Effort
 from agiraph.domain.errors import Misconfigured
+from agiraph.domain.folders import split_access
 from agiraph.extensions.configured import NO_EXTENSIONS, ExtensionSettings, tool_rules
 from agiraph.extensions.configured import TABLE as _TOOLS
 from agiraph.home.configured_limits import TABLE as _LIMITS
@@ -250,7 +251,10 @@ def _mcp(pick: _Picker, path: Path) -> dict[str, McpServer]:
     """Return the MCP servers that a person wrote down, and record them."""
     written = pick.written
     declared = written.get(_SECRETS, {})
-    found = servers_of_mcp(path, written.get(MCP, {}), written.get(MCP_FILES, []), declared)
+    given = map(split_access, _folders(pick, path).values())
+    writable = [folder for folder, access in given if access == "rw"]
+    files = written.get(MCP_FILES, [])
+    found = servers_of_mcp(path, written.get(MCP, {}), files, declared, writable)
     for name, server in found.items():
         keep(literals_of_mcp(server))
         pick.show(f"{MCP}.{name}", server.description, server.origin)

@@ -204,6 +204,7 @@ def _api(settings: Settings, runtime: Runtime, hub: Hub, port: int) -> Api:
             if is_two_way(each)
         },
         extensions=runtime.extensions,
+        mcp=runtime.mcp,
         build=version("agiraph"),
         failing=runtime.periodic.failing,
         confinement=runtime.confinement,

@@ -106,6 +106,7 @@ async def serving(
             reply_model=more.get("reply_model", ""),
             url=f"http://127.0.0.1:{port}",
             extensions=world.runtime.extensions,
+            mcp=world.runtime.mcp,
             confinement=world.runtime.confinement,
         )
         server = Server(build(api), sock, limits=limits)

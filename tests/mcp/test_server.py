@@ -2,15 +2,17 @@
 
 import asyncio
 import json
+import os
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 import uvicorn
+from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from agiraph.api.listen_address import Address
@@ -56,15 +58,43 @@ async def ask(client: McpClient, tool: str, **given: Any) -> Any:
     return found["result"] if found is not None and set(found) == {"result"} else found
 
 
+@asynccontextmanager
+async def over_stdio(served: Served) -> AsyncGenerator[McpClient]:
+    """Start `agiraph mcp serve`, and connect the SDK's client to it."""
+    environment = {
+        "PATH": os.environ["PATH"],
+        "AGIRAPH_HOME": str(served.world.path),
+        "AGIRAPH_PORT": str(served.port),
+        "AGIRAPH_TOKEN": TOKEN,
+    }
+    program = StdioServerParameters(command=str(PROGRAM), args=["mcp", "serve"], env=environment)
+    async with McpClient(stdio_client(program)) as client:
+        yield client
+
+
+@asynccontextmanager
+async def over_network(served: Served) -> AsyncGenerator[McpClient]:
+    """Connect the SDK's client to our server over streamable HTTP."""
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    async with (
+        over_http(served) as url,
+        httpx2.AsyncClient(headers=headers) as http,
+        McpClient(streamable_http_client(url, http_client=http)) as client,
+    ):
+        yield client
+
+
+@pytest.mark.parametrize("connect", [over_stdio, over_network], ids=["stdio", "http"])
 async def test_a_client_creates_a_team_answers_its_question_and_reads_its_result(
-    served: Served,
+    served: Served, connect: Callable[[Served], AbstractAsyncContextManager[McpClient]]
 ) -> None:
     served.world.script(
         "ada",
         says(call("ask_human", question="Which colour?")),
         says(call("finish", summary="It is blue.")),
     )
-    async with connected(served) as client:
+    async with connect(served) as client:
+        tools = {tool.name for tool in (await client.list_tools()).tools}
         made = await ask(
             client, "create_team", goal="Choose a colour", name="colours", acceptance=["answer"]
         )
@@ -79,6 +109,10 @@ async def test_a_client_creates_a_team_answers_its_question_and_reads_its_result
         listed = await ask(client, "files", team="colours")
         goal = await ask(client, "read_file", team="colours", path="GOAL.md")
         [team] = await ask(client, "teams")
+    assert tools == {
+        *("create_team", "teams", "board", "talk", "conversation", "inbox", "answer"),
+        *("result", "files", "read_file"),
+    }
     assert (team["team"], team["goal"]) == (made["team"], "Choose a colour")
     assert node["status"] == "completed"
     assert (found["result"], found["doubts"]) == ("It is blue.", None)
@@ -109,6 +143,21 @@ async def test_an_approval_is_shown_complete_and_not_decided_here(served: Served
     assert "rm -rf x" in asked["call"]
     assert "This is an approval: a person decides on it" in refused
     assert again == asked
+
+
+async def test_a_file_that_is_not_text_is_read_to_its_end(served: Served) -> None:
+    founded = await served.world.found("Wait", name="waiting", start=False)
+    data = b"\xff\xfe" * 60_000 + b"the end"
+    served.world.runtime.home.team(founded.team.id).folder.write("data.bin", data)
+    parts: list[str] = []
+    offset: int | None = 0
+    async with connected(served) as client:
+        while offset is not None:
+            given = {"team": "waiting", "path": "data.bin", "offset": offset}
+            part = await ask(client, "read_file", **given)
+            parts.append(part["text"])
+            offset = part["next_offset"]
+    assert "".join(parts) == "\ufffd" * 120_000 + "the end"
 
 
 async def test_what_the_api_refuses_is_told_as_it_is(served: Served) -> None:

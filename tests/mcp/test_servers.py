@@ -68,7 +68,7 @@ def _warden(home: Path) -> int:
         ("die", "ended during the call"),
         ("hang", "did not answer within 0.5 s"),
         ("flood", "sent too much at once"),
-        ("nonsense", "gave an answer that is none"),
+        ("nonsense", "sent an answer that is not valid MCP"),
     ],
 )
 async def test_a_bad_call_fails_with_a_reason_and_the_next_one_works(

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from agiraph import config
 from agiraph.domain.errors import Misconfigured
 from agiraph.home.named_secrets import NamedSecrets, SecretSource
 from agiraph.mcp_client.settings import McpServer, expanded, servers
@@ -126,6 +127,28 @@ def test_a_wrong_table_is_refused_with_what_to_write(
 ) -> None:
     with pytest.raises(Misconfigured, match=words):
         read(tmp_path, written)
+
+
+def test_a_file_in_a_folder_that_agents_may_write_to_is_refused(tmp_path: Path) -> None:
+    app = tmp_path / "app"
+    for folder in (app, tmp_path / "teams" / "team_1"):
+        folder.mkdir(parents=True)
+        (folder / ".mcp.json").write_text('{"mcpServers": {}}')
+    (tmp_path / "link.json").symlink_to(app / ".mcp.json")
+
+    def load(file: Path, access: str = "rw") -> object:
+        settings = f'mcp_files = ["{file}"]\n[folders]\napp = "{app}:{access}"\n'
+        (tmp_path / "agiraph.toml").write_text(settings)
+        return config.load({"AGIRAPH_HOME": str(tmp_path)}).mcp
+
+    for file in (
+        app / ".mcp.json",
+        tmp_path / "link.json",
+        tmp_path / "teams" / "team_1" / ".mcp.json",
+    ):
+        with pytest.raises(Misconfigured, match=r"agents may write there.* Move the file"):
+            load(file)
+    assert load(app / ".mcp.json", "ro") == {}
 
 
 def test_a_file_that_is_no_list_of_servers_is_named(tmp_path: Path) -> None:

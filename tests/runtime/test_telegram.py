@@ -202,7 +202,8 @@ async def test_buttons_go_away_when_the_question_is_answered_elsewhere(tmp_path:
 
         async def is_postponed() -> bool:
             [delivery] = await world.store.read(deliveries.of_message, question.id)
-            return delivery.due_at > world.clock.now()
+            # Not the deadline of its sender, whose receipt may not be stored yet.
+            return delivery.status == "sent" and delivery.due_at > world.clock.now()
 
         await until(world, is_postponed)
         world.clock.advance(minutes=1)
@@ -215,6 +216,34 @@ async def test_buttons_go_away_when_the_question_is_answered_elsewhere(tmp_path:
         await world.settle()
         [node] = [n for n in await world.board(team.team.id) if n.lane == "work"]
         assert (node.status, node.result) == (NodeStatus.COMPLETED, "Red.")
+
+
+@pytest.mark.parametrize("is_unpaired", [True, False], ids=["unpaired", "another phone"])
+async def test_buttons_go_away_in_a_chat_that_is_not_paired_any_more(
+    tmp_path: Path, is_unpaired: bool
+) -> None:
+    async with phone_world(tmp_path) as (world, bot):
+        world.script("ada", says(CHOOSE), says(call("finish", summary="Red.")))
+        team = await found(world)
+        [asked] = await bot.sent(1)
+        [question] = await world.questions(team.team.id)
+        if is_unpaired:
+            await world.store.write(pairing.unpair, OWNER, "phone")
+            await bot.until(lambda: "reply_markup" not in asked)
+        made = await world.store.write(pairing.new_code, OWNER, "phone")
+        await bot.write(8, f"/start {made.code}")
+        [_, *others] = await bot.sent(3)
+        await bot.until(lambda: "reply_markup" not in asked)
+        assert asked["text"].endswith("\n2. blue\n\n[this chat is not paired any more]")
+        [again] = [each for each in others if "question" in each["text"]]
+        assert (again["chat"]["id"], bot.buttons(again)) == (8, ["1. red", "2. blue"])
+        # A screen that still shows the button decides nothing.
+        await bot.call_back(asked["message_id"], f"{question.id}:1")
+        await wait_for_dropped(world, 1)
+        await world.answer(question, "red")
+        await bot.until(lambda: "reply_markup" not in again)
+        assert again["text"].endswith("[answered: red]")
+        assert "red]" not in asked["text"]
 
 
 async def test_a_reply_in_words_answers_and_late_words_say_when_they_were_sent(

@@ -139,6 +139,11 @@ async def test_the_receipts_of_an_earlier_pairing_prove_nothing(
     if is_unpaired:
         await phone.store.write(pairing.unpair, OWNER, "phone")
     await pair(phone, "8")
+    [revoked] = await phone.store.read(deliveries.to_edit, "phone", limit=9)
+    assert (revoked.address, revoked.delivery.receipt, revoked.is_unpaired) == ("7", "r1", True)
+    for _ in range(deliveries.MAX_TRIES):
+        assert not (await phone.store.read(DELIVERIES.get, sent)).may_decide
+        await phone.store.write(deliveries.edit_later, revoked)
     kept = await phone.store.read(DELIVERIES.get, sent)
     assert (kept.receipt, kept.is_open, kept.may_decide) == (None, False, False)
     forged = Incoming(

@@ -20,6 +20,7 @@ from agiraph.domain.time import Clock, SystemClock
 from agiraph.extensions.loading import Extensions
 from agiraph.home.layout import Home
 from agiraph.home.levels import NOT_CONFINED, Confinement
+from agiraph.mcp_client.servers import McpServers
 from agiraph.providers.catalogue import Catalogue
 from agiraph.providers.facts.prices import Prices
 from agiraph.providers.registry import Keys, Registry
@@ -76,6 +77,8 @@ class Api:
     """By channel, what to do with a pairing code."""
     extensions: Extensions | None = None
     """Own tools and other code of the person; None: those of the home, without settings."""
+    mcp: McpServers | None = None
+    """The MCP servers that the settings name."""
     build: str = "dev"
     failing: Callable[[], list[str]] = lambda: []
     """Returns a sentence for each background task of this process that is failing now."""

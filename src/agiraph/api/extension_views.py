@@ -1,5 +1,5 @@
-"""Extension views: a person's own code and skills as the API shows them, and the requests that
-enable and disable them."""
+"""Extension views: own code and skills of a person in API responses, and the requests that enable
+and disable them."""
 
 from datetime import datetime
 from typing import ClassVar, Literal
@@ -12,7 +12,7 @@ State = Literal["off", "on", "changed", "faulty"]
 
 
 class EnableRequest(BaseModel):
-    """Names the extension, and the content that the person has seen."""
+    """Which extension or skill to enable, and the hash of the content that the person saw."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
@@ -25,7 +25,7 @@ class EnableRequest(BaseModel):
 
 
 class DisableRequest(BaseModel):
-    """Names the extension."""
+    """Which extension or skill to disable."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid", strict=True, json_schema_extra={"example": {"id": "tools/weather.py"}}
@@ -35,7 +35,7 @@ class DisableRequest(BaseModel):
 
 
 class OfferView(View):
-    """A tool, engine, channel or provider that an extension declares."""
+    """A tool, search engine, channel or model provider that an enabled extension adds."""
 
     name: str
     touches: str = Field(description="Of a tool: nothing, reads, changes or sends.")
@@ -44,15 +44,15 @@ class OfferView(View):
 
 
 class ExtensionView(View):
-    """A file or package of a person, and whether it is used."""
+    """An extension: a Python file in the home, or an installed package. It runs only if enabled."""
 
     id: str
     kind: Literal["tools", "engines", "channels", "providers"]
     source: Literal["file", "package"]
     sha256: str
     state: State = Field(
-        description="off: nobody has enabled it. changed: it has other content than a person "
-        "enabled, so it is off. faulty: enabled, but it cannot be used."
+        description="off: no person has enabled it. on: it is used. changed: its content is not "
+        "what a person enabled, so it is not used. faulty: enabled, but it cannot be loaded."
     )
     summary: str
     problem: str
@@ -61,7 +61,7 @@ class ExtensionView(View):
 
 
 class SkillView(View):
-    """A folder with a SKILL.md, and whether agents are offered it."""
+    """A skill: a folder with a SKILL.md. Agents may read it only if it is enabled."""
 
     id: str
     name: str

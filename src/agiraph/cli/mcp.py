@@ -28,6 +28,7 @@ from agiraph.mcp_client.connection import ServerFailed
 from agiraph.mcp_client.pins import PinnedTool, Pins
 from agiraph.mcp_client.servers import McpServers
 from agiraph.mcp_client.settings import NAME, McpServer
+from agiraph.mcp_client.statuses import ServerStatus, reached_lines
 from agiraph.redaction import environment, redact
 
 SIGN_IN_S = 600.0
@@ -187,15 +188,13 @@ async def list_(json_: bool) -> None:
 
 
 def _state(server: McpServer, known: Pins | None) -> str:
-    if server.fault:
-        return "cannot be used"
-    if pins.unconfirmed(server, known):
-        return f"to confirm: agiraph mcp confirm {server.name}"
-    if known is None:
-        return f"not asked yet: agiraph mcp test {server.name}"
-    if known.pending or known.gone:
-        return f"changed: agiraph mcp confirm {server.name}"
-    return "ready"
+    return {
+        "faulty": "cannot be used",
+        "off": f"to confirm: agiraph mcp confirm {server.name}",
+        "unknown": f"not asked yet: agiraph mcp test {server.name}",
+        "changed": f"changed: agiraph mcp confirm {server.name}",
+        "on": "ready",
+    }[ServerStatus(server=server, known=known).state]
 
 
 def _as_value(server: McpServer, known: Pins | None) -> dict[str, Any]:
@@ -256,13 +255,7 @@ async def confirm(name: str, tools: tuple[str, ...], yes: bool) -> None:
 
 def _show_reached(server: McpServer) -> None:
     """Print how a server is reached, as its file says it."""
-    how = [
-        *(f"argument: {word}" for word in server.command),
-        *(f"variable: {key}={value}" for key, value in server.env.items()),
-        *([f"address: {server.url}"] if server.url else []),
-        *(f"header: {key}: {value}" for key, value in server.headers.items()),
-    ]
-    for line in how:
+    for line in reached_lines(server):
         click.echo(f"  {visible(line, keep='')}")
 
 

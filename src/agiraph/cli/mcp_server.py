@@ -192,9 +192,11 @@ def _add_results(server: "MCPServer[Any]", clients: Clients) -> None:
         """Read a text file of a team, from a byte offset on."""
         async with clients(ctx) as client:
             data = await client.read_file((await client.team(team)).id, path, offset=max(offset, 0))
-        text = data[: 4 * FILE_CHARACTERS].decode(errors="replace")[:FILE_CHARACTERS]
-        read = len(text.encode(errors="replace"))
-        return {"text": text, "next_offset": offset + read if read < len(data) else None}
+        # With surrogates first: they encode to the very bytes that were read, other marks do not.
+        text = data[: 4 * FILE_CHARACTERS].decode(errors="surrogateescape")[:FILE_CHARACTERS]
+        read = text.encode(errors="surrogateescape")
+        following = max(offset, 0) + len(read) if len(read) < len(data) else None
+        return {"text": read.decode(errors="replace"), "next_offset": following}
 
 
 def _node(node: NodeView) -> dict[str, Any]:

@@ -1,6 +1,8 @@
-"""Extensions: own tools, engines, channels, providers and skills, and the consent to them."""
+"""Extensions: own tools, engines, channels, providers, skills and MCP servers, and the consent to
+them."""
 
 from agiraph.api.extension_views import ExtensionView, SkillView
+from agiraph.api.mcp_views import McpServerDetails, McpServerView
 from agiraph.client.connection import Connection, path_of
 
 
@@ -28,3 +30,20 @@ class ExtensionCalls(Connection):
 
     async def disable_skill(self, id: str) -> None:
         await self.ask("POST", path_of("skills", "disable"), body={"id": id})
+
+    async def mcp_servers(self) -> list[McpServerView]:
+        """List the MCP servers of the server's settings."""
+        return await self.get(list[McpServerView], path_of("mcp-servers"))
+
+    async def mcp_server(self, name: str) -> McpServerDetails:
+        """Return all that a person confirms of an MCP server."""
+        return await self.get(McpServerDetails, path_of("mcp-servers", name))
+
+    async def confirm_mcp_server(self, name: str, sha256: str) -> McpServerDetails:
+        """Accept what was shown of an MCP server under this hash."""
+        body = {"sha256": sha256}
+        return await self.post(McpServerDetails, path_of("mcp-servers", name, "confirm"), body)
+
+    async def ask_mcp_server(self, name: str) -> McpServerDetails:
+        """Start an MCP server and ask for its tools."""
+        return await self.post(McpServerDetails, path_of("mcp-servers", name, "ask"), {})

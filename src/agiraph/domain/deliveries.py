@@ -54,6 +54,8 @@ class OutgoingMessage:
     """Whether the person's quiet hours are on: the message makes no sound."""
     answer: str = ""
     """Of an edit: how the question was answered."""
+    is_unpaired: bool = False
+    """Of an edit: the receiver is not paired any more. They are told nothing but that."""
 
     @property
     def key(self) -> str:

@@ -134,7 +134,7 @@ class Connection:
             if session.link.is_over or session.link.wants_sign_in:
                 raise self._ended(session) from error
             raise ServerFailed(
-                f"The MCP server {name!r} gave an answer that is none. {MAYBE}",
+                f"The MCP server {name!r} sent an answer that is not valid MCP. {MAYBE}",
                 said=words_of(error),
             ) from error
         self._failures = 0

@@ -76,6 +76,11 @@ class Pins:
     empty for a server of agiraph.toml."""
 
     @property
+    def is_unasked(self) -> bool:
+        """Whether nothing is known of the server but how it is reached."""
+        return not (self.tools or self.pending or self.gone or self.is_seen)
+
+    @property
     def usable(self) -> dict[str, PinnedTool]:
         """Return the tools that agents may call."""
         off = {*self.pending, *self.gone}

@@ -5,12 +5,14 @@ import contextlib
 import logging
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 
-from agiraph.domain.errors import AgiraphError
+from agiraph.domain.errors import AgiraphError, Conflict, NotFound, Refused
+from agiraph.domain.visible import visible
 from agiraph.home import piped_commands
 from agiraph.home.layout import Home
 from agiraph.home.levels import CommandRules
@@ -25,6 +27,7 @@ from agiraph.mcp_client.connection import (
 )
 from agiraph.mcp_client.pins import MOST_TOOLS, SCHEMA_BYTES, PinnedTool, Pins
 from agiraph.mcp_client.settings import McpServer, expanded
+from agiraph.mcp_client.statuses import ServerStatus
 from agiraph.web.access import Web
 
 if TYPE_CHECKING:
@@ -94,9 +97,35 @@ class McpServers:
         connection = self.connection(name)
 
         async def ask(client: "Client") -> list[PinnedTool]:
-            return await _tools_of(client)
+            return await _tools_of(name, client)
 
         return self._keep(name, await connection.use(ask))
+
+    def status(self, name: str) -> ServerStatus:
+        """Return the state of a server, without starting it."""
+        if name not in self.servers:
+            raise NotFound("MCP server", name, known="`agiraph mcp list` shows all.")
+        return ServerStatus(server=self.servers[name], known=self.pins(name))
+
+    async def confirm(self, name: str, *, sha256: str) -> ServerStatus:
+        """Accept what a person was shown under this hash, and return the new state.
+
+        Of a server that no person has confirmed yet this is how it is reached: it is started and
+        asked for its tools, which another call accepts.
+        """
+        shown = self.status(name)
+        if shown.sha256 != sha256:
+            raise Conflict(f"The MCP server {name!r} has changed since you looked; look again.")
+        known = shown.known or Pins()
+        if shown.state == "off":
+            reached = replace(known, reached=shown.server.reached_hash)
+            pins.save(self._home.folder, name, reached)
+            await self.look(name)
+        elif shown.state in ("on", "changed"):
+            pins.save(self._home.folder, name, known.confirmed())
+        else:
+            raise Refused(f"The MCP server {name!r} has nothing to confirm: {shown.summary}.")
+        return self.status(name)
 
     def _refusal(self, name: str) -> str:
         return pins.unconfirmed(self.servers[name], self.pins(name))
@@ -115,7 +144,7 @@ class McpServers:
     async def _compare(self, name: str, session: Session) -> None:
         """Compare the server's tools with the accepted ones. Runs at each start, before the first
         call."""
-        self._keep(name, await _tools_of(session.client))
+        self._keep(name, await _tools_of(name, session.client))
 
     def _keep(self, name: str, found: list[PinnedTool]) -> Pins:
         before = self.pins(name)
@@ -178,7 +207,7 @@ async def _unchecked(name: str, result: object) -> None:
     """Accept an answer, whatever the server's schema says of it."""
 
 
-async def _tools_of(client: "Client") -> list[PinnedTool]:
+async def _tools_of(server: str, client: "Client") -> list[PinnedTool]:
     """Return the server's tools. A tool with too long a name or schema is left out."""
     if client.server_capabilities.tools is None:
         return []
@@ -188,8 +217,14 @@ async def _tools_of(client: "Client") -> list[PinnedTool]:
         page = await client.list_tools(cursor=cursor)
         for tool in page.tools[: MOST_TOOLS - len(found)]:
             schema = cast(Mapping[str, Any], tool.input_schema)
-            if len(orjson.dumps(schema)) > SCHEMA_BYTES or len(tool.name) > MOST_NAME:
-                log.warning("A tool of an MCP server is left out: it has too many arguments.")
+            if too_large := _excess(tool.name, schema):
+                shown = visible(tool.name[:MOST_NAME], keep="")
+                log.warning(
+                    "The tool %r of the MCP server %r is left out: its %s.",
+                    shown,
+                    server,
+                    too_large,
+                )
                 continue
             says = tool.annotations is not None and bool(tool.annotations.read_only_hint)
             found.append(
@@ -198,3 +233,12 @@ async def _tools_of(client: "Client") -> list[PinnedTool]:
         if not page.tools or (cursor := page.next_cursor) is None:
             break
     return found
+
+
+def _excess(name: str, schema: Mapping[str, Any]) -> str:
+    """Return which limit a tool exceeds; empty if it exceeds none."""
+    if len(name) > MOST_NAME:
+        return f"name is longer than {MOST_NAME} characters"
+    if len(orjson.dumps(schema)) > SCHEMA_BYTES:
+        return f"schema is longer than {SCHEMA_BYTES // 1024} KiB"
+    return ""

@@ -157,20 +157,24 @@ class _FileEntry(TypedDict):
 
 
 def servers(
-    path: Path, written: Any, files: Any, declared: Collection[str]
+    path: Path,
+    written: Any,
+    files: Any,
+    declared: Collection[str],
+    writable: Collection[str] = (),
 ) -> dict[str, McpServer]:
     """Return the servers of agiraph.toml (at `path`) and of the `.mcp.json` files.
 
     Of a server that a file names, agiraph.toml may set everything but how it is reached. `declared`
     are the names in [secrets]: `${NAME}` stands for no other variable, and gets its value when the
-    server is started (`expanded`).
+    server is started (`expanded`). `writable` are folders that teams may be given for writing.
     """
     if not isinstance(written, dict):
         raise Misconfigured(f"{path}: MCP servers are tables, {EXAMPLE}.")
     tables = cast(dict[str, Any], written)
     entries = {name: _read_entry(path, name, table) for name, table in tables.items()}
     found: dict[str, McpServer] = {}
-    for file in (path.parent / FILE, *_files(path, files)):
+    for file in (path.parent / FILE, *_files(path, files, writable)):
         for name, entry in _in_file(file).items():
             made = _from_file(name, entry, file)
             found[_free(made.name, found)] = replace(made, name=_free(made.name, found))
@@ -189,15 +193,28 @@ def _free(name: str, taken: Mapping[str, object]) -> str:
     return made
 
 
-def _files(path: Path, named: Any) -> list[Path]:
+def _files(path: Path, named: Any, writable: Collection[str]) -> list[Path]:
     if isinstance(named, str):
         named = [named]
     if not isinstance(named, list) or not all(isinstance(one, str) for one in cast(Any, named)):
         raise Misconfigured(f'{path}: {FILES_KEY} is a list of files: ["~/project/{FILE}"].')
     found = [Path(one).expanduser() for one in cast(list[str], named)]
+    for file in found:
+        _check_place(path, file, (str(path.parent / "teams"), *writable))
     if missing := [str(one) for one in found if not one.is_file()]:
         raise Misconfigured(f"{path}: {FILES_KEY} names {missing[0]!r}, which is no file.")
     return found
+
+
+def _check_place(path: Path, file: Path, writable: Collection[str]) -> None:
+    """Raise `Misconfigured` if a file of servers lies in a folder that agents may write to."""
+    for folder in writable:
+        if file.resolve().is_relative_to(Path(folder).expanduser().resolve()):
+            raise Misconfigured(
+                f"{path}: {FILES_KEY} names {str(file)!r}, which lies in {folder!r}: agents may "
+                f"write there, and so add servers. Move the file, for example to "
+                f"{path.parent / FILE}."
+            )
 
 
 def _read_entry(path: Path, name: str, table: Any) -> _Entry:

@@ -218,7 +218,7 @@ class _OfServer:
 
     async def _list_tools(self, ctx: RunContext) -> Answer:
         known = self.servers.pins(self.server.name)
-        if known is None:
+        if known is None or known.is_unasked:
             known = await self.servers.look(self.server.name)
         usable = {
             tool_name(self.server.name, name): pinned

@@ -117,6 +117,8 @@ class Outbox:
     async def _send_due(self, name: str, channel: Channel) -> None:
         self._sending += 1
         try:
+            # First: a delivery that is sent to another address now forgets the message at the old.
+            await self._edit_due(name, channel)
             claimed = await self._store.write(
                 deliveries.claim, name, owner=self._owner, limit=MAX_CONCURRENT
             )
@@ -128,7 +130,6 @@ class Outbox:
                 # Not `gather`: if this task is cancelled, the sends go on until `stop` ends them.
                 for send in (await asyncio.wait(sends))[0]:
                     send.result()
-            await self._edit_due(name, channel)
         finally:
             self._sending -= 1
             self._paused.set()
@@ -149,10 +150,12 @@ class Outbox:
         else:
             self._periodic.item_succeeded(what)
             # A crash before this commit sends the message again when the claim has run out.
-            await self._store.write(deliveries.mark_sent, delivery, receipt)
+            address = outgoing.address
+            await self._store.write(deliveries.mark_sent, delivery, receipt, address=address)
 
     async def _edit_due(self, name: str, channel: Channel) -> None:
-        """Take away the buttons under messages that were answered, wherever that was."""
+        """Take away the buttons under messages that were answered, wherever that was, or whose
+        receiver is not paired any more."""
         if not is_two_way(channel):
             return
         for outgoing in await self._store.read(deliveries.to_edit, name, limit=MAX_CONCURRENT):
@@ -163,10 +166,10 @@ class Outbox:
             except DeliveryFailed as error:
                 self._periodic.item_failed(what, error, "it is edited later", trace=False)
                 pause_s = error.retry_after_s
-                await self._store.write(deliveries.edit_later, delivery, pause_s=pause_s)
+                await self._store.write(deliveries.edit_later, outgoing, pause_s=pause_s)
             else:
                 self._periodic.item_succeeded(what)
-                await self._store.write(deliveries.mark_edited, delivery)
+                await self._store.write(deliveries.mark_edited, outgoing)
 
     async def _retry_later(
         self, delivery: Delivery, error: str, pause_s: float | None = None

@@ -1206,6 +1206,89 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/mcp-servers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Mcp Servers
+         * @description List the MCP servers that `agiraph.toml` and `.mcp.json` files name. None is started.
+         */
+        get: operations["list_mcp_servers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/mcp-servers/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Mcp Server
+         * @description Show all that a person confirms of an MCP server. Needs the scope `admin`.
+         */
+        get: operations["read_mcp_server"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/mcp-servers/{name}/confirm": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Confirm Mcp Server
+         * @description Accept what was shown of an MCP server. Needs the scope `admin`.
+         *
+         *     If its state is `off`, this accepts how it is reached: it is started and asked for its tools.
+         *     They are off until a second request accepts them.
+         */
+        post: operations["confirm_mcp_server"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/mcp-servers/{name}/ask": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ask Mcp Server
+         * @description Start an MCP server and ask for its tools. Needs the scope `admin`.
+         */
+        post: operations["ask_mcp_server"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/teams/{team}/files": {
         parameters: {
             query?: never;
@@ -1928,6 +2011,17 @@ export interface components {
             evidence: string[];
         };
         /**
+         * ConfirmRequest
+         * @description Names what the person has seen.
+         * @example {
+         *       "sha256": "0000000000000000000000000000000000000000000000000000000000000000"
+         *     }
+         */
+        ConfirmRequest: {
+            /** Sha256 */
+            sha256: string;
+        };
+        /**
          * CostLine
          * @description What one node cost for one purpose with one model, without the nodes below it.
          */
@@ -2295,7 +2389,7 @@ export interface components {
         };
         /**
          * DisableRequest
-         * @description Names the extension.
+         * @description Which extension or skill to disable.
          * @example {
          *       "id": "tools/weather.py"
          *     }
@@ -2334,7 +2428,7 @@ export interface components {
         };
         /**
          * EnableRequest
-         * @description Names the extension, and the content that the person has seen.
+         * @description Which extension or skill to enable, and the hash of the content that the person saw.
          * @example {
          *       "id": "tools/weather.py",
          *       "sha256": "0000000000000000000000000000000000000000000000000000000000000000"
@@ -2417,7 +2511,7 @@ export interface components {
         };
         /**
          * ExtensionView
-         * @description A file or package of a person, and whether it is used.
+         * @description An extension: a Python file in the home, or an installed package. It runs only if enabled.
          */
         ExtensionView: {
             /** Id */
@@ -2436,7 +2530,7 @@ export interface components {
             sha256: string;
             /**
              * State
-             * @description off: nobody has enabled it. changed: it has other content than a person enabled, so it is off. faulty: enabled, but it cannot be used.
+             * @description off: no person has enabled it. on: it is used. changed: its content is not what a person enabled, so it is not used. faulty: enabled, but it cannot be loaded.
              * @enum {string}
              */
             state: "off" | "on" | "changed" | "faulty";
@@ -2943,6 +3037,138 @@ export interface components {
              * @description The `seq` of the last message that was read.
              */
             seq: number;
+        };
+        /**
+         * McpServerDetails
+         * @description An MCP server with all that a person confirms.
+         */
+        McpServerDetails: {
+            /** Name */
+            name: string;
+            /**
+             * Kind
+             * @description stdio: a program that agiraph starts. http, sse: an address.
+             * @enum {string}
+             */
+            kind: "stdio" | "http" | "sse";
+            /**
+             * Reached By
+             * @description Its command or address, without secrets.
+             */
+            reached_by: string;
+            /**
+             * Origin
+             * @description The file that names it.
+             */
+            origin: string;
+            /**
+             * State
+             * @description off: no person has confirmed it, so it is not started. unknown: it was not asked for its tools yet. changed: it has changed tools, which are off until a person confirms them. faulty: it cannot be used.
+             * @enum {string}
+             */
+            state: "off" | "unknown" | "on" | "changed" | "faulty";
+            /** Summary */
+            summary: string;
+            /**
+             * Teams
+             * @description Names or ids of the teams that may use it; empty: all.
+             */
+            teams: string[];
+            /**
+             * Tools
+             * @description The tools that agents may call.
+             */
+            tools: string[];
+            /**
+             * Reached
+             * @description Command, variables, address and headers, line by line, without secrets.
+             */
+            reached: string[];
+            /**
+             * Shown Tools
+             * @description All tools of the server, those to be confirmed first.
+             */
+            shown_tools: components["schemas"]["McpToolView"][];
+            /**
+             * Sha256
+             * @description Hash of what is shown here, for the request that confirms it.
+             */
+            sha256: string;
+        };
+        /**
+         * McpServerView
+         * @description An MCP server whose tools agents may call, and whether a person has confirmed it.
+         */
+        McpServerView: {
+            /** Name */
+            name: string;
+            /**
+             * Kind
+             * @description stdio: a program that agiraph starts. http, sse: an address.
+             * @enum {string}
+             */
+            kind: "stdio" | "http" | "sse";
+            /**
+             * Reached By
+             * @description Its command or address, without secrets.
+             */
+            reached_by: string;
+            /**
+             * Origin
+             * @description The file that names it.
+             */
+            origin: string;
+            /**
+             * State
+             * @description off: no person has confirmed it, so it is not started. unknown: it was not asked for its tools yet. changed: it has changed tools, which are off until a person confirms them. faulty: it cannot be used.
+             * @enum {string}
+             */
+            state: "off" | "unknown" | "on" | "changed" | "faulty";
+            /** Summary */
+            summary: string;
+            /**
+             * Teams
+             * @description Names or ids of the teams that may use it; empty: all.
+             */
+            teams: string[];
+            /**
+             * Tools
+             * @description The tools that agents may call.
+             */
+            tools: string[];
+        };
+        /**
+         * McpToolView
+         * @description A tool of an MCP server. Name, description and arguments are the server's own words.
+         */
+        McpToolView: {
+            /** Name */
+            name: string;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "on" | "new" | "changed" | "gone";
+            /**
+             * Touches
+             * @description What a call does outside of the team, as a person declared it.
+             * @enum {string}
+             */
+            touches: "nothing" | "reads" | "changes" | "sends";
+            /** Description */
+            description: string;
+            /**
+             * Arguments
+             * @description Its JSON schema.
+             */
+            arguments: string;
+            /**
+             * Old Description
+             * @description Of a changed tool: what a person accepted.
+             */
+            old_description: string;
+            /** Old Arguments */
+            old_arguments: string;
         };
         /**
          * Memory
@@ -3743,7 +3969,7 @@ export interface components {
         };
         /**
          * OfferView
-         * @description A tool, engine, channel or provider that an extension declares.
+         * @description A tool, search engine, channel or model provider that an enabled extension adds.
          */
         OfferView: {
             /** Name */
@@ -4128,7 +4354,7 @@ export interface components {
         };
         /**
          * SkillView
-         * @description A folder with a SKILL.md, and whether agents are offered it.
+         * @description A skill: a folder with a SKILL.md. Agents may read it only if it is enabled.
          */
         SkillView: {
             /** Id */
@@ -13905,6 +14131,375 @@ export interface operations {
             };
             /** @description The token's scope is too small, or the request comes from another site */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_mcp_servers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpServerView"][];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    read_mcp_server: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpServerDetails"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    confirm_mcp_server: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ConfirmRequest"];
+            };
+        };
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpServerDetails"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Already decided, or not possible in the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    ask_mcp_server: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpServerDetails"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -59,6 +59,7 @@ class TwoWayChannel(Channel, Protocol):
 
     async def edit(self, outgoing: OutgoingMessage, receipt: str) -> None:
         """Take away what offers an answer under a sent message; `outgoing.answer` is the answer.
+        If `outgoing.is_unpaired`, the receiver is not paired any more and is told no answer.
 
         Raise `DeliveryFailed` to be called again later. A message that is gone needs no edit.
         """

@@ -86,9 +86,7 @@ class Telegram:
 
     async def edit(self, outgoing: OutgoingMessage, receipt: str) -> None:
         said = shown(outgoing, url=self.url, limit=MAX_CHARACTERS, width=WIDTH)
-        decided = outgoing.message.decision
-        end = f"answered: {outgoing.answer}" if outgoing.answer else "closed"
-        text = f"{said.text}\n\n[{decided or end}]"
+        text = f"{said.text}\n\n[{_end(outgoing)}]"
         place = {"chat_id": outgoing.address, "message_id": int(receipt)}
         try:
             if fits(text, MAX_CHARACTERS):
@@ -263,6 +261,14 @@ def buttons(message: Message, said: Shown) -> list[list[dict[str, str]]]:
         [{"text": _label(number, option), "callback_data": f"{message.id}:{number}"}]
         for number, option in enumerate(message.options)
     ]
+
+
+def _end(outgoing: OutgoingMessage) -> str:
+    """Return why a message has no buttons any more."""
+    if outgoing.is_unpaired:
+        return "this chat is not paired any more"
+    answered = f"answered: {outgoing.answer}" if outgoing.answer else "closed"
+    return outgoing.message.decision or answered
 
 
 def _label(number: int, option: str) -> str:

@@ -150,7 +150,9 @@ def _is_answer(tx: Tx, about: Message, incoming: Incoming) -> bool:
 def _answer(question: Message, text: str) -> str:
     """Return the option that a reply names by its number, else the reply itself."""
     number = text.strip().rstrip(".")
-    if number.isascii() and number.isdigit() and 1 <= int(number) <= len(question.options):
+    # Short ones only: `int` raises an error for thousands of digits.
+    is_number = number.isascii() and number.isdigit() and len(number) < 4
+    if is_number and 1 <= int(number) <= len(question.options):
         return question.options[int(number) - 1]
     return text
 

@@ -6,6 +6,7 @@ A delivery never changes the message it carries: a failed channel loses nothing 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from agiraph.domain.channels import ChannelState, Receipt
 from agiraph.domain.deliveries import Delivery, OutgoingMessage
@@ -106,17 +107,20 @@ def queue_again(tx: Tx, message: Message, channel: ChannelState) -> None:
     """Queue a message for a channel that somebody was paired with just now."""
     for delivery in deliveries.of_message(tx, message.id):
         if delivery.channel == channel.name:
-            fresh = {"receipt": None, "is_open": False, "may_decide": False, "tries": 0}
-            due = {"status": "queued", "error": None, "owner": None, "due_at": tx.now}
+            fresh: dict[str, Any] = {"receipt": None, "is_open": False, "may_decide": False}
+            if deliveries.revoked_receipt(delivery) is not None:
+                fresh = {}  # the buttons in the other chat are removed before this is sent
+            due = {"status": "queued", "error": None, "owner": None, "due_at": tx.now, "tries": 0}
             DELIVERIES.update(tx, delivery.id, **fresh, **due)
             return tx.alarm()
     return queue_for(tx, message, channel)
 
 
-def revoke_receipts(tx: Tx, channel: str) -> None:
-    """Make replies to earlier messages prove nothing, because somebody else is paired now. Buttons
-    under them decide nothing and are not edited any more: nobody's address is known for that."""
-    deliveries.revoke_receipts(tx, channel)
+def revoke_receipts(tx: Tx, channel: ChannelState) -> None:
+    """Make replies to messages of the channel prove nothing, because its pairing ends. Buttons
+    under them decide nothing from now on, and are removed where the service can still be told."""
+    deliveries.revoke_receipts(tx, channel.name, channel.address)
+    tx.alarm()
 
 
 def waiting_on(tx: Tx, channel: str) -> list[Delivery]:
@@ -209,9 +213,13 @@ def _outgoing(tx: Tx, delivery: Delivery) -> OutgoingMessage:
     )
 
 
-def mark_sent(tx: Tx, claimed: Delivery, receipt: Receipt | None = None) -> None:
-    """Record that the channel accepted a delivery, unless the claim has passed to another owner."""
+def mark_sent(
+    tx: Tx, claimed: Delivery, receipt: Receipt | None = None, *, address: str = ""
+) -> None:
+    """Record that the channel accepted a delivery for this address, unless the claim has passed to
+    another owner."""
     if not _lock_if_claimed(tx, claimed):
+        _remember_buttons(tx, claimed, receipt, address)
         return
     changes = {"status": "sent", "owner": None, "error": None, "sent_at": tx.now}
     if receipt is not None:
@@ -227,6 +235,17 @@ def mark_sent(tx: Tx, claimed: Delivery, receipt: Receipt | None = None) -> None
             tries=claimed.tries,
         ),
     )
+
+
+def _remember_buttons(tx: Tx, sent: Delivery, receipt: Receipt | None, address: str) -> None:
+    """Have the buttons removed under a message that was sent while its channel was unpaired. The
+    caller holds the lock of the delivery's row."""
+    row, channel = DELIVERIES.get(tx, sent.id), CHANNELS.find(tx, sent.channel)
+    is_gone = channel is not None and channel.address != address
+    if receipt is None or not receipt.is_open or row.receipt is not None or not is_gone:
+        return
+    DELIVERIES.update(tx, row.id, is_open=True, **deliveries.revoked(tx, address, receipt.id))
+    tx.alarm()
 
 
 def retry_later(tx: Tx, claimed: Delivery, *, error: str, pause_s: float | None = None) -> None:
@@ -280,22 +299,39 @@ def redeliver(tx: Tx, delivery_id: str) -> Delivery:
 
 
 def to_edit(tx: Tx, channel: str, *, limit: int) -> list[OutgoingMessage]:
-    """Return messages on a channel that still offer an answer although there is one."""
+    """Return messages on a channel that still offer an answer although none is wanted there. One
+    whose receiver is not paired any more has their address, but not the answer."""
     found: list[OutgoingMessage] = []
     for delivery in deliveries.to_edit(tx, channel, limit=limit):
         outgoing = _outgoing(tx, delivery)
+        if (revoked := deliveries.revoked_receipt(delivery)) is not None:
+            address, receipt = revoked
+            told = replace(delivery, receipt=receipt)
+            found.append(replace(outgoing, delivery=told, address=address, is_unpaired=True))
+            continue
         given = messages.answer_to(tx, delivery.message_id)
         found.append(replace(outgoing, answer="" if given is None else given.text))
     return found
 
 
-def mark_edited(tx: Tx, delivery: Delivery) -> None:
+def mark_edited(tx: Tx, edited: OutgoingMessage) -> None:
     """Record that a message offers no answer any more."""
-    DELIVERIES.update(tx, delivery.id, is_open=False, may_decide=False)
+    row = DELIVERIES.get(tx, edited.delivery.id, lock=True)
+    if edited.is_unpaired and deliveries.revoked_receipt(row) is None:
+        return  # it was sent to another address meanwhile, with new buttons
+    receipt = None if edited.is_unpaired else row.receipt
+    DELIVERIES.update(tx, row.id, receipt=receipt, is_open=False, may_decide=False)
 
 
-def edit_later(tx: Tx, delivery: Delivery, *, pause_s: float | None = None) -> None:
-    """Try again later to edit a message."""
-    pause = timedelta(seconds=min(pause_s or 0.0, MAX_BACKOFF.total_seconds()))
-    DELIVERIES.update(tx, delivery.id, due_at=tx.now + max(pause, EDIT_BACKOFF))
-    tx.alarm()
+def edit_later(tx: Tx, failed: OutgoingMessage, *, pause_s: float | None = None) -> None:
+    """Try again later to edit a message. One to somebody who is not paired any more, and may have
+    blocked us, is given up after `MAX_TRIES`, or at once if it is to be sent to another address."""
+    row = DELIVERIES.get(tx, failed.delivery.id, lock=True)
+    pause = max(timedelta(seconds=pause_s or 0.0), EDIT_BACKOFF)
+    changes: dict[str, Any] = {}
+    if failed.is_unpaired:
+        if row.status in ("queued", "sending") or row.tries + 1 >= MAX_TRIES:
+            return mark_edited(tx, failed)
+        pause, changes = max(pause, EDIT_BACKOFF * 2**row.tries), {"tries": row.tries + 1}
+    DELIVERIES.update(tx, row.id, due_at=tx.now + min(pause, MAX_BACKOFF), **changes)
+    return tx.alarm()

@@ -56,11 +56,11 @@ def new_code(tx: Tx, person_id: PersonId, name: str) -> PairingCode:
 def unpair(tx: Tx, person_id: PersonId, name: str) -> ChannelState:
     """Remove the pairing of a channel. From then on it sends nothing and ignores what it
     receives."""
-    of(tx, person_id, name)
+    channel = of(tx, person_id, name)
     CHANNELS.update(tx, name, address=None, paired_at=None, code_digest=None, agent_id=None)
     for delivery in deliveries.waiting_on(tx, name):
         deliveries.give_up(tx, delivery, error="The channel was unpaired.")
-    deliveries.revoke_receipts(tx, name)
+    deliveries.revoke_receipts(tx, channel)
     return CHANNELS.get(tx, name)
 
 
@@ -84,7 +84,7 @@ def redeem(tx: Tx, channel: ChannelState, incoming: Incoming) -> bool:
         CHANNELS.update(tx, channel.name, code_tries=channel.code_tries + 1)
         return False
     if channel.address != incoming.sender:
-        deliveries.revoke_receipts(tx, channel.name)
+        deliveries.revoke_receipts(tx, channel)
     changes = {"address": incoming.sender, "paired_at": tx.now, "code_digest": None}
     CHANNELS.update(tx, channel.name, **changes, code_until=None, agent_id=None)
     paired = CHANNELS.get(tx, channel.name)
