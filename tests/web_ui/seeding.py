@@ -238,6 +238,7 @@ def add_node(
     assignee: AgentId | None = None,
     needs: list[NodeId] | None = None,
     status: NodeStatus = NodeStatus.PENDING,
+    title: str = "",
 ) -> NodeId:
     """Add a node with this status."""
     begun = status is not NodeStatus.PENDING
@@ -245,7 +246,7 @@ def add_node(
         id=NodeId(new_id("node")),
         team_id=team,
         task=f"Look through part {number} and say what is in it.",
-        title=f"Look through part {number}",
+        title=title or f"Look through part {number}",
         source="delegation" if parent else "user",
         creator_id=OWNER,
         status=status,
@@ -262,3 +263,53 @@ def add_node(
     dependencies.add(tx, node.id, needs or [])
     _emit_created(tx, node)
     return node.id
+
+
+async def translation_team(path: Path, *, pages: int = 180) -> Wide:
+    """Create a paused team with many alike nodes below one parent, and some that are not alike."""
+    async with World(path, easy_endings=True) as world:
+        founded = await world.found(
+            "Translate the handbook", name="Book", model=MODEL, start=False,
+            limits=Limits(agents=16, nodes=1000),
+        )  # fmt: skip
+        made = await world.store.write(_fill_book, founded, pages)
+    return made
+
+
+CHAPTERS = (
+    "Agree on a glossary", "Read the style guide", "Choose a tone", "Split the manuscript",
+    "Ask about names", "Check the licence", "Draw the maps again", "Set the tables",
+    "Write the preface", "Proofread everything", "Number the figures", "Build the index",
+    "Make the cover", "Typeset the book", "Check the links", "Print one copy", "Read it aloud",
+    "Thank the authors", "Publish the book",
+)  # fmt: skip
+"""The tasks of the book that are not alike. With the goal and the parent of the pages, they make a
+board of 201 tasks."""
+
+
+def _fill_book(tx: Tx, founded: teams.NewTeam, pages: int) -> Wide:
+    team = founded.team.id
+    TEAMS.update(tx, team, status="paused")
+    hired = [roster.hire(tx, team, name=f"translator-{n}", role="worker", model=MODEL)
+             for n in range(6)]  # fmt: skip
+    done, running = NodeStatus.COMPLETED, NodeStatus.RUNNING
+    goal = add_node(tx, team, 0, assignee=founded.coordinator.id, status=running,
+                    title="Translate the handbook")  # fmt: skip
+    whole = add_node(tx, team, 0, parent=goal, assignee=hired[0].id, status=running,
+                     title="Translate all pages")  # fmt: skip
+    made = [goal, whole]
+    for n in range(pages):
+        status = NodeStatus.FAILED if n == 17 else done if n < 120 else NodeStatus.PENDING
+        made.append(
+            add_node(tx, team, n, parent=whole, assignee=hired[n % 6].id, status=status,
+                     title=f"Translate page {n + 1}")
+        )  # fmt: skip
+    before: list[NodeId] = [whole]
+    for n, title in enumerate(CHAPTERS):
+        status = done if n < 6 else NodeStatus.PENDING
+        node = add_node(tx, team, n, parent=goal, assignee=hired[n % 6].id, status=status,
+                        title=title, needs=before if n > 6 else [])  # fmt: skip
+        made.append(node)
+        if n > 6 and n % 4 == 0:
+            before = [node]
+    return Wide(team, tuple(a.id for a in hired), tuple(made))

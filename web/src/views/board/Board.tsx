@@ -17,6 +17,7 @@ import type { CardData } from "@/views/board/Card";
 import { TaskDetail } from "@/views/board/TaskDetail";
 import { layoutBoard } from "@/views/board/layout";
 import { NodeList } from "@/views/board/NodeList";
+import { refoldOrder, stackBoard } from "@/views/board/stacks";
 import { useBoard } from "@/views/board/useBoard";
 
 const Graph = lazy(() => import("@/views/board/Graph"));
@@ -32,13 +33,19 @@ export default function Board({ team }: ScreenProps) {
   const view = params.view ?? (isPhone ? "list" : "graph");
 
   const nodes = board.data;
+  const [openStacks, setOpenStacks] = useState<ReadonlySet<string>>(new Set());
+  const stacked = useMemo(() => stackBoard(view === "graph" ? (nodes ?? []) : [], (id) => openStacks.has(id)), [nodes, openStacks, view]);
   // The layout keeps the previous order of cards, so that a card does not move when others are added.
   const order = useRef<Map<string, string[]> | undefined>(undefined);
   const layout = useMemo(() => {
-    const next = layoutBoard(nodes ?? [], stages.data ?? [], order.current);
+    // The list shows every task, so it takes the board without stacks.
+    if (view !== "graph") return layoutBoard(nodes ?? [], stages.data ?? []);
+    const next = layoutBoard(stacked.nodes, stages.data ?? [], refoldOrder(order.current, stacked));
     order.current = next.order;
     return next;
-  }, [nodes, stages.data]);
+  }, [nodes, stages.data, stacked, view]);
+  const toggleStack = useCallback((id: string) => setOpenStacks((before) => (before.has(id) ? new Set([...before].filter((other) => other !== id)) : new Set([...before, id]))), []);
+  const toggleAll = (open: boolean) => setOpenStacks(open ? new Set(stacked.stacks.keys()) : new Set());
 
   // Cards that did not change keep their identity: the memoized card components are not rendered again.
   const known = useRef<{ first: Set<string>; cards: Map<string, CardData> } | null>(null);
@@ -129,7 +136,7 @@ export default function Board({ team }: ScreenProps) {
             <NodeList layout={layout} cards={cards} selected={params.node} onOpen={open} />
           ) : (
             <Suspense fallback={<Loading label="Drawing the board" />}>
-              <Graph layout={layout} cards={cards} selected={params.node} onOpen={open} />
+              <Graph layout={layout} cards={cards} stacks={stacked.stacks} stackOf={stacked.stackOf} selected={params.node} onOpen={open} onToggleStack={toggleStack} onToggleAll={stacked.stacks.size > 0 ? toggleAll : null} />
             </Suspense>
           )}
         </div>

@@ -22,14 +22,16 @@ export interface CardData {
   isNew: boolean;
 }
 export type CardNode = Node<{ card: CardData; onOpen: (id: string) => void }, "card">;
-export type LaneNode = Node<{ lane: Lane; done: number }, "lane">;
+export type LaneNode = Node<{ lane: Lane; done: number; total: number }, "lane">;
 
-/** Whether the view is zoomed out so far that a card shows only its title, in large letters. */
-export const ZoomedOut = createContext(false);
+/** How much a card shows: everything, only its title in large letters, or only its status. */
+export type Detail = "full" | "title" | "status";
+export const DetailLevel = createContext<Detail>("full");
 /** This many characters of a title fit a card at the large font size. */
-const SHORT_TITLE_CHARACTERS = 26;
+const SHORT_TITLE_CHARACTERS = 24;
+export const shortTitle = (title: string): string => (title.length > SHORT_TITLE_CHARACTERS ? `${title.slice(0, SHORT_TITLE_CHARACTERS - 1)}…` : title);
 /** Status signs of zoomed-out cards. They are text, not icons: clipped or scaled elements cost time in every frame while the view moves. */
-const STATUS_SYMBOLS: Record<DisplayStatus, string> = { pending: "◌", assigned: "○", running: "◐", waiting: "◔", asks: "◆", completed: "✓", doubts: "✓", partial: "◑", failed: "✕", cancelled: "⊘" };
+export const STATUS_SYMBOLS: Record<DisplayStatus, string> = { pending: "◌", assigned: "○", running: "◐", waiting: "◔", asks: "◆", completed: "✓", doubts: "✓", partial: "◑", failed: "✕", cancelled: "⊘" };
 
 const CARD_STYLES: Record<DisplayStatus, string> = {
   pending: "border-dashed border-line-2 bg-canvas",
@@ -57,7 +59,7 @@ const ZOOMED_OUT_STYLES: Record<DisplayStatus, string> = {
 };
 
 /** The end points of edges. React Flow looks for these elements by class and draws no edge without them. */
-const EDGE_HANDLES = (
+export const EDGE_HANDLES = (
   <>
     <span className="target absolute top-1/2 left-0" data-handlepos="left" />
     <span className="source absolute top-1/2 right-0" data-handlepos="right" />
@@ -65,7 +67,8 @@ const EDGE_HANDLES = (
 );
 
 export const Card = memo(function Card({ data, selected }: NodeProps<CardNode>) {
-  const isZoomedOut = useContext(ZoomedOut);
+  const detail = useContext(DetailLevel);
+  const isZoomedOut = detail !== "full";
   const { node, displayStatus, openDependencies, order, isCoordinator, isNew } = data.card;
   return (
     <>
@@ -79,17 +82,21 @@ export const Card = memo(function Card({ data, selected }: NodeProps<CardNode>) 
         className={cx(
           "nopan pointer-events-auto flex size-full rounded-md border px-3 py-2.5 text-left shadow-low outline-offset-2 hover:shadow-high",
           isZoomedOut ? ZOOMED_OUT_STYLES[displayStatus] : CARD_STYLES[displayStatus],
-          isZoomedOut ? "items-center gap-3" : "flex-col",
+          detail === "title" ? "items-center gap-2" : detail === "status" ? "items-center justify-center" : "flex-col",
           selected && "ring-2 ring-ink",
           isNew && "animate-pop",
         )}
       >
         {isZoomedOut ? (
           <>
-            <span aria-hidden className="w-9 shrink-0 text-center text-[36px] leading-9 text-ink-2">
+            <span aria-hidden className={cx("shrink-0 text-center text-ink-2", detail === "status" ? "text-[80px] leading-[80px]" : "w-8 text-[34px] leading-9")}>
               {STATUS_SYMBOLS[displayStatus]}
             </span>
-            <span className="min-w-0 text-xl font-semibold break-words">{node.title.length > SHORT_TITLE_CHARACTERS ? `${node.title.slice(0, SHORT_TITLE_CHARACTERS - 1)}…` : node.title}</span>
+            {detail === "title" && (
+              <span dir="auto" className="min-w-0 text-[27px] leading-8 font-semibold break-words">
+                {shortTitle(node.title)}
+              </span>
+            )}
           </>
         ) : (
           <CardBody node={node} displayStatus={displayStatus} openDependencies={openDependencies} order={order} isCoordinator={isCoordinator} />
@@ -106,7 +113,7 @@ function CardBody({ node, displayStatus, openDependencies, order, isCoordinator 
         <StatusChip status={displayStatus} />
         <ElapsedTime node={node} />
       </span>
-      <span className={cx("mt-1.5 line-clamp-1 text-sm font-medium", displayStatus === "cancelled" && "text-ink-3 line-through")} title={node.title}>
+      <span dir="auto" className={cx("mt-1.5 line-clamp-1 text-sm font-medium", displayStatus === "cancelled" && "text-ink-3 line-through")} title={node.title}>
         {node.title}
       </span>
       <span className="mt-auto flex items-center gap-2 text-xs text-ink-2">
@@ -137,15 +144,16 @@ function ElapsedTime({ node }: { node: WorkNode }) {
 }
 
 export const LaneBackground = memo(function LaneBackground({ data }: NodeProps<LaneNode>) {
-  const { lane, done } = data;
-  const isZoomedOut = useContext(ZoomedOut);
+  const { lane, done, total } = data;
+  const detail = useContext(DetailLevel);
+  const isZoomedOut = detail !== "full";
   return (
     <div className={cx("size-full rounded-lg px-[18px] pt-3.5", lane.kind === "stage" ? "bg-lane" : "bg-lane-2")}>
-      <div className={cx("flex items-baseline gap-2 text-sm", isZoomedOut && "text-[30px] leading-[30px]")}>
-        <span className="truncate font-semibold">{capitalize(lane.title)}</span>
+      <div className={cx("flex items-baseline gap-2 text-sm", detail === "title" && "text-[30px] leading-[30px]", detail === "status" && "text-[46px] leading-[46px]")}>
+        <span dir="auto" className="truncate font-semibold">{capitalize(lane.title)}</span>
         {lane.number > 0 && <span className={cx("shrink-0 text-ink-3", !isZoomedOut && "text-xs")}>Stage {lane.number}</span>}
         <span className={cx("tabular ml-auto shrink-0 text-ink-2", !isZoomedOut && "text-xs")}>
-          {done}/{lane.nodeIds.length}
+          {done}/{total}
         </span>
       </div>
     </div>

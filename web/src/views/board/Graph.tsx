@@ -1,27 +1,33 @@
 /** Graph: the board as lanes of cards, with edges for dependencies. Only the person moves the view. */
 import "@xyflow/react/dist/base.css";
 import "@/views/board/graph.css";
-import { type Edge as FlowEdge, Position, ReactFlow, ReactFlowProvider, useReactFlow, useStore } from "@xyflow/react";
-import { ArrowRight, Maximize, Minus, Plus } from "lucide-react";
-import { type KeyboardEvent, useCallback, useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
+import { type CoordinateExtent, Position, ReactFlow, ReactFlowProvider, useReactFlow, useStore } from "@xyflow/react";
+import { ArrowRight, Layers, Maximize, Minus, Plus } from "lucide-react";
+import { type FocusEvent, type KeyboardEvent, type PointerEvent, useCallback, useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
 import { cx } from "@/lib/cx";
 import { plural } from "@/lib/format";
 import { Button, IconButton } from "@/ui";
-import { Card, type CardNode, ZoomedOut, LaneBackground, type LaneNode, type CardData } from "@/views/board/Card";
+import { Card, type CardNode, type Detail, DetailLevel, LaneBackground, type LaneNode, type CardData } from "@/views/board/Card";
+import { EDGE_TYPES, MANY_EDGES, visibleEdges } from "@/views/board/edges";
 import { CARD, type BoardLayout } from "@/views/board/layout";
 import { Minimap } from "@/views/board/Minimap";
-import { isFinished } from "@/views/shared/taskStatus";
+import { countStatuses, StackCard, type StackNode } from "@/views/board/StackCard";
+import type { Stack } from "@/views/board/stacks";
 
-const NODE_TYPES = { card: Card, lane: LaneBackground };
+const NODE_TYPES = { card: Card, lane: LaneBackground, stack: StackCard };
 /** With more cards than this, only the visible ones are rendered. */
 const MANY_CARDS = 120;
-/** With more edges than this, only the edges of the selected card are drawn. */
-const MANY_EDGES = 200;
-/** The smallest zoom at which a board opens: cards cannot be read below it. */
-const MIN_INITIAL_ZOOM = 0.3;
-/** Below this zoom, cards show only their title, in large letters. */
-const DETAIL_ZOOM = 0.45;
-const isBelowDetailZoom = (state: { transform: [number, number, number] }): boolean => state.transform[2] < DETAIL_ZOOM;
+/** Below the first zoom a card shows only its title, in large letters; below the second only its status. */
+const TITLE_ZOOM = 0.55;
+const STATUS_ZOOM = 0.26;
+const MIN_ZOOM = 0.08;
+/** The buttons stand below the board, not on it. */
+const FIT = { padding: { top: "28px", bottom: "76px", x: "28px" }, maxZoom: 1, minZoom: MIN_ZOOM } as const;
+/** So much empty space can be moved into view beside the board; a person cannot lose the board. */
+const MARGIN = { x: 240, y: 180 };
+/** The pointer must rest on a card for this time before its lines stand out: a moving board passes many cards. */
+const HOVER_DELAY_MS = 90;
+const detailAt = (state: { transform: [number, number, number] }): Detail => (state.transform[2] < STATUS_ZOOM ? "status" : state.transform[2] < TITLE_ZOOM ? "title" : "full");
 const HANDLES = [
   { type: "target" as const, position: Position.Left, x: 0, y: CARD.height / 2, width: 1, height: 1 },
   { type: "source" as const, position: Position.Right, x: CARD.width, y: CARD.height / 2, width: 1, height: 1 },
@@ -30,8 +36,13 @@ const HANDLES = [
 interface Props {
   layout: BoardLayout;
   cards: Map<string, CardData>;
+  stacks: Map<string, Stack>;
+  stackOf: Map<string, string>;
   selected: string | undefined;
   onOpen: (id: string) => void;
+  onToggleStack: (id: string) => void;
+  /** Open or close all stacks; null if the board has none. */
+  onToggleAll: ((open: boolean) => void) | null;
 }
 
 export default function Graph(props: Props) {
@@ -42,10 +53,10 @@ export default function Graph(props: Props) {
   );
 }
 
-function GraphView({ layout, cards, selected, onOpen }: Props) {
+function GraphView({ layout, cards, stacks, stackOf, selected, onOpen, onToggleStack, onToggleAll }: Props) {
   const flow = useReactFlow();
   // Rendering all cards in the other form may take longer than a frame. Deferred, it does not interrupt the zoom.
-  const isZoomedOut = useDeferredValue(useStore(isBelowDetailZoom));
+  const detail = useDeferredValue(useStore(detailAt));
   const frame = useRef<HTMLDivElement>(null);
   const previousNodes = useRef(new Map<string, CardNode>());
 
@@ -79,49 +90,66 @@ function GraphView({ layout, cards, selected, onOpen }: Props) {
     return [...next.values()];
   }, [layout, cards, selected, onOpen]);
 
+  // A selected task that a closed stack hides is shown by its stack.
+  const hidden = selected !== undefined && !layout.positions.has(selected) ? stackOf.get(selected) : undefined;
+  const stackNodes = useMemo(
+    () =>
+      [...stacks.values()].flatMap((stack): StackNode[] => {
+        const position = layout.positions.get(stack.id);
+        if (!position) return [];
+        return [
+          {
+            id: stack.id,
+            type: "stack",
+            position,
+            style: { transform: "none", zIndex: "auto", left: position.x, top: position.y },
+            data: { stack, counts: countStatuses(stack.nodeIds, cards), onToggle: onToggleStack },
+            selected: stack.id === hidden,
+            width: CARD.width,
+            height: CARD.height,
+            measured: CARD,
+            handles: HANDLES,
+            focusable: false,
+          },
+        ];
+      }),
+    [layout, cards, stacks, hidden, onToggleStack],
+  );
+
   const lanes = useMemo(
     () =>
-      layout.lanes.map(
-        (lane): LaneNode => ({
+      layout.lanes.map((lane): LaneNode => {
+        const tasks = lane.nodeIds.flatMap((id) => {
+          const stack = stacks.get(id);
+          return stack ? (stack.isOpen ? [] : stack.nodeIds) : [id];
+        });
+        return {
           id: `lane:${lane.id}`,
           type: "lane",
           position: { x: lane.x, y: 0 },
           // Lanes lie below the edges; otherwise a lane would cover the edges that cross it.
           style: { transform: "none", zIndex: -1, left: lane.x, top: 0 },
-          data: { lane, done: lane.nodeIds.filter((id) => cards.get(id)?.node.status === "completed").length },
+          data: { lane, total: tasks.length, done: tasks.filter((id) => cards.get(id)?.node.status === "completed").length },
           width: lane.width,
           height: lane.height,
           measured: { width: lane.width, height: lane.height },
           zIndex: -1,
           selectable: false,
           focusable: false,
-        }),
-      ),
-    [layout, cards],
-  );
-
-  const hasManyEdges = layout.edges.length > MANY_EDGES;
-  const edges = useMemo(
-    () =>
-      layout.edges.filter((edge) => !hasManyEdges || selected === edge.source || selected === edge.target).map((edge): FlowEdge => {
-        const isDone = cards.get(edge.source)?.node.status === "completed";
-        const isSelectedEdge = selected === edge.source || selected === edge.target;
-        return {
-          id: edge.id,
-          source: edge.source,
-          target: edge.target,
-          focusable: false,
-          selectable: false,
-          zIndex: isSelectedEdge ? 1 : 0,
-          style: {
-            stroke: isSelectedEdge ? "var(--ink-2)" : edge.kind === "needs" && isDone ? "var(--done-dot)" : "var(--edge)",
-            strokeWidth: isSelectedEdge ? 2 : 1.5,
-            strokeDasharray: edge.kind === "spawned" ? "4 4" : undefined,
-          },
         };
       }),
-    [layout, cards, selected, hasManyEdges],
+    [layout, cards, stacks],
   );
+
+  const [pointedAt, onPointAt] = usePointedCard();
+  const active = pointedAt ?? hidden ?? selected;
+  const edges = useMemo(() => visibleEdges(layout, (id) => cards.get(id)?.node.status === "completed", active), [layout, cards, active]);
+  const hasManyEdges = layout.edges.length > MANY_EDGES;
+  const extent = useMemo((): CoordinateExtent => {
+    const last = layout.lanes.at(-1);
+    const height = Math.max(0, ...layout.lanes.map((lane) => lane.height));
+    return [[-MARGIN.x, -MARGIN.y], [(last ? last.x + last.width : 0) + MARGIN.x, height + MARGIN.y]];
+  }, [layout]);
 
   // New cards outside the visible part are announced by a button. The view does not move by itself.
   const seen = useRef<Set<string> | null>(null);
@@ -155,15 +183,6 @@ function GraphView({ layout, cards, selected, onOpen }: Props) {
     [flow, layout],
   );
 
-  /** Open a board that does not fit the window at the first lane with unfinished tasks. */
-  function setInitialView() {
-    const last = layout.lanes.at(-1);
-    const width = frame.current?.clientWidth ?? 0;
-    if (!last || (last.x + last.width) * MIN_INITIAL_ZOOM < width) return;
-    const lane = layout.lanes.find((candidate) => candidate.kind !== "goals" && candidate.nodeIds.some((id) => !isFinished(cards.get(id)?.node.status ?? "completed"))) ?? layout.lanes[0]!;
-    void flow.setViewport({ x: 24 - lane.x * MIN_INITIAL_ZOOM, y: 32, zoom: MIN_INITIAL_ZOOM });
-  }
-
   /** Arrow keys move the focus to the nearest card in their direction. */
   function onKeyDown(event: KeyboardEvent) {
     const step = { ArrowDown: [0, 1], ArrowUp: [0, -1], ArrowRight: [1, 0], ArrowLeft: [-1, 0] }[event.key];
@@ -189,20 +208,22 @@ function GraphView({ layout, cards, selected, onOpen }: Props) {
     requestAnimationFrame(() => requestAnimationFrame(() => (layer.style.willChange = "")));
   }
 
-  const nodes = useMemo(() => [...lanes, ...cardNodes], [lanes, cardNodes]);
+  const nodes = useMemo(() => [...lanes, ...stackNodes, ...cardNodes], [lanes, stackNodes, cardNodes]);
   const hasManyCards = cardNodes.length > MANY_CARDS;
+  const isAnyClosed = [...stacks.values()].some((stack) => !stack.isOpen);
   return (
-    <div ref={frame} className={cx("relative size-full", hasManyCards && "many")} onKeyDown={onKeyDown}>
-      <ZoomedOut value={isZoomedOut}>
+    <div ref={frame} className={cx("relative size-full", hasManyCards && "many")} onKeyDown={onKeyDown} onPointerOver={onPointAt} onFocus={onPointAt} onBlur={onPointAt}>
+      <DetailLevel value={detail}>
         <ReactFlow
           nodes={nodes}
           edges={edges}
           nodeTypes={NODE_TYPES}
+          edgeTypes={EDGE_TYPES}
           fitView
-          fitViewOptions={{ padding: 0.08, maxZoom: 1, minZoom: MIN_INITIAL_ZOOM }}
-          onInit={setInitialView}
-          minZoom={0.08}
+          fitViewOptions={FIT}
+          minZoom={MIN_ZOOM}
           maxZoom={1.6}
+          translateExtent={extent}
           nodesDraggable={false}
           nodesConnectable={false}
           nodesFocusable={false}
@@ -218,22 +239,27 @@ function GraphView({ layout, cards, selected, onOpen }: Props) {
           }}
           aria-label="Board"
         />
-      </ZoomedOut>
-      {hasManyCards && <Minimap layout={layout} cards={cards} />}
-      <div className="absolute bottom-3 left-3 flex flex-col rounded-sm border border-line bg-surface shadow-low">
-        <IconButton label="Zoom in" onClick={() => void flow.zoomIn({ duration: 160 })}>
-          <Plus className="size-4" />
-        </IconButton>
-        <IconButton label="Zoom out" onClick={() => void flow.zoomOut({ duration: 160 })}>
-          <Minus className="size-4" />
-        </IconButton>
-        <IconButton label="Show everything" onClick={() => void flow.fitView({ padding: 0.08, maxZoom: 1, duration: 160 })}>
-          <Maximize className="size-4" />
-        </IconButton>
+      </DetailLevel>
+      <Minimap layout={layout} cards={cards} stacks={stacks} />
+      <div className="absolute bottom-3 left-3 flex items-end gap-2">
+        <div className="flex flex-col rounded-sm border border-line bg-surface shadow-low">
+          <IconButton label="Zoom in" onClick={() => void flow.zoomIn({ duration: 160 })}>
+            <Plus className="size-4" />
+          </IconButton>
+          <IconButton label="Zoom out" onClick={() => void flow.zoomOut({ duration: 160 })}>
+            <Minus className="size-4" />
+          </IconButton>
+        </div>
+        <Button size="sm" aria-label="Fit: show everything" className="shadow-low" onClick={() => void flow.fitView({ ...FIT, duration: 160 })}>
+          <Maximize aria-hidden className="size-3.5" /> Fit
+        </Button>
+        {onToggleAll && (
+          <Button size="sm" className="shadow-low" onClick={() => onToggleAll(isAnyClosed)}>
+            <Layers aria-hidden className="size-3.5" /> {isAnyClosed ? "Show every task" : "Fold alike tasks"}
+          </Button>
+        )}
+        {hasManyEdges && active === undefined && <p className="pointer-events-none rounded-sm bg-canvas/90 px-2 py-1 text-xs text-ink-3 max-md:hidden">Point at a card to see its dependencies.</p>}
       </div>
-      {hasManyEdges && !selected && (
-        <p className="pointer-events-none absolute bottom-3 left-14 rounded-sm bg-canvas/90 px-2 py-1 text-xs text-ink-3">Select a card to see its dependencies.</p>
-      )}
       {outsideView.length > 0 && (
         <Button
           variant="primary"
@@ -265,4 +291,18 @@ function nextCard(layout: BoardLayout, id: string, [dx, dy]: [number, number]): 
     if (distance < bestDistance) [best, bestDistance] = [other, distance];
   }
   return best;
+}
+
+/** Return the card that the pointer rests on or that has the focus, and the handler of the events that say so. */
+function usePointedCard(): [string | undefined, (event: PointerEvent | FocusEvent) => void] {
+  const [pointedAt, setPointedAt] = useState<string | undefined>();
+  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  const onPointAt = useCallback((event: PointerEvent | FocusEvent) => {
+    const target = event.type === "blur" ? (event as FocusEvent).relatedTarget : event.target;
+    const id = target instanceof Element ? target.closest<HTMLElement>("[data-card]")?.dataset.card : undefined;
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => setPointedAt(id), HOVER_DELAY_MS);
+  }, []);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  return [pointedAt, onPointAt];
 }

@@ -1,18 +1,31 @@
-/** Minimap: the whole board in a corner, with a frame around the visible part. The canvas is painted when cards change; moving the view moves only the frame. */
+/** Minimap: the whole board in a corner, with a frame around the visible part. It is shown while some of the board is out of sight. The canvas is painted when cards change; moving the view moves only the frame. */
 import { useReactFlow, useStore } from "@xyflow/react";
 import { type PointerEvent, useEffect, useRef } from "react";
 import type { CardData } from "@/views/board/Card";
 import { CARD, type BoardLayout } from "@/views/board/layout";
+import { countStatuses } from "@/views/board/StackCard";
+import type { Stack } from "@/views/board/stacks";
 
 const SIZE = { width: 180, height: 110 };
 const STATUS_COLOURS: Partial<Record<CardData["displayStatus"], string>> = { running: "--work-dot", completed: "--done-dot", doubts: "--done-dot", failed: "--fail-dot", asks: "--wait-dot" };
 
-export function Minimap({ layout, cards }: { layout: BoardLayout; cards: Map<string, CardData> }) {
+interface Props {
+  layout: BoardLayout;
+  cards: Map<string, CardData>;
+  stacks: Map<string, Stack>;
+}
+
+export function Minimap(props: Props) {
+  const last = props.layout.lanes.at(-1);
+  const width = last ? last.x + last.width : 1;
+  const height = Math.max(1, ...props.layout.lanes.map((lane) => lane.height));
+  const isAllVisible = useStore(({ transform: [x, y, zoom], width: seenWidth, height: seenHeight }) => x >= -1 && y >= -1 && x + width * zoom <= seenWidth + 1 && y + height * zoom <= seenHeight + 1);
+  return isAllVisible ? null : <Overview {...props} width={width} height={height} />;
+}
+
+function Overview({ layout, cards, stacks, width, height }: Props & { width: number; height: number }) {
   const flow = useReactFlow();
   const canvas = useRef<HTMLCanvasElement>(null);
-  const last = layout.lanes.at(-1);
-  const width = last ? last.x + last.width : 1;
-  const height = Math.max(1, ...layout.lanes.map((lane) => lane.height));
   const scale = Math.min(SIZE.width / width, SIZE.height / height);
 
   useEffect(() => {
@@ -26,10 +39,17 @@ export function Minimap({ layout, cards }: { layout: BoardLayout; cards: Map<str
     context.fillStyle = styles.getPropertyValue("--lane");
     for (const lane of layout.lanes) context.fillRect(lane.x, 0, lane.width, lane.height);
     for (const [id, position] of layout.positions) {
-      context.fillStyle = styles.getPropertyValue(STATUS_COLOURS[cards.get(id)?.displayStatus ?? "pending"] ?? "--retired");
-      context.fillRect(position.x, position.y, CARD.width, CARD.height);
+      // A stack shows the share of each status.
+      const members = stacks.get(id)?.nodeIds ?? [id];
+      let left = position.x;
+      for (const [status, count] of countStatuses(members, cards)) {
+        const part = (CARD.width * count) / members.length;
+        context.fillStyle = styles.getPropertyValue(STATUS_COLOURS[status] ?? "--retired");
+        context.fillRect(left, position.y, part, CARD.height);
+        left += part;
+      }
     }
-  }, [layout, cards, scale]);
+  }, [layout, cards, stacks, scale]);
 
   function centerAtPointer(event: PointerEvent) {
     if (event.buttons === 0) return;

@@ -111,8 +111,8 @@ function NodeRow({ card, isSelected, now, onOpen }: { card: CardData; isSelected
         <StatusChip status={displayStatus} />
       </span>
       <span className="min-w-0 flex-1">
-        <span className="block truncate font-medium">{node.title}</span>
-        <span className="block truncate text-xs text-ink-3">{secondLine(node, openDependencies)}</span>
+        <span dir="auto" className="block truncate font-medium">{node.title}</span>
+        <span dir="auto" className="block truncate text-xs text-ink-3">{secondLine(node, openDependencies)}</span>
       </span>
       {node.assignee && (
         <span className="flex w-32 shrink-0 items-center gap-2 text-xs text-ink-2 max-md:w-auto">

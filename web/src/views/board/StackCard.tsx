@@ -1,0 +1,103 @@
+/** StackCard: many alike tasks as one card, with the number of tasks in each status. */
+import type { Node, NodeProps } from "@xyflow/react";
+import { ChevronRight } from "lucide-react";
+import { memo, useContext } from "react";
+import { cx } from "@/lib/cx";
+import { plural } from "@/lib/format";
+import { type DisplayStatus, STATUS_STYLES } from "@/views/shared/taskStatus";
+import { type CardData, DetailLevel, EDGE_HANDLES, shortTitle } from "@/views/board/Card";
+import type { Stack } from "@/views/board/stacks";
+
+export type StatusCounts = readonly (readonly [DisplayStatus, number])[];
+export type StackNode = Node<{ stack: Stack; counts: StatusCounts; onToggle: (id: string) => void }, "stack">;
+
+/** What needs a person comes first, then what went wrong, what runs, what waits and what is done. */
+const ORDER: readonly DisplayStatus[] = ["asks", "failed", "partial", "doubts", "running", "waiting", "assigned", "pending", "completed", "cancelled"];
+const COLOURS: Record<DisplayStatus, string> = {
+  asks: "bg-wait-dot",
+  failed: "bg-fail-dot",
+  partial: "bg-wait-dot",
+  doubts: "bg-wait-dot",
+  running: "bg-work-dot",
+  waiting: "bg-control",
+  assigned: "bg-control",
+  pending: "bg-line-2",
+  completed: "bg-done-dot",
+  cancelled: "bg-line-2",
+};
+
+/** Return the number of tasks in each status that occurs, the most urgent status first. */
+export function countStatuses(ids: readonly string[], cards: ReadonlyMap<string, CardData>): StatusCounts {
+  const found = new Map<DisplayStatus, number>();
+  for (const id of ids) {
+    const status = cards.get(id)?.displayStatus ?? "pending";
+    found.set(status, (found.get(status) ?? 0) + 1);
+  }
+  return ORDER.filter((status) => found.has(status)).map((status) => [status, found.get(status)!] as const);
+}
+
+const inWords = (counts: StatusCounts): string => counts.map(([status, count]) => `${count} ${STATUS_STYLES[status].label.toLowerCase()}`).join(" · ");
+
+export const StackCard = memo(function StackCard({ data, selected }: NodeProps<StackNode>) {
+  const { stack, counts, onToggle } = data;
+  const detail = useContext(DetailLevel);
+  const total = stack.nodeIds.length;
+  const urgent = counts[0]?.[0];
+  return (
+    <>
+      {EDGE_HANDLES}
+      <button
+        type="button"
+        data-card={stack.id}
+        data-stack={stack.id}
+        onClick={() => onToggle(stack.id)}
+        aria-expanded={stack.isOpen}
+        aria-label={`${stack.title}: ${plural(total, "task")}, ${inWords(counts).replaceAll(" · ", ", ")}`}
+        className={cx(
+          "nopan pointer-events-auto flex size-full flex-col rounded-md border bg-surface px-3 py-2.5 text-left outline-offset-2 hover:bg-hover",
+          // Two edges behind the card say that it stands for more than one.
+          stack.isOpen ? "border-line-2 border-dashed" : "border-line-2 shadow-[4px_4px_0_-1px_var(--surface),4px_4px_0_0_var(--line-2),8px_8px_0_-1px_var(--surface),8px_8px_0_0_var(--line-2)]",
+          urgent === "asks" && "border-wait-dot",
+          urgent === "failed" && "border-fail-dot",
+          selected && "ring-2 ring-ink",
+        )}
+      >
+        {detail === "full" ? (
+          <>
+            <span className="flex items-center justify-between gap-2 text-xs text-ink-2">
+              <span className="tabular font-medium">{plural(total, "task")}</span>
+              <span className="flex items-center gap-0.5 text-ink-3">
+                {stack.isOpen ? "Fold" : "Show"} <ChevronRight aria-hidden className={cx("size-3.5", stack.isOpen && "rotate-90")} />
+              </span>
+            </span>
+            <span dir="auto" className="mt-1 line-clamp-1 text-sm font-medium" title={stack.title}>
+              {stack.title}
+            </span>
+            <StatusBar counts={counts} total={total} className="mt-2 h-1.5" />
+            <span className="mt-auto truncate text-xs text-ink-2" title={inWords(counts)}>
+              {inWords(counts)}
+            </span>
+          </>
+        ) : (
+          <>
+            <span dir="auto" className={cx("font-semibold", detail === "title" ? "text-[27px] leading-8" : "tabular text-[56px] leading-[60px]")}>
+              {detail === "title" ? `${total}× ${shortTitle(stack.title).slice(0, 17)}` : `${total}×`}
+            </span>
+            <StatusBar counts={counts} total={total} className="mt-auto h-4" />
+          </>
+        )}
+      </button>
+    </>
+  );
+});
+
+function StatusBar({ counts, total, className }: { counts: StatusCounts; total: number; className: string }) {
+  return (
+    <span aria-hidden className={cx("flex w-full shrink-0 overflow-hidden rounded-full", className)}>
+      {counts.map(([status, count]) => (
+        // The least width: one failed task of hundreds must be seen, too.
+        <span key={status} className={cx("min-w-1.5", COLOURS[status])} style={{ width: `${(100 * count) / total}%` }} />
+      ))}
+    </span>
+  );
+}
