@@ -10,7 +10,7 @@ import ssl
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import asynccontextmanager
 from functools import cache
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 from urllib.parse import quote
 
 import aiohttp
@@ -201,10 +201,16 @@ def _waits(patience: float) -> Generator[float]:
         yield wait
 
 
-def _query_text(query: Mapping[str, Any]) -> dict[str, str]:
-    """Return query values as text, without None and empty values."""
+def _query_text(query: Mapping[str, Any]) -> dict[str, str | list[str]]:
+    """Return query values as text, without None and empty values; a list is sent as several."""
+
+    def text(value: object) -> str:
+        return str(value).lower() if isinstance(value, bool) else str(value)
+
     return {
-        name: str(value).lower() if isinstance(value, bool) else str(value)
+        name: [text(one) for one in cast("list[object]", value)]
+        if isinstance(value, list)
+        else text(value)
         for name, value in query.items()
         if value is not None and value != ""
     }

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from agiraph.api.folder_views import FolderChangeView, UndoneView
+from agiraph.api.result_views import FoundPathView, ResultPage
 from agiraph.api.views import FileView, FolderView
 from agiraph.client.connection import Connection, path_of
 
@@ -33,6 +34,23 @@ class FileCalls(Connection):
         of_node = {} if node is None else {"node": node}
         path = path_of("teams", team, "changes")
         return await self.get(list[FolderChangeView], path, limit=limit, **of_node)
+
+    async def results(
+        self, team: str, *, parts: bool = True, before: str = "", limit: int = 30
+    ) -> ResultPage:
+        """List what the team has delivered, newest first."""
+        path = path_of("teams", team, "results")
+        return await self.get(ResultPage, path, parts=parts, before=before, limit=limit)
+
+    async def find_paths(self, team: str, texts: Sequence[str]) -> list[FoundPathView]:
+        """Find the files and folders of the team that a text names."""
+        path = path_of("teams", team, "paths")
+        return await self.get(list[FoundPathView], path, text=list(texts))
+
+    async def download_archive(self, team: str, path: str = "", *, results: bool = False) -> bytes:
+        """Return a folder of the team, or all its published files, as a zip file."""
+        query = {"path": path, "results": results}
+        return await self.ask("GET", path_of("teams", team, "archive"), query=query)
 
     async def read_copy(self, team: str, change: str, side: Literal["before", "after"]) -> bytes:
         """Return what a file held before or after a change."""

@@ -96,15 +96,17 @@ class Folder:
 
     def exists(self, rel: str) -> bool:
         """Return whether there is a regular file or folder at this path; links do not count."""
+        found = self.find(rel)
+        return not split(rel) or (found is not None and found.kind != "other")
+
+    def find(self, rel: str) -> Entry | None:
+        """Return what is known of a file or folder; None if there is none, or a link instead."""
         names = split(rel)
         if not names:
-            return True
-        try:
-            with self._translate_errors(rel), self._parent(names) as parent:
-                mode = os.stat(names[-1], dir_fd=parent, follow_symlinks=False).st_mode
-        except Refused:
-            return False
-        return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
+            return None
+        with suppress(Refused), self._translate_errors(rel), self._parent(names) as parent:
+            return _entry(names[-1], os.stat(names[-1], dir_fd=parent, follow_symlinks=False))
+        return None
 
     def open_file(self, rel: str) -> BufferedReader:
         """Open a regular file for reading. O_NONBLOCK: opening a FIFO would block the runtime."""
@@ -287,7 +289,7 @@ class Folder:
                 if count > limit:
                     raise Refused(f"There are too many files in {folder._called} to list.")
                 with suppress(FileNotFoundError):
-                    yield _entry(item)
+                    yield _entry(item.name, item.stat(follow_symlinks=False))
 
     def _descend(self, names: tuple[str, ...], *, create: bool) -> int:
         try:
@@ -385,11 +387,10 @@ def _mode(parent: int, name: str, *, private: bool) -> int:
     return 0o600 if private else 0o644
 
 
-def _entry(item: os.DirEntry[str]) -> Entry:
-    found = item.stat(follow_symlinks=False)
-    name = os.fsencode(item.name).decode(errors="replace")
+def _entry(raw: str, found: os.stat_result) -> Entry:
+    name = os.fsencode(raw).decode(errors="replace")
     kind: Kind = "other"
-    if name == item.name:  # a name that is not UTF-8 cannot be requested, so it is not offered
+    if name == raw:  # a name that is not UTF-8 cannot be requested, so it is not offered
         kind = "file" if stat.S_ISREG(found.st_mode) else kind
         kind = "folder" if stat.S_ISDIR(found.st_mode) else kind
     # A command may set any mtime, even one outside the range of datetime.

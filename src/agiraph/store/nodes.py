@@ -247,6 +247,17 @@ def ended_lately(tx: Tx, team_id: TeamId, *, limit: int) -> list[WorkNode]:
     return NODES.select(tx, where, team_id=team_id, limit=limit)
 
 
+def newest(tx: Tx, team_id: TeamId, *, limit: int) -> list[NodeId]:
+    """Return the ids of the team's last work nodes, newest first."""
+    rows = tx.all(
+        "select id from nodes where team_id = :team_id and lane = 'work'"
+        " order by id desc limit :limit",
+        team_id=team_id,
+        limit=limit,
+    )
+    return [NodeId(row[0]) for row in rows]
+
+
 def queues(tx: Tx) -> list[Queue]:
     """Return each agent and lane with assigned or running nodes, for an engine that starts."""
     rows = tx.all(

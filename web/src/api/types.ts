@@ -1431,6 +1431,71 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/teams/{team}/results": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Results
+         * @description List what a team has delivered, newest first: results with their files, and changes in the
+         *     folders that it was given.
+         */
+        get: operations["list_results"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/teams/{team}/paths": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Find Paths
+         * @description Find the files and folders of a team that a text names, as its agents name them: below the
+         *     team's folder, or below the scratch or published folder of its last work. What does not exist
+         *     is left out.
+         */
+        get: operations["find_paths"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/teams/{team}/archive": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download Archive
+         * @description Return a folder of a team as a zip file, or all files that its work has published.
+         *
+         *     At most 5,000 files with 1 GiB in all; links are left out.
+         */
+        get: operations["download_archive"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/teams/{team}/events": {
         parameters: {
             query?: never;
@@ -2645,6 +2710,24 @@ export interface components {
             path: string;
             /** Entries */
             entries: components["schemas"]["FileView"][];
+        };
+        /** FoundPathView */
+        FoundPathView: {
+            /**
+             * Text
+             * @description As it was asked for.
+             */
+            text: string;
+            /**
+             * Path
+             * @description Relative to the team's folder.
+             */
+            path: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "file" | "folder";
         };
         /**
          * FoundView
@@ -4267,6 +4350,82 @@ export interface components {
             created_at: string;
             /** Ended At */
             ended_at: string | null;
+        };
+        /** ResultPage */
+        ResultPage: {
+            /** Results */
+            results: components["schemas"]["ResultView"][];
+            /**
+             * Next
+             * @description The `before` of the next page; null: this is the last.
+             */
+            next: string | null;
+        };
+        /** ResultView */
+        ResultView: {
+            /**
+             * Kind
+             * @description The result of ended work, or changes in the folders that the team was given.
+             * @enum {string}
+             */
+            kind: "result" | "changes";
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Node Id */
+            node_id: string;
+            /** Title */
+            title: string;
+            /** Parent Id */
+            parent_id: string | null;
+            /**
+             * Parent Title
+             * @description The work that it is a part of.
+             */
+            parent_title: string | null;
+            /** Agent Id */
+            agent_id: string | null;
+            /**
+             * Agent
+             * @description The name of the agent that did the work.
+             */
+            agent: string | null;
+            /** Thread Id */
+            thread_id: string | null;
+            status: components["schemas"]["NodeStatus"];
+            /**
+             * Text
+             * @description The beginning of the result; empty for changes.
+             */
+            text: string;
+            /**
+             * Is Whole
+             * @description Whether `text` is all of it.
+             */
+            is_whole: boolean;
+            /** Doubts */
+            doubts: string | null;
+            /**
+             * Sources
+             * @description Whose words it may hold, if not the team's: search, page:HOST, …
+             */
+            sources: string[];
+            /**
+             * Files
+             * @description The first published files.
+             */
+            files: components["schemas"]["FileView"][];
+            /** File Count */
+            file_count: number;
+            /**
+             * Changes
+             * @description The last changes.
+             */
+            changes: components["schemas"]["FolderChangeView"][];
+            /** Change Count */
+            change_count: number;
         };
         /**
          * SandboxView
@@ -15164,6 +15323,278 @@ export interface operations {
             };
             /** @description Not JSON */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_results: {
+        parameters: {
+            query?: {
+                kind?: ("result" | "changes") | null;
+                /** @description Whether to list work that is a part of other work, too. */
+                parts?: boolean;
+                /** @description The `next` of the page. */
+                before?: string;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                team: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResultPage"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    find_paths: {
+        parameters: {
+            query: {
+                /** @description Paths as a message names them. */
+                text: string[];
+                /** @description The work that named them. */
+                node?: string;
+            };
+            header?: never;
+            path: {
+                team: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FoundPathView"][];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    download_archive: {
+        parameters: {
+            query?: {
+                /** @description A folder of the team. */
+                path?: string;
+                /** @description The published files of all work, instead of a folder. */
+                results?: boolean;
+            };
+            header?: never;
+            path: {
+                team: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A zip file */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/zip": unknown;
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

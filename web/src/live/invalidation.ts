@@ -18,9 +18,9 @@ export function keysToInvalidate(event: Event): Key[] {
     case "node":
       return event.type === "node.output"
         ? []
-        : [queryKeys.agents(team), queryKeys.board(team), queryKeys.jobs(team), queryKeys.node(String(data.node_id)), queryKeys.teams, ["files", team], ["research"]];
+        : [queryKeys.agents(team), queryKeys.board(team), queryKeys.jobs(team), queryKeys.node(String(data.node_id)), queryKeys.teams, ["files", team], ["results", team], ["research"]];
     case "folder":
-      return [queryKeys.folderChanges(team)];
+      return [queryKeys.folderChanges(team), ["results", team]];
     case "stage":
       return [queryKeys.stages(team), queryKeys.board(team)];
     case "thread":

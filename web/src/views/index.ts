@@ -6,7 +6,7 @@
  * 2. here: `{ path: "hello", label: "Hello", icon: Smile, load: () => import("./hello/Hello"), isListed: true, key: "l" }`
  * 3. `api/queries.ts`: the query. (Events invalidate the keys that `live/invalidation.ts` lists.)
  */
-import { AlarmClock, Brain, Coins, Folder, type LucideIcon, ScrollText, Workflow } from "lucide-react";
+import { AlarmClock, Brain, Coins, Folder, type LucideIcon, PackageCheck, ScrollText, Workflow } from "lucide-react";
 import type { ComponentType } from "react";
 import type { Team } from "@/api/client";
 
@@ -30,6 +30,7 @@ export interface Screen {
 
 export const SCREENS: Screen[] = [
   { path: "board", label: "Board", icon: Workflow, load: () => import("./board/Board"), isListed: true, key: "b" },
+  { path: "results", label: "Results", icon: PackageCheck, load: () => import("./results/Results"), isListed: true, key: "r" },
   { path: "files", label: "Files", icon: Folder, load: () => import("./files/Files"), isListed: true, key: "f" },
   { path: "memory", label: "Memory", icon: Brain, load: () => import("./memory/Memory"), isListed: true, key: "m" },
   { path: "triggers", label: "Triggers", icon: AlarmClock, load: () => import("./triggers/Triggers"), isListed: true, key: "t" },

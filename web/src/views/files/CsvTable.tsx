@@ -1,48 +1,69 @@
-/** CsvTable: a CSV file as a table. It is a separate module, so that papaparse is loaded only with the first CSV file. */
-import { memo, useMemo, useState } from "react";
+/** CsvTable: a CSV file as a table. Only the visible rows are in the page. It is a separate module, so that papaparse is loaded only with the first CSV file. */
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { memo, useMemo, useRef, useState } from "react";
 import { cx } from "@/lib/cx";
 import { plural } from "@/lib/format";
 import { Button } from "@/ui";
-import { isNumeric, parseCsv } from "@/views/files/csv";
+import { columnWidths, isNumeric, MAX_COLUMNS, parseCsv } from "@/views/files/csv";
 
-const ROWS_PER_PAGE = 300;
+const ROWS_AT_FIRST = 20_000;
+const ROW_PX = 33;
+/** Longer cells are cut: a table is to be looked over, and the source has every character. */
+const CELL_CHARACTERS = 600;
+
 export default memo(function CsvTable({ text, separator }: { text: string; separator: string | undefined }) {
-  const [limit, setLimit] = useState(ROWS_PER_PAGE);
+  const [limit, setLimit] = useState(ROWS_AT_FIRST);
   const { rows, hasMore } = useMemo(() => parseCsv(text, separator, limit + 1), [text, separator, limit]);
-  const [head = [], ...body] = rows;
-  const columns = Math.max(head.length, ...body.slice(0, 200).map((row) => row.length));
-  const numeric = useMemo(() => Array.from({ length: columns }, (_, column) => isNumeric(body.slice(0, 100), column)), [text, columns]); // eslint-disable-line
-  const cells = Array.from({ length: columns }, (_, column) => column);
+  const [head, body] = useMemo(() => [rows[0] ?? [], rows.slice(1)] as const, [rows]);
+  const { columns, widths, numeric, hidden } = useMemo(() => {
+    const most = rows.slice(0, 200).reduce((count, row) => Math.max(count, row.length), 0);
+    const shown = Array.from({ length: Math.min(most, MAX_COLUMNS) }, (_, column) => column);
+    const sample = body.slice(0, 100);
+    return { columns: shown, widths: columnWidths(rows.slice(0, 200), shown.length), numeric: shown.map((column) => isNumeric(sample, column)), hidden: most - shown.length };
+  }, [rows, body]);
+  const frame = useRef<HTMLDivElement>(null);
+  const virtual = useVirtualizer({ count: body.length, getScrollElement: () => frame.current, estimateSize: () => ROW_PX, overscan: 10 });
+  const items = virtual.getVirtualItems();
+  const above = items[0]?.start ?? 0;
+  const below = virtual.getTotalSize() - (items.at(-1)?.end ?? 0);
   return (
-    <div className="p-4">
-      <div className="table-frame scroll max-h-full" tabIndex={0} role="region" aria-label="Table">
-        <table className="text-sm">
-          <thead>
-            <tr className="bg-sunken text-left">
-              {cells.map((column) => (
-                <th key={column} scope="col" className={cx("px-3 py-1.5 font-medium whitespace-nowrap text-ink-2", numeric[column] && "text-right")}>
-                  {head[column] || <span className="sr-only">Column {column + 1}</span>}
+    <div className="flex h-full min-h-0 flex-col p-4">
+      {hidden > 0 && <p className="mb-2 rounded-sm bg-wait-bg px-3 py-2 text-sm text-wait">Only the first {MAX_COLUMNS} columns are shown; {plural(hidden, "more column")} in the file.</p>}
+      <div ref={frame} className="table-frame scroll min-h-0" tabIndex={0} role="region" aria-label="Table">
+        <table className="table-fixed text-sm" aria-rowcount={body.length + 1} style={{ width: `${widths.reduce((sum, width) => sum + width, 0)}ch` }}>
+          <colgroup>
+            {columns.map((column) => (
+              <col key={column} style={{ width: `${widths[column]}ch` }} />
+            ))}
+          </colgroup>
+          <thead className="sticky top-0 z-10">
+            <tr className="bg-sunken text-left" aria-rowindex={1}>
+              {columns.map((column) => (
+                <th key={column} scope="col" className={cx("px-3 py-1.5 font-medium break-words text-ink-2", numeric[column] && "text-right")}>
+                  {head[column] ? <Cell text={head[column]} /> : <span className="sr-only">Column {column + 1}</span>}
                 </th>
               ))}
             </tr>
           </thead>
           <tbody>
-            {body.map((row, y) => (
-              <tr key={y} className="border-t border-line">
-                {cells.map((column) => (
-                  <td key={column} className={cx("max-w-[44ch] min-w-[4ch] px-3 py-1.5 align-top break-words", numeric[column] && "tabular text-right whitespace-nowrap")}>
-                    {row[column]}
+            {above > 0 && <tr aria-hidden style={{ height: above }} />}
+            {items.map(({ index }) => (
+              <tr key={index} ref={virtual.measureElement} data-index={index} aria-rowindex={index + 2} className="border-t border-line">
+                {columns.map((column) => (
+                  <td key={column} className={cx("px-3 py-1.5 align-top break-words", numeric[column] && "tabular text-right")}>
+                    <Cell text={body[index]![column] ?? ""} />
                   </td>
                 ))}
               </tr>
             ))}
+            {below > 0 && <tr aria-hidden style={{ height: below }} />}
           </tbody>
         </table>
       </div>
-      <div className="mt-2 flex items-center gap-3 text-xs text-ink-3">
+      <div className="mt-2 flex shrink-0 items-center gap-3 text-xs text-ink-3">
         {plural(body.length, "row")}
         {hasMore && (
-          <Button size="sm" onClick={() => setLimit(limit * 3)}>
+          <Button size="sm" onClick={() => setLimit(limit * 10)}>
             Show more
           </Button>
         )}
@@ -50,3 +71,7 @@ export default memo(function CsvTable({ text, separator }: { text: string; separ
     </div>
   );
 });
+
+function Cell({ text }: { text: string }) {
+  return <span dir="auto">{text.length > CELL_CHARACTERS ? `${text.slice(0, CELL_CHARACTERS)}…` : text}</span>;
+}

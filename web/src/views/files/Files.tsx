@@ -1,7 +1,7 @@
 /** Files: the team's folder as a tree with a preview. */
 import { useQueries, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
-import { ChevronLeft, ChevronRight, Copy, Download, File, FileText, Folder, FolderOpen, Image, Table2 } from "lucide-react";
+import { ChevronLeft, ChevronRight, Copy, Download, FileText, Folder } from "lucide-react";
 import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
 import { ApiError, errorMessage } from "@/api/client";
 import { boardQuery } from "@/api/queries";
@@ -13,7 +13,8 @@ import { EmptyState, Header, IconButton, Loading, ErrorPanel } from "@/ui";
 import { screenHref, type ScreenProps } from "@/views";
 import { useNarrow } from "@/views/shared/useNarrow";
 import { showToast } from "@/views/shared/toast";
-import { previewKind, Preview } from "@/views/files/Preview";
+import { EntryIcon } from "@/views/files/EntryIcon";
+import { Preview } from "@/views/files/Preview";
 import { type FileContent, fileQuery, rawHref } from "@/views/files/fileQuery";
 import { ancestors, type Entry, moveByKey, baseName, parentFolder, type TreeRow, treeRows } from "@/views/files/tree";
 
@@ -196,15 +197,6 @@ function Tree({ team, path, titles }: { team: string; path: string; titles: Fold
       })}
     </ul>
   );
-}
-
-function EntryIcon({ entry, isOpen = false }: { entry: Entry; isOpen?: boolean }) {
-  const iconStyle = "size-4 shrink-0 text-ink-3";
-  if (entry.kind === "folder") return isOpen ? <FolderOpen className={iconStyle} aria-hidden /> : <Folder className={iconStyle} aria-hidden />;
-  if (/\.(png|jpe?g|gif|webp|svg)$/i.test(entry.path)) return <Image className={iconStyle} aria-hidden />;
-  const kind = previewKind(entry.path);
-  const Icon = kind === "csv" ? Table2 : kind === "markdown" ? FileText : File;
-  return <Icon className={iconStyle} aria-hidden />;
 }
 
 function FolderList({ team, entries, titles }: { team: string; entries: Entry[]; titles: FolderTitles }) {

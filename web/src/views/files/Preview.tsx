@@ -4,40 +4,34 @@ import { lazy, type ReactNode, Suspense, useMemo, useState } from "react";
 import { fileSize } from "@/lib/format";
 import { Markdown } from "@/conversation/Markdown";
 import { Button, EmptyState, Loading, Pills } from "@/ui";
+import { extension, LANGUAGES, previewKind } from "@/views/files/previewKind";
+import { isLarge } from "@/views/files/lines";
 import { baseName } from "@/views/files/tree";
 import type { FileContent } from "@/views/files/fileQuery";
 import { Sources } from "@/views/shared/Sources";
 
 const Code = lazy(() => import("@/views/files/Code"));
+const LargeText = lazy(() => import("@/views/files/LargeText"));
 const CsvTable = lazy(() => import("@/views/files/CsvTable"));
 
-const LANGUAGES: Record<string, string> = {
-  py: "python", js: "javascript", mjs: "javascript", jsx: "javascript", ts: "typescript", tsx: "typescript", sh: "bash", bash: "bash",
-  json: "json", jsonl: "json", ndjson: "json", yaml: "yaml", yml: "yaml", toml: "yaml", html: "xml", htm: "xml", xml: "xml", svg: "xml", css: "css", sql: "sql",
-};
-const extension = (path: string): string => (/\.(\w+)$/.exec(baseName(path))?.[1] ?? "").toLowerCase();
-
-type PreviewKind = "markdown" | "csv" | "json" | "code";
-export function previewKind(path: string): PreviewKind {
-  const ext = extension(path);
-  if (["md", "markdown", "mdx"].includes(ext)) return "markdown";
-  if (["csv", "tsv"].includes(ext)) return "csv";
-  return ext === "json" ? "json" : "code";
-}
-
+const MAX_SVG = 1_000_000;
+/** Longer Markdown is shown as its source: to parse it would block the page for seconds. */
+const MAX_MARKDOWN = 300_000;
 type File = Exclude<FileContent, { kind: "folder" }>;
 
 /** A file with a line above it that says who else wrote its words. */
 export function Preview({ file, href }: { file: File; href: string }) {
   return (
-    <>
+    <div className="flex h-full flex-col">
       {file.sources.length > 0 && (
-        <div className="border-b border-line px-4 pb-2">
+        <div className="shrink-0 border-b border-line px-4 pb-2">
           <Sources of={file.sources} />
         </div>
       )}
-      <Content file={file} href={href} />
-    </>
+      <div className="min-h-0 flex-1">
+        <Content file={file} href={href} />
+      </div>
+    </div>
   );
 }
 
@@ -64,11 +58,11 @@ function Content({ file, href }: { file: File; href: string }) {
 
 function TextPreview({ file }: { file: Extract<FileContent, { kind: "text" }> }) {
   const kind = previewKind(file.path);
-  const [isSource, setSource] = useState(false);
+  const isTooLong = (kind === "markdown" && file.text.length > MAX_MARKDOWN) || (kind === "svg" && file.text.length > MAX_SVG);
+  const [isSource, setSource] = useState(isTooLong);
+  const large = useMemo(() => isLarge(file.text), [file.text]);
   const code = (
-    <Suspense fallback={<Loading label="Loading the code" />}>
-      <Code text={file.text} language={LANGUAGES[extension(file.path)] ?? ""} />
-    </Suspense>
+    <Suspense fallback={<Loading label="Loading the code" />}>{large ? <LargeText text={file.text} /> : <Code text={file.text} language={LANGUAGES[extension(file.path)] ?? ""} />}</Suspense>
   );
   let body: ReactNode = code;
   if (!isSource && kind === "markdown") body = <div className="reader px-6 py-5 max-md:px-4"><Markdown text={file.text} /></div>;
@@ -79,24 +73,34 @@ function TextPreview({ file }: { file: Extract<FileContent, { kind: "text" }> })
       </Suspense>
     );
   }
+  if (!isSource && kind === "svg") body = <ImagePreview url={svgUrl(file.text)} name={baseName(file.path)} />;
   if (!isSource && kind === "json") body = <JsonPreview text={file.text} fallback={code} />;
   return (
-    <>
-      {kind !== "code" && (
-        <div className="flex items-center px-4 pt-3">
+    <div className="flex h-full flex-col">
+      {kind !== "code" && !isTooLong && (
+        <div className="flex shrink-0 items-center px-4 pt-3">
           <Pills
             label="How to show it"
             value={isSource ? "source" : "shown"}
             onChange={(now) => setSource(now === "source")}
-            options={[["shown", { markdown: "Preview", csv: "Table", json: "Tree", code: "" }[kind]], ["source", "Source"]]}
+            options={[["shown", { markdown: "Preview", csv: "Table", json: "Tree", svg: "Picture", code: "" }[kind]], ["source", "Source"]]}
           />
         </div>
       )}
-      {file.isTruncated && <p className="mx-4 mt-3 rounded-sm bg-wait-bg px-3 py-2 text-sm text-wait">Only the first {fileSize(file.bytes)} are shown. Download the file for all of it.</p>}
-      {body}
-    </>
+      {isTooLong && <Note>This file is too large for a preview, so its source is shown.</Note>}
+      {file.isTruncated && <Note>Only the first {fileSize(file.bytes)} are shown. Download the file for all of it.</Note>}
+      <div className="min-h-0 flex-1">{body}</div>
+    </div>
   );
 }
+
+const Note = ({ children }: { children: ReactNode }) => <p className="mx-4 mt-3 shrink-0 rounded-sm bg-wait-bg px-3 py-2 text-sm text-wait">{children}</p>;
+
+/**
+ * The address of an SVG for an <img> element, where no script of it runs and nothing is loaded. It is a `data:` URL, which no
+ * browser opens as a page; a `blob:` URL would be a page of this origin.
+ */
+const svgUrl = (text: string): string => `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
 
 function ImagePreview({ url, name }: { url: string; name: string }) {
   const [dimensions, setDimensions] = useState<string | null>(null);
@@ -127,7 +131,7 @@ function JsonPreview({ text, fallback }: { text: string; fallback: ReactNode }) 
   if (!("parsed" in value)) {
     return (
       <>
-        <p className="mx-4 mt-3 rounded-sm bg-wait-bg px-3 py-2 text-sm text-wait">This is not valid JSON ({value.problem}), so its source is shown.</p>
+        <Note>This is not valid JSON ({value.problem.slice(0, 200)}), so its source is shown.</Note>
         {fallback}
       </>
     );
@@ -139,17 +143,34 @@ function JsonPreview({ text, fallback }: { text: string; fallback: ReactNode }) 
   );
 }
 
+const CHARACTERS_AT_FIRST = 2_000;
+/** A long value: its beginning, and a button that shows ten times as much. */
+function ClippedText({ text }: { text: string }) {
+  const [limit, setLimit] = useState(CHARACTERS_AT_FIRST);
+  if (text.length <= limit) return text;
+  return (
+    <>
+      {text.slice(0, limit)}…{" "}
+      <Button size="sm" variant="ghost" onClick={() => setLimit(limit * 10)}>
+        {(text.length - limit).toLocaleString()} more characters
+      </Button>
+    </>
+  );
+}
+
 const CHILDREN_PER_PAGE = 100;
 function JsonValue({ name, value, depth }: { name?: string; value: unknown; depth: number }) {
   const [isOpen, setOpen] = useState(depth < 2);
   const [limit, setLimit] = useState(CHILDREN_PER_PAGE);
-  const label = name === undefined ? null : <span className="text-ink-2">{name}: </span>;
+  const label = name === undefined ? null : <span dir="auto" className="text-ink-2">{name.slice(0, 300)}: </span>;
   if (value === null || typeof value !== "object") {
     const style = typeof value === "string" ? "text-done" : typeof value === "number" ? "text-wait" : "text-work";
     return (
       <div className="break-words whitespace-pre-wrap">
         {label}
-        <span className={style}>{JSON.stringify(value)}</span>
+        <span dir="auto" className={style}>
+          <ClippedText text={JSON.stringify(value)} />
+        </span>
       </div>
     );
   }

@@ -20,3 +20,14 @@ export function isNumeric(rows: readonly string[][], column: number): boolean {
   const cells = rows.map((row) => (row[column] ?? "").trim()).filter(Boolean);
   return cells.length > 0 && cells.every((cell) => /^[-+]?[$€£]?\d[\d,.' ]*%?$/.test(cell));
 }
+
+/** A table with more columns is not read as a table. */
+export const MAX_COLUMNS = 60;
+
+/** Return the width of each column in characters, from the rows that are given: wide enough for most cells, and never wider than a line of prose. */
+export function columnWidths(rows: readonly string[][], columns: number): number[] {
+  return Array.from({ length: columns }, (_, column) => {
+    const lengths = rows.map((row) => Math.max(0, ...(row[column] ?? "").slice(0, 200).split("\n").map((line) => line.length)));
+    return Math.min(44, Math.max(6, ...lengths)) + 4;
+  });
+}

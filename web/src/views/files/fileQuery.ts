@@ -17,6 +17,10 @@ export type FileContent =
 export const rawHref = (team: string, path: string): string =>
   `/api/teams/${encodeURIComponent(team)}/files${path ? `/${path.split("/").map(encodeURIComponent).join("/")}` : ""}`;
 
+/** Return the URL of a zip file with a folder of the team, or with all published results. */
+export const archiveHref = (team: string, what: { path: string } | { results: true }): string =>
+  `/api/teams/${encodeURIComponent(team)}/archive?${"results" in what ? "results=true" : new URLSearchParams({ path: what.path }).toString()}`;
+
 /** Return the bytes as text, or null if they are not text: they contain zero bytes or too many invalid characters. */
 export function decodeText(bytes: Uint8Array): string | null {
   if (bytes.subarray(0, 8000).includes(0)) return null;

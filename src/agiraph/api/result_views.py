@@ -1,0 +1,47 @@
+"""Result views: what clients get of the things that a team has delivered, and of its files."""
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import Field
+
+from agiraph.api.folder_views import FolderChangeView
+from agiraph.api.view import View
+from agiraph.api.views import FileView
+from agiraph.domain.work import NodeStatus
+
+
+class ResultView(View):
+    kind: Literal["result", "changes"] = Field(
+        description="The result of ended work, or changes in the folders that the team was given."
+    )
+    at: datetime
+    node_id: str
+    title: str
+    parent_id: str | None
+    parent_title: str | None = Field(description="The work that it is a part of.")
+    agent_id: str | None
+    agent: str | None = Field(description="The name of the agent that did the work.")
+    thread_id: str | None
+    status: NodeStatus
+    text: str = Field(description="The beginning of the result; empty for changes.")
+    is_whole: bool = Field(description="Whether `text` is all of it.")
+    doubts: str | None
+    sources: list[str] = Field(
+        description="Whose words it may hold, if not the team's: search, page:HOST, …"
+    )
+    files: list[FileView] = Field(description="The first published files.")
+    file_count: int
+    changes: list[FolderChangeView] = Field(description="The last changes.")
+    change_count: int
+
+
+class ResultPage(View):
+    results: list[ResultView]
+    next: str | None = Field(description="The `before` of the next page; null: this is the last.")
+
+
+class FoundPathView(View):
+    text: str = Field(description="As it was asked for.")
+    path: str = Field(description="Relative to the team's folder.")
+    kind: Literal["file", "folder"]

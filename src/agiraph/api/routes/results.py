@@ -1,0 +1,149 @@
+"""Result routes: what a team has delivered, newest first, and the files that a text names."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from agiraph.api.deps import Api, ApiDep
+from agiraph.api.problems import documented
+from agiraph.api.result_views import FoundPathView, ResultPage, ResultView
+from agiraph.api.routes.folders import change_view
+from agiraph.api.views import FileView
+from agiraph.domain.agents import Agent, name_from_goal
+from agiraph.domain.errors import Refused
+from agiraph.domain.ids import NodeId, TeamId
+from agiraph.domain.work import WorkNode
+from agiraph.home.node_folder import PUBLISHED
+from agiraph.home.path_lookup import PathLookup
+from agiraph.services.board import results
+from agiraph.services.board.results import Entry, Kind
+from agiraph.store import nodes, teams
+from agiraph.store.tx import Tx
+
+router: APIRouter = APIRouter(tags=["results"])
+
+TEXT_CHARACTERS = 1500
+MOST_FILES = 20
+"""Files that one entry lists; it counts all of them."""
+MOST_PATHS = 50
+NODES_LOOKED_IN = 12
+"""A path without a node is looked for in the folders of this many nodes, the newest first."""
+
+
+@router.get("/teams/{team}/results", responses=documented(404))
+async def list_results(
+    team: str,
+    api: ApiDep,
+    kind: Kind | None = None,
+    parts: Annotated[
+        bool, Query(description="Whether to list work that is a part of other work, too.")
+    ] = True,
+    before: Annotated[str, Query(max_length=200, description="The `next` of the page.")] = "",
+    limit: Annotated[int, Query(ge=1, le=100)] = 30,
+) -> ResultPage:
+    """List what a team has delivered, newest first: results with their files, and changes in the
+    folders that it was given."""
+
+    def look(tx: Tx) -> tuple[TeamId, list[Entry], dict[str, Agent]]:
+        found = teams.find(tx, team)
+        page = results.page(
+            tx, found.id, kind=kind, before=before, limit=limit + 1, with_parts=parts
+        )
+        return found.id, page, {agent.id: agent for agent in teams.everyone(tx, found.id)}
+
+    team_id, page, agents = await api.store.read(look)
+    shown = page[:limit]
+    listed = await asyncio.to_thread(_files, api, team_id, shown)
+    views = [_view(e, files, agents) for e, files in zip(shown, listed, strict=True)]
+    return ResultPage(results=views, next=shown[-1].cursor if len(page) > limit else None)
+
+
+def _files(api: Api, team_id: TeamId, entries: Sequence[Entry]) -> list[list[FileView]]:
+    """Return the first published files of each entry that are still there."""
+    with api.home.team(team_id).folder as folder:
+        found: list[list[FileView]] = []
+        for entry in entries:
+            names = sorted(entry.node.manifest)[:MOST_FILES] if entry.kind == "result" else []
+            paths = [f"nodes/{entry.node.id}/{PUBLISHED}/{name}" for name in names]
+            known = [(path, folder.find(path)) for path in paths]
+            found.append(
+                [
+                    FileView(path=path, kind=e.kind, size=e.size, modified=e.modified)
+                    for path, e in known
+                    if e is not None
+                ]
+            )
+        return found
+
+
+def _view(entry: Entry, files: list[FileView], agents: dict[str, Agent]) -> ResultView:
+    node, is_result = entry.node, entry.kind == "result"
+    text = (node.result or "") if is_result else ""
+    agent = agents.get(node.assignee_id or "")
+    return ResultView(
+        kind=entry.kind,
+        at=entry.at,
+        node_id=node.id,
+        title=_title(node),
+        parent_id=node.parent_id,
+        parent_title=None if entry.parent is None else _title(entry.parent),
+        agent_id=node.assignee_id,
+        agent=None if agent is None else agent.name,
+        thread_id=node.thread_id,
+        status=node.status,
+        text=text[:TEXT_CHARACTERS],
+        is_whole=len(text) <= TEXT_CHARACTERS,
+        doubts=node.doubts if is_result else None,
+        sources=list(entry.label.sources),
+        files=files,
+        file_count=len(node.manifest) if is_result else 0,
+        changes=[change_view(change) for change in entry.changes],
+        change_count=entry.change_count,
+    )
+
+
+def _title(node: WorkNode) -> str:
+    """Return the title of work as a person knows it: that of a goal is the goal itself."""
+    return name_from_goal(node.task) if node.is_goal else node.title or node.task[:200]
+
+
+@router.get("/teams/{team}/paths", responses=documented(404))
+async def find_paths(
+    team: str,
+    api: ApiDep,
+    text: Annotated[
+        list[Annotated[str, Query(max_length=400)]],
+        Query(min_length=1, max_length=MOST_PATHS, description="Paths as a message names them."),
+    ],
+    node: Annotated[str, Query(max_length=200, description="The work that named them.")] = "",
+) -> list[FoundPathView]:
+    """Find the files and folders of a team that a text names, as its agents name them: below the
+    team's folder, or below the scratch or published folder of its last work. What does not exist
+    is left out."""
+
+    def look(tx: Tx) -> tuple[TeamId, list[NodeId]]:
+        found = teams.find(tx, team)
+        own = [node_id] if (node_id := NodeId(node)) else []
+        latest = nodes.newest(tx, found.id, limit=NODES_LOOKED_IN)
+        return found.id, [*own, *(one for one in latest if one not in own)]
+
+    team_id, looked_in = await api.store.read(look)
+    return await asyncio.to_thread(_find, api, team_id, looked_in, text)
+
+
+def _find(
+    api: Api, team_id: TeamId, looked_in: list[NodeId], texts: list[str]
+) -> list[FoundPathView]:
+    views: list[FoundPathView] = []
+    with api.home.team(team_id).folder as folder:
+        lookup = PathLookup(folder, str(api.home.path / "teams" / team_id), looked_in)
+        for text in dict.fromkeys(texts):
+            try:
+                found = lookup.find(text)
+            except Refused:  # a path that cannot exist, such as one with a zero byte
+                continue
+            if found is not None:
+                views.append(FoundPathView(text=text, path=found.path, kind=found.kind))
+    return views

@@ -1,0 +1,125 @@
+"""Zip stream: files of a team as one zip file, made while it is sent, in little memory."""
+
+import io
+import re
+import zipfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from agiraph.domain.errors import Refused
+from agiraph.home.safe_folder import Entry, Folder
+
+MOST_FILES = 5_000
+MOST_BYTES = 2**30
+_CHUNK = 256 * 1024
+_LEVEL = 3
+"""Of compression: higher ones take much longer and save little."""
+_UNSAFE = re.compile(
+    '[\\\\:*?"<>|\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]'
+)
+"""Characters that mean something to the file system of a person's machine, or that hide or reorder
+the others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A file that goes into the archive."""
+
+    path: str
+    """In the folder."""
+    name: str
+    """In the archive."""
+    modified: datetime
+
+
+def members(folder: Folder, top: str, *, under: str = "") -> list[Member]:
+    """Return the files below a folder, at most MOST_FILES with MOST_BYTES in all; raise `Refused`
+    for more. `under` is the folder in the archive that they go into."""
+    try:
+        with folder.sub(top) as inner:
+            found = inner.walk(limit=MOST_FILES)
+    except Refused as error:
+        raise Refused(f"{error} Download a smaller folder.") from error
+    check_size(found)
+    prefix = f"{top}/" if top else ""
+    return [
+        Member(
+            path=f"{prefix}{entry.name}",
+            name=f"{under}/{entry.name}" if under else entry.name,
+            modified=entry.modified,
+        )
+        for entry in found
+    ]
+
+
+def check_size(files: Iterable[Entry]) -> None:
+    if sum(entry.size for entry in files) > MOST_BYTES:
+        raise Refused(
+            f"The files have more than {MOST_BYTES // 2**20} MiB in all, which is too much for one "
+            "archive. Download a smaller folder, or the files one by one."
+        )
+
+
+def stream(folder: Folder, files: Iterable[Member]) -> Iterator[bytes]:
+    """Yield the bytes of a zip file. A file that is gone, or a link by now, is left out; files that
+    have grown meanwhile end at MOST_BYTES in all. The folder is closed at the end."""
+    written, taken, room = _Written(), set[str](), MOST_BYTES
+    with folder, zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as out:
+        for member in files:
+            try:
+                file = folder.open_file(member.path)
+            except Refused:
+                continue
+            info = _info(_free_name(member.name, taken), member.modified)
+            with file, out.open(info, "w") as entry:
+                while room > 0 and (chunk := file.read(min(_CHUNK, room))):
+                    room -= len(chunk)
+                    entry.write(chunk)
+                    yield written.take()
+    yield written.take()
+
+
+def safe_name(name: str) -> str:
+    """Return a path that means the same on every machine, and that shows what it is."""
+    parts = (_UNSAFE.sub("_", part).rstrip(". ") or "_" for part in name.split("/"))
+    return "/".join(part for part in parts if part not in (".", ".."))
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    """Return a safe name that no other file of the archive has, in any case."""
+    safe = safe_name(name)
+    stem, dot, ending = safe.rpartition(".")
+    number, free = 1, safe
+    while free.casefold() in taken:
+        number += 1
+        free = f"{stem} ({number}).{ending}" if dot and stem else f"{safe} ({number})"
+    taken.add(free.casefold())
+    return free
+
+
+def _info(name: str, modified: datetime) -> zipfile.ZipInfo:
+    year = min(max(modified.year, 1980), 2107)  # all that the format can hold
+    info = zipfile.ZipInfo(name, (year, *modified.timetuple()[1:6]))
+    info.compress_type = zipfile.ZIP_DEFLATED
+    info.external_attr = 0o100644 << 16
+    return info
+
+
+class _Written(io.RawIOBase):
+    """Collects what the zip file writes until it is sent. It cannot seek, so sizes follow data."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        self._parts.append(bytes(data))
+        return len(data)
+
+    def take(self) -> bytes:
+        parts, self._parts = self._parts, []
+        return b"".join(parts)

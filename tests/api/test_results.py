@@ -1,0 +1,198 @@
+"""Results over HTTP: what a team delivered, the files that texts name, and archives of them."""
+
+import io
+import zipfile
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agiraph.domain.ids import NodeId
+from agiraph.domain.persons import OWNER
+from agiraph.domain.work import NodeStatus, StopReason, WorkNode
+from agiraph.services.lifecycle.teams import NewTeam
+from agiraph.store.nodes import NODES
+from agiraph.store.tx import Tx
+from agiraph.testing import call, says
+from tests.api.serving import TOKEN, Served
+
+REPORT = "# Prices\n\nApples cost 2 euros.\n"
+
+
+@pytest.fixture
+async def team(served: Served) -> dict[str, Any]:
+    """A team whose goal ended with two published files."""
+    served.world.script(
+        "ada",
+        says(
+            call("write_file", path="report.md", content=REPORT),
+            call("write_file", path="data/table.csv", content="fruit,price\napple,2\n"),
+        ),
+        says(call("finish", summary="Apples are cheaper: see report.md and data/table.csv.")),
+    )
+    _, team = await served.ask("POST", "/teams", {"goal": "Compare prices", "learns": False})
+    await served.world.settle()
+    return team
+
+
+def folder(served: Served, team: dict[str, Any]) -> Path:
+    return served.world.path / "teams" / team["id"]
+
+
+async def test_a_delivered_result_is_listed_with_its_files(
+    served: Served, team: dict[str, Any]
+) -> None:
+    status, page = await served.ask("GET", f"/teams/{team['id']}/results")
+    assert (status, page["next"]) == (200, None)
+    [result] = page["results"]
+    published = f"nodes/{result['node_id']}/published"
+    assert result["text"].startswith("Apples are cheaper: see")
+    assert [file["path"] for file in result["files"]] == [
+        f"{published}/data/table.csv",
+        f"{published}/report.md",
+    ]
+    assert [file["size"] for file in result["files"]] == [20, len(REPORT)]
+    told = {key: result[key] for key in ("kind", "title", "agent", "status", "file_count")}
+    assert told == {
+        "kind": "result",
+        "title": "Compare prices",
+        "agent": "coordinator",
+        "status": "completed",
+        "file_count": 2,
+    }
+
+
+def add_results(tx: Tx, founded: NewTeam) -> None:
+    """Add five pieces of ended work, two of which ended at the same moment, and others that are no
+    results: a failure, a review, a step of research, and a wake that found nothing to do."""
+
+    def add(name: str, minute: int, **more: Any) -> None:
+        node = WorkNode(
+            id=NodeId(f"node_{name}"),
+            team_id=founded.team.id,
+            task=name,
+            title=name,
+            source="user",
+            creator_id=OWNER,
+            assignee_id=founded.coordinator.id,
+            created_at=tx.now,
+            ended_at=tx.now + timedelta(minutes=minute),
+        )
+        NODES.insert(tx, replace(node, status=NodeStatus.COMPLETED, result="Done."))
+        if more:
+            NODES.update(tx, node.id, **more)
+
+    for name, minute in (("a", 1), ("b", 2), ("c", 2), ("d", 3), ("e", 4)):
+        add(name, minute)
+    add("part", 5, parent_id=NodeId("node_a"))
+    add("failed", 6, status=NodeStatus.FAILED)
+    add("review", 7, reviews_call="call_1")
+    add("reader", 8, research="read")
+    add("idle", 9, stop_reason=StopReason.NOTHING_TO_DO)
+
+
+async def test_results_are_listed_page_by_page_newest_first(served: Served) -> None:
+    served.world.script("ada")
+    founded = await served.world.found("One", start=False)
+    await served.world.store.write(add_results, founded)
+    address = f"/teams/{founded.team.id}/results"
+
+    seen: list[str] = []
+    before: str | None = ""
+    while before is not None:
+        _, page = await served.ask("GET", f"{address}?limit=2&parts=false&before={before}")
+        seen += [result["title"] for result in page["results"]]
+        before = page["next"]
+    _, whole = await served.ask("GET", address)
+
+    assert seen == ["e", "d", "c", "b", "a"]
+    assert [(one["title"], one["parent_title"]) for one in whole["results"]][:2] == [
+        ("part", "a"),
+        ("e", None),
+    ]
+    for wrong in ("x", "12-result-", "99999999999999999999-result-n", "-1-result-n"):
+        assert (await served.ask("GET", f"{address}?before={wrong}"))[0] == 422, wrong
+
+
+async def test_a_path_is_found_as_agents_name_it(served: Served, team: dict[str, Any]) -> None:
+    _, page = await served.ask("GET", f"/teams/{team['id']}/results")
+    published = f"nodes/{page['results'][0]['node_id']}/published"
+    inside = folder(served, team)
+    (inside / "leads-out").symlink_to(served.world.path)
+    named = {
+        "report.md": f"{published}/report.md",
+        "./report.md": f"{published}/report.md",
+        "scratch/report.md": f"{published}/report.md",
+        "published/data/table.csv": f"{published}/data/table.csv",
+        "report.md:2": f"{published}/report.md",
+        "data/": f"{published}/data",
+        "GOAL.md": "GOAL.md",
+        f"{inside}/GOAL.md": "GOAL.md",
+    }
+    hostile = [
+        *("../../token", "/etc/passwd", "leads-out/token", "leads-out", "history", "nothing.md"),
+        *("..", ".", "", "\0", "a\0b", "x" * 400, "\u202egpj.exe", "report.md/x", "//", "C:\\x"),
+    ]
+    query = [("text", text) for text in (*named, *hostile)]
+    address = f"{served.origin}/api/teams/{team['id']}/paths"
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    async with served.http.get(address, params=query, headers=headers) as response:
+        assert response.status == 200
+        found = {one["text"]: one["path"] for one in await response.json()}
+    assert found == named
+
+
+async def archive(served: Served, team: dict[str, Any], query: str) -> dict[str, bytes]:
+    """Return the files of an archive by name."""
+    address = f"{served.origin}/api/teams/{team['id']}/archive?{query}"
+    async with served.http.get(address, headers={"Authorization": f"Bearer {TOKEN}"}) as response:
+        assert (response.status, response.content_type) == (200, "application/zip")
+        assert response.headers["Content-Disposition"].startswith("attachment; filename*=UTF-8''")
+        packed = zipfile.ZipFile(io.BytesIO(await response.read()))
+    assert packed.testzip() is None
+    return {name: packed.read(name) for name in packed.namelist()}
+
+
+async def test_all_results_are_downloaded_as_one_archive(
+    served: Served, team: dict[str, Any]
+) -> None:
+    found = await archive(served, team, "results=true")
+    [top] = {name.split("/")[0] for name in found}
+    assert top.startswith("Compare prices (")
+    assert found[f"{top}/report.md"].decode() == REPORT
+    assert found.keys() - {f"{top}/_manifest.json"} == {f"{top}/report.md", f"{top}/data/table.csv"}
+
+
+async def test_an_archive_holds_no_links_and_no_names_that_deceive(
+    served: Served, team: dict[str, Any]
+) -> None:
+    shelf = folder(served, team) / "shelf"
+    shelf.mkdir()
+    (served.world.path / "secret").write_text("secret")
+    (shelf / "link").symlink_to(served.world.path / "secret")
+    (shelf / "folder").symlink_to(served.world.path)
+    names = ["..\\up.txt", "a\u202egpj.exe", "new\nline", "A.txt", "a.txt", "C:x", "dots...", "…"]
+    for name in names:
+        (shelf / name).write_text(name)
+
+    found = await archive(served, team, "path=shelf")
+
+    assert sorted(found) == sorted(
+        [".._up.txt", "a_gpj.exe", "new_line", "A.txt", "a (2).txt", "C_x", "dots", "…"]
+    )
+    assert found["a (2).txt"] == b"a.txt"
+    for path in ("../..", "/etc", "shelf/folder", "shelf/link", "nothing"):
+        status, _ = await served.ask("GET", f"/teams/{team['id']}/archive?path={path}")
+        assert status in (403, 404, 422), path
+
+
+async def test_an_archive_that_would_be_too_large_is_refused_with_what_to_do(
+    served: Served, team: dict[str, Any]
+) -> None:
+    with (folder(served, team) / "huge").open("wb") as file:
+        file.truncate(2**30 + 1)
+    status, problem = await served.ask("GET", f"/teams/{team['id']}/archive")
+    assert status == 422
+    assert "Download a smaller folder" in problem["detail"]

@@ -1,0 +1,170 @@
+/** ResultCard: one delivered result: who, when, for which work, its text, its files and its changes. */
+import { Link } from "@tanstack/react-router";
+import { Download, FileDiff } from "lucide-react";
+import { useState } from "react";
+import type { Schemas } from "@/api/client";
+import { Literal } from "@/conversation/Literal";
+import { Markdown } from "@/conversation/Markdown";
+import { cx } from "@/lib/cx";
+import { capitalize, fileSize, plural } from "@/lib/format";
+import { Button } from "@/ui";
+import { screenHref } from "@/views";
+import { EntryIcon } from "@/views/files/EntryIcon";
+import { archiveHref, rawHref } from "@/views/files/fileQuery";
+import { baseName } from "@/views/files/tree";
+import type { Result } from "@/views/results/resultsQuery";
+import { RelativeTime, useNow } from "@/views/shared/RelativeTime";
+import { Sources } from "@/views/shared/Sources";
+import { displayStatusOf, StatusChip } from "@/views/shared/taskStatus";
+
+const MINUTE = 60_000;
+const LONG_TEXT = 420;
+const KINDS: Record<Schemas["FolderChangeView"]["kind"], string> = { made: "Made", changed: "Changed", removed: "Removed" };
+const linkStyle = "underline decoration-line-2 underline-offset-2 hover:decoration-ink";
+
+interface CardProps {
+  team: string;
+  result: Result;
+  /** The path that the preview shows. */
+  openPath: string;
+  /** The query of the screen's address, which links keep. */
+  suffix: string;
+}
+
+export function ResultCard({ team, result, openPath, suffix }: CardProps) {
+  const boardHref = screenHref(team, "board", "", `?node=${result.node_id}`)!;
+  const published = `nodes/${result.node_id}/published`;
+  return (
+    <li className="rounded-md border border-line bg-surface p-4 max-md:p-3">
+      <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
+        <h2 className="min-w-0 flex-1 text-sm font-semibold">
+          <Link to={boardHref as "/"} dir="auto" className="break-words hover:underline">
+            {result.title}
+          </Link>
+        </h2>
+        {result.kind === "result" && (result.status !== "completed" || result.doubts) && <StatusChip status={displayStatusOf({ status: result.status, doubts: result.doubts }, false)} />}
+      </div>
+      <Byline team={team} result={result} />
+      {result.text && <ResultText result={result} boardHref={boardHref} />}
+      <Sources of={result.sources} />
+      {result.files.length > 0 && (
+        <div className="mt-3">
+          <ul className="divide-y divide-line rounded-sm border border-line">
+            {result.files.map((file) => (
+              <FileRow key={file.path} team={team} file={file} name={file.path.slice(published.length + 1)} isOpen={file.path === openPath} suffix={suffix} />
+            ))}
+          </ul>
+          <p className="mt-1.5 flex flex-wrap items-center gap-x-3 text-xs text-ink-3">
+            {result.file_count > result.files.length && (
+              <Link to={screenHref(team, "files", published) as "/"} className={cx(linkStyle, "inline-flex min-h-6 items-center")}>
+                All {result.file_count} files
+              </Link>
+            )}
+            {result.file_count > 1 && (
+              <a href={archiveHref(team, { path: published })} download className={cx(linkStyle, "inline-flex min-h-6 items-center pointer-coarse:min-h-11")}>
+                Download these as zip
+              </a>
+            )}
+          </p>
+        </div>
+      )}
+      {result.changes.length > 0 && (
+        <ul className="mt-3 divide-y divide-line rounded-sm border border-line">
+          {result.changes.map((change) => (
+            <ChangeRow key={change.id} team={team} change={change} isOpen={openPath === `change/${change.id}`} suffix={suffix} />
+          ))}
+          {result.change_count > result.changes.length && <li className="px-3 py-1.5 text-xs text-ink-3">and {result.change_count - result.changes.length} earlier ones</li>}
+        </ul>
+      )}
+    </li>
+  );
+}
+
+function Byline({ team, result }: { team: string; result: Result }) {
+  const now = useNow(MINUTE);
+  return (
+    <p className="mt-0.5 flex flex-wrap items-center gap-x-1.5 text-xs text-ink-3">
+      {result.agent_id && (
+        <Link to="/t/$team/a/$agent" params={{ team, agent: result.agent_id }} dir="auto" className={cx(linkStyle, "inline-flex min-h-6 items-center")}>
+          {capitalize(result.agent ?? "an agent")}
+        </Link>
+      )}
+      <span>{result.kind === "changes" ? `changed ${plural(result.change_count, "file")}` : result.file_count > 0 ? `delivered ${plural(result.file_count, "file")}` : "reported"}</span>
+      <RelativeTime at={result.at} now={now} />
+      {result.parent_id && (
+        <span className="min-w-0">
+          for{" "}
+          <Link to={screenHref(team, "board", "", `?node=${result.parent_id}`) as "/"} dir="auto" className={cx(linkStyle, "inline-flex min-h-6 items-center break-words")}>
+            {result.parent_title || "larger work"}
+          </Link>
+        </span>
+      )}
+    </p>
+  );
+}
+
+function ResultText({ result, boardHref }: { result: Result; boardHref: string }) {
+  const isLong = result.text.length > LONG_TEXT || result.text.split("\n").length > 8;
+  const [isOpen, setIsOpen] = useState(false);
+  return (
+    <>
+      <div dir="auto" className={cx("mt-2 text-sm", isLong && !isOpen && "max-h-[132px] overflow-hidden [mask-image:linear-gradient(#000_70%,transparent)]")}>
+        <Markdown text={result.text} />
+      </div>
+      {(isLong || !result.is_whole) && (
+        <p className="mt-1 flex items-center gap-3">
+          {isLong && (
+            <Button size="sm" variant="ghost" aria-expanded={isOpen} onClick={() => setIsOpen(!isOpen)}>
+              {isOpen ? "Show less" : "Show more"}
+            </Button>
+          )}
+          {!result.is_whole && (
+            <Link to={boardHref as "/"} className={cx(linkStyle, "inline-flex min-h-6 items-center text-xs text-ink-2")}>
+              Open the whole result
+            </Link>
+          )}
+        </p>
+      )}
+    </>
+  );
+}
+
+function FileRow({ team, file, name, isOpen, suffix, note }: { team: string; file: Schemas["FileView"]; name: string; isOpen: boolean; suffix: string; note?: string }) {
+  return (
+    <li className={cx("flex items-center", isOpen && "bg-press")}>
+      <Link to={(screenHref(team, "results", file.path) + suffix) as "/"} aria-current={isOpen ? "true" : undefined} className="flex min-h-9 min-w-0 flex-1 items-center gap-2 px-3 text-sm hover:bg-hover pointer-coarse:min-h-11">
+        <EntryIcon entry={file} />
+        <span className="min-w-0 flex-1">
+          <span dir="auto" className="block truncate">
+            <Literal text={name} keepEmoji />
+          </span>
+          {note && <span className="block truncate text-xs text-ink-3">{note}</span>}
+        </span>
+        <span className="tabular text-xs text-ink-3">{fileSize(file.size)}</span>
+      </Link>
+      <a href={rawHref(team, file.path)} download={baseName(file.path)} aria-label={`Download ${baseName(file.path)}`} title="Download" className="flex size-9 shrink-0 items-center justify-center rounded-sm text-ink-2 hover:bg-hover pointer-coarse:size-11">
+        <Download className="size-4" aria-hidden />
+      </a>
+    </li>
+  );
+}
+
+/** A file in the list of all files, with the work that it comes from. */
+export const FileCard = ({ team, file, result, openPath, suffix }: CardProps & { file: Schemas["FileView"] }) => (
+  <FileRow team={team} file={file} name={baseName(file.path)} isOpen={file.path === openPath} suffix={suffix} note={`${capitalize(result.agent ?? "an agent")} · ${result.title}`} />
+);
+
+function ChangeRow({ team, change, isOpen, suffix }: { team: string; change: Schemas["FolderChangeView"]; isOpen: boolean; suffix: string }) {
+  return (
+    <li className={cx(isOpen && "bg-press")}>
+      <Link to={(screenHref(team, "results", `change/${change.id}`) + suffix) as "/"} aria-current={isOpen ? "true" : undefined} className="flex min-h-9 items-center gap-2 px-3 text-sm hover:bg-hover pointer-coarse:min-h-11">
+        <FileDiff className="size-4 shrink-0 text-ink-3" aria-hidden />
+        <span className="shrink-0 text-xs text-ink-2">{KINDS[change.kind]}</span>
+        <code dir="ltr" className="min-w-0 flex-1 truncate text-xs">
+          <Literal text={change.path} />
+        </code>
+        {change.undone_at && <span className="text-xs text-ink-3">undone</span>}
+      </Link>
+    </li>
+  );
+}
