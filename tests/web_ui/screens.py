@@ -118,6 +118,7 @@ async def screens(desk: Desk, team: dict[str, Any]) -> list[Screen]:
         Screen("board-list", f"{at}/board?view=list", "Power draw and cooling"),
         Screen("board-detail", f"{at}/board?node={nvidia['id']}", "Requested by", _picture),
         Screen("files", f"{at}/files", "agents"),
+        Screen("results", f"{done}/results", "delivered"),
         Screen("files-report", f"{done}/files/{published}/report.md", "What would change this"),
         Screen("files-table", f"{done}/files/{published}/bench/results.csv", "Gaudi 3"),
         Screen("memory", f"{at}/memory?tab=memories", "socket"),

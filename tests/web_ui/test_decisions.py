@@ -97,7 +97,9 @@ async def test_a_person_revokes_grants_sets_trust_and_says_that_they_are_away(vi
     await desk.go(f"/t/{team['id']}/a/{team['coordinator_id']}")
     log = page.get_by_role("log")
     # Under the message with the file, its reply and the result.
-    await expect(log.get_by_text(f"Contains text from the file {lively.OFFER_FILE}")).to_have_count(3)
+    await expect(log.get_by_text(f"Contains text from the file {lively.OFFER_FILE}")).to_have_count(
+        3
+    )
     dialog = await open_settings(page)
     allowed = dialog.get_by_role("region", name="Allowed without asking")
     await expect(allowed.get_by_role("listitem")).to_have_count(2)

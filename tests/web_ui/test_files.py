@@ -12,6 +12,7 @@ from agiraph.domain.time import SystemClock
 from agiraph.testing import call, says
 from tests.api.serving import TOKEN, Served, serving
 from tests.web_ui.browsing import DESKTOP, STILL, Watch
+from tests.web_ui.test_accessibility import OTHER_LINKS, axe_violations
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(120)]
 
@@ -98,3 +99,28 @@ async def test_a_file_with_a_line_of_millions_of_characters_opens(shelf: Shelf) 
     await page.get_by_text("Only the first 8.0 MB are shown").wait_for()
     await page.get_by_text("Only the first 200,000 lines are shown").wait_for()
     assert await page.evaluate("document.querySelectorAll('*').length") < 2_000
+
+
+async def test_results_show_who_delivered_what_and_preview_it(shelf: Shelf) -> None:
+    page = shelf.page
+    await shelf.show("results")
+    card = page.get_by_role("listitem").filter(has=page.get_by_role("heading", name="Compare"))
+    await expect(card).to_contain_text("delivered 2 files")
+    await expect(card.get_by_role("link", name="Coordinator")).to_be_visible()
+    assert await axe_violations(page, without=OTHER_LINKS) == []
+
+    await card.get_by_role("link", name="report.md").first.press("Enter")
+    preview = page.get_by_role("region", name="Preview")
+    await expect(preview.get_by_text("Apples cost 2 euros.")).to_be_visible()
+    assert await axe_violations(page, contrast_in=(), without=OTHER_LINKS) == []
+    await preview.get_by_role("link", name="Close the preview").click()
+    await expect(preview).to_have_count(0)
+
+    await page.get_by_role("button", name="Files", exact=True).click()
+    await page.get_by_role("link", name="table.csv").first.click()
+    await expect(preview.get_by_role("cell", name="pear")).to_be_visible()
+    async with page.expect_download() as started:
+        await page.get_by_role("link", name="Download all").click()
+    assert (await started.value).suggested_filename == "Compare prices results.zip"
+    await page.get_by_role("button", name="Changes", exact=True).click()
+    await expect(page.get_by_role("heading", name="No changes yet")).to_be_visible()
