@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from agiraph.api.extension_views import ExtensionView, SkillView
     from agiraph.api.folder_views import FolderChangeView, GivenFolderView, UndoneView
     from agiraph.api.job_views import JobView
+    from agiraph.api.knowledge_views import SearchHitView, UnconfirmedView
     from agiraph.api.model_views import (
         ModelCheck,
         ModelsView,
@@ -32,6 +33,15 @@ if TYPE_CHECKING:
     )
     from agiraph.api.research_views import ResearchView
     from agiraph.api.search_views import FoundView
+    from agiraph.api.settings_views import (
+        DeletionView,
+        PromptPreview,
+        RulesPreview,
+        SkillFile,
+        SpecialistFile,
+        SpecialistView,
+        TeamSettingsView,
+    )
     from agiraph.api.status_views import StatusView
     from agiraph.api.views import (
         AgentView,
@@ -51,7 +61,6 @@ if TYPE_CHECKING:
         NodeDetail,
         NodeView,
         PersonView,
-        SearchHitView,
         StageView,
         TeamView,
         ThreadView,
@@ -59,7 +68,6 @@ if TYPE_CHECKING:
         ToolCallView,
         TriggerView,
         TurnView,
-        UnconfirmedView,
     )
     from agiraph.client import Client, ConnectionLost, Frame, ReplyDelta, Resync
     from agiraph.domain.access import AuditEntry
@@ -107,6 +115,7 @@ __all__ = [
     "DayCosts",
     "DecidedView",
     "Declined",
+    "DeletionView",
     "DigestEntry",
     "DigestGroup",
     "DigestView",
@@ -147,6 +156,7 @@ __all__ = [
     "PairingView",
     "PersonView",
     "PowerCut",
+    "PromptPreview",
     "ProviderView",
     "ReactiveModel",
     "Receipt",
@@ -156,14 +166,19 @@ __all__ = [
     "Request",
     "ResearchView",
     "Resync",
+    "RulesPreview",
     "Says",
     "ScriptExhausted",
     "ScriptedModel",
     "SearchHitView",
+    "SkillFile",
     "SkillView",
+    "SpecialistFile",
+    "SpecialistView",
     "StageView",
     "StatusView",
     "TeamCosts",
+    "TeamSettingsView",
     "TeamView",
     "ThreadView",
     "TokenView",
@@ -194,11 +209,21 @@ _MODULES = {
     "agiraph.api.extension_views": ("ExtensionView", "SkillView"),
     "agiraph.api.folder_views": ("FolderChangeView", "GivenFolderView", "UndoneView"),
     "agiraph.api.job_views": ("JobView",),
+    "agiraph.api.knowledge_views": ("SearchHitView", "UnconfirmedView"),
     "agiraph.api.model_views": (
         "ModelCheck", "ModelTestView", "ModelView", "ModelsView", "ProviderView",
     ),
     "agiraph.api.search_views": ("FoundView",),
     "agiraph.api.research_views": ("ResearchView",),
+    "agiraph.api.settings_views": (
+        "DeletionView",
+        "PromptPreview",
+        "RulesPreview",
+        "SkillFile",
+        "SpecialistFile",
+        "SpecialistView",
+        "TeamSettingsView",
+    ),
     "agiraph.api.status_views": ("StatusView",),
     "agiraph.client": ("Client", "ConnectionLost", "Frame", "ReplyDelta", "Resync"),
     "agiraph.domain.access": ("AuditEntry",),

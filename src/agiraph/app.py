@@ -2,13 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
 
-from agiraph.domain.agents import Specialist
+from agiraph.domain.agents import Specialist, Team
 from agiraph.domain.effort import Effort
 from agiraph.domain.ids import TeamId
+from agiraph.domain.previews import PromptText
 from agiraph.domain.time import Clock, SystemClock
 from agiraph.extensions.configured import NO_EXTENSIONS, ExtensionSettings
 from agiraph.extensions.loading import Extensions
@@ -19,7 +20,7 @@ from agiraph.home.layout import Home
 from agiraph.home.levels import CommandRules, Confinement, Wanted
 from agiraph.home.lock import HomeLock
 from agiraph.home.sandbox import Limits, database_files
-from agiraph.home.specialists import specialists
+from agiraph.home.specialists import LiveSpecialists
 from agiraph.mcp_client.servers import McpServers
 from agiraph.mcp_client.settings import McpServer
 from agiraph.mcp_client.toolbox import McpTools
@@ -27,6 +28,7 @@ from agiraph.providers.catalogue import Catalogue
 from agiraph.providers.facts.prices import Prices
 from agiraph.providers.registry import Keys, ModelFactory, Registry
 from agiraph.run_context import RunContext
+from agiraph.runtime import prompt_preview
 from agiraph.runtime.channels import Channel
 from agiraph.runtime.channels.own import resolved
 from agiraph.runtime.daily_spend import DailySpend
@@ -39,6 +41,7 @@ from agiraph.runtime.offered_tools import OfferedTools
 from agiraph.runtime.outbox import Outbox
 from agiraph.runtime.periodic import PeriodicTasks, Wait
 from agiraph.runtime.program_setup import Command
+from agiraph.runtime.team_removal import TeamRemoval
 from agiraph.runtime.tracing import Tracing
 from agiraph.runtime.trigger_worker import Callback, TriggerWorker
 from agiraph.runtime.watchdog import watch
@@ -86,6 +89,7 @@ class Runtime:
         confinement: Confinement,
         extensions: Extensions,
         mcp: McpServers,
+        executor: Executor,
     ) -> None:
         self.home = home
         self._lock = lock
@@ -102,6 +106,12 @@ class Runtime:
         """How the commands of this runtime are confined."""
         self.extensions = extensions
         self.mcp = mcp
+        self.removal = TeamRemoval(store, home, periodic, is_sole_process=lock is not None)
+        self.preview: Callable[[Team, Specialist, str], Awaitable[PromptText]] = partial(
+            prompt_preview.of_specialist, executor
+        )
+        """Returns what a specialist of a team would be shown for a task."""
+        self.specialists: Mapping[str, Specialist] = executor.specialists
         self._lock_problem = ""
         self._watchdog: asyncio.Task[None] | None = None
         self._lock_watch: asyncio.Task[None] | None = None
@@ -147,7 +157,7 @@ class Runtime:
         models = _models(keys, prices, clock, {**providers(own), **(own_models or {})})
         rules = await _rules(home, limits, database_files(database_url), readable, level)
         daily = DailySpend(store, clock, usd_per_day)
-        known, web = specialists(home), web_with_engine(web or Web(), own)
+        known, web = LiveSpecialists(home), web_with_engine(web or Web(), own)
         mcps = McpServers(mcp or {}, home, rules, web, extensions.secrets)
         executor = Executor(
             store=store,
@@ -178,8 +188,8 @@ class Runtime:
             callbacks=callbacks or {},
             is_sole_process=is_sole,
         )
-        ends = (engine, outbox, Inlet(store, clock, ways, periodic), trigger_worker)
-        return cls(home, lock, store, models, *ends, periodic, daily, rules.confinement, own, mcps)
+        ends = (engine, outbox, Inlet(store, clock, ways, periodic), trigger_worker, periodic)
+        return cls(home, lock, store, models, *ends, daily, rules.confinement, own, mcps, executor)
 
     async def start(self, only: TeamId | None = None) -> None:
         """Start to work on everything that is queued; with `only`, on one team alone."""
@@ -193,10 +203,12 @@ class Runtime:
         self._watchdog = asyncio.create_task(
             watch(self.store, self.clock, self.periodic), name="watchdog"
         )
+        await self.removal.start()
 
     async def stop(self) -> None:
         """Stop working. Running nodes go back to their queues, where any process finds them."""
         await _cancelled(self._watchdog)
+        await self.removal.stop()
         await self.inlet.stop()
         # Runs first: each gives its node back in a transaction. A message that a run still sends is
         # a row, so whatever the stopped outbox does not send goes out at the next start.

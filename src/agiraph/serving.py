@@ -203,6 +203,7 @@ def _api(settings: Settings, runtime: Runtime, hub: Hub, port: int) -> Api:
             for name, each in runtime.outbox.channels.items()
             if is_two_way(each)
         },
+        preview=runtime.preview,
         extensions=runtime.extensions,
         mcp=runtime.mcp,
         build=version("agiraph"),

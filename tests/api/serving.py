@@ -105,6 +105,7 @@ async def serving(
             models=world.runtime.models,
             reply_model=more.get("reply_model", ""),
             url=f"http://127.0.0.1:{port}",
+            preview=world.runtime.preview,
             extensions=world.runtime.extensions,
             mcp=world.runtime.mcp,
             confinement=world.runtime.confinement,

@@ -21,7 +21,7 @@ import orjson
 
 from agiraph.testing.sweep import Report, Scenario, Sweep
 from agiraph.testing.world import preload
-from tests.faults import asking, endings, life, mutants, research, spent_day
+from tests.faults import asking, deletion, endings, life, mutants, research, spent_day
 from tests.faults.scenarios import ALL, scenario
 from tests.faults.teamwork import program, program_ran_once, teamwork
 
@@ -31,6 +31,7 @@ SCENARIOS = ALL | {
     "life": life.life,
     "endings": endings.endings,
     "spent_day": spent_day.spent_day,
+    "deletion": deletion.deletion,
     "asking": asking.asking,
     "research": research.research,
 }
@@ -39,6 +40,7 @@ EXTRA_CHECKS = {
     "program": program_ran_once,
     "endings": endings.after_recovery,
     "spent_day": spent_day.after_recovery,
+    "deletion": deletion.after_recovery,
     "asking": asking.after_recovery,
     "research": research.after_recovery,
 }

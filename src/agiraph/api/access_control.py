@@ -50,6 +50,8 @@ _SINGLE = frozenset(
     }
 )
 """Headers that may occur once. With two, this check could read one and a route the other."""
+IS_AUDITED = "is_audited"
+"""Set in a request's state by a route whose own transaction has written the audit's entry."""
 _UNAUTHORIZED = 4401
 _FORBIDDEN = 4403
 
@@ -185,7 +187,7 @@ class AccessMiddleware:
         cannot be written never undoes what was done.
         """
         caller: Caller | None = scope["state"].get("caller")
-        if scope["method"] in _SAFE or caller is None:
+        if scope["method"] in _SAFE or caller is None or scope["state"].get(IS_AUDITED):
             return
         # If the store is unreachable, the request has failed too and its response says so.
         with contextlib.suppress(StoreUnavailable):

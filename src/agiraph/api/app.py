@@ -36,7 +36,9 @@ from agiraph.api.routes import (
     results,
     search,
     skills,
+    specialists,
     status,
+    team_settings,
     teams,
     triggers,
 )
@@ -46,6 +48,7 @@ from agiraph.api.web_ui import WebUiMiddleware
 
 ROUTERS = (
     teams.router,
+    team_settings.router,
     agents.router,
     board.router,
     digest.router,  # before the inbox, whose items have any id
@@ -60,6 +63,7 @@ ROUTERS = (
     extensions.router,
     skills.router,
     mcp_servers.router,
+    specialists.router,
     files.router,
     folders.router,
     results.router,

@@ -1,7 +1,7 @@
 """Dependencies: what FastAPI passes to every route."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -14,8 +14,10 @@ from starlette.requests import HTTPConnection
 from agiraph.api.access_control import AccessControl, Caller
 from agiraph.api.live import Hub
 from agiraph.domain.access import covers
+from agiraph.domain.agents import Specialist, Team
 from agiraph.domain.errors import OutOfScope
 from agiraph.domain.ids import PersonId
+from agiraph.domain.previews import PromptText
 from agiraph.domain.time import Clock, SystemClock
 from agiraph.extensions.loading import Extensions
 from agiraph.home.layout import Home
@@ -75,6 +77,8 @@ class Api:
     """The address of this server for people, for links in texts."""
     pairing_hints: Mapping[str, str] = field(default_factory=dict[str, str])
     """By channel, what to do with a pairing code."""
+    preview: Callable[[Team, Specialist, str], Awaitable[PromptText]] | None = None
+    """Returns what a specialist of a team would be shown for a task; None: nobody can tell."""
     extensions: Extensions | None = None
     """Own tools and other code of the person; None: those of the home, without settings."""
     mcp: McpServers | None = None

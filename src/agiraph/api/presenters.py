@@ -64,6 +64,7 @@ def team_view(tx: Tx, team: Team, viewer: PersonId) -> TeamView:
         folders=[GivenFolderView(**asdict(folder)) for folder in team.folders],
         quiet_hours=team.quiet_hours,
         quiet_zone=team.quiet_zone,
+        muted_until=team.muted_until,
         channel=team.channel,
         answer_within=team.answer_within_s or 0.0,
         effort=team.effort,
@@ -72,7 +73,7 @@ def team_view(tx: Tx, team: Team, viewer: PersonId) -> TeamView:
         working=nodes.count_running(tx, team.id),
         open_questions=len(messages.open_questions(tx, team.id)),
         unread=messages.unread_from(tx, team.id, viewer),
-        usd=sum(row.usd for row in spend.of_team(tx, team.id)),
+        usd=spend.usd_of_team(tx, team.id),
         # Includes the events of this transaction, which are numbered when it commits.
         head=events.head(tx, team.id) + tx.emitted(team.id),
     )

@@ -12,9 +12,7 @@ from agiraph.domain.agents import AgentKind, Doing, Mode, Review, TeamStatus, Tr
 from agiraph.domain.deliveries import Delivery
 from agiraph.domain.effort import Effort
 from agiraph.domain.grants import GrantKind
-from agiraph.domain.knowledge import KnowledgeStatus
 from agiraph.domain.messages import Decision, MessageKind, Rating, State
-from agiraph.domain.passages import PassageKind
 from agiraph.domain.stages import StageContract, StageDecision, StageStatus
 from agiraph.domain.triggers import ActionType, Misfire, Overlap, TriggerStatus, TriggerType
 from agiraph.domain.work import Budget, IfUnmet, Lane, NodeStatus, Source, StopReason
@@ -48,6 +46,9 @@ class TeamView(View):
         description="When no briefing is sent to channels, such as 22:00-07:00; empty: never."
     )
     quiet_zone: str
+    muted_until: datetime | None = Field(
+        description="Until when it sends nothing unasked; null: it is not muted."
+    )
     channel: str = Field(
         description="The channel for its questions; empty: each that sends questions."
     )
@@ -327,37 +328,6 @@ class CreatedTriggerView(TriggerView):
     secret: str | None = Field(
         default=None, description="The secret that a webhook's caller sends; shown only once."
     )
-
-
-class UnconfirmedView(View):
-    """Knowledge that no person has confirmed."""
-
-    id: str
-    agent_id: str
-    kind: str = Field(description="`memory`, `insight`, or `note` with the path of its file.")
-    text: str
-    status: KnowledgeStatus = Field(
-        description="`unverified`: agents find and use it, always marked. `pending`: nobody uses "
-        "it until a person confirms it."
-    )
-    sources: list[str] = Field(
-        description="Who wrote its words, if not the team: search, page:HOST, program:NAME, …"
-    )
-    learned_from: list[str] = Field(
-        description="The ids of the threads and messages it was learned from."
-    )
-    created_at: datetime
-
-
-class SearchHitView(View):
-    kind: PassageKind
-    ref: str = Field(description="The source: a path, a URL, or the id of an insight or node.")
-    title: str
-    text: str
-    sources: list[str] = Field(
-        description="Who wrote its words, if not the team: search, page:HOST, program:NAME, …"
-    )
-    created_at: datetime
 
 
 class FolderView(View):

@@ -38,6 +38,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "pause": "teams",
         "resume": "teams",
         "stop": "teams",
+        "delete": "teams",
         "extend": "extend",
         "undo": "folders",
         "away": "away",

@@ -1,133 +1,13 @@
 """`agiraph export`: all rows and files of a team as readable files."""
 
-import shutil
-from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
-from typing import Any
 
 import click
-import orjson
 
+from agiraph.api.team_export import write_export
 from agiraph.cli.session import command, opened, remember_secrets
-from agiraph.domain.agents import Agent, Team
 from agiraph.domain.errors import Refused
-from agiraph.redaction import Redactor, redact
-from agiraph.store import events, team_rows, threads, triggers
 from agiraph.store import teams as rows
-from agiraph.store.database import Store
-
-BATCH = 1000
-FILES = {
-    "agents": "agents",
-    "nodes": "board",
-    "stages": "stages",
-    "threads": "threads",
-    "memories": "memories",
-    "insights": "insights",
-    "notes": "notes",
-    "file_labels": "file_labels",
-    "knowledge_changes": "knowledge_changes",
-}
-"""The file for each table. Messages have a file of their own, with names instead of ids."""
-
-
-def _write_lines(path: Path, things: Iterable[Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    redactor = Redactor()
-    with path.open("ab") as file:
-        for thing in things:
-            file.write(redactor.feed(orjson.dumps(thing, default=str) + b"\n"))
-        file.write(redactor.finish())
-
-
-def _copy(source: str, target: str) -> None:
-    """Copy a file and its mode; known keys in it are overwritten."""
-    with Path(source).open("rb") as file, Path(target).open("xb") as copy:
-        for piece in Redactor().stream(file):
-            copy.write(piece)
-    shutil.copymode(source, target)
-
-
-async def _rows(store: Store, team: Team, table: str) -> AsyncIterator[Any]:
-    """Yield every row of a team in one table, page by page: a long-lived team has many."""
-    after = ""
-    while page := await store.read(team_rows.page, table, team.id, after=after, limit=BATCH):
-        for row in page:
-            yield row
-        after = page[-1].id
-
-
-async def write_export(store: Store, home: Path, team: Team, target: Path) -> None:
-    """Write all rows and files of the team into the target, which must be empty or missing."""
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise Refused(f"{str(target)!r} is not an empty folder; name a new one.")
-    target.mkdir(parents=True, exist_ok=True)
-    _write_lines(target / "team.jsonl", [team])
-    for table, name in FILES.items():
-        _write_lines(target / f"{name}.jsonl", [row async for row in _rows(store, team, table)])
-    _write_lines(target / "costs.jsonl", await store.read(team_rows.spend, team.id))
-    _write_lines(target / "firings.jsonl", await store.read(team_rows.firings, team.id))
-    await _write_conversation(store, team, target / "conversation.jsonl")
-    seq = 0
-    _write_lines(target / "events.jsonl", ())
-    while batch := await store.read(events.after, team.id, seq, limit=BATCH):
-        _write_lines(target / "events.jsonl", batch)
-        seq = batch[-1].seq
-    await _write_threads(store, team, target / "threads")
-    alarms = await store.read(triggers.of_team, team.id)
-    redactor = Redactor()
-    written = redactor.feed(orjson.dumps(alarms, option=orjson.OPT_INDENT_2)) + redactor.finish()
-    (target / "triggers.json").write_bytes(written)
-    folder = home / "teams" / team.id
-    if folder.is_dir():
-        # Links stay links: a command may have left one that leads out of the team's folder.
-        shutil.copytree(
-            folder, target / "home", symlinks=True, ignore=_not_for_copying, copy_function=_copy
-        )
-
-
-async def _write_conversation(store: Store, team: Team, path: Path) -> None:
-    """Write all messages, also of agents that have left, with names instead of ids."""
-    everyone: list[Agent] = await store.read(rows.everyone, team.id)
-    names: dict[str, str] = {agent.id: agent.name for agent in everyone}
-    _write_lines(
-        path,
-        [
-            {
-                "at": m.created_at,
-                "from": names.get(m.sender, m.sender),
-                "to": names.get(m.recipient, m.recipient),
-                "kind": m.kind,
-                "title": m.title,
-                "text": m.text,
-                "attachments": m.attachments,
-                "in_reply_to": m.in_reply_to,
-                "id": m.id,
-            }
-            async for m in _rows(store, team, "messages")
-        ],
-    )
-
-
-async def _write_threads(store: Store, team: Team, folder: Path) -> None:
-    """Write one file for each thread, with its turns."""
-    async for thread in _rows(store, team, "threads"):
-        path, seq = folder / f"{thread.id}.jsonl", 0
-        _write_lines(path, ())
-        while turns := await store.read(threads.turns, thread.id, after=seq, limit=BATCH):
-            _write_lines(path, turns)
-            seq = turns[-1].seq
-
-
-def _not_for_copying(folder: str, names: list[str]) -> list[str]:
-    """Return the names to skip: pipes and sockets that a command left, as reading one would block;
-    and names that contain an API key."""
-    paths = [Path(folder) / name for name in names]
-    return [
-        p.name
-        for p in paths
-        if redact(p.name) != p.name or not (p.is_symlink() or p.is_file() or p.is_dir())
-    ]
 
 
 @click.command()

@@ -1,4 +1,4 @@
-"""`agiraph teams`, `board`, `stop`, `pause` and `resume`: list teams and control them."""
+"""`agiraph teams`, `board`, `stop`, `pause`, `resume`, `delete`: list teams and control them."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -85,6 +85,25 @@ async def resume(team: str) -> None:
     async with connected() as client:
         resumed = await client.resume((await client.team(team)).id)
     _confirm(resumed, "Resumed", f"Watch it with: agiraph tail {resumed.id}")
+
+
+@click.command()
+@click.argument("team")
+@click.option("--name", help="The team's name, instead of typing it.")
+@click.option("--stop", "stop_", is_flag=True, help="End its work first, if it is working.")
+@command
+async def delete(team: str, name: str | None, stop_: bool) -> None:
+    """Delete a TEAM (its id or name) for good: messages, files, memories, all of it.
+
+    To keep a copy, run `agiraph export` first. To hide a team only, archive it in the web UI.
+    """
+    async with connected() as client:
+        found = await client.team(team)
+        if name is None:
+            click.echo(f"This deletes everything of {clean(found.name)!r} and cannot be undone.")
+            name = click.prompt("Type the team's name to delete it", default="", show_default=False)
+        deleted = await client.delete_team(found.id, name=name, stop=stop_)
+    click.echo(f"Deleted {clean(deleted.name)!r}.")
 
 
 def _confirm(team: TeamView, done: str, next_: str) -> None:

@@ -3,6 +3,12 @@ them."""
 
 from agiraph.api.extension_views import ExtensionView, SkillView
 from agiraph.api.mcp_views import McpServerDetails, McpServerView
+from agiraph.api.settings_views import (
+    PromptPreview,
+    SkillFile,
+    SpecialistFile,
+    SpecialistView,
+)
 from agiraph.client.connection import Connection, path_of
 
 
@@ -47,3 +53,36 @@ class ExtensionCalls(Connection):
     async def ask_mcp_server(self, name: str) -> McpServerDetails:
         """Start an MCP server and ask for its tools."""
         return await self.post(McpServerDetails, path_of("mcp-servers", name, "ask"), {})
+
+    async def skill_file(self, id: str) -> SkillFile:
+        """Return the SKILL.md of a skill."""
+        return await self.get(SkillFile, path_of("skills", "file"), id=id)
+
+    async def write_skill_file(self, id: str, text: str) -> SkillView:
+        """Write the SKILL.md of a skill in the home; it is off until it is enabled again."""
+        body = {"id": id, "text": text}
+        return self.read(SkillView, await self.ask("PUT", path_of("skills", "file"), body=body))
+
+    async def specialists(self) -> list[SpecialistView]:
+        """List the specialists that coordinators can hire."""
+        return await self.get(list[SpecialistView], path_of("specialists"))
+
+    async def specialist(self, name: str) -> SpecialistFile:
+        """Return a specialist with its file."""
+        return await self.get(SpecialistFile, path_of("specialists", name))
+
+    async def write_specialist(self, name: str, text: str) -> SpecialistFile:
+        """Write a specialist's file into the home."""
+        path = path_of("specialists", name)
+        return self.read(SpecialistFile, await self.ask("PUT", path, body={"text": text}))
+
+    async def delete_specialist(self, name: str) -> None:
+        """Remove a specialist's file from the home; a built-in one is used again."""
+        await self.ask("DELETE", path_of("specialists", name))
+
+    async def try_specialist(
+        self, name: str, *, team: str, task: str, text: str | None = None
+    ) -> PromptPreview:
+        """Return what the specialist's model would be shown for a task. No model is called."""
+        body = {"team": team, "task": task, "text": text}
+        return await self.post(PromptPreview, path_of("specialists", name, "try"), body)

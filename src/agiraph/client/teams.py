@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any, Literal, TypedDict, Unpack
 
 from agiraph.api.job_views import JobView
+from agiraph.api.settings_views import DeletionView, RulesPreview, TeamSettingsView
 from agiraph.api.views import AgentView, NodeDetail, NodeView, StageView, TeamView
 from agiraph.client.connection import Connection, path_of
 from agiraph.domain.agents import Mode, Review, Trust
@@ -30,6 +32,10 @@ class TeamSettings(TypedDict, total=False):
     quiet_hours: str
     """Hours in which no briefing is sent to channels, such as `22:00-07:00`; empty: none."""
     quiet_zone: str
+    muted_until: datetime | None
+    """Until when it sends nothing unasked; None: it is not muted."""
+    permissions: Sequence[Mapping[str, str]]
+    """Its permission rules, all of them; each has `tool`, `action` and `pattern`."""
     channel: str
     """The channel for its questions; empty: each that sends questions."""
     answer_within: float
@@ -89,7 +95,10 @@ class TeamCalls(Connection):
 
     async def change_team(self, team: str, **settings: Unpack[TeamSettings]) -> TeamView:
         """Change settings of a team; what is left out stays as it is."""
-        changed = await self.ask("PATCH", path_of("teams", team), body=dict(settings))
+        body: dict[str, Any] = dict(settings)
+        if isinstance(until := body.get("muted_until"), datetime):
+            body["muted_until"] = until.isoformat()
+        changed = await self.ask("PATCH", path_of("teams", team), body=body)
         return self.read(TeamView, changed)
 
     async def teams(self) -> list[TeamView]:
@@ -105,6 +114,26 @@ class TeamCalls(Connection):
         if not named:
             raise NotFound("team", team, known="`agiraph teams` lists them.")
         return named[-1]
+
+    async def team_settings(self, team: str) -> TeamSettingsView:
+        """Return all settings of a team, with its budget and what is spent of it."""
+        return await self.get(TeamSettingsView, path_of("teams", team, "settings"))
+
+    async def preview_permissions(
+        self, team: str, rules: Sequence[Mapping[str, str]]
+    ) -> RulesPreview:
+        """Tell which of the team's newest tool calls these rules would have decided on."""
+        path = path_of("teams", team, "permissions", "preview")
+        return await self.post(RulesPreview, path, {"rules": list(rules)})
+
+    async def export_team(self, team: str) -> bytes:
+        """Return all data and files of a team as a ZIP file."""
+        return await self.ask("GET", path_of("teams", team, "export"))
+
+    async def delete_team(self, team: str, *, name: str, stop: bool = False) -> DeletionView:
+        """Delete a team for good; `name` is its name, to make sure. With `stop` its work ends."""
+        body = {"name": name, "stop": stop}
+        return await self.post(DeletionView, path_of("teams", team, "delete"), body)
 
     async def archive(self, team: str) -> None:
         """Stop and archive a team."""

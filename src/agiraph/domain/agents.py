@@ -68,6 +68,8 @@ class Team:
     quiet_hours: str = ""
     """When no briefing is sent to channels, such as `22:00-07:00`."""
     quiet_zone: str = "UTC"
+    muted_until: datetime | None = None
+    """Until when it sends its owner nothing unasked; None: it is not muted."""
     channel: str = ""
     """The person's channel that its questions and approvals are sent to; empty: each that sends
     such messages."""

@@ -1,6 +1,7 @@
 """Costs: what a team's model calls have cost, by node, agent, purpose and model."""
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from agiraph.domain.ids import TeamId
 from agiraph.domain.work import Lane
@@ -41,6 +42,30 @@ class DayCosts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LimitUse:
+    """One limit of a goal, and how much of it is used."""
+
+    name: Literal["usd", "tokens", "turns", "seconds"]
+    limit: float | None
+    """None: there is no limit."""
+    used: float
+    left: float | None
+    """None: there is no limit. Never below zero."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoalBudget:
+    """The limits of a team's last goal, with all work below it."""
+
+    node_id: str
+    limits: list[LimitUse]
+    can_raise: bool
+    """Whether the limits can be raised: the goal is open, or a limit ended it."""
+    problem: str = ""
+    """Why the limits cannot be raised."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CostLine:
     """What one node cost for one purpose with one model, without the nodes below it."""
 
@@ -72,3 +97,5 @@ class TeamCosts:
     by_model: dict[str, CostSum]
     runs: list[NodeCosts]
     """One bill for each root node, with everything below it."""
+    budget: GoalBudget | None = None
+    """The limits of the last goal; None: the team has no goal."""

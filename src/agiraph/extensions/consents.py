@@ -97,6 +97,15 @@ def disable(home: Home, identity: str) -> bool:
         return enabled.pop(identity, None) is not None
 
 
+def disable_below(home: Home, prefix: str) -> None:
+    """Remove the consents whose id begins with this prefix."""
+    if not any(identity.startswith(prefix) for identity in read(home).enabled):
+        return
+    with _changing(home) as enabled:
+        for identity in [one for one in enabled if one.startswith(prefix)]:
+            del enabled[identity]
+
+
 @contextmanager
 def _changing(home: Home) -> Generator[dict[str, Consent]]:
     """Yield the consents for changes, with the lock file locked; write them in one rename when the

@@ -6,6 +6,7 @@ that copy, it is off until a person enables it again.
 """
 
 import asyncio
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,7 +15,7 @@ from pathlib import Path
 from agiraph.domain.agents import Team
 from agiraph.domain.errors import Conflict, NotFound, Refused
 from agiraph.domain.folders import GivenFolder
-from agiraph.domain.skills import Skill
+from agiraph.domain.skills import TOP, Skill
 from agiraph.extensions import consents as consent_file
 from agiraph.extensions.consents import Consents
 from agiraph.extensions.notices import Notices, changed
@@ -26,6 +27,8 @@ from agiraph.home.skill_folders import SkillFiles
 IN_HOME = "skills"
 IN_FOLDER = ".claude/skills"
 MOST_OF_TEAM = 100
+_OWN = re.compile(rf"(teams/[A-Za-z0-9_-]+/)?{IN_HOME}/[a-z0-9][a-z0-9_-]*")
+"""The places of skills in a home."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +185,29 @@ class Skills:
             if consent_file.disable(self.home, one):
                 return one
         raise Refused(f"{identity!r} is not enabled; nothing was changed.")
+
+    def files_of(self, identity: str) -> tuple[SkillFiles, bool]:
+        """Return the files of a skill, and whether it lies in the home, where a person can change
+        it; raise `Refused` if it cannot be read."""
+        place, found = self._read(identity)
+        return found, place.base == self.home.path
+
+    def write_top(self, identity: str, text: str) -> SkillStatus:
+        """Write the SKILL.md of a skill in the home, a new one if there is none. Its files are then
+        others than those that were enabled, so it is off until a person enables it again."""
+        place = self._place(identity)
+        if place.base != self.home.path:
+            raise Refused(f"{place.id} lies in a folder of yours; change the file there.")
+        if not _OWN.fullmatch(place.rel):
+            raise Refused(f"{identity!r} is no place for a skill; write skills/NAME.")
+        data = text.encode(errors="replace")
+        try:
+            skill_folders.about(data, place.rel.rpartition("/")[2])
+        except Refused as error:
+            raise Refused(f"The file cannot be used: {error}") from error
+        self.home.folder.sub(place.rel, create=True).close()
+        self.home.folder.write(f"{place.rel}/{TOP}", data)
+        return self._status(place, consent_file.read(self.home))
 
     def _read(self, identity: str) -> tuple[SkillPlace, SkillFiles]:
         place = self._place(identity)

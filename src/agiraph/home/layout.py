@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Self
 
 from agiraph.domain.agents import Team
-from agiraph.domain.errors import Misconfigured, OutOfScope, StoreFull
+from agiraph.domain.errors import Misconfigured, NotFound, OutOfScope, StoreFull
 from agiraph.domain.ids import NodeId, TeamId
 from agiraph.home.lock import HomeLock
 from agiraph.home.node_folder import NodeFolder
@@ -29,6 +29,8 @@ You are a colleague who takes a goal, understands what it is for, and sees it th
 - Spend the human's attention and money as carefully as your own.
 """
 
+DEFAULT_SOUL: str = SOUL.strip().removeprefix("# Soul").strip()
+MOST_SOUL_BYTES = 400_000
 MEMORY = "# Memory\n\nWhat is worth knowing in every conversation. Keep it short.\n"
 PLAN = "# Plan\n\nNothing is planned yet.\n"
 INDEX = """\
@@ -108,11 +110,7 @@ class Home:
 
         Model vendors choose the ids of calls: one that is no plain file name is hashed.
         """
-        name = call_id
-        if not _PLAIN_ID.fullmatch(call_id):
-            # Also stable: after a crash the same call finds its spool, so the command is not run
-            # again.
-            name = hashlib.sha256(call_id.encode(errors="surrogatepass")).hexdigest()
+        name = spool_name(call_id)
         self.folder.sub(f"spool/{name}", create=True).close()
         return self.path / "spool" / name
 
@@ -145,6 +143,14 @@ class TeamFolder:
         self.folder.write_if_empty("MEMORY.md", _text(MEMORY))
         self.folder.write_if_empty("PLAN.md", _text(PLAN))
 
+    def soul(self) -> str:
+        """Return SOUL.md without its heading; the default one if there is none yet."""
+        try:
+            text = self.folder.read("SOUL.md", limit=MOST_SOUL_BYTES).decode(errors="replace")
+        except NotFound:
+            text = SOUL
+        return text.strip().removeprefix("# Soul").strip()
+
     def write_soul(self, soul: str) -> None:
         """Replace SOUL.md; an empty text stands for the default one."""
         self.folder.write("SOUL.md", _soul(soul.strip()))
@@ -163,6 +169,14 @@ class TeamFolder:
     def node(self, node_id: NodeId) -> NodeFolder:
         folder = self.folder.sub(f"nodes/{_name(node_id)}", create=True)
         return NodeFolder(id=node_id, folder=folder)
+
+
+def spool_name(call_id: str) -> str:
+    """Return the name of the folder with the output of a call's command."""
+    if _PLAIN_ID.fullmatch(call_id):
+        return call_id
+    # Also stable: after a crash the same call finds its spool, so the command is not run again.
+    return hashlib.sha256(call_id.encode(errors="surrogatepass")).hexdigest()
 
 
 def goal_text(team: Team) -> bytes:

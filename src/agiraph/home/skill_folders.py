@@ -51,7 +51,7 @@ def read(base: Path, rel: str = "") -> SkillFiles:
     top = files.get(TOP)
     if top is None:
         raise Refused(f"it has no {TOP}.")
-    name, description = _about(top, (base / rel).name)
+    name, description = about(top, (base / rel).name)
     return SkillFiles(
         name=name,
         description=description,
@@ -82,15 +82,16 @@ def _files(folder: Folder) -> tuple[dict[str, bytes], frozenset[str]]:
     return files, frozenset(programs)
 
 
-def _about(top: bytes, folder: str) -> tuple[str, str]:
-    """Return the name and description of a SKILL.md."""
+def about(top: bytes, folder: str) -> tuple[str, str]:
+    """Return the name and description of a SKILL.md in this folder; raise `Refused` with what is
+    wrong."""
     if len(top) > LONGEST_TOP:
         raise Refused(f"its {TOP} is longer than {LONGEST_TOP // 1024} KiB.")
-    about, _ = front_matter.split(top.decode(errors="replace"))
-    name = str(about.get("name") or folder).strip().lower()
+    settings, _ = front_matter.split(top.decode(errors="replace"))
+    name = str(settings.get("name") or folder).strip().lower()
     if not _NAME.fullmatch(name):
         raise Refused(f"its name {name!r} is not made of small letters, digits, - and _.")
-    description = " ".join(str(about.get("description") or "").split())
+    description = " ".join(str(settings.get("description") or "").split())
     if not description:
         raise Refused("it has no description: say when to use it.")
     if len(description) > LONGEST_DESCRIPTION:

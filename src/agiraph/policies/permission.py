@@ -1,7 +1,7 @@
 """Permission: decides which tool calls are allowed, denied, or need a person's approval."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from fnmatch import fnmatchcase
@@ -79,13 +79,8 @@ class PermissionPolicy:
         tool = self.tools.get(call.name)
         is_added = tool is not None and tool.properties.outside is not None
         spellings = _spellings(ctx, call, is_added=is_added)
-        for rule in ctx.team.permissions:
-            if fnmatchcase(call.name, rule.tool) and any(
-                fnmatchcase(spelling, rule.pattern) and not self._exceeds(rule, call, spelling)
-                for spelling in spellings
-            ):
-                return rule
-        return None
+        found = first_match(ctx.team.permissions, tool, call.name, spellings)
+        return None if found is None else ctx.team.permissions[found]
 
     async def rule_on(self, ctx: RunContext, call: ToolCall) -> "Ruling":
         """Decide on a call: by the team's first matching rule, else by its trust if the thread
@@ -147,16 +142,30 @@ class PermissionPolicy:
         )
         return used is not None
 
-    def _exceeds(self, rule: Rule, call: ToolCall, command: str) -> bool:
-        """Whether another command is chained to the one that the rule allows."""
-        tool = self.tools.get(call.name)
-        return (
-            rule.action == "allow"
-            and tool is not None
-            and tool.properties.runs_commands
-            and rule.pattern != "*"
-            and _CHAINED.search(command) is not None
-        )
+
+def first_match(
+    rules: Sequence[Rule], tool: Tool | None, name: str, spellings: Sequence[str]
+) -> int | None:
+    """Return the place of the first rule that applies to a call of a tool, whose first argument
+    may be written in several ways; None if no rule does."""
+    for place, rule in enumerate(rules):
+        if fnmatchcase(name, rule.tool) and any(
+            fnmatchcase(spelling, rule.pattern) and not _exceeds(rule, tool, spelling)
+            for spelling in spellings
+        ):
+            return place
+    return None
+
+
+def _exceeds(rule: Rule, tool: Tool | None, command: str) -> bool:
+    """Whether another command is chained to the one that the rule allows."""
+    return (
+        rule.action == "allow"
+        and tool is not None
+        and tool.properties.runs_commands
+        and rule.pattern != "*"
+        and _CHAINED.search(command) is not None
+    )
 
 
 def _asked_in_ended_work(tx: Tx, ctx: RunContext, call: ToolCall) -> Message | None:

@@ -138,7 +138,7 @@ class Executor:
             return prompt.public_opening(loaded.node, now)
         assert loaded.prior_knowledge is not None
         known = await prompt.refresh_knowledge(ctx, loaded.prior_knowledge)
-        means = self._means(loaded.agent)
+        means = self.means_of(loaded.agent)
 
         def build(shown: ShownFiles) -> str:
             if loaded.node.reviews_call is not None:
@@ -168,7 +168,7 @@ class Executor:
             return await Loop(steps=steps, compaction=compaction).run(ctx)
         return await research.run(steps, ctx, reader_model=self.reader_model)
 
-    def _means(self, agent: Agent) -> Means:
+    def means_of(self, agent: Agent) -> Means:
         """Return what the settings offer to an agent that gives work away."""
         return Means(
             specialists=self.specialists,

@@ -20,6 +20,8 @@ class DailyLimit:
     """What an approval without an amount allows."""
     question_id: MessageId | None = None
     """The newest request to allow more."""
+    deleted_usd: float = 0.0
+    """What teams spent on this day that were deleted since."""
 
     def is_reached(self, limit_usd: float, used_usd: float) -> bool:
         """Whether no further call may start: the money is used, or work has stopped before."""

@@ -27,6 +27,7 @@ TABLES: dict[str, str] = {
     "folder_changes": "id",
     "client_turns": "id", "received": "id",
     "research_jobs": "id", "research_pages": "id", "evidence": "id",
+    "deletions": "team_id",
 }  # fmt: skip
 """The dumped tables, in an order that satisfies foreign keys, each with its column for paging."""
 LEFT_OUT = frozenset({"about", "passes", "answered", "passage_words", "schema_version", "workers"})

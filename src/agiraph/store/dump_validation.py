@@ -20,6 +20,7 @@ from agiraph.store import (
     client_turns,
     conversation_summaries,
     daily_limits,
+    deletions,
     deliveries,
     evidence,
     file_labels,
@@ -59,6 +60,7 @@ _TABLES: dict[str, Table[Any]] = {
         folder_changes.FOLDER_CHANGES,
         client_turns.CLIENT_TURNS, channels.CHANNELS, channels.RECEIVED,
         research.JOBS, research.PAGES, evidence.EVIDENCE,
+        deletions.DELETIONS,
     )
 }  # fmt: skip
 _TYPES: dict[str, tuple[type, ...]] = {

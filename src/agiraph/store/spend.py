@@ -142,9 +142,36 @@ def total(tx: Tx, root: NodeId, *, apart_from: ThreadId | None = None) -> Total:
 
 
 def usd_of_day(tx: Tx, day: str) -> float:
-    """Return what all teams together have spent on a day."""
-    row = tx.one("select coalesce(sum(usd), 0.0) from spend where day = :day", day=day)
+    """Return what all teams together have spent on a day, with those that were deleted since."""
+    row = tx.one(
+        "select coalesce(sum(usd), 0.0)"
+        " + coalesce((select deleted_usd from daily_limits where day = :day), 0.0)"
+        " from spend where day = :day",
+        day=day,
+    )
     return 0.0 if row is None else float(row[0])
+
+
+def usd_of_team(tx: Tx, team_id: TeamId, *, day: str | None = None) -> float:
+    """Return the dollars that a team has spent, in all or on a day; rounded as in `costs`."""
+    only = "" if day is None else " and day = :day"
+    row = tx.one(
+        f"select coalesce(sum(usd), 0.0) from spend where team_id = :team{only}",
+        team=team_id,
+        **({} if day is None else {"day": day}),
+    )
+    return 0.0 if row is None else round_usd(float(row[0]))
+
+
+def usd_by_team(tx: Tx) -> dict[TeamId, float]:
+    """Return the dollars that each team has spent, for those that have spent something."""
+    rows = tx.all("select team_id, sum(usd) from spend group by team_id")
+    return {row[0]: round_usd(float(row[1])) for row in rows}
+
+
+def round_usd(usd: float) -> float:
+    """Return dollars as all sums show them: sums of the same rows in another order are equal."""
+    return round(usd, 6)
 
 
 def reserved_usd(tx: Tx, *, apart_from: ThreadId | None = None) -> float:

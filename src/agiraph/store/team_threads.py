@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from agiraph.domain.chat import Turn
-from agiraph.domain.ids import NodeId, TeamId, ThreadId
+from agiraph.domain.ids import AgentId, NodeId, TeamId, ThreadId
 from agiraph.domain.labels import Label
-from agiraph.store.rows import to_label, to_micros
+from agiraph.store.rows import from_json, from_micros, to_label, to_micros
 from agiraph.store.threads import TURN_COLUMNS, read_turn
 from agiraph.store.tx import Tx
 
@@ -68,3 +69,18 @@ def said_with(
         **named,
     )
     return [(read_turn(row[0], row[2:]), to_label(row[1])) for row in rows]
+
+
+def newest_calls(
+    tx: Tx, team_id: TeamId, *, limit: int
+) -> list[tuple[AgentId, datetime, list[dict[str, Any]]]]:
+    """Return the newest turns with tool calls of the team's threads: who made them, when, and the
+    calls as they are stored. The newest come first."""
+    rows = tx.all(
+        f"select t.agent_id, u.at, u.calls from threads t join turns u on {_OF_THREAD}"
+        " where t.team_id = :team and u.calls is not null"
+        " order by u.at desc, u.place desc limit :limit",
+        team=team_id,
+        limit=limit,
+    )
+    return [(row[0], from_micros(row[1]), from_json(row[2])) for row in rows]

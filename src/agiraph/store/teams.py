@@ -10,6 +10,8 @@ from agiraph.store.tx import Tx
 
 TEAMS = Table("teams", Team)
 AGENTS = Table("agents", Agent)
+_KEPT = "id not in (select team_id from deletions)"
+"""Leaves out teams that were deleted and whose rows are still being removed."""
 
 
 def members(tx: Tx, team_id: TeamId) -> list[Agent]:
@@ -95,7 +97,7 @@ def by_name(tx: Tx, team_id: TeamId, name: str, *, with_retired: bool = False) -
 
 def find(tx: Tx, name_or_id: str) -> Team:
     """Return the team with this id, or the newest with this name; raise `NotFound`."""
-    where = "id = :name or name = :name order by created_at desc limit 1"
+    where = f"(id = :name or name = :name) and {_KEPT} order by created_at desc limit 1"
     found = TEAMS.select(tx, where, name=name_or_id)
     if not found:
         raise NotFound("team", name_or_id, known="`agiraph teams` lists them.")
@@ -103,13 +105,14 @@ def find(tx: Tx, name_or_id: str) -> Team:
 
 
 def every(tx: Tx, *, after: int = 0, limit: int = 100) -> list[Team]:
-    where = "created_at > :after order by created_at limit :limit"
+    where = f"created_at > :after and {_KEPT} order by created_at limit :limit"
     return TEAMS.select(tx, where, after=after, limit=limit)
 
 
 def page(tx: Tx, *, after: str = "", limit: int = 100) -> list[Team]:
     """Return a page of teams after an id, oldest first."""
-    return TEAMS.select(tx, "id > :after order by id limit :limit", after=after, limit=limit)
+    where = f"id > :after and {_KEPT} order by id limit :limit"
+    return TEAMS.select(tx, where, after=after, limit=limit)
 
 
 def lock(tx: Tx, agent_id: AgentId) -> Agent:

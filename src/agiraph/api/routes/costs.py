@@ -1,21 +1,29 @@
 """Cost routes: what a team's work has cost, and what all teams have spent today."""
 
+from dataclasses import replace
+
 from fastapi import APIRouter
 
 from agiraph.api.deps import ApiDep
 from agiraph.api.problems import documented
 from agiraph.domain.costs import DayCosts, TeamCosts
 from agiraph.services.board import costs
-from agiraph.services.lifecycle import daily_limit
+from agiraph.services.lifecycle import daily_limit, extensions
 from agiraph.store import teams
+from agiraph.store.tx import Tx
 
 router: APIRouter = APIRouter(tags=["costs"])
 
 
 @router.get("/teams/{team}/cost", responses=documented(404))
 async def get_cost(team: str, api: ApiDep) -> TeamCosts:
-    """Return a team's costs as a tree of nodes, and by agent, purpose and model."""
-    return await api.store.read(lambda tx: costs.of_team(tx, teams.find(tx, team).id))
+    """Return a team's costs as a tree of nodes, by agent, purpose and model, and its budget."""
+
+    def look(tx: Tx) -> TeamCosts:
+        found = teams.find(tx, team).id
+        return replace(costs.of_team(tx, found), budget=extensions.budget_of_goal(tx, found))
+
+    return await api.store.read(look)
 
 
 @router.get("/cost", responses=documented())

@@ -6,8 +6,8 @@ from fastapi import APIRouter, Query, Response
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
 from agiraph.api.deps import After, ApiDep, Idempotent, Limit, PersonDep
+from agiraph.api.knowledge_views import UnconfirmedView
 from agiraph.api.problems import documented
-from agiraph.api.views import UnconfirmedView
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import AgentId
 from agiraph.domain.knowledge import Change, Insight, InsightType, Memory

@@ -7,11 +7,12 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from agiraph.api.deps import Api, ApiDep, Idempotent, Limit, PersonDep
+from agiraph.api.knowledge_views import SearchHitView
 from agiraph.api.presenters import node_view
 from agiraph.api.problems import documented
 from agiraph.api.research_presenters import research_view, with_sources
 from agiraph.api.research_views import ResearchView
-from agiraph.api.views import NodeView, SearchHitView
+from agiraph.api.views import NodeView
 from agiraph.domain.agents import Agent
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import NodeId, TeamId, ThreadId

@@ -2,19 +2,41 @@
 
 import asyncio
 from functools import partial
+from typing import Annotated, ClassVar
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field
 
 from agiraph.api.deps import ApiDep, CallerDep, check_owner
 from agiraph.api.extension_views import DisableRequest, EnableRequest, SkillView
 from agiraph.api.problems import documented
+from agiraph.api.settings_views import SkillFile
 from agiraph.domain.folders import GivenFolder
+from agiraph.domain.skills import TOP
 from agiraph.extensions.skills import Skills, SkillStatus
 from agiraph.store import teams
 from agiraph.store.tx import Tx
 
 router: APIRouter = APIRouter(tags=["extensions"])
 MOST_TEAMS = 1000
+
+
+class SkillText(BaseModel):
+    """The SKILL.md of a skill: settings between two lines of ---, then its instructions."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={
+            "example": {
+                "id": "skills/letters",
+                "text": "---\nname: letters\ndescription: How letters are written.\n---\nBriefly.",
+            }
+        },
+    )
+
+    id: str = Field(min_length=1, max_length=400)
+    text: str = Field(min_length=1, max_length=64 * 1024)
 
 
 @router.get("/skills")
@@ -46,6 +68,29 @@ async def disable_skill(body: DisableRequest, api: ApiDep, caller: CallerDep) ->
     """Take the consent to a skill back. Needs the scope `admin`."""
     check_owner(caller, "To disable a skill")
     await asyncio.to_thread(Skills(home=api.home).disable, body.id)
+
+
+@router.get("/skills/file", responses=documented())
+async def get_skill_file(
+    api: ApiDep, id: Annotated[str, Query(min_length=1, max_length=400)]
+) -> SkillFile:
+    """Return the SKILL.md of a skill, and the line about it that agents are shown."""
+    found, is_ours = await asyncio.to_thread(Skills(home=api.home).files_of, id)
+    return SkillFile(
+        id=id,
+        text=found.files[TOP].decode(errors="replace"),
+        files=[name for name in found.files if name != TOP],
+        shown=f"- {found.name}: {found.description}",
+        can_edit=is_ours,
+    )
+
+
+@router.put("/skills/file", responses=documented())
+async def write_skill_file(body: SkillText, api: ApiDep, caller: CallerDep) -> SkillView:
+    """Write the SKILL.md of a skill in the home, or a new skill `skills/NAME`. Needs the scope
+    `admin`. It is off until it is enabled again."""
+    check_owner(caller, "To change a skill")
+    return _view(await asyncio.to_thread(Skills(home=api.home).write_top, body.id, body.text))
 
 
 def _view(one: SkillStatus) -> SkillView:

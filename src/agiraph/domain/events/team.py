@@ -69,6 +69,15 @@ class TeamArchived(TeamEvent):
 
 
 @event
+class TeamDeleted(TeamEvent):
+    """A person deleted the team for good. It is the team's last event."""
+
+    event_type: ClassVar[EventType] = "team.deleted"
+
+    name: str
+
+
+@event
 class GrantMade(TeamEvent):
     """A person allowed something for longer than one call."""
 

@@ -37,7 +37,7 @@ def _sum(lines: list[Spend]) -> CostSum:
         cached_tokens=sum(line.cached_tokens for line in lines),
         cache_write_tokens=sum(line.cache_write_tokens for line in lines),
         thinking_tokens=sum(line.thinking_tokens for line in lines),
-        usd=round(sum(line.usd for line in lines), 6),
+        usd=spend.round_usd(sum(line.usd for line in lines)),
         unpriced=sum(line.unpriced for line in lines),
         estimated=sum(line.estimated for line in lines),
     )

@@ -29,7 +29,9 @@ def claim(tx: Tx, queue: Queue, *, owner: str, only: TeamId | None = None) -> Le
     was parked because it crashed too often. `only` limits the claim to one team.
     """
     # The agent's row lock makes claims of one queue wait for each other: one node runs at a time.
-    agent = teams.lock(tx, queue.agent_id)
+    agent = teams.AGENTS.find(tx, queue.agent_id, lock=True)
+    if agent is None:  # its team was deleted after the queue was woken
+        return None
     if (only is not None and agent.team_id != only) or not _may_run(tx, agent, queue):
         return None
     left = nodes.running(tx, queue)

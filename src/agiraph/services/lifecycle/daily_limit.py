@@ -55,7 +55,7 @@ def costs(tx: Tx, limit_usd: float | None) -> DayCosts:
     most = None if limit_usd is None else limit_usd + row.allowed_usd
     return DayCosts(
         day=day,
-        usd=round(spent, 6),
+        usd=spend.round_usd(spent),
         limit_usd=most,
         allowed_usd=row.allowed_usd,
         is_reached=limit_usd is not None and row.is_reached(limit_usd, spent),

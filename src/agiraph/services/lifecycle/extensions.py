@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
+from agiraph.domain.costs import GoalBudget, LimitUse
 from agiraph.domain.errors import Refused
-from agiraph.domain.ids import NodeId
+from agiraph.domain.ids import NodeId, TeamId
 from agiraph.domain.work import Extension, NodeStatus, StopReason, WorkNode
 from agiraph.services.board import budgets
 from agiraph.services.lifecycle import retries
@@ -67,6 +68,37 @@ def raise_to(tx: Tx, node_id: NodeId, totals: Mapping[str, float], *, by: str) -
             more[name] = total - max(limit, spent.get(name, 0))
     NODES.update(tx, node.id, budget=node.budget)
     return extend(tx, node_id, Extension(**more), by=by) if more else node  # pyright: ignore[reportArgumentType]
+
+
+def budget_of_goal(tx: Tx, team_id: TeamId) -> GoalBudget | None:
+    """Return the limits of the team's last goal, and what is used of them; None without a goal."""
+    goal = nodes.last_goal(tx, team_id)
+    if goal is None:
+        return None
+    problem = ""
+    try:
+        _check_node(tx, goal)
+    except Refused as error:
+        problem = str(error)
+    total, seconds = spend.total(tx, goal.id), goal.worked_seconds
+    if goal.status is NodeStatus.RUNNING and goal.claimed_at is not None:
+        seconds += (tx.now - goal.claimed_at).total_seconds()
+    turns = sum(line.calls for line in spend.of_node(tx, goal.id) if line.purpose == "work")
+    limits = [
+        _use(goal, "usd", spend.round_usd(total.usd)),
+        _use(goal, "tokens", total.tokens),
+        _use(goal, "turns", turns),
+        _use(goal, "seconds", round(seconds)),
+    ]
+    return GoalBudget(node_id=goal.id, limits=limits, can_raise=not problem, problem=problem)
+
+
+def _use(
+    goal: WorkNode, name: Literal["usd", "tokens", "turns", "seconds"], used: float
+) -> LimitUse:
+    limit = getattr(goal.budget, name)
+    left = None if limit is None else max(limit - used, 0)
+    return LimitUse(name=name, limit=limit, used=used, left=left)
 
 
 def _check_node(tx: Tx, node: WorkNode) -> None:

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from datetime import datetime
 from typing import TypedDict, Unpack
 
-from agiraph.domain.agents import Agent, Limits, Mode, Review, Team, Trust, name_from_goal
+from agiraph.domain.agents import Agent, Limits, Mode, Review, Rule, Team, Trust, name_from_goal
 from agiraph.domain.effort import Effort
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.team import TeamChanged, TeamResumed
@@ -39,6 +40,10 @@ class Settings(TypedDict, total=False):
     quiet_hours: str
     """Hours in which no briefing is sent to channels, such as `22:00-07:00`; empty: none."""
     quiet_zone: str
+    muted_until: datetime | None
+    """Until when it sends its owner nothing unasked; None: it is not muted."""
+    permissions: tuple[Rule, ...]
+    """Its permission rules, all of them, in order."""
     channel: str
     """The owner's channel for its questions; empty: each that sends questions."""
     answer_within_s: float
@@ -67,7 +72,7 @@ def change(tx: Tx, team_id: TeamId, *, by: str = OWNER, **settings: Unpack[Setti
     columns = _columns(team, settings) | _asking_columns(tx, team, settings)
     if columns:
         TEAMS.update(tx, team_id, **columns)
-    if "quiet_hours" in columns:
+    if "quiet_hours" in columns or "muted_until" in columns:
         deliveries.reschedule(tx, team.owner_id)
     if "model" in settings:
         AGENTS.update(tx, teams.coordinator(tx, team_id).id, model=settings["model"])
@@ -81,7 +86,7 @@ def change(tx: Tx, team_id: TeamId, *, by: str = OWNER, **settings: Unpack[Setti
 
 def _columns(team: Team, settings: Settings) -> dict[str, object]:
     """Return the columns of the team that the settings change, as they are stored."""
-    plain = ("mode", "review", "trust", "folders", "effort")
+    plain = ("mode", "review", "trust", "folders", "effort", "muted_until", "permissions")
     columns: dict[str, object] = {k: value for k, value in settings.items() if k in plain}
     if "name" in settings:
         columns["name"] = settings["name"].strip() or name_from_goal(team.goal)

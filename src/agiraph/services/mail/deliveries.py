@@ -159,17 +159,18 @@ def check_channel(tx: Tx, person_id: PersonId, channel: str) -> None:
 
 def _first_due(tx: Tx, message: Message, channel: ChannelState) -> datetime:
     """Return when the message may be sent: when the person is back, if they are away or have muted
-    the channel, and a briefing not before the quiet hours are over. A reply is sent at once."""
+    the channel or the team, and a briefing not before the quiet hours are over. A reply is sent at
+    once."""
     if message.kind not in INBOX:
         return tx.now  # they have just asked on this channel
     back = PERSONS.get(tx, PersonId(message.recipient)).away_until
     due = max(tx.now, back or tx.now, channel.muted_until or tx.now)
-    if message.kind != "briefing":
-        return due
     team = TEAMS.get(tx, message.team_id)
     if message.recipient != team.owner_id:
-        return due  # a team's quiet hours are its owner's
-    return quiet_hours.end_of_quiet(team, due) or due
+        return due  # a team is muted, and quiet, for its owner
+    due = max(due, team.muted_until or due)
+    is_briefing = message.kind == "briefing"
+    return quiet_hours.end_of_quiet(team, due) or due if is_briefing else due
 
 
 def reschedule(tx: Tx, person_id: PersonId) -> None:
@@ -282,7 +283,9 @@ def give_up(tx: Tx, delivery: Delivery, *, error: str) -> None:
 
 def _lock_if_claimed(tx: Tx, claimed: Delivery) -> bool:
     """Lock the delivery's row. Return False if the claim is over; `tries` is the fencing token."""
-    row = DELIVERIES.get(tx, claimed.id, lock=True)
+    row = DELIVERIES.find(tx, claimed.id, lock=True)
+    if row is None:  # its team was deleted meanwhile
+        return False
     return (row.status, row.owner, row.tries) == ("sending", claimed.owner, claimed.tries)
 
 

@@ -1,0 +1,218 @@
+"""Team requests: what clients send to create and change teams."""
+
+from typing import Annotated, ClassVar, Literal, cast
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from agiraph.api.effort_choice import NO_EFFORT, EffortChange, chosen_effort
+from agiraph.domain.agents import Mode, Review, Rule, Trust
+from agiraph.domain.effort import Effort
+from agiraph.domain.folders import MOST_FOLDERS
+from agiraph.domain.work import GOAL_TURNS, Budget
+from agiraph.services.board.acceptance_lines import LINE_CHARACTERS, MAX_LINES
+from agiraph.services.lifecycle import teams as verbs
+from agiraph.services.lifecycle.settings import Settings
+
+
+class BudgetRequest(BaseModel):
+    """Limits for the work on the goal.
+
+    Without `seconds` a finite goal has 24 hours; without `tokens`, one whose model has no known
+    price has 5 million. Other fields that are not set have no limit.
+    """
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True)
+
+    turns: int = Field(default=GOAL_TURNS, ge=1, le=100_000)
+    tokens: int | None = Field(default=None, ge=0, le=10**12)
+    usd: float | None = Field(default=None, ge=0, le=10**9, allow_inf_nan=False)
+    model_calls: int | None = Field(default=None, ge=0, le=10**9)
+    seconds: float | None = Field(default=None, ge=0, le=10**9, allow_inf_nan=False)
+
+    def budget(self) -> Budget:
+        return Budget(**self.model_dump())
+
+
+class PermissionRule(BaseModel):
+    """A permission rule. The first rule that matches a tool call decides on it."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True)
+
+    tool: str = Field(min_length=1, max_length=200, examples=["bash"])
+    action: Literal["allow", "deny", "ask"]
+    pattern: str = Field(default="*", max_length=2000)
+
+
+MAX_INTERVAL_S = 366 * 86_400
+INTERVAL = (
+    "Seconds without work after which the coordinator wakes by itself; at least 60, or 0 for never."
+)
+TRUST = (
+    "What the team may do by itself in threads that hold words from outside: `strict` asks before "
+    "almost every way out, `standard` lets it search and read with limits, and `open` is for "
+    "throw-away homes and containers."
+)
+REVIEW = (
+    "When a reviewer judges a result before it counts: `auto` if acceptance lines cannot be "
+    "checked by machine."
+)
+QUIET_HOURS = "When no briefing is sent to channels, such as 22:00-07:00; empty: never."
+QUIET_ZONE = "The time zone of the quiet hours, such as Europe/Berlin."
+CHANNEL = (
+    "The channel for the team's questions and approvals; empty: each that sends such messages."
+)
+MUTED = (
+    "Until when the team sends nothing unasked, neither to channels nor as notifications of the "
+    "web UI; null: it is not muted. Its messages are in the inbox all the same."
+)
+PERMISSIONS = (
+    "The permission rules, all of them: the first that matches a call decides. The list replaces "
+    "the old one, and needs the scope `admin`."
+)
+EXAMPLE_TIME = "2030-05-20T09:00:00+02:00"
+ANSWER_WITHIN = (
+    "Seconds that agents wait for a person's answer before they go on without it; at least 60, or "
+    "0 for ever."
+)
+EFFORT = "How much the models of the team think, unless an agent or a node says otherwise."
+FOLDERS = (
+    "Folders of this machine that the team sees, as PATH, PATH:ro or PATH:rw: to read, or to read "
+    "and change. Giving one needs the scope `admin`."
+)
+Folders = Annotated[
+    list[Annotated[str, Field(min_length=1, max_length=4096)]], Field(max_length=MOST_FOLDERS)
+]
+Acceptance = Annotated[
+    list[Annotated[str, Field(max_length=LINE_CHARACTERS)]], Field(max_length=MAX_LINES)
+]
+ACCEPTANCE = (
+    "What must be true when the goal is reached, one statement each. A file in backticks must be "
+    "published; `answer` means that any answer is enough. Agents can add lines, not change these."
+)
+
+
+class NewTeam(BaseModel):
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={
+            "example": {"goal": "Compare three vector databases", "budget": {"usd": 2}}
+        },
+    )
+
+    goal: str = Field(min_length=1, max_length=verbs.GOAL_LIMIT)
+    name: str = Field(default="", max_length=200)
+    mode: Mode = "finite"
+    model: str = Field(default="", max_length=500, examples=["anthropic/claude-sonnet-4-5"])
+    soul: str = Field(
+        default="",
+        max_length=100_000,
+        description="The team's identity: the content of its SOUL.md.",
+    )
+    budget: BudgetRequest | None = None
+    tools: list[str] = Field(default_factory=list[str], max_length=200)
+    workers: int | None = Field(
+        default=None, ge=1, le=200, description="The most members at a time."
+    )
+    permissions: list[PermissionRule] = Field(default_factory=list[PermissionRule], max_length=200)
+    learns: bool = True
+    start: bool = Field(default=True, description="Whether to start working immediately.")
+    interval: float = Field(default=verbs.HOUR, ge=0, le=MAX_INTERVAL_S, description=INTERVAL)
+    review: Review = Field(default="auto", description=REVIEW)
+    trust: Trust = Field(default="standard", description=TRUST)
+    folders: Folders = Field(default_factory=list[str], description=FOLDERS)
+    effort: Effort | None = Field(default=None, description=EFFORT)
+    acceptance: Acceptance = Field(default_factory=list[str], description=ACCEPTANCE)
+
+
+class LimitsRequest(BaseModel):
+    """How far a team may grow. A field that is not set stays as it is."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True)
+
+    depth: int | None = Field(default=None, ge=0, le=20)
+    children: int | None = Field(default=None, ge=1, le=1000)
+    agents: int | None = Field(default=None, ge=1, le=200)
+    hires_per_minute: int | None = Field(default=None, ge=1, le=1000)
+    nodes: int | None = Field(default=None, ge=1, le=100_000)
+
+
+class RaisedBudget(BaseModel):
+    """New limits of the team's goal, in total. A field that is not set stays as it is."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True)
+
+    turns: int | None = Field(default=None, ge=1, le=100_000)
+    tokens: int | None = Field(default=None, ge=1, le=10**12)
+    usd: float | None = Field(default=None, gt=0, le=10**9, allow_inf_nan=False)
+    seconds: float | None = Field(default=None, gt=0, le=10**9, allow_inf_nan=False)
+
+
+class TeamChanges(BaseModel):
+    """Settings of a team. A field that is not set stays as it is."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={"example": {"mode": "infinite", "interval": 3600}},
+    )
+
+    name: str | None = Field(default=None, max_length=200)
+    soul: str | None = Field(
+        default=None, max_length=100_000, description="The new content of the team's SOUL.md."
+    )
+    model: str | None = Field(
+        default=None, min_length=1, max_length=500, description="The coordinator's model."
+    )
+    mode: Mode | None = None
+    interval: float | None = Field(default=None, ge=0, le=MAX_INTERVAL_S, description=INTERVAL)
+    review: Review | None = Field(default=None, description=REVIEW)
+    trust: Trust | None = Field(default=None, description=TRUST)
+    folders: Folders | None = Field(
+        default=None, description=FOLDERS + " The list replaces the old one."
+    )
+    effort: EffortChange | None = Field(default=None, description=EFFORT + NO_EFFORT)
+    quiet_hours: str | None = Field(default=None, max_length=20, description=QUIET_HOURS)
+    quiet_zone: str | None = Field(default=None, max_length=100, description=QUIET_ZONE)
+    muted_until: Annotated[
+        AwareDatetime | None, Field(strict=False, description=MUTED, examples=[EXAMPLE_TIME])
+    ] = None
+    permissions: list[PermissionRule] | None = Field(
+        default=None, max_length=200, description=PERMISSIONS
+    )
+    channel: str | None = Field(default=None, max_length=200, description=CHANNEL)
+    answer_within: float | None = Field(
+        default=None, ge=0, le=MAX_INTERVAL_S, allow_inf_nan=False, description=ANSWER_WITHIN
+    )
+    limits: LimitsRequest | None = None
+    budget: RaisedBudget | None = Field(
+        default=None,
+        description="Limits of the team's goal in total. They can be raised, not lowered; a goal "
+        "that such a limit has ended goes on.",
+    )
+
+    def settings(self) -> Settings:
+        """Return the fields that are set, as the verb takes them."""
+        given = self.model_dump(exclude_none=True, exclude={"folders", "permissions"})
+        if "muted_until" in self.model_fields_set:
+            given["muted_until"] = self.muted_until
+        if self.permissions is not None:
+            given["permissions"] = tuple(Rule(**rule.model_dump()) for rule in self.permissions)
+        for name in ("interval", "answer_within"):
+            if name in given:
+                given[f"{name}_s"] = given.pop(name)
+        if self.effort is not None:
+            given["effort"] = chosen_effort(self.effort)
+        return cast(Settings, given)
+
+
+class NewGoal(BaseModel):
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={"example": {"goal": "Now compare their prices, too"}},
+    )
+
+    goal: str = Field(min_length=1, max_length=verbs.GOAL_LIMIT)
+    budget: BudgetRequest | None = None
+    acceptance: Acceptance = Field(default_factory=list[str], description=ACCEPTANCE)

@@ -1,0 +1,33 @@
+"""Team files: removes everything that a home holds of one team. Each step can be repeated."""
+
+import contextlib
+from collections.abc import Iterable
+
+from agiraph.domain.errors import NotFound
+from agiraph.domain.ids import TeamId
+from agiraph.faultpoints import fault
+from agiraph.home.layout import Home, spool_name
+
+_SPOOL = "spool"
+
+
+def remove(home: Home, team_id: TeamId, calls: Iterable[tuple[str, Iterable[str]]]) -> None:
+    """Remove the team's folder and the output of its commands. `calls` are its threads, each with
+    the ids of the calls made in it."""
+    fault("fx:before:remove")
+    with contextlib.suppress(NotFound):
+        home.folder.remove(f"teams/{team_id}")
+    fault("fx:in:remove")
+    _remove_spools(home, calls)
+    fault("fx:after:remove")
+
+
+def _remove_spools(home: Home, calls: Iterable[tuple[str, Iterable[str]]]) -> None:
+    known = [(thread, list(ids)) for thread, ids in calls]
+    starts = tuple(f"{thread}-" for thread, _ in known)
+    # A call id that is no file name is hashed together with its thread.
+    hashed = {spool_name(f"{thread}-{call}") for thread, ids in known for call in ids}
+    with contextlib.suppress(NotFound), home.folder.sub(_SPOOL) as spool:
+        for entry in spool.list():
+            if entry.name.startswith(starts) or entry.name in hashed:
+                spool.remove(entry.name)

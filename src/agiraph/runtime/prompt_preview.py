@@ -1,0 +1,82 @@
+"""Prompt preview: what a specialist's model would be shown for a task, without a call of it."""
+
+import asyncio
+import tempfile
+from pathlib import Path
+
+from agiraph.domain.agents import Agent, Specialist, Team
+from agiraph.domain.ids import AgentId, NodeId
+from agiraph.domain.persons import OWNER
+from agiraph.domain.previews import PromptText
+from agiraph.domain.work import WorkNode
+from agiraph.home.layout import Home
+from agiraph.runtime import prompt
+from agiraph.runtime.executor import Executor
+from agiraph.services.board import texts
+from agiraph.store import teams
+from agiraph.tools.toolsets import Toolset
+
+GIVER = "coordinator"
+
+
+async def of_specialist(
+    executor: Executor, team: Team, specialist: Specialist, task: str
+) -> PromptText:
+    """Return what a new agent of this kind would be shown, if the coordinator gave it this task.
+
+    What agents have learned, and their notes, are left out: a new agent has none.
+    """
+    coordinator = await executor.store.read(teams.coordinator, team.id)
+    agent = Agent(
+        id=AgentId("agent_preview"),
+        team_id=team.id,
+        name=specialist.name,
+        role=specialist.name,
+        model=specialist.model or coordinator.model,
+        created_at=executor.clock.now(),
+        tools=specialist.tools,
+        effort=specialist.effort,
+        identity=specialist.prompt,
+    )
+    skills = await executor.offered.skills_of(team)
+    offered = await executor.offered.of_team(team, skills)
+    tools = executor.offered.toolset(agent, offered, is_lean=False)
+    soul = await asyncio.to_thread(_soul, executor.home, team)
+
+    def build() -> str:
+        return _system(executor, team, agent, tools, soul)
+
+    node = WorkNode(
+        id=NodeId("node_preview"),
+        team_id=team.id,
+        task=task,
+        title="",
+        source="delegation",
+        creator_id=OWNER,
+        created_at=agent.created_at,
+    )
+    return PromptText(
+        system=await asyncio.to_thread(build),
+        task=texts.assignment(node, giver=GIVER, thread="t_preview"),
+        tools=tuple(spec.name for spec in tools.shown),
+    )
+
+
+def _soul(home: Home, team: Team) -> str:
+    found = home.team(team.id)
+    with found.folder:
+        return found.soul()
+
+
+def _system(executor: Executor, team: Team, agent: Agent, tools: Toolset, soul: str) -> str:
+    """Build the system prompt from a temporary folder, in which only soul and identity stand."""
+    with tempfile.TemporaryDirectory(prefix="agiraph-preview-") as path:
+        home = Home.open(Path(path))
+        try:
+            folder = home.team(team.id)
+            folder.write_soul(soul)
+            folder.agent(agent.name, identity=agent.identity).close()
+            about = (agent, folder, tools, GIVER, executor.means_of(agent))
+            return prompt.system_prompt(team, prompt.Reader(*about), executor.clock.now())
+        finally:
+            home.folder.close()

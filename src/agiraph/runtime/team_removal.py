@@ -1,0 +1,89 @@
+"""Team removal: removes the files and rows of teams that a person has deleted for good.
+
+It works from the rows of `deletions`: what a crash interrupts is done again at the next start.
+"""
+
+import asyncio
+import contextlib
+from functools import partial
+
+from agiraph.domain.ids import TeamId
+from agiraph.extensions import consents
+from agiraph.home import team_files
+from agiraph.home.layout import Home
+from agiraph.runtime.periodic import PeriodicTasks, Wait
+from agiraph.services.lifecycle import deletion
+from agiraph.store.database import Store
+from agiraph.store.tx import Aftermath
+
+BUSY_S = 0.2
+"""The pause before a team is looked at again whose runs are still ending."""
+POLL_S = 5.0
+"""How often to look for deletions that another process has begun."""
+
+
+class TeamRemoval:
+    """Removes deleted teams in the background."""
+
+    def __init__(
+        self, store: Store, home: Home, periodic: PeriodicTasks, *, is_sole_process: bool
+    ) -> None:
+        self._store = store
+        self._home = home
+        self._periodic = periodic
+        self._is_sole_process = is_sole_process
+        self._begun = asyncio.Event()
+        self._rested = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Go on with what an earlier process left, then wait for further deletions."""
+        self._store.subscribe(self._after_commit)
+        repeated = self._periodic.repeat("removing deleted teams", self._remove_all)
+        self._task = asyncio.create_task(repeated, name="team removal")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def idle(self) -> None:
+        """Return when no deleted team is left to remove."""
+        while await self._store.read(deletion.pending):
+            self._rested.clear()
+            await self._rested.wait()
+
+    def _after_commit(self, aftermath: Aftermath) -> None:
+        if any(event.type == "team.deleted" for event in aftermath.events):
+            self._begun.set()
+
+    async def _remove_all(self) -> Wait:
+        # Before the read, so that a deletion which is committed meanwhile is not missed.
+        self._begun.clear()
+        pause_s = None if self._is_sole_process else POLL_S
+        for each in await self._store.read(deletion.pending):
+            pause_s = POLL_S  # if it fails, it is tried again
+            with self._periodic.isolated(f"removal of the deleted team {each.team_id}"):
+                if not await self._remove(each.team_id):
+                    return partial(self._rest, BUSY_S)
+        return partial(self._rest, pause_s)
+
+    async def _remove(self, team_id: TeamId) -> bool:
+        """Remove all data of a team; return False if a run of it has not ended yet."""
+        if await self._store.read(deletion.is_at_work, team_id):
+            return False
+        calls = await self._store.read(deletion.calls, team_id)
+        await asyncio.to_thread(team_files.remove, self._home, team_id, calls)
+        await asyncio.to_thread(consents.disable_below, self._home, f"teams/{team_id}/")
+        while await self._store.write(deletion.drop_rows, team_id):
+            pass
+        await self._store.write(deletion.finish, team_id)
+        return True
+
+    async def _rest(self, pause_s: float | None) -> None:
+        """Wait until a team is deleted, or for so many seconds."""
+        self._rested.set()
+        # By the event loop's time: a test that advances `Clock` need not look more often.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(pause_s):
+                await self._begun.wait()

@@ -1,0 +1,104 @@
+"""Deletions: the rows of teams that were deleted for good, and the removal of all their rows."""
+
+from agiraph.domain.deletions import Deletion
+from agiraph.domain.ids import TeamId
+from agiraph.store.rows import Table, from_json
+from agiraph.store.tx import Tx
+
+DELETIONS = Table("deletions", Deletion, key="team_id")
+BATCH_ROWS = 5000
+"""Turns, events and passages that one transaction removes: other writers wait for it."""
+
+# 1099511627776 is 2^40 and 4294967296 is 2^32: see `store.events` and `store.threads`.
+_LARGE = (
+    "delete from turns where place in (select u.place from threads t join turns u"
+    " on u.place > t.number * 4294967296 and u.place < (t.number + 1) * 4294967296"
+    " where t.team_id = :team limit :batch)",
+    "delete from events where place in (select e.place from teams t join events e"
+    " on e.place > t.number * 1099511627776 and e.place < (t.number + 1) * 1099511627776"
+    " where t.id = :team limit :batch)",
+)
+_PASSAGES = "(select id from passages where team_id = :team order by id limit :batch)"
+_NODES = "(select id from nodes where team_id = :team)"
+_TRIGGERS = "(select id from triggers where team_id = :team)"
+_MESSAGES = "(select id from messages where team_id = :team)"
+_TIMERS = (
+    ("unowned:", "nodes"), ("stage:", "stages"), ("trigger:", "triggers"), ("ask:", "messages"),
+)  # fmt: skip
+"""The prefixes of timers, each with the table whose ids follow it."""
+_STATEMENTS = (
+    f"delete from timers where 'time:' || id in (select waiting_on from waits where node_id in"
+    f" {_NODES})",
+    f"update daily_limits set question_id = null where question_id in {_MESSAGES}",
+    "update channels set agent_id = null"
+    " where agent_id in (select id from agents where team_id = :team)",
+    f"delete from errands where trigger_id in {_TRIGGERS}",
+    f"delete from firings where trigger_id in {_TRIGGERS}",
+    f"delete from received where message_id in {_MESSAGES}",
+    f"delete from waits where node_id in {_NODES}",
+    f"delete from dependencies where node_id in {_NODES} or needs_id in {_NODES}",
+)
+_TABLES = (
+    "evidence", "research_pages", "research_jobs", "client_turns", "deliveries", "triggers",
+    "messages", "memories", "insights", "notes", "knowledge_changes", "conversation_summaries",
+    "folder_changes", "link_fetches", "file_labels", "grants", "spend", "threads", "nodes",
+    "stages", "agents",
+)  # fmt: skip
+"""The tables with a column `team_id`, those that refer to others first."""
+
+
+def every(tx: Tx) -> list[Deletion]:
+    """Return the teams that are still being removed, oldest first."""
+    return DELETIONS.select(tx, "true order by created_at, team_id")
+
+
+def is_at_work(tx: Tx, team_id: TeamId) -> bool:
+    """Whether a live process still runs a node of the team."""
+    sql = "select 1 from nodes where team_id = :team and status = 'running' and owner is not null"
+    return tx.one(f"{sql} limit 1", team=team_id) is not None
+
+
+def calls(tx: Tx, team_id: TeamId) -> list[tuple[str, list[str]]]:
+    """Return each thread of the team with the ids of the tool calls that were made in it."""
+    found: dict[str, list[str]] = {
+        row[0]: [] for row in tx.all("select id from threads where team_id = :team", team=team_id)
+    }
+    for thread, made in tx.all(
+        "select t.id, u.calls from threads t join turns u on u.place > t.number * 4294967296"
+        " and u.place < (t.number + 1) * 4294967296"
+        " where t.team_id = :team and u.calls is not null",
+        team=team_id,
+    ):
+        found[thread] += [str(call["id"]) for call in from_json(made)]
+    return list(found.items())
+
+
+def drop_batch(tx: Tx, team_id: TeamId) -> bool:
+    """Delete some rows of the large tables; return False if there were none left."""
+    for sql in _LARGE:
+        if tx.run(sql, team=team_id, batch=BATCH_ROWS):
+            return True
+    of = {"team": team_id, "batch": BATCH_ROWS}
+    if tx.dialect == "sqlite":  # PostgreSQL removes the words with their passage
+        tx.run(f"delete from passage_words where rowid in {_PASSAGES}", **of)
+    return tx.run(f"delete from passages where id in {_PASSAGES}", **of) > 0
+
+
+def drop_team(tx: Tx, team_id: TeamId) -> None:
+    """Delete the team and all its rows that `drop_batch` leaves."""
+    tx.run("delete from timers where id = :timer", timer=f"digest:{team_id}")
+    for prefix, table in _TIMERS:
+        ids = f"(select '{prefix}' || id from {table} where team_id = :team)"
+        tx.run(f"delete from timers where id in {ids}", team=team_id)
+    for sql in _STATEMENTS:
+        tx.run(sql, team=team_id)
+    # Responses to requests with an Idempotency-Key hold what the team was told.
+    tx.run("delete from answered where body like :held", held=f"%{team_id}%")
+    for table in _TABLES:
+        tx.run(f"delete from {table} where team_id = :team", team=team_id)
+    tx.run("delete from teams where id = :team", team=team_id)
+
+
+def drop(tx: Tx, team_id: TeamId) -> None:
+    """Delete the record of a deletion: nothing of the team is left."""
+    tx.run("delete from deletions where team_id = :team", team=team_id)
