@@ -102,6 +102,13 @@ async def test_a_person_watches_research_and_reads_the_words_behind_its_report(
         await expect(page.get_by_text(TALL)).to_be_visible()
         await picture(page, "research-card")
         assert await axe_violations(page) == []
+        phone = await (await with_session(browser, served.origin, **PHONE)).new_page()
+        await phone.goto(f"{served.origin}/t/{team['id']}/a/{lead}")
+        card = phone.get_by_role("listitem").filter(has_text=QUESTION).first
+        await card.get_by_role("button", expanded=False).first.tap()
+        plan = phone.get_by_role("list", name="Plan")
+        await expect(plan.get_by_role("listitem")).to_have_count(2)
+        await picture(phone, "research-card-phone")
 
         # The report: a mark has the words of its page, for the mouse, the keyboard and a finger.
         go_on.set()
@@ -128,10 +135,9 @@ async def test_a_person_watches_research_and_reads_the_words_behind_its_report(
         assert watch.faults == []
         await page.context.close()
 
-        phone = await (await with_session(browser, served.origin, **PHONE)).new_page()
         await phone.goto(f"{served.origin}/inbox/{item}")
         await phone.get_by_role("button", name="Source 2: ").first.tap()
         await expect(phone.get_by_role("tooltip")).to_contain_text(OLD)
-        await picture(phone, "research-phone")
+        await picture(phone, "research-report-phone")
         await phone.context.close()
         assert job["status"] == "assigned"
