@@ -72,4 +72,5 @@ def test_package_versions_are_pinned() -> None:
     package = json.loads((WEB / "package.json").read_text())
     wanted = package["dependencies"] | package["devDependencies"] | package["overrides"]
 
-    assert [name for name, version in wanted.items() if not re.fullmatch(r"[\d.]+", version)] == []
+    exact = re.compile(r"(npm:[\w@/-]+@)?[\d.]+")
+    assert [name for name, version in wanted.items() if not exact.fullmatch(version)] == []

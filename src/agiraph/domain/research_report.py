@@ -197,7 +197,10 @@ def _effort(
         cost=cost,
         depth=counts.depth,
     )
-    return f"{said} ({counts.engine})" if counts.engine else said
+    if not counts.engine:
+        return said
+    searches, _, others = said.partition(",")
+    return f"{searches} ({counts.engine}),{others}"
 
 
 def _section(heading: str, body: str) -> str:
