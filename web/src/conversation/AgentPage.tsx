@@ -64,7 +64,7 @@ function AgentView({ team, agent, agents, at }: { team: Team; agent: Agent; agen
           lead={<SidebarButton />}
           title={
             <span className="flex items-center gap-3">
-              <span className="truncate">{capitalize(agent.name)}</span>
+              <span dir="auto" className="truncate">{capitalize(agent.name)}</span>
               <Chip tone={STATUS_TONES[status]} className="shrink-0">
                 <span aria-hidden>{STATUS_MARKS[status]}</span>
                 <span className="max-sm:hidden">{STATUS_LABELS[status]}</span>
@@ -150,7 +150,7 @@ export function useTeamAction(team: Team): (action: TeamAction) => void {
 
 /** The content of a toast. */
 export function ToastMessage({ text, isError = false }: { text: string; isError?: boolean }) {
-  return <div className={`w-[340px] max-w-[90vw] rounded-md border bg-surface px-4 py-3 text-sm shadow-high ${isError ? "border-fail/40 text-fail" : "border-line"}`}>{text}</div>;
+  return <div dir="auto" className={`w-[340px] max-w-[90vw] rounded-md border bg-surface px-4 py-3 text-sm shadow-high ${isError ? "border-fail/40 text-fail" : "border-line"}`}>{text}</div>;
 }
 
 function TeamMenu({ team, coordinator }: { team: Team; coordinator: Agent | undefined }) {

@@ -106,7 +106,7 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
         onDrop={onDrop}
         className={cx("rounded-lg border border-control bg-surface shadow-low focus-within:border-ink", isDragOver && "border-dashed border-work-dot")}
       >
-        <textarea
+        <textarea dir="auto"
           ref={input}
           id="composer"
           rows={1}
@@ -122,7 +122,7 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
         {files.length > 0 && (
           <ul className="flex flex-wrap gap-2 px-3 py-1">
             {files.map((file, index) => (
-              <li key={index} className="flex items-center gap-1.5 rounded-sm border border-line bg-sunken py-0.5 pr-1 pl-2 text-xs">
+              <li dir="auto" key={index} className="flex items-center gap-1.5 rounded-sm border border-line bg-sunken py-0.5 pr-1 pl-2 text-xs">
                 {file.name} <span className="text-ink-3">{fileSize(file.bytes)}</span>
                 <button type="button" aria-label={`Remove ${file.name}`} className="flex size-6 items-center justify-center" onClick={() => setFiles(files.filter((_, other) => other !== index))}>
                   <X className="size-3.5" />

@@ -30,7 +30,7 @@ export default function ConversationSearch({ agentId, teamId, onFound, onClose }
   const step = (offset: number) => hits.length > 0 && setPosition((position + offset + hits.length) % hits.length);
   return (
     <search className="flex h-11 shrink-0 items-center gap-2 border-b border-line bg-sunken px-4">
-      <input
+      <input dir="auto"
         ref={input}
         value={query}
         onChange={(event) => setQuery(event.target.value)}

@@ -297,7 +297,7 @@ function MessageAnnouncer({ messages, agent }: { messages: Message[]; agent: Age
   const first = useRef(last?.id);
   const announcement = last && last.id !== first.current && last.sender === agent.id ? `${capitalize(agent.name)} says: ${last.text.slice(0, 300)}` : "";
   return (
-    <div role="status" aria-live="polite" className="sr-only">
+    <div dir="auto" role="status" aria-live="polite" className="sr-only">
       {announcement}
     </div>
   );

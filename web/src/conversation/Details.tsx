@@ -32,7 +32,7 @@ function Section({ title, note, children }: { title: string; note?: ReactNode; c
   return (
     <section>
       <div className="mb-2 flex items-baseline justify-between gap-2">
-        <h2 className="text-sm font-semibold">{title}</h2>
+        <h2 dir="auto" className="text-sm font-semibold">{title}</h2>
         {note && <span className="tabular text-xs text-ink-3">{note}</span>}
       </div>
       {children}
@@ -52,7 +52,7 @@ function TeamDetails({ team, agent, agents }: Props) {
   return (
     <>
       <Section title="Goal" note={team.mode === "infinite" ? "runs until you stop it" : undefined}>
-        <p className="line-clamp-6 text-sm whitespace-pre-wrap text-ink-2" title={team.goal}>
+        <p dir="auto" className="line-clamp-6 text-sm whitespace-pre-wrap text-ink-2" title={team.goal}>
           {team.goal}
         </p>
       </Section>
@@ -81,10 +81,10 @@ function TeamDetails({ team, agent, agents }: Props) {
               <Link to="/t/$team/a/$agent" params={{ team: team.id, agent: one.id }} className="flex items-center gap-3 rounded-sm px-2 py-1.5 hover:bg-hover">
                 <Avatar name={one.name} order={byJoinTime.indexOf(one)} className="size-7" />
                 <span className="min-w-0 flex-1">
-                  <span className="flex items-center gap-2 text-sm font-medium">
+                  <span dir="auto" className="flex items-center gap-2 text-sm font-medium">
                     {capitalize(one.name)} <StatusDot status={one.status as AgentStatus} />
                   </span>
-                  <span className="block truncate text-xs text-ink-3">{one.status === "idle" ? "Idle" : one.node_title || STATUS_LABELS[one.status as AgentStatus]}</span>
+                  <span dir="auto" className="block truncate text-xs text-ink-3">{one.status === "idle" ? "Idle" : one.node_title || STATUS_LABELS[one.status as AgentStatus]}</span>
                 </span>
               </Link>
             </li>
@@ -98,15 +98,15 @@ function TeamDetails({ team, agent, agents }: Props) {
 
 function NodeItem({ node, team }: { node: WorkNode; team: Team }) {
   const href = screenHref(team.id, "board", "", `?node=${node.id}`);
-  const title = <span className="min-w-0 flex-1 truncate text-sm">{node.title}</span>;
+  const title = <span dir="auto" className="min-w-0 flex-1 truncate text-sm">{node.title}</span>;
   const style = STATUS_STYLES[displayStatusOf(node, false)];
   return (
-    <li className="flex items-center gap-2">
+    <li dir="auto" className="flex items-center gap-2">
       <Chip tone={style.tone} className="min-w-[72px] justify-center">
         {style.label}
       </Chip>
       {href ? (
-        <Link to={href as "/"} className="flex min-w-0 flex-1 hover:underline">
+        <Link dir="auto" to={href as "/"} className="flex min-w-0 flex-1 hover:underline">
           {title}
         </Link>
       ) : (
@@ -123,7 +123,7 @@ function StageItem({ stage, nodes }: { stage: Schemas["StageView"]; nodes: WorkN
   return (
     <li className="relative pb-4 pl-4 last:pb-0">
       <span aria-hidden className={`absolute top-1 -left-[6px] size-[11px] rounded-full border-2 bg-canvas ${isOver ? "border-done-dot bg-done-dot" : "border-work-dot"}`} />
-      <p className="text-sm leading-5 font-medium">{capitalize(stage.name)}</p>
+      <p dir="auto" className="text-sm leading-5 font-medium">{capitalize(stage.name)}</p>
       <p className="mb-1 text-xs text-ink-3">{isOver ? stage.status : `${done} of ${own.length} done`}</p>
       {!isOver && <Meter value={done} max={own.length} tone="work" label={`Stage ${stage.name}`} />}
     </li>
@@ -163,11 +163,11 @@ function WorkerDetails({ team, agent }: Props) {
         {node.data && (
           <div className="rounded-md border border-line bg-surface p-3">
             <div className="mb-1 flex items-start gap-2">
-              <p className="min-w-0 flex-1 text-sm font-medium">{node.data.title}</p>
+              <p dir="auto" className="min-w-0 flex-1 text-sm font-medium">{node.data.title}</p>
               <StatusChip status={displayStatusOf(node.data, agent.status === "waiting_for_you")} />
             </div>
-            <p className="line-clamp-6 text-sm whitespace-pre-wrap text-ink-2">{node.data.task}</p>
-            {agent.waiting_reason && <p className="mt-2 text-xs text-wait">Waits: {agent.waiting_reason}</p>}
+            <p dir="auto" className="line-clamp-6 text-sm whitespace-pre-wrap text-ink-2">{node.data.task}</p>
+            {agent.waiting_reason && <p dir="auto" className="mt-2 text-xs text-wait">Waits: {agent.waiting_reason}</p>}
             <p className="tabular mt-2 flex justify-between text-xs text-ink-3">
               <span>{node.data.started_at ? duration(Math.max(0, (node.data.ended_at ? Date.parse(node.data.ended_at) : now) - Date.parse(node.data.started_at))) : "not started"}</span>
               <span>
@@ -186,7 +186,7 @@ function WorkerDetails({ team, agent }: Props) {
             {recent.map((call, index) => (
               <li key={index} className="flex items-center gap-2">
                 <span className={`size-1.5 shrink-0 rounded-full ${call.endedAt === null ? "pulse bg-work-dot" : call.failed ? "bg-fail-dot" : "bg-done-dot"}`} aria-hidden />
-                <code className="min-w-0 flex-1 truncate">{call.name}</code>
+                <code dir="auto" className="min-w-0 flex-1 truncate">{call.name}</code>
                 <span className="tabular text-ink-3">{call.endedAt === null ? (node.data?.status === "waiting" ? "waiting" : "running") : call.failed ? "failed" : duration(Date.parse(call.endedAt) - Date.parse(call.startedAt))}</span>
               </li>
             ))}

@@ -46,7 +46,7 @@ export function LongText({ text, label, id, isCode = false }: { text: string; la
       >
         <Literal text={text} keepEmoji={!isCode} />
       </p>
-      {isLong && <p className="tabular mt-0.5 text-2xs text-ink-3">{sizeText(text, lineCount)}</p>}
+      {isLong && <p dir="auto" className="tabular mt-0.5 text-2xs text-ink-3">{sizeText(text, lineCount)}</p>}
     </>
   );
 }
@@ -82,7 +82,7 @@ function Argument({ name, value }: { name: string; value: unknown }) {
           <Literal text={name} />
         </span>
         {(lineCount > 1 || text.length > LONG_CHARACTERS) && (
-          <span className="tabular text-2xs">{sizeText(text, lineCount)}</span>
+          <span dir="auto" className="tabular text-2xs">{sizeText(text, lineCount)}</span>
         )}
       </dt>
       <dd>

@@ -7,7 +7,7 @@ const HAS_MARKUP = /[*_`#[\]|~<>]|&[#a-z]|^\s*([-+]|\d+[.)])\s|https?:|www\.|\n/
 
 /** `breaks`: keep single line breaks, as in a chat. */
 export const Markdown = memo(function Markdown({ text, breaks = false }: { text: string; breaks?: boolean }) {
-  const fallback = <div className="prose whitespace-pre-wrap">{text}</div>;
+  const fallback = <div dir="auto" className="prose whitespace-pre-wrap">{text}</div>;
   if (!HAS_MARKUP.test(text)) return fallback;
   return (
     <MarkdownErrorBoundary fallback={fallback} text={text}>

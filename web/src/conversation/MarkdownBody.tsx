@@ -30,12 +30,26 @@ const Block = memo(function Block({ text }: { text: string }) {
   const cached = blockCache.get(text);
   if (cached) return cached;
   // ReactMarkdown uses no hooks, so it may be called as a function, and its elements can be cached.
-  const rendered = ReactMarkdown({ children: text, remarkPlugins: PLUGINS, skipHtml: true, components, urlTransform: safeUrl });
+  const rendered = ReactMarkdown({ children: text, remarkPlugins: PLUGINS, rehypePlugins: HTML_PLUGINS, skipHtml: true, components, urlTransform: safeUrl });
   if (blockCache.size >= MAX_CACHED_BLOCKS) blockCache.delete(blockCache.keys().next().value!);
   blockCache.set(text, rendered);
   return rendered;
 });
 const PLUGINS = [remarkGfm];
+export const HTML_PLUGINS = [() => setDirections];
+
+interface HtmlNode {
+  tagName?: string;
+  properties?: Record<string, unknown>;
+  children?: HtmlNode[];
+}
+const BLOCKS = new Set(["p", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "blockquote", "th", "td"]);
+
+/** Let each block take its direction from its own words: a report may mix English and Arabic. Code stays left to right. */
+function setDirections(node: HtmlNode): void {
+  if (node.tagName && BLOCKS.has(node.tagName)) node.properties = { ...node.properties, dir: "auto" };
+  node.children?.forEach(setDirections);
+}
 
 /** Split Markdown at empty lines into blocks that mean the same alone. Code fences and lists stay whole, and a text with link definitions is one block. */
 export function splitBlocks(text: string): string[] {
@@ -139,7 +153,7 @@ function CodeBlock({ children }: { children: ReactNode }) {
       >
         {copied ? <Check className="size-3.5" /> : <Copy className="size-3.5" />}
       </button>
-      <pre className="scroll" tabIndex={0}>
+      <pre dir="ltr" className="scroll" tabIndex={0}>
         <code>{highlightCode(code, language)}</code>
       </pre>
     </div>

@@ -122,13 +122,13 @@ function MessageItem({ row, message, isContinued, isHighlighted, agentId }: { ro
             <span className="font-semibold">{senderName(info, row.sender)}</span>
             {isPeer && <span className="text-xs text-ink-3">to {senderName(info, row.recipient)}</span>}
             {row.sender === HUMAN && row.recipient !== agentId && <span className="text-xs text-ink-3">to {senderName(info, row.recipient)}</span>}
-            {label.text && <span className={cx("text-xs", TONE_STYLES[label.tone], label.tone !== "plain" && "font-medium")}>{label.text}</span>}
+            {label.text && <span dir="auto" className={cx("text-xs", TONE_STYLES[label.tone], label.tone !== "plain" && "font-medium")}>{label.text}</span>}
             <time className="text-xs text-ink-3" dateTime={row.at} title={fullTime(row.at)}>
               {clockTime(row.at)}
             </time>
           </div>
         )}
-        {title && label.text && <p className="font-medium">{title}</p>}
+        {title && label.text && <p dir="auto" className="font-medium">{title}</p>}
         <div className={cx(isPeer && "text-ink-2")}>
           <Markdown text={isPeer ? fencedWords(row.text) : row.text} breaks={row.messageKind !== "report" && row.messageKind !== "briefing"} />
         </div>
@@ -207,7 +207,7 @@ function Attachments({ message }: { message: Message }) {
         <li key={index} className="flex items-center gap-2 rounded-sm border border-line bg-surface px-2 py-1 text-xs">
           <FileText className="size-3.5 text-ink-3" aria-hidden />
           {/* octet-stream and `download`: the browser saves the file and never renders it. */}
-          <a download={one.name} href={`data:application/octet-stream;base64,${one.data}`} className="hover:underline">
+          <a dir="auto" download={one.name} href={`data:application/octet-stream;base64,${one.data}`} className="hover:underline">
             {one.name}
           </a>
         </li>
@@ -230,7 +230,7 @@ function UnsentItem({ item }: { item: Extract<Item, { kind: "unsent" }> }) {
         </div>
         <Markdown text={unsent.text} breaks />
         {unsent.state === "refused" && (
-          <div role="alert" className="mt-1 flex flex-wrap items-center gap-2 text-xs text-fail">
+          <div dir="auto" role="alert" className="mt-1 flex flex-wrap items-center gap-2 text-xs text-fail">
             <CircleAlert className="size-3.5" aria-hidden /> Not delivered. {unsent.reason}
             <Button size="sm" onClick={() => resendMessage(unsent)}>
               <RotateCcw className="size-3.5" /> Try again
@@ -302,14 +302,14 @@ function SystemItem({ row, isHighlighted }: { row: SystemRow; isHighlighted: boo
         {before}
         {row.nodeId &&
           (boardHref ? (
-            <Link to={boardHref as "/"} className="font-medium text-ink hover:underline">
+            <Link dir="auto" to={boardHref as "/"} className="font-medium text-ink hover:underline">
               {title}
             </Link>
           ) : (
-            <span className="font-medium text-ink">{title}</span>
+            <span dir="auto" className="font-medium text-ink">{title}</span>
           ))}
         {after}
-        {row.detail && <span className="text-ink-3">: {row.detail.length > 240 ? `${row.detail.slice(0, 240)}…` : row.detail}</span>}{" "}
+        {row.detail && <span dir="auto" className="text-ink-3">: {row.detail.length > 240 ? `${row.detail.slice(0, 240)}…` : row.detail}</span>}{" "}
         <time className="text-xs text-ink-3" dateTime={row.at} title={fullTime(row.at)}>
           {clockTime(row.at)}
         </time>
@@ -380,7 +380,7 @@ function ToolCallItem({ call, nodeId }: { call: ToolCall; nodeId: string }) {
     <li>
       <button type="button" aria-expanded={open} onClick={() => setOpen(!open)} className="flex min-h-7 w-full items-center gap-2 rounded-sm px-1 text-left text-xs hover:bg-hover pointer-coarse:min-h-10">
         {call.failed && <CircleAlert className="size-3.5 shrink-0 text-fail" aria-label="Failed" />}
-        <code className="shrink-0 font-medium">{call.name}</code>
+        <code dir="auto" className="shrink-0 font-medium">{call.name}</code>
         {call.reading && (
           <span title={call.reading} className="flex shrink-0 items-center gap-1 text-ink-3">
             <PenLine className="size-3.5" aria-hidden /> repaired

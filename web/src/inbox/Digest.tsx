@@ -95,7 +95,7 @@ function TeamSection({ team }: { team: TeamDigest }) {
       )}
       {groupEntries(team.entries).map(({ kind, title, note, entries }) => (
         <div key={kind} role="group" aria-label={title} className="mt-4">
-          <h3 className="flex items-baseline gap-2 text-sm font-semibold">
+          <h3 dir="auto" className="flex items-baseline gap-2 text-sm font-semibold">
             {title} <span className="tabular text-xs font-normal text-ink-3">{entries.length}</span>
           </h3>
           <p className="text-xs text-ink-2">{note}</p>

@@ -158,8 +158,8 @@ function Group({ name, items, chosen, teamOf }: { name: string; items: InboxItem
                       {shortTime(message.created_at)}
                     </time>
                   </span>
-                  <span className="block truncate text-xs text-ink-3">
-                    {label.tone !== "plain" && !item.needs_answer && <span className={cx("font-medium", ICON_TONES[label.tone])}>{label.text} · </span>}
+                  <span dir="auto" className="block truncate text-xs text-ink-3">
+                    {label.tone !== "plain" && !item.needs_answer && <span dir="auto" className={cx("font-medium", ICON_TONES[label.tone])}>{label.text} · </span>}
                     {capitalize(message.sender_name)} · {teamOf(item)?.name ?? "a team"}
                   </span>
                   <span className="line-clamp-2 text-sm text-ink-2">{previewOf(item)}</span>
@@ -222,7 +222,7 @@ function Reader({ item, team }: { item: InboxItem; team: Team | undefined }) {
           {(message.kind === "question" || message.kind === "approval") ? (
             <>
               <h1 className="sr-only">{titleOf(item)}</h1>
-              <p className="mb-3 text-sm text-ink-3">
+              <p dir="auto" className="mb-3 text-sm text-ink-3">
                 {capitalize(message.sender_name)} · {team?.name} · {fullTime(message.created_at)}
               </p>
               <QuestionCard id={message.id} text={message.text} at={message.created_at} kind={message.kind} asker={capitalize(message.sender_name)} message={message} answered={answered} always={item.always} />
@@ -230,7 +230,7 @@ function Reader({ item, team }: { item: InboxItem; team: Team | undefined }) {
           ) : (
             <>
               <h1 className="text-xl font-semibold">{titleOf(item)}</h1>
-              <p className="mb-6 text-sm text-ink-3">
+              <p dir="auto" className="mb-6 text-sm text-ink-3">
                 {capitalize(message.sender_name)} · {team?.name} · {fullTime(message.created_at)}
               </p>
               {note && (

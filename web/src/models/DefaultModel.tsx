@@ -21,7 +21,7 @@ export default function DefaultModel() {
           <span className="font-medium">{data.default}</span> answers by default.
         </p>
       )}
-      {notice && data.default !== "demo" && <p className={notice.tone === "fail" ? "mt-1 text-fail" : "mt-1 text-wait"}>{notice.text}</p>}
+      {notice && data.default !== "demo" && <p dir="auto" className={notice.tone === "fail" ? "mt-1 text-fail" : "mt-1 text-wait"}>{notice.text}</p>}
       <Link to="/models" className="mt-1 inline-flex min-h-6 items-center underline decoration-line-2 underline-offset-2 hover:decoration-ink pointer-coarse:min-h-10">
         All models
       </Link>

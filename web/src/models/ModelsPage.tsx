@@ -66,7 +66,7 @@ function Listed({ models }: { models: Models }) {
           <ul className="divide-y divide-line rounded-md border border-line">
             {others.map((provider) => (
               <li key={provider.name} className="flex flex-wrap items-baseline gap-x-3 gap-y-1 px-4 py-2.5 text-sm">
-                <span className="w-28 shrink-0 font-medium">{provider.name}</span>
+                <span dir="auto" className="w-28 shrink-0 font-medium">{provider.name}</span>
                 <span className="min-w-0 flex-1 basis-60 break-words text-ink-2">
                   <Advice text={provider.advice} />
                 </span>
@@ -85,7 +85,7 @@ function ProviderSection({ provider, models }: { provider: Provider; models: Mod
   return (
     <section aria-label={provider.name}>
       <div className="mb-2 flex flex-wrap items-baseline gap-x-3">
-        <h2 className="text-md font-semibold">{provider.name}</h2>
+        <h2 dir="auto" className="text-md font-semibold">{provider.name}</h2>
         <Chip tone={tone}>{label}</Chip>
         <span className="min-w-0 truncate text-xs text-ink-3">{provider.address}</span>
       </div>
@@ -122,7 +122,7 @@ function ModelRow({ model, models, canTest }: { model: Model; models: Models; ca
   return (
     <li className="px-4 py-3 text-sm">
       <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
-        <span className="min-w-0 font-medium break-all">{model.name}</span>
+        <span dir="auto" className="min-w-0 font-medium break-all">{model.name}</span>
         {model.is_default && <Chip>Default</Chip>}
         <span className="flex-1" />
         {canTest && (

@@ -6,7 +6,7 @@ import { memo, useMemo, useState } from "react";
 import ReactMarkdown, { type Components } from "react-markdown";
 import remarkGfm from "remark-gfm";
 import { Markdown } from "@/conversation/Markdown";
-import { components as plainComponents, safeUrl } from "@/conversation/MarkdownBody";
+import { components as plainComponents, HTML_PLUGINS, safeUrl } from "@/conversation/MarkdownBody";
 import { Literal } from "@/conversation/Literal";
 import { type Citation, citationAt, classLabel, markCitations, type Research } from "@/research/citations";
 import ResearchCard from "@/research/ResearchCard";
@@ -41,7 +41,7 @@ const CitedText = memo(function CitedText({ text, research }: { text: string; re
   }, [research]);
   return (
     <div className="prose">
-      <ReactMarkdown remarkPlugins={plugins} skipHtml components={components} urlTransform={(url) => (url.startsWith("#source-") ? url : safeUrl(url))}>
+      <ReactMarkdown remarkPlugins={plugins} rehypePlugins={HTML_PLUGINS} skipHtml components={components} urlTransform={(url) => (url.startsWith("#source-") ? url : safeUrl(url))}>
         {text}
       </ReactMarkdown>
     </div>

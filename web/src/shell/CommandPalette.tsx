@@ -50,7 +50,7 @@ export default function CommandPalette() {
       overlayClassName="fixed inset-0 z-40 bg-black/40"
       contentClassName="fixed top-[12vh] left-1/2 z-50 w-[min(600px,calc(100vw-24px))] -translate-x-1/2 overflow-hidden rounded-lg border border-line bg-surface shadow-high"
     >
-      <Command.Input value={typed} onValueChange={setTyped} placeholder="Jump to a member, a board, an answer, or search…" className="h-12 w-full border-b border-line bg-transparent px-4 text-base outline-none" />
+      <Command.Input dir="auto" value={typed} onValueChange={setTyped} placeholder="Jump to a member, a board, an answer, or search…" className="h-12 w-full border-b border-line bg-transparent px-4 text-base outline-none" />
       <Command.List className="scroll max-h-[56vh] p-2">
         <Command.Empty className="p-6 text-center text-sm text-ink-3">Nothing matches.</Command.Empty>
         {unanswered.length > 0 && (
@@ -191,8 +191,8 @@ function PaletteItem({ value, keywords, onSelect, icon, detail, children }: { va
       className="flex h-9 cursor-pointer items-center gap-3 rounded-sm px-2.5 text-sm data-[selected=true]:bg-hover pointer-coarse:h-11 [&_svg]:size-4 [&_svg]:text-ink-3"
     >
       <span className="flex w-4 justify-center">{icon}</span>
-      <span className="min-w-0 flex-1 truncate">{children}</span>
-      {detail && <span className="max-w-[45%] truncate text-xs text-ink-3">{detail}</span>}
+      <span dir="auto" className="min-w-0 flex-1 truncate">{children}</span>
+      {detail && <span dir="auto" className="max-w-[45%] truncate text-xs text-ink-3">{detail}</span>}
     </Command.Item>
   );
 }

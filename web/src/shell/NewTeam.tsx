@@ -99,7 +99,7 @@ export default function NewTeam() {
       <form onSubmit={(event) => void createTeam(event)} className="flex flex-col gap-4">
         <div className="grid grid-cols-4 gap-2 max-sm:grid-cols-2">
           {TEMPLATES.map((template) => (
-            <button key={template.name} type="button" onClick={() => applyTemplate(template)} className="flex h-9 items-center gap-2 rounded-md border border-line-2 px-2.5 text-sm font-medium hover:bg-hover pointer-coarse:h-10">
+            <button dir="auto" key={template.name} type="button" onClick={() => applyTemplate(template)} className="flex h-9 items-center gap-2 rounded-md border border-line-2 px-2.5 text-sm font-medium hover:bg-hover pointer-coarse:h-10">
               <template.icon className="size-4 text-ink-3" aria-hidden /> {template.name}
             </button>
           ))}

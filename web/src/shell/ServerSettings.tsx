@@ -21,7 +21,7 @@ function Section({ name, description, children }: { name: string; description: s
   return (
     <section className="border-b border-line py-4" aria-label={name}>
       <h2 className="text-sm font-semibold">{name}</h2>
-      <p className="text-sm text-ink-2">{description}</p>
+      <p dir="auto" className="text-sm text-ink-2">{description}</p>
       {children}
     </section>
   );
@@ -79,7 +79,7 @@ function Channel({ channel }: { channel: Schemas["ChannelView"] }) {
   const facts = [channel.is_two_way ? (channel.address ? `paired with ${channel.address}` : "not paired") : "sends only", channel.muted_until && `silent until ${fullTime(channel.muted_until)}`, channel.dropped > 0 && `${channel.dropped} messages from unknown senders dropped`];
   return (
     <li className="flex flex-wrap items-center gap-x-3 gap-y-1 py-2 text-sm">
-      <span className="font-medium">{channel.name}</span>
+      <span dir="auto" className="font-medium">{channel.name}</span>
       <span className="min-w-0 flex-1 text-xs text-ink-2">{facts.filter(Boolean).join(" · ")}</span>
       {channel.is_two_way && channel.address && (
         <Button size="sm" disabled={unpair.isPending} onClick={() => unpair.mutate()}>
@@ -144,7 +144,7 @@ function OwnItem({ item }: { item: Own }) {
     <li className="flex flex-wrap items-center gap-x-3 gap-y-1 py-2 text-sm">
       <span className="font-mono text-xs">{id}</span>
       <Chip tone={TONES[item.state]}>{item.state}</Chip>
-      <span className="min-w-0 flex-1 text-xs text-ink-2">{item.problem || item.summary}</span>
+      <span dir="auto" className="min-w-0 flex-1 text-xs text-ink-2">{item.problem || item.summary}</span>
       <Button size="sm" disabled={change.isPending} onClick={() => (isOn ? change.mutate(false) : setIsAsking(true))}>
         {isOn ? "Disable" : "Enable"}
       </Button>

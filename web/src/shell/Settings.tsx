@@ -14,7 +14,7 @@ function Setting({ name, description, children }: { name: string; description: s
     <div className="flex flex-wrap items-center gap-x-6 gap-y-2 border-b border-line py-4">
       <div className="min-w-[220px] flex-1">
         <h2 className="text-sm font-semibold">{name}</h2>
-        <p className="text-sm text-ink-2">{description}</p>
+        <p dir="auto" className="text-sm text-ink-2">{description}</p>
       </div>
       <div className="flex flex-wrap items-center gap-3">{children}</div>
     </div>

@@ -13,7 +13,7 @@ export default function ShortcutsDialog() {
             <dt className="flex gap-1">
               {keys.split(" ").map((key, index) => (key === "/" && keys.length > 1) || key === "–" ? <span key={index} className="text-ink-3">{key}</span> : <Kbd key={index}>{key}</Kbd>)}
             </dt>
-            <dd>{description}</dd>
+            <dd dir="auto">{description}</dd>
           </Fragment>
         ))}
       </dl>

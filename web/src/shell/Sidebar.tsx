@@ -112,7 +112,7 @@ function TeamGroup({ team }: { team: Team }) {
           className="flex min-w-0 flex-1 items-center gap-1.5 self-stretch pl-1.5 text-left text-sm font-semibold"
         >
           <ChevronRight className={cx("size-3.5 shrink-0 text-ink-3 transition-transform", !isCollapsed && "rotate-90")} aria-hidden />
-          <span className="truncate">{team.name}</span>
+          <span dir="auto" className="truncate">{team.name}</span>
           {team.trust !== "standard" && (
             <span className={cx("text-xs font-normal", team.trust === "open" ? "text-fail" : "text-ink-3")} title="Trust">
               {team.trust}
@@ -184,7 +184,7 @@ function MemberLink({ agent, isAsking }: { agent: Agent; isAsking: boolean }) {
     >
       <StatusDot status={agent.status as AgentStatus} />
       <span className="min-w-0 flex-1 truncate">
-        <span className={cx((isAsking || unread > 0) && "font-semibold")}>{capitalize(agent.name)}</span>
+        <span dir="auto" className={cx((isAsking || unread > 0) && "font-semibold")}>{capitalize(agent.name)}</span>
         {!isCoordinator && agent.role && agent.role !== "worker" && agent.role !== agent.name && <span className="ml-2 text-xs font-normal text-ink-3">{agent.role}</span>}
       </span>
       <Badge n={isAsking ? Math.max(1, unread) : unread} isUrgent={isAsking} label={isAsking ? "Waiting for your answer" : `${unread} unread`} />

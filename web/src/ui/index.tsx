@@ -4,6 +4,7 @@ import { Dialog as RadixDialog, DropdownMenu, Tooltip } from "radix-ui";
 import { X } from "lucide-react";
 import type { ButtonHTMLAttributes, ComponentProps, ReactNode } from "react";
 import { cx } from "@/lib/cx";
+import { submitOnCtrlEnter } from "@/ui/submit";
 
 const buttonStyle = cva(
   "inline-flex shrink-0 items-center justify-center gap-1.5 rounded-sm font-medium whitespace-nowrap select-none transition-colors disabled:opacity-50 pointer-coarse:min-h-10",
@@ -23,7 +24,7 @@ const buttonStyle = cva(
 
 type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement> & VariantProps<typeof buttonStyle>;
 export function Button({ variant, size, className, type = "button", ...rest }: ButtonProps) {
-  return <button type={type} className={cx(buttonStyle({ variant, size }), className)} {...rest} />;
+  return <button type={type} data-variant={variant} className={cx(buttonStyle({ variant, size }), className)} {...rest} />;
 }
 
 /** A button that shows only an icon. `label` is its accessible name and the text of its tooltip. */
@@ -40,7 +41,7 @@ export function Tip({ text, keys, children }: { text: string; keys?: string; chi
     <Tooltip.Root>
       <Tooltip.Trigger asChild>{children}</Tooltip.Trigger>
       <Tooltip.Portal>
-        <Tooltip.Content sideOffset={6} className="z-50 flex items-center gap-2 rounded-sm bg-ink px-2 py-1 text-xs text-paper shadow-high animate-pop">
+        <Tooltip.Content dir="auto" sideOffset={6} className="z-50 flex items-center gap-2 rounded-sm bg-ink px-2 py-1 text-xs text-paper shadow-high animate-pop">
           {text}
           {keys && <Kbd className="border-paper/30 text-paper">{keys}</Kbd>}
         </Tooltip.Content>
@@ -158,7 +159,7 @@ export function EmptyState({ icon, title, children, action, isPage = false }: { 
   return (
     <div className="flex h-full flex-col items-center justify-center gap-2 p-8 text-center">
       {icon && <div className="mb-1 text-ink-3 [&_svg]:size-7 [&_svg]:stroke-[1.5]">{icon}</div>}
-      <Title className="text-md font-semibold">{title}</Title>
+      <Title dir="auto" className="text-md font-semibold">{title}</Title>
       {children && <div className="max-w-[46ch] text-sm text-ink-2">{children}</div>}
       {action && <div className="mt-3">{action}</div>}
     </div>
@@ -179,8 +180,8 @@ export function Loading({ label, className }: { label: string; className?: strin
 export function ErrorPanel({ title, detail, onRetry }: { title: string; detail: string; onRetry?: () => void }) {
   return (
     <div role="alert" className="m-6 max-w-[60ch] rounded-md border border-fail/30 bg-fail-bg p-4 text-sm">
-      <p className="font-semibold text-fail">{title}</p>
-      <p className="mt-1 text-ink-2">{detail}</p>
+      <p className="font-semibold text-fail" dir="auto">{title}</p>
+      <p className="mt-1 text-ink-2" dir="auto">{detail}</p>
       {onRetry && (
         <Button size="sm" className="mt-3" onClick={onRetry}>
           Try again
@@ -198,12 +199,13 @@ export function Dialog({ open, onOpenChange, title, description, children, class
         <RadixDialog.Overlay className="fixed inset-0 z-40 bg-black/40" />
         <RadixDialog.Content
           aria-describedby={undefined}
+          onKeyDown={submitOnCtrlEnter}
           className={cx("scroll fixed top-1/2 left-1/2 z-50 max-h-[92dvh] w-[min(560px,calc(100vw-24px))] -translate-x-1/2 -translate-y-1/2 rounded-lg border border-line bg-surface p-6 shadow-high", className)}
         >
           <div className="mb-4 flex items-start gap-4">
             <div className="min-w-0 flex-1">
-              <RadixDialog.Title className="text-lg font-semibold">{title}</RadixDialog.Title>
-              {description && <p className="text-sm text-ink-2">{description}</p>}
+              <RadixDialog.Title dir="auto" className="text-lg font-semibold">{title}</RadixDialog.Title>
+              {description && <p dir="auto" className="text-sm text-ink-2">{description}</p>}
             </div>
             <RadixDialog.Close asChild>
               <Button variant="ghost" size="icon" aria-label="Close" className="-mt-1 -mr-2">
@@ -236,7 +238,7 @@ export function Sheet({ open, onOpenChange, side, title, children, className }: 
           }}
           className={cx("fixed inset-y-0 z-50 flex w-[min(340px,88vw)] flex-col bg-rail shadow-high", side === "left" ? "left-0" : "right-0", className)}
         >
-          <RadixDialog.Title className="sr-only">{title}</RadixDialog.Title>
+          <RadixDialog.Title dir="auto" className="sr-only">{title}</RadixDialog.Title>
           {children}
         </RadixDialog.Content>
       </RadixDialog.Portal>
@@ -269,15 +271,15 @@ export function MenuItem({ className, ...rest }: ComponentProps<typeof DropdownM
 export const MenuSeparator = () => <DropdownMenu.Separator className="my-1 h-px bg-line" />;
 
 const inputStyle = "w-full rounded-sm border border-control bg-surface px-3 text-sm";
-export const Input = ({ className, ...rest }: ComponentProps<"input">) => <input className={cx(inputStyle, "h-9 pointer-coarse:h-10", className)} {...rest} />;
-export const Textarea = ({ className, ...rest }: ComponentProps<"textarea">) => <textarea className={cx(inputStyle, "py-2 leading-5", className)} {...rest} />;
+export const Input = ({ className, ...rest }: ComponentProps<"input">) => <input dir="auto" className={cx(inputStyle, "h-9 pointer-coarse:h-10", className)} {...rest} />;
+export const Textarea = ({ className, ...rest }: ComponentProps<"textarea">) => <textarea dir="auto" className={cx(inputStyle, "py-2 leading-5", className)} {...rest} />;
 
 /** A group of toggle buttons of which one is pressed. */
 export function Pills<T extends string>({ value, onChange, options, label }: { value: T; onChange: (value: T) => void; options: readonly (readonly [T, string])[]; label: string }) {
   return (
     <div role="group" aria-label={label} className="scroll flex gap-1">
       {options.map(([name, text]) => (
-        <button
+        <button dir="auto"
           key={name}
           type="button"
           aria-pressed={value === name}
@@ -297,8 +299,8 @@ export function Header({ lead, title, subtitle, children }: { lead?: ReactNode; 
     <header className="flex h-[52px] shrink-0 items-center gap-3 border-b border-line px-4 max-md:px-2">
       {lead}
       <div className="min-w-0 flex-1">
-        <h1 className="truncate text-md leading-5 font-semibold">{title}</h1>
-        {subtitle && <p className="truncate text-xs text-ink-3">{subtitle}</p>}
+        <h1 dir="auto" className="truncate text-md leading-5 font-semibold">{title}</h1>
+        {subtitle && <p dir="auto" className="truncate text-xs text-ink-3">{subtitle}</p>}
       </div>
       <div className="flex shrink-0 items-center gap-1.5">{children}</div>
     </header>

@@ -118,7 +118,7 @@ export default function Board({ team }: ScreenProps) {
           ))}
         </div>
       </Header>
-      <p className="sr-only" role="status">
+      <p dir="auto" className="sr-only" role="status">
         {announcement}
       </p>
       <div className="flex min-h-0 flex-1">

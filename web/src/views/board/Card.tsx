@@ -120,7 +120,7 @@ function CardBody({ node, displayStatus, openDependencies, order, isCoordinator 
         {node.assignee_id ? (
           <>
             <Avatar name={node.assignee ?? "?"} order={order} isCoordinator={isCoordinator} className="size-[18px] rounded-full text-[9px]" />
-            <span className="truncate">{capitalize(node.assignee ?? "")}</span>
+            <span dir="auto" className="truncate">{capitalize(node.assignee ?? "")}</span>
           </>
         ) : (
           <span className="text-ink-3">{displayStatus !== "pending" ? "Nobody" : openDependencies > 0 ? `Waits for ${openDependencies}` : "Nobody yet"}</span>

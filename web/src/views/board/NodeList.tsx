@@ -79,7 +79,7 @@ export function NodeList({ layout, cards, selected, onOpen }: { layout: BoardLay
               return (
                 <div key={item.key} className="absolute inset-x-0 top-0" style={{ transform: `translateY(${item.start}px)`, height: item.size }}>
                   {row.kind === "lane" ? (
-                    <h2 className="flex h-full items-end gap-2 px-4 pb-1.5 text-sm font-semibold">
+                    <h2 dir="auto" className="flex h-full items-end gap-2 px-4 pb-1.5 text-sm font-semibold">
                       {capitalize(row.lane.title)}
                       {row.lane.number > 0 && <span className="text-xs font-normal text-ink-3">Stage {row.lane.number}</span>}
                       <span className="tabular text-xs font-normal text-ink-3">{row.count}</span>
@@ -117,7 +117,7 @@ function NodeRow({ card, isSelected, now, onOpen }: { card: CardData; isSelected
       {node.assignee && (
         <span className="flex w-32 shrink-0 items-center gap-2 text-xs text-ink-2 max-md:w-auto">
           <Avatar name={node.assignee} order={order} isCoordinator={isCoordinator} className="size-5 rounded-full text-[10px]" />
-          <span className="truncate max-md:sr-only">{capitalize(node.assignee)}</span>
+          <span dir="auto" className="truncate max-md:sr-only">{capitalize(node.assignee)}</span>
         </span>
       )}
       <span className="tabular w-20 shrink-0 text-right text-xs text-ink-2 max-md:hidden">{elapsed(node, now)}</span>

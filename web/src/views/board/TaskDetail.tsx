@@ -48,7 +48,7 @@ export function TaskDetail({ id, team, cards, stages, onOpen, onClose }: Props) 
   return (
     <>
       <div className="flex shrink-0 items-start gap-2 border-b border-line py-3 pr-2 pl-5">
-        <h2 ref={heading} tabIndex={-1} className="min-w-0 flex-1 py-1 text-md leading-5 font-semibold outline-none">
+        <h2 dir="auto" ref={heading} tabIndex={-1} className="min-w-0 flex-1 py-1 text-md leading-5 font-semibold outline-none">
           {title}
         </h2>
         <IconButton label="Copy a link to this task" onClick={() => void copyText(location.href).then(() => showToast("The link is copied."))}>
@@ -93,8 +93,8 @@ function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team
 
       {question && (
         <div className="rounded-md border border-wait-line bg-wait-bg p-3">
-          <p className="font-semibold text-wait">{capitalize(question.message.sender_name)} needs an answer</p>
-          <p className="mt-1">{question.message.text}</p>
+          <p dir="auto" className="font-semibold text-wait">{capitalize(question.message.sender_name)} needs an answer</p>
+          <p dir="auto" className="mt-1">{question.message.text}</p>
           <Link to="/inbox/$item" params={{ item: question.message.id }} className="mt-2 inline-flex h-7 items-center rounded-sm bg-badge px-2.5 text-xs font-medium text-badge-ink pointer-coarse:h-10">
             Answer
           </Link>
@@ -107,14 +107,14 @@ function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team
       {node.status === "failed" && (
         <div role="note" className="rounded-md border border-fail/30 bg-fail-bg p-3">
           <p className="font-semibold text-fail">{stopReasonText(node.stop_reason) || "The task failed"}</p>
-          {node.result && <p className="mt-1 whitespace-pre-wrap text-ink-2">{node.result}</p>}
+          {node.result && <p dir="auto" className="mt-1 whitespace-pre-wrap text-ink-2">{node.result}</p>}
         </div>
       )}
 
       <dl className="grid grid-cols-[104px_1fr] gap-x-3 gap-y-1.5">
         <Fact name="Agent">
           {node.assignee_id ? (
-            <Link to="/t/$team/a/$agent" params={{ team: team.id, agent: node.assignee_id }} className="underline decoration-line-2 underline-offset-2 hover:decoration-ink">
+            <Link dir="auto" to="/t/$team/a/$agent" params={{ team: team.id, agent: node.assignee_id }} className="underline decoration-line-2 underline-offset-2 hover:decoration-ink">
               {capitalize(node.assignee ?? node.assignee_id)}
             </Link>
           ) : (
@@ -173,7 +173,7 @@ function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team
       )}
       {node.doubts && (
         <Section title="Not confirmed">
-          <p className="whitespace-pre-wrap">{node.doubts}</p>
+          <p dir="auto" className="whitespace-pre-wrap">{node.doubts}</p>
         </Section>
       )}
       {node.result && node.status !== "failed" && (
@@ -272,7 +272,7 @@ function TaskLinks({ title, ids, cards, onOpen }: { title: string; ids: string[]
   const visible = showAll ? ids : ids.slice(0, 8);
   return (
     <div className="mt-1.5">
-      <p className="text-xs text-ink-3">{title}</p>
+      <p dir="auto" className="text-xs text-ink-3">{title}</p>
       <ul>
         {visible.map((id) => {
           const card = cards.get(id);
@@ -281,7 +281,7 @@ function TaskLinks({ title, ids, cards, onOpen }: { title: string; ids: string[]
             <li key={id}>
               <button type="button" onClick={() => onOpen(id)} className="-mx-1.5 flex min-h-7 w-[calc(100%+12px)] items-center gap-2 rounded-sm px-1.5 text-left hover:bg-hover pointer-coarse:min-h-10">
                 <Icon className="size-3.5 shrink-0 text-ink-3" aria-hidden />
-                <span className="min-w-0 flex-1 truncate">{card?.node.title ?? id}</span>
+                <span dir="auto" className="min-w-0 flex-1 truncate">{card?.node.title ?? id}</span>
                 {card && <span className="text-xs text-ink-3">{STATUS_STYLES[card.displayStatus].label}</span>}
               </button>
             </li>
@@ -310,7 +310,7 @@ function Files({ node, team }: { node: NodeDetail; team: Team }) {
       {groups.map(([title, group]) =>
         group.length === 0 ? null : (
           <div key={title} className="mt-1.5">
-            <p className="text-xs text-ink-3">{title}</p>
+            <p dir="auto" className="text-xs text-ink-3">{title}</p>
             <ul>
               {group.map((file) => (
                 <li key={file.path} className="flex items-center gap-2">
@@ -364,7 +364,7 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
   return (
     <>
       <dt className="text-ink-3">{name}</dt>
-      <dd className="min-w-0">{children}</dd>
+      <dd dir="auto" className="min-w-0">{children}</dd>
     </>
   );
 }
@@ -372,7 +372,7 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
 function Section({ title, children }: { title: string; children: ReactNode }) {
   return (
     <section>
-      <h3 className="mb-1 text-xs font-semibold text-ink-2">{title}</h3>
+      <h3 dir="auto" className="mb-1 text-xs font-semibold text-ink-2">{title}</h3>
       {children}
     </section>
   );
@@ -381,8 +381,8 @@ function Section({ title, children }: { title: string; children: ReactNode }) {
 function Note({ title, children }: { title: string; children: ReactNode }) {
   return (
     <div className="rounded-md bg-sunken p-3">
-      <p className="text-xs font-semibold text-ink-2">{title}</p>
-      <p className="mt-0.5">{children}</p>
+      <p dir="auto" className="text-xs font-semibold text-ink-2">{title}</p>
+      <p dir="auto" className="mt-0.5">{children}</p>
     </div>
   );
 }

@@ -281,11 +281,11 @@ function CostTree({ costs, team, highlighted }: { costs: TeamCosts; team: string
                         <ChevronRight className={cx("size-3.5", isOpen && "rotate-90")} aria-hidden />
                       </button>
                       {href ? (
-                        <Link to={`${href}?node=${node.node_id}` as "/"} className={cx("truncate hover:underline", depth === 0 && "font-medium")} title={node.title}>
+                        <Link dir="auto" to={`${href}?node=${node.node_id}` as "/"} className={cx("truncate hover:underline", depth === 0 && "font-medium")} title={node.title}>
                           {node.title}
                         </Link>
                       ) : (
-                        <span className="truncate text-ink-2" title={node.title}>{node.title}</span>
+                        <span dir="auto" className="truncate text-ink-2" title={node.title}>{node.title}</span>
                       )}
                       {node.lane !== "work" && LANE_LABELS[node.lane] !== node.title && <span className="shrink-0 text-xs text-ink-3">{LANE_LABELS[node.lane]}</span>}
                     </span>
@@ -378,7 +378,7 @@ function CostTable({ costs, by }: { costs: TeamCosts; by: Exclude<By, "run"> }) 
       <table className="w-full text-sm">
         <thead className="bg-sunken">
           <tr>
-            <th scope="col" className={HEADER_CELL}>{title}</th>
+            <th dir="auto" scope="col" className={HEADER_CELL}>{title}</th>
             <th scope="col" className={cx(HEADER_CELL, "text-right")}>Calls</th>
             <th scope="col" className={cx(HEADER_CELL, "text-right max-md:hidden")}>Tokens</th>
             <th scope="col" className={cx(HEADER_CELL, "text-right max-sm:hidden")}>Cache hits</th>

@@ -191,7 +191,7 @@ function Tree({ team, path, titles }: { team: string; path: string; titles: Fold
           >
             <ChevronRight className={cx("size-3.5 shrink-0 text-ink-3", row.isOpen && "rotate-90", !row.isFolder && "invisible")} aria-hidden />
             <EntryIcon entry={row.entry} isOpen={row.isOpen} />
-            <span className="min-w-0 flex-1 truncate">{title ?? row.name}</span>
+            <span dir="auto" className="min-w-0 flex-1 truncate">{title ?? row.name}</span>
           </li>
         );
       })}
@@ -208,7 +208,7 @@ function FolderList({ team, entries, titles }: { team: string; entries: Entry[];
         <li key={entry.path}>
           <Link to={screenHref(team, "files", entry.path) as "/"} className="flex min-h-9 items-center gap-2.5 rounded-sm px-2.5 text-sm hover:bg-hover pointer-coarse:min-h-11">
             <EntryIcon entry={entry} />
-            <span className="min-w-0 flex-1 truncate">{titles.get(entry.path) ?? name}</span>
+            <span dir="auto" className="min-w-0 flex-1 truncate">{titles.get(entry.path) ?? name}</span>
             {entry.kind === "file" && <span className="tabular text-xs text-ink-3">{fileSize(entry.size)}</span>}
             <time dateTime={entry.modified} title={fullTime(entry.modified)} className="tabular w-16 text-right text-xs text-ink-3 max-md:hidden">
               {shortTime(entry.modified)}

@@ -181,7 +181,7 @@ function JsonValue({ name, value, depth }: { name?: string; value: unknown; dept
       <button type="button" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)} className="min-h-6 rounded-xs text-left hover:bg-hover">
         <span className="inline-block w-4 text-ink-3">{isOpen ? "▾" : "▸"}</span>
         {label}
-        <span className="text-ink-3">{summary}</span>
+        <span dir="auto" className="text-ink-3">{summary}</span>
       </button>
       {isOpen && (
         <div className="ml-1.5 border-l border-line pl-3.5">

@@ -62,7 +62,7 @@ export function Changes({ members, agentFilter, unconfirmed }: { members: Agent[
                   <div className="min-w-0 flex-1">
                     <p>
                       <span className="font-medium">{author}</span> {author === "You" && change.verb === "learned" ? "added" : VERB_TEXT[change.verb]}
-                      {agent && author !== capitalize(agent.name) && <span className="text-ink-2"> · {capitalize(agent.name)}</span>}
+                      {agent && author !== capitalize(agent.name) && <span dir="auto" className="text-ink-2"> · {capitalize(agent.name)}</span>}
                       <time dateTime={change.created_at} title={fullTime(change.created_at)} className="ml-2 text-xs text-ink-3">
                         {shortTime(change.created_at)}
                       </time>

@@ -151,10 +151,10 @@ function KnowledgeItem({ item, team, members, kind, chip, note = "", all }: { it
     <li className="flex gap-3 py-3">
       <Avatar name={agent?.name ?? "?"} order={Math.max(0, order)} isCoordinator={agent?.role === "coordinator"} className="mt-0.5 size-7 text-xs" />
       <div className="min-w-0 flex-1">
-        <p className="text-sm break-words whitespace-pre-wrap">{item.content}</p>
+        <p dir="auto" className="text-sm break-words whitespace-pre-wrap">{item.content}</p>
         <p className="mt-1.5 flex flex-wrap items-center gap-x-2.5 gap-y-1 text-xs text-ink-3">
           {chip}
-          <span>{agent ? capitalize(agent.name) : ""}</span>
+          <span dir="auto">{agent ? capitalize(agent.name) : ""}</span>
           <time dateTime={item.created_at} title={fullTime(item.created_at)}>
             {shortTime(item.created_at)}
           </time>
@@ -166,7 +166,7 @@ function KnowledgeItem({ item, team, members, kind, chip, note = "", all }: { it
           ))}
         </p>
         {item.contradicts && (
-          <p className="mt-1.5 rounded-sm bg-wait-bg px-2 py-1 text-xs text-wait">Contradicts: {contradicted?.content ?? "an item that is no longer there"}</p>
+          <p dir="auto" className="mt-1.5 rounded-sm bg-wait-bg px-2 py-1 text-xs text-wait">Contradicts: {contradicted?.content ?? "an item that is no longer there"}</p>
         )}
       </div>
       <IconButton label={kind === "insight" ? "Remove this insight" : "Remove this memory"} disabled={remove.isPending} onClick={() => remove.mutate()}>

@@ -91,7 +91,7 @@ export function Notes({ team, path }: { team: Team; path: string }) {
             ) : (
               groups.map((group) => (
                 <section key={group.title} aria-label={group.title} className="mb-3">
-                  <h2 className="px-2 py-1 text-xs font-semibold text-ink-2">{group.title}</h2>
+                  <h2 dir="auto" className="px-2 py-1 text-xs font-semibold text-ink-2">{group.title}</h2>
                   <ul>
                     {group.files.map((file) => (
                       <li key={file.path}>

@@ -58,7 +58,7 @@ function Item({ item, team, agent }: { item: UnconfirmedItem; team: Team; agent:
         <span dir="ltr" className="literal">
           <Literal text={capitalize(item.kind)} />
         </span>
-        {agent && <span>{capitalize(agent.name)}</span>}
+        {agent && <span dir="auto">{capitalize(agent.name)}</span>}
         <time dateTime={item.created_at} title={fullTime(item.created_at)}>
           {shortTime(item.created_at)}
         </time>

@@ -6,7 +6,7 @@ import { Button } from "@/ui";
 export function showToast(text: string, undo?: () => void): void {
   toast.custom((id) => (
     <div role="status" className="flex items-center gap-3 rounded-md border border-line bg-surface px-4 py-2.5 text-sm shadow-high">
-      <span className="min-w-0 flex-1">{text}</span>
+      <span dir="auto" className="min-w-0 flex-1">{text}</span>
       {undo && (
         <Button
           size="sm"
@@ -26,7 +26,7 @@ export function showError(title: string, error: unknown): void {
   toast.custom(
     () => (
       <div role="alert" className="max-w-[46ch] rounded-md border border-fail/30 bg-fail-bg px-4 py-2.5 text-sm shadow-high">
-        <p className="font-semibold text-fail">{title}</p>
+        <p dir="auto" className="font-semibold text-fail">{title}</p>
         <p className="text-ink-2">{errorMessage(error)}</p>
       </div>
     ),

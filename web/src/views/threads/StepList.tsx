@@ -153,7 +153,7 @@ function ToolCallItem({ call, now }: { call: ToolStep; now: number }) {
       <summary className="flex min-h-8 list-none items-center gap-2 rounded-md px-2.5 text-sm hover:bg-hover pointer-coarse:min-h-11">
         <ChevronRight className={cx("size-3.5 shrink-0 text-ink-3", isOpen && "rotate-90")} aria-hidden />
         <Wrench className="size-3.5 shrink-0 text-ink-3" aria-hidden />
-        <span className="shrink-0 font-mono text-xs font-medium">{call.name}</span>
+        <span dir="auto" className="shrink-0 font-mono text-xs font-medium">{call.name}</span>
         {call.reading && (
           <span title={call.reading} className="flex shrink-0 items-center gap-1 text-xs text-ink-3">
             <PenLine className="size-3.5" aria-hidden /> repaired
@@ -185,7 +185,7 @@ function ToolCallItem({ call, now }: { call: ToolStep; now: number }) {
 function LabelledText({ title, text }: { title: string; text: string }) {
   return (
     <div>
-      <p className="text-xs text-ink-3">{title}</p>
+      <p dir="auto" className="text-xs text-ink-3">{title}</p>
       <pre tabIndex={0} className="scroll max-h-96 rounded-sm bg-sunken p-2 text-xs leading-[18px] break-words whitespace-pre-wrap">
         <Literal text={text} />
       </pre>
@@ -193,7 +193,7 @@ function LabelledText({ title, text }: { title: string; text: string }) {
   );
 }
 
-const PlainText = ({ text }: { text: string }) => <p className="break-words whitespace-pre-wrap text-ink-2">{text}</p>;
+const PlainText = ({ text }: { text: string }) => <p dir="auto" className="break-words whitespace-pre-wrap text-ink-2">{text}</p>;
 
 function Collapsible({ id, label, preview, children }: { id: string; label: string; preview: string; children: ReactNode }) {
   const [isOpen, setOpen] = useExpanded(id);
@@ -217,7 +217,7 @@ function StepFrame({ icon, title, at, facts, children }: { icon: ReactNode; titl
       </span>
       <div className="min-w-0 flex-1 text-sm">
         <p className="flex flex-wrap items-baseline gap-x-2">
-          <span className="font-medium">{title}</span>
+          <span dir="auto" className="font-medium">{title}</span>
           <span className="tabular text-xs text-ink-3">{facts}</span>
           <time dateTime={moment} title={fullTime(moment)} className="tabular ml-auto text-xs text-ink-3">
             {clockTimeWithSeconds(moment)}

@@ -120,7 +120,7 @@ export default function Threads({ team, rest }: ScreenProps) {
                           <Avatar name={one?.agent.name ?? "?"} order={one?.at ?? 0} isCoordinator={one?.agent.role === "coordinator"} className="size-6 rounded-full text-[11px]" />
                           <span className="min-w-0 flex-1">
                             <span className="block truncate text-sm">{titleOf(thread)}</span>
-                            <span className="block truncate text-xs text-ink-3">
+                            <span dir="auto" className="block truncate text-xs text-ink-3">
                               {capitalize(one?.agent.name ?? "")} · {LANE_LABELS[thread.kind]}
                               {thread.closed_at === null && " · open"}
                             </span>
@@ -192,7 +192,7 @@ function ThreadPage({ id, thread, title, agent, team, isPhone }: { id: string; t
           </Link>
         )}
         <div className="min-w-0 flex-1">
-          <h2 className="truncate text-sm font-semibold">{title}</h2>
+          <h2 dir="auto" className="truncate text-sm font-semibold">{title}</h2>
           <p className="tabular truncate text-xs text-ink-3">
             {[agent && capitalize(agent.name), plural(models.length, "model call"), plural(calls.length, "tool call"), usd > 0 && money(usd), thread && shortTime(thread.created_at)].filter(Boolean).join(" · ")}
           </p>
@@ -219,7 +219,7 @@ function ThreadPage({ id, thread, title, agent, team, isPhone }: { id: string; t
             {draft?.text && (
               <div className="mx-4 mb-8 rounded-md border border-dashed border-line-2 p-3 text-sm max-md:mx-3">
                 <p className="mb-1 text-xs font-medium text-work">Writing…</p>
-                <p className="whitespace-pre-wrap">{draft.text}</p>
+                <p dir="auto" className="whitespace-pre-wrap">{draft.text}</p>
               </div>
             )}
           </StepList>

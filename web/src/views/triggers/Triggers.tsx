@@ -219,7 +219,7 @@ function Firings({ trigger, team }: { trigger: Trigger; team: Team }) {
           <li key={firing.slot} className="flex flex-wrap items-center gap-x-3 gap-y-1 py-1.5">
             <Chip tone={tone} className="w-[72px] justify-center">{label}</Chip>
             <time dateTime={firing.at} className="tabular text-xs text-ink-2">{fullTime(firing.at)}</time>
-            <span className="min-w-0 flex-1 text-xs text-ink-2">
+            <span dir="auto" className="min-w-0 flex-1 text-xs text-ink-2">
               {firing.reason}
               {(firing.count ?? 1) > 1 && ` (${firing.count} times in a row)`}
             </span>
