@@ -70,6 +70,11 @@ def sidebar(page: Page) -> Locator:
     return page.get_by_role("navigation", name="Teams")
 
 
+async def show_work(page: Page) -> None:
+    """Switch the page of an agent from its conversation to every step of its work."""
+    await page.get_by_role("button", name="Work", exact=True).click()
+
+
 async def say(page: Page, words: str) -> None:
     box = page.get_by_role("textbox", name=re.compile("^Message "))
     await box.fill(words)
@@ -117,6 +122,7 @@ async def test_a_person_and_a_team_talk_from_the_goal_to_the_report(visit_up: Vi
     await cast.bob_is_told.reached()
     await card.get_by_role("textbox").fill(talk.MLPERF)
     await card.get_by_role("textbox").press("Enter")
+    await show_work(page)
     await expect(thread(page).get_by_text(f"Human says: {talk.MLPERF}")).not_to_have_count(0)
     cast.bob_is_told.set()
     await expect(thread(page).get_by_text(f"{talk.STAGE_1} Starting synthesis.")).to_have_count(1)
@@ -225,6 +231,7 @@ async def test_a_person_can_message_a_worker_directly(visit: Visit) -> None:
     await expect(thread(page).get_by_text("alice here:")).to_have_count(1)
     await expect(thread(page).get_by_text("Only the prices.", exact=True)).to_have_count(1)
     gate.set()
+    await show_work(page)
     await expect(thread(page).get_by_text("Alice heard of pricing.")).not_to_have_count(0)
     await desk.up.wait_for_event(team["id"], "team.completed")
 

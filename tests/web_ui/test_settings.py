@@ -71,7 +71,7 @@ async def test_a_team_is_created_with_settings_that_can_be_changed_later(visit: 
     assert (team["name"], team["mode"], team["goal"]) == ("Beans", "infinite", "Sort the beans")
 
     await page.get_by_label("Thinking effort", exact=True).select_option("Low")
-    await expect(page.get_by_text("The team's settings were changed")).to_have_count(2)
+    await expect(page.get_by_text("settings were changed: effort of coordinator")).to_be_visible()
     [agent] = await desk.up.ask("GET", f"/teams/{team['id']}/agents")
     assert (team["effort"], agent["effort"]) == ("high", "low")
 

@@ -6,6 +6,7 @@ from playwright.async_api import expect
 from agiraph.testing import call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.web_ui.browsing import Visit
+from tests.web_ui.test_flow import show_work
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 THOUGHT = "Perhaps I should count twice."
@@ -31,6 +32,7 @@ async def test_a_thought_is_folded_and_a_repaired_call_says_what_was_repaired(vi
     await desk.go(f"/t/{team['id']}/a/{team['coordinator_id']}")
     log = page.get_by_role("log")
     await expect(log.get_by_text("All beans: 62.").first).to_be_visible()
+    await show_work(page)
     await expect(log.get_by_text("I write it down.")).to_be_visible()
     await expect(log.get_by_text(THOUGHT)).to_have_count(0)
 

@@ -7,12 +7,13 @@ import { type Agent, ApiError, api, errorMessage, type Team, unwrap } from "@/ap
 import { agentsQuery, queryClient, teamsQuery } from "@/api/queries";
 import { useLive } from "@/live";
 import { capitalize, money } from "@/lib/format";
-import { Button, Chip, Dialog, Header, IconButton, Loading, Menu, MenuItem, MenuSeparator, Sheet, STATUS_LABELS, type AgentStatus, type Tone, ErrorPanel } from "@/ui";
+import { Button, Chip, Dialog, Header, IconButton, Loading, Menu, MenuItem, MenuSeparator, Pills, Sheet, STATUS_LABELS, type AgentStatus, type Tone, ErrorPanel } from "@/ui";
 import { SidebarButton } from "@/shell/SidebarButton";
 import { NotFound } from "@/shell/statusPages";
 import { useShell } from "@/shell/state";
 import { Composer } from "@/conversation/Composer";
 import { ConversationView } from "@/conversation/ConversationView";
+import { useViewMode } from "@/conversation/viewMode";
 import { screenHref } from "@/views";
 import { useNavigate } from "@tanstack/react-router";
 
@@ -20,6 +21,7 @@ const TeamSettings = lazy(() => import("@/conversation/TeamSettings"));
 const Details = lazy(() => import("@/conversation/Details"));
 const JobCards = lazy(() => import("@/conversation/JobCards"));
 const ConversationSearch = lazy(() => import("@/conversation/ConversationSearch"));
+const VIEWS = [["conversation", "Conversation"], ["work", "Work"]] as const;
 const STATUS_TONES: Record<AgentStatus, Tone> = { idle: "done", queued: "work", working: "work", waiting: "plain", waiting_for_you: "wait", left: "plain", failed: "fail" };
 const STATUS_MARKS: Record<AgentStatus, string> = { idle: "●", queued: "○", working: "●", waiting: "◌", waiting_for_you: "◆", left: "○", failed: "●" };
 
@@ -44,7 +46,7 @@ function AgentView({ team, agent, agents, at }: { team: Team; agent: Agent; agen
   const [isSearching, setIsSearching] = useState(false);
   const [foundKey, setFoundKey] = useState<string | undefined>();
   const isCoordinator = agent.id === team.coordinator_id;
-  const [showTools, setShowTools] = useState(true);
+  const { view, show } = useViewMode();
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       // The browser's own search finds only the rendered rows of a virtualized list.
@@ -81,8 +83,11 @@ function AgentView({ team, agent, agents, at }: { team: Team; agent: Agent; agen
           <IconButton label="Search in this conversation" keys="/" onClick={() => setIsSearching(true)} id="find">
             <Search className="size-4" />
           </IconButton>
-          <IconButton label={showTools ? "Hide tool calls" : "Show tool calls"} keys="v" aria-pressed={showTools} onClick={() => setShowTools(!showTools)} id="tools" className="max-sm:hidden">
-            <Wrench className={showTools ? "size-4" : "size-4 opacity-50"} />
+          <span className="max-lg:hidden">
+            <Pills label="What this page shows" value={view} onChange={show} options={VIEWS} />
+          </span>
+          <IconButton label="Show every step of the work" keys="v" aria-pressed={view === "work"} onClick={() => show(view === "work" ? "conversation" : "work")} id="tools" className="lg:hidden">
+            <Wrench className={view === "work" ? "size-4" : "size-4 opacity-50"} />
           </IconButton>
           <IconButton
             label="Details"
@@ -107,7 +112,7 @@ function AgentView({ team, agent, agents, at }: { team: Team; agent: Agent; agen
             />
           </Suspense>
         )}
-        <ConversationView team={team} agent={agent} agents={agents} at={foundKey ?? at} showTools={showTools} expandTools={!isCoordinator} isCoordinator={isCoordinator} />
+        <ConversationView team={team} agent={agent} agents={agents} at={foundKey ?? at} view={view} expandTools={!isCoordinator} isCoordinator={isCoordinator} />
         <Suspense>
           <JobCards team={team} agent={agent} isCoordinator={isCoordinator} />
         </Suspense>

@@ -7,14 +7,16 @@ import { useShallow } from "zustand/shallow";
 import { type Agent, api, errorMessage, type Message, type Team, unwrap } from "@/api/client";
 import { conversationQuery, inboxQuery, queryKeys, loadOlderMessages, queryClient } from "@/api/queries";
 import { live, useLive } from "@/live";
-import type { Row } from "@/live/log";
+import type { NodeSummary, Row } from "@/live/log";
 import { capitalize } from "@/lib/format";
 import { HUMAN } from "@/lib/participants";
 import { Button, EmptyState, Loading, ErrorPanel } from "@/ui";
+import type { ViewMode } from "@/conversation/folding";
 import { buildItems, type Item } from "@/conversation/items";
 import { DraftItem, TeamContext, ItemView } from "@/conversation/rows";
 
 const NO_ROWS: Row[] = [];
+const NO_NODES: Record<string, NodeSummary> = {};
 /** A scroll position closer to the end than this counts as the end. */
 const AT_END_PX = 80;
 /** A message counts as read after it was visible this long. */
@@ -27,18 +29,18 @@ interface Props {
   agent: Agent;
   agents: Agent[];
   at?: string;
-  showTools: boolean;
+  view: ViewMode;
   expandTools: boolean;
   isCoordinator: boolean;
 }
 
-export function ConversationView({ team, agent, agents, at, showTools, expandTools, isCoordinator }: Props) {
+export function ConversationView({ team, agent, agents, at, view, expandTools, isCoordinator }: Props) {
   const conversation = useQuery(conversationQuery(agent.id));
   const inbox = useQuery(inboxQuery);
   const log = useLive((state) => state.logs[team.id]);
   const hasHello = useLive((state) => state.epoch !== null);
   const unsent = useLive(useShallow((state) => state.unsent.filter((one) => one.agentId === agent.id)));
-  const drafts = useLive(useShallow((state) => Object.values(state.drafts).filter((one) => one.agentId === agent.id && one.lane !== "reflection").map((one) => one.threadId)));
+  const drafts = useLive(useShallow((state) => Object.values(state.drafts).filter((one) => one.agentId === agent.id && (one.lane === "reply" || (one.lane === "work" && view === "work"))).map((one) => one.threadId)));
   const [loadError, setLoadError] = useState<unknown>(null);
   const hasLog = log !== undefined;
   useEffect(() => {
@@ -50,16 +52,19 @@ export function ConversationView({ team, agent, agents, at, showTools, expandToo
   const firstUnread = useFirstUnread(agent.id, messages);
   const rows = log?.rowsByAgent[agent.id] ?? NO_ROWS;
   const hasEarlier = (conversation.data?.hasMore ?? false) || (log?.first ?? 0) > 1;
+  const [opened, setOpened] = useState<ReadonlyMap<string, boolean>>(new Map());
+  const fold = useCallback((key: string, isOpen: boolean) => setOpened((known) => new Map(known).set(key, isOpen)), []);
+  const nodes = log?.nodes ?? NO_NODES;
   const items = useMemo(() => {
     const otherMessages = new Map((inbox.data?.items ?? []).map((item) => [item.message.id, item.message]));
-    return buildItems({ messages: messages ?? [], otherMessages, rows, unsent, hasEarlier, firstUnread, showTools });
-  }, [messages, inbox.data, rows, unsent, hasEarlier, firstUnread, showTools]);
+    return buildItems({ messages: messages ?? [], otherMessages, rows, unsent, hasEarlier, firstUnread, view, nodes, opened, at });
+  }, [messages, inbox.data, rows, unsent, hasEarlier, firstUnread, view, nodes, opened, at]);
 
   const teamInfo = useMemo(() => {
     const joined = agents.toSorted((a, b) => a.created_at.localeCompare(b.created_at));
     const members = new Map(joined.map((one, index) => [one.id, { name: capitalize(one.name), order: index, isCoordinator: one.id === team.coordinator_id }]));
-    return { members, team: team.id, nodes: log?.nodes ?? {}, answers: log?.answers ?? {}, expandTools };
-  }, [agents, team.coordinator_id, team.id, log?.nodes, log?.answers, expandTools]);
+    return { members, team: team.id, nodes, answers: log?.answers ?? {}, expandTools };
+  }, [agents, team.coordinator_id, team.id, nodes, log?.answers, expandTools]);
 
   if (conversation.isError && !messages) return <ErrorPanel title="The conversation could not be loaded" detail={errorMessage(conversation.error)} onRetry={() => void conversation.refetch()} />;
   if (loadError !== null && !log) return <ErrorPanel title="The events could not be loaded" detail={errorMessage(loadError)} onRetry={() => void live.loadNewest(team.id, team.coordinator_id).then(() => setLoadError(null), setLoadError)} />;
@@ -75,7 +80,7 @@ export function ConversationView({ team, agent, agents, at, showTools, expandToo
           </EmptyState>
         </div>
       ) : (
-        <Scroller key={agent.id} items={items} drafts={drafts} at={at} team={team} agent={agent} messages={messages} />
+        <Scroller key={agent.id} items={items} drafts={drafts} at={at} team={team} agent={agent} messages={messages} onFold={fold} />
       )}
     </TeamContext>
   );
@@ -94,7 +99,17 @@ function useFirstUnread(agentId: string, messages: Message[] | undefined): strin
   return first;
 }
 
-function Scroller({ items, drafts, at, team, agent, messages }: { items: Item[]; drafts: string[]; at?: string; team: Team; agent: Agent; messages: Message[] }) {
+interface ScrollerProps {
+  items: Item[];
+  drafts: string[];
+  at?: string;
+  team: Team;
+  agent: Agent;
+  messages: Message[];
+  onFold: (key: string, isOpen: boolean) => void;
+}
+
+function Scroller({ items, drafts, at, team, agent, messages, onFold }: ScrollerProps) {
   const scroller = useRef<HTMLDivElement>(null);
   const [isAtEnd, setIsAtEnd] = useState(true);
   const [seenKey, setSeenKey] = useState<string | undefined>();
@@ -160,6 +175,14 @@ function Scroller({ items, drafts, at, team, agent, messages }: { items: Item[];
     requestAnimationFrame(() => virtualizer.scrollToIndex(index, { align: "center" }));
   }, [at, items, count, virtualizer]);
 
+  const fold = useCallback(
+    (key: string, isOpen: boolean) => {
+      // The person reads from the opened line on: do not pull them to the end.
+      isPinned.current = false;
+      onFold(key, isOpen);
+    },
+    [onFold],
+  );
   const jumpToEnd = () => {
     isPinned.current = true;
     lastScrollTop.current = 0;
@@ -233,7 +256,7 @@ function Scroller({ items, drafts, at, team, agent, messages }: { items: Item[];
             return (
               <div key={virtualItem.key} data-index={virtualItem.index} ref={virtualizer.measureElement} className="absolute inset-x-0 top-0">
                 {item ? (
-                  <ItemView item={item} isHighlighted={item.kind === "row" && (item.key === at || (item.row.kind === "message" && item.row.id === at))} onEarlier={loadEarlier} isLoading={isLoading} agentId={agent.id} />
+                  <ItemView item={item} isHighlighted={item.kind === "row" && (item.key === at || (item.row.kind === "message" && item.row.id === at))} onEarlier={loadEarlier} onFold={fold} isLoading={isLoading} agentId={agent.id} />
                 ) : (
                   <DraftItem threadId={drafts[virtualItem.index - items.length]!} />
                 )}

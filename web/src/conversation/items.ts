@@ -2,19 +2,22 @@
  * Items: the list that a conversation shows, in order of time.
  *
  * It joins three sources: stored messages (with all details), rows of the live event log (with tool calls and system
- * lines), and messages that are not sent yet. A message that is in several sources is shown once.
+ * lines), and messages that are not sent yet. A message that is in several sources is shown once. Rows that are no part
+ * of the conversation are folded into one line between its messages; see `folding.ts`.
  */
 import type { Message } from "@/api/client";
 import { dayKey, dayLabel } from "@/lib/format";
 import { HUMAN } from "@/lib/participants";
-import type { MessageRow, Row } from "@/live/log";
+import type { MessageRow, NodeSummary, Row } from "@/live/log";
 import type { UnsentMessage } from "@/live/store";
+import { foldedItem, type FoldedItem, isFolded, isShownByReply, type ViewMode } from "@/conversation/folding";
 
 export type Item =
   | { kind: "day"; key: string; label: string }
   | { kind: "earlier"; key: string }
   | { kind: "new"; key: string }
   | { kind: "row"; key: string; row: Row; message: Message | null; isContinued: boolean }
+  | FoldedItem
   | { kind: "unsent"; key: string; unsent: UnsentMessage };
 
 export interface ItemSources {
@@ -28,7 +31,12 @@ export interface ItemSources {
   hasEarlier: boolean;
   /** The first message that was unread when the person opened the conversation. */
   firstUnread: string | null;
-  showTools: boolean;
+  view: ViewMode;
+  nodes: Readonly<Record<string, NodeSummary>>;
+  /** Whether the person has opened or closed a folded line, by its key. */
+  opened: ReadonlyMap<string, boolean>;
+  /** The key of a row, or the id of a message, that the page must show: the line that holds it is open at first. */
+  at?: string;
 }
 
 /** Whether another row shows the message: an answer is shown in the card of its question. */
@@ -45,29 +53,54 @@ export function buildItems(sources: ItemSources): Item[] {
   const unsentTexts = new Set(sources.unsent.map((one) => one.text.trim()));
   const idsInLog = new Set<string>();
   const rows = sources.rows.filter((row) => {
-    if (row.kind !== "message") return sources.showTools || row.kind !== "tools";
+    if (row.kind === "tools") return !isShownByReply(row, sources.nodes);
+    if (row.kind !== "message") return true;
     idsInLog.add(row.id);
-    const isDuplicate = row.sender === HUMAN && !messageById.has(row.id) && unsentTexts.has(row.text.trim());
+    const isDuplicate = row.sender === HUMAN && !row.isGoal && !messageById.has(row.id) && unsentTexts.has(row.text.trim());
     return !isDuplicate && row.messageKind !== "answer";
   });
   const olderRows = sources.messages.filter((message) => !idsInLog.has(message.id) && !isShownElsewhere(message)).map(toRow);
   const items: Item[] = sources.hasEarlier ? [{ kind: "earlier", key: "earlier" }] : [];
   let midnight = 0;
   let previous: Row | null = null;
+  let folded: Row[] = [];
+  const addRow = (row: Row) => {
+    const message = row.kind === "message" ? (messageById.get(row.id) ?? sources.otherMessages.get(row.id) ?? null) : null;
+    items.push(cachedItem(row, message, continuesGroup(previous, row)));
+    previous = row;
+  };
+  const endFolded = () => {
+    const rows = folded;
+    folded = [];
+    if (rows.length === 0) return;
+    // One notice alone is as short as the line that would hold it.
+    if (rows.length === 1 && rows[0]!.kind === "system") return addRow(rows[0]!);
+    const line = foldedItem(rows, sources.opened, sources.at);
+    items.push(line);
+    previous = null;
+    if (line.isOpen) rows.forEach(addRow);
+    previous = null;
+  };
   for (const row of mergeByTime(olderRows, rows)) {
     if (Date.parse(row.at) >= midnight) {
+      endFolded();
       items.push({ kind: "day", key: `day ${dayKey(row.at)}`, label: dayLabel(row.at) });
       midnight = new Date(row.at).setHours(24, 0, 0, 0);
       previous = null;
     }
     if (row.kind === "message" && row.id === sources.firstUnread) {
+      endFolded();
       items.push({ kind: "new", key: "new" });
       previous = null;
     }
-    const message = row.kind === "message" ? (messageById.get(row.id) ?? sources.otherMessages.get(row.id) ?? null) : null;
-    items.push(cachedItem(row, message, continuesGroup(previous, row)));
-    previous = row;
+    if (isFolded(row, sources.view)) {
+      folded.push(row);
+      continue;
+    }
+    endFolded();
+    addRow(row);
   }
+  endFolded();
   for (const unsent of sources.unsent) {
     if (!deliveredClientIds.has(unsent.clientId)) items.push({ kind: "unsent", key: unsent.clientId, unsent });
   }

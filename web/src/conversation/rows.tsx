@@ -10,7 +10,7 @@ import { inboxQuery } from "@/api/queries";
 import { type Draft, resendMessage, discardUnsent, useLive } from "@/live";
 import type { GivenAnswer, ToolCall, NodeSummary, MessageRow, TextRow, SystemRow, ToolsRow } from "@/live/log";
 import { copyText } from "@/lib/clipboard";
-import { describeConsulted, isReading } from "@/lib/consulted";
+import { describeConsulted } from "@/lib/consulted";
 import { cx } from "@/lib/cx";
 import { type Ending, messageLabel } from "@/lib/endings";
 import { fencedWords } from "@/lib/fence";
@@ -21,6 +21,7 @@ import { useComposer } from "@/conversation/composerState";
 import type { Item } from "@/conversation/items";
 import { Literal } from "@/conversation/Literal";
 import { Markdown } from "@/conversation/Markdown";
+import { noticeLink } from "@/conversation/noticeLinks";
 import { QuestionCard } from "@/conversation/QuestionCard";
 import { screenHref } from "@/views";
 import { Sources } from "@/views/shared/Sources";
@@ -46,11 +47,12 @@ interface Props {
   item: Item;
   isHighlighted: boolean;
   onEarlier: () => void;
+  onFold: (key: string, isOpen: boolean) => void;
   isLoading: boolean;
   agentId: string;
 }
 
-export const ItemView = memo(function ItemView({ item, isHighlighted, onEarlier, isLoading, agentId }: Props) {
+export const ItemView = memo(function ItemView({ item, isHighlighted, onEarlier, onFold, isLoading, agentId }: Props) {
   switch (item.kind) {
     case "day":
       return (
@@ -74,6 +76,8 @@ export const ItemView = memo(function ItemView({ item, isHighlighted, onEarlier,
           </Button>
         </div>
       );
+    case "folded":
+      return <FoldedLine item={item} onFold={onFold} />;
     case "unsent":
       return <UnsentItem item={item} />;
     case "row":
@@ -119,7 +123,7 @@ function MessageItem({ row, message, isContinued, isHighlighted, agentId }: { ro
       <div className="min-w-0 flex-1">
         {!isContinued && (
           <div className="flex items-baseline gap-2 leading-5">
-            <span className="font-semibold">{senderName(info, row.sender)}</span>
+            <span dir="auto" className="font-semibold">{senderName(info, row.sender)}</span>
             {isPeer && <span className="text-xs text-ink-3">to {senderName(info, row.recipient)}</span>}
             {row.sender === HUMAN && row.recipient !== agentId && <span className="text-xs text-ink-3">to {senderName(info, row.recipient)}</span>}
             {label.text && <span dir="auto" className={cx("text-xs", TONE_STYLES[label.tone], label.tone !== "plain" && "font-medium")}>{label.text}</span>}
@@ -263,7 +267,7 @@ export function DraftItem({ threadId }: { threadId: string }) {
       <SenderAvatar id={draft.agentId} />
       <div className="min-w-0 flex-1">
         <div className="flex items-baseline gap-2 leading-5">
-          <span className="font-semibold">{senderName(info, draft.agentId)}</span>
+          <span dir="auto" className="font-semibold">{senderName(info, draft.agentId)}</span>
           <span className="flex items-center gap-1.5 text-xs text-work">
             <span className="pulse size-1.5 rounded-full bg-work-dot" aria-hidden /> {isReply ? "writing" : "thinking"}
           </span>
@@ -287,33 +291,71 @@ function AgentText({ row }: { row: TextRow }) {
 const ICONS = { assigned: CirclePlay, started: CirclePlay, done: CheckCircle2, partial: CircleSlash2, failed: CircleAlert, cancelled: Ban, waiting: Hourglass, stage: Flag, person: UserRound, clock: AlarmClock, note: StickyNote, team: Users, model: Unplug, network: Globe };
 const TONE_STYLES = { plain: "text-ink-3", work: "text-work", done: "text-done", wait: "text-wait", fail: "text-fail" };
 
-function SystemItem({ row, isHighlighted }: { row: SystemRow; isHighlighted: boolean }) {
+/** The words of a notice, with a link to what changed. */
+function NoticeText({ row }: { row: SystemRow }) {
   const info = useContext(TeamContext);
-  const Icon = ICONS[row.icon];
   const title = row.nodeId ? info.nodes[row.nodeId]?.title || "its work" : "";
   const [before, after] = row.text.split("{node}");
   const boardHref = row.nodeId ? screenHref(info.team, "board", "", `?node=${row.nodeId}`) : null;
+  const changed = noticeLink(info.team, row.seq);
+  return (
+    <>
+      {before}
+      {row.nodeId &&
+        (boardHref ? (
+          <Link to={boardHref as "/"} dir="auto" className="font-medium text-ink hover:underline">
+            {title}
+          </Link>
+        ) : (
+          <span dir="auto" className="font-medium text-ink">{title}</span>
+        ))}
+      {after}
+      {row.detail && <span dir="auto" className="text-ink-3">: {row.detail.length > 240 ? `${row.detail.slice(0, 240)}…` : row.detail}</span>}{" "}
+      {changed && (
+        <Link to={changed.href as "/"} className="font-medium text-ink underline">
+          {changed.label}
+        </Link>
+      )}{" "}
+      <time className="text-xs text-ink-3" dateTime={row.at} title={fullTime(row.at)}>
+        {clockTime(row.at)}
+      </time>
+    </>
+  );
+}
+
+function SystemItem({ row, isHighlighted }: { row: SystemRow; isHighlighted: boolean }) {
+  const Icon = ICONS[row.icon];
   return (
     <div className={cx("flex items-start gap-3 py-1 pr-4 pl-4 text-sm text-ink-2 max-md:px-3", isHighlighted && "bg-wait-bg")}>
       <span className="flex h-5 w-8 shrink-0 items-center justify-center">
         <Icon className={cx("size-4", TONE_STYLES[row.tone])} aria-hidden />
       </span>
       <p className="min-w-0 flex-1">
-        {before}
-        {row.nodeId &&
-          (boardHref ? (
-            <Link dir="auto" to={boardHref as "/"} className="font-medium text-ink hover:underline">
-              {title}
-            </Link>
-          ) : (
-            <span dir="auto" className="font-medium text-ink">{title}</span>
-          ))}
-        {after}
-        {row.detail && <span dir="auto" className="text-ink-3">: {row.detail.length > 240 ? `${row.detail.slice(0, 240)}…` : row.detail}</span>}{" "}
-        <time className="text-xs text-ink-3" dateTime={row.at} title={fullTime(row.at)}>
-          {clockTime(row.at)}
-        </time>
+        <NoticeText row={row} />
       </p>
+    </div>
+  );
+}
+
+/** Everything between two messages in one line: the newest notice, and what else there is. A click shows it below the line. */
+function FoldedLine({ item, onFold }: { item: Extract<Item, { kind: "folded" }>; onFold: Props["onFold"] }) {
+  const { notice, more, failed, isOpen } = item;
+  const Icon = notice ? ICONS[notice.icon] : Wrench;
+  return (
+    <div className="flex items-center gap-3 py-0.5 pr-4 pl-4 text-sm text-ink-2 max-md:px-3">
+      <span className="flex h-5 w-8 shrink-0 items-center justify-center max-md:hidden">
+        <Icon className={cx("size-4", notice ? TONE_STYLES[notice.tone] : "text-ink-3")} aria-hidden />
+      </span>
+      {notice && (
+        <p className="min-w-0 truncate">
+          <NoticeText row={notice} />
+        </p>
+      )}
+      <button type="button" aria-expanded={isOpen} onClick={() => onFold(item.key, !isOpen)} className="flex min-h-7 max-w-full min-w-0 shrink-0 items-center gap-1 rounded-sm text-xs text-ink-3 hover:text-ink pointer-coarse:min-h-11">
+        <span className="truncate">{isOpen ? "Fold" : more}</span>
+        {!isOpen && failed > 0 && <span className="font-medium text-fail">{failed} failed</span>}
+        <ChevronRight className={cx("size-3.5 shrink-0 transition-transform", isOpen && "rotate-90")} aria-hidden />
+      </button>
     </div>
   );
 }
@@ -339,9 +381,6 @@ function ToolCalls({ row }: { row: ToolsRow }) {
   const failed = row.calls.filter((call) => call.failed).length;
   const repaired = row.calls.filter((call) => call.reading).length;
   const time = totalDurationMs(row.calls);
-  const node = info.nodes[row.nodeId];
-  // The reply itself says what it has read.
-  if (node?.lane === "reply" && node.status === "completed" && failed === 0 && row.calls.every((call) => isReading(call.name))) return null;
   return (
     <div className="py-0.5 pr-4 pl-[60px] max-md:px-3">
       <button type="button" aria-expanded={open} onClick={() => setIsOpen(!open)} className="flex min-h-7 max-w-full items-center gap-2 rounded-sm text-sm text-ink-2 hover:text-ink pointer-coarse:min-h-10">

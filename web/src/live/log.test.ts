@@ -35,7 +35,7 @@ describe("a log", () => {
   it("becomes the rows of each member's conversation", () => {
     const log = all(story());
     expect(shape(log, BOB)).toEqual(["system Was assigned {node}", "text", "tools", "message q1", "message m1", "system Finished {node}"]);
-    expect(shape(log, ADA)).toEqual(["system Bob joined", "message q1", "message m1"]);
+    expect(shape(log, ADA)).toEqual(["message goal1", "system Bob joined", "message q1", "message m1"]);
     expect(log.answers.q1).toMatchObject({ text: "This one", decision: null });
   });
 

@@ -44,6 +44,8 @@ export interface MessageRow extends RowBase {
   messageKind: MessageKind;
   text: string;
   nodeId: string | null;
+  /** Whether it is the goal that the person gave the team: the event of the team's start, not a stored message. */
+  isGoal?: boolean;
 }
 /** Consecutive tool calls of one task. */
 export interface ToolsRow extends RowBase {
@@ -84,6 +86,8 @@ export interface TeamLog {
   events: Event[];
   memberNames: Record<string, string>;
   coordinator: string | null;
+  /** The goal of the team until the event that names its coordinator. */
+  firstGoal: MessageRow | null;
   nodes: Record<string, NodeSummary>;
   /** The number of calls without a result, by task. */
   openCalls: Record<string, number>;
@@ -104,6 +108,7 @@ export const emptyLog = (last = 0): TeamLog => ({
   events: [],
   memberNames: {},
   coordinator: null,
+  firstGoal: null,
   nodes: {},
   openCalls: {},
   answers: {},
@@ -176,11 +181,16 @@ function writable<Name extends "memberNames" | "nodes" | "openCalls" | "answers"
 
 function applyEvent(log: MutableLog, event: Event): void {
   switch (event.type) {
+    case "team.created":
+      return addGoal(log, event, event.data.goal);
     case "agent.hired": {
       const { agent_id, name, role } = event.data;
       writable(log, "memberNames")[agent_id] = name;
-      if (role === "coordinator") log.coordinator ??= agent_id;
-      else addSystemRow(log, log.coordinator, event, "person", `${capitalize(name)} joined${role && role !== name && role !== "worker" ? ` as ${role}` : ""}`);
+      if (role === "coordinator") {
+        log.coordinator ??= agent_id;
+        if (log.firstGoal) writableRows(log, agent_id).unshift({ ...log.firstGoal, recipient: agent_id });
+        log.firstGoal = null;
+      } else addSystemRow(log, log.coordinator, event, "person", `${capitalize(name)} joined${role && role !== name && role !== "worker" ? ` as ${role}` : ""}`);
       return;
     }
     case "agent.left":
@@ -261,9 +271,10 @@ function applyStatusEvent(log: MutableLog, event: Event): void {
     case "team.paused":
       return addSystemRow(log, log.coordinator, event, "team", "The team was paused");
     case "team.resumed":
+      if (event.data.goal) return addGoal(log, event, event.data.goal);
       return addSystemRow(log, log.coordinator, event, "team", "The team was resumed");
     case "team.changed":
-      return addSystemRow(log, log.coordinator, event, "team", "The team's settings were changed");
+      return addSystemRow(log, log.coordinator, event, "team", "The team's settings were changed", "plain", event.data.changed.join(", ").replaceAll("_", " "));
     case "team.stopped":
       return addSystemRow(log, log.coordinator, event, "team", "The team was stopped");
     case "team.completed":
@@ -317,6 +328,14 @@ function addSystemRow(
 ): void {
   if (agent === null) return;
   writableRows(log, agent).push({ kind: "system", key: `s${event.seq}`, seq: event.seq, at: event.at, icon, tone, text, detail, nodeId });
+}
+
+/** Add a goal of the team as the person's message to the coordinator. The first event of a team comes before its coordinator's. */
+function addGoal(log: MutableLog, event: Event, goal: string): void {
+  const key = `goal${event.seq}`;
+  const row: MessageRow = { kind: "message", key, seq: event.seq, at: event.at, id: key, sender: HUMAN, recipient: log.coordinator ?? "", messageKind: "message", text: goal, nodeId: null, isGoal: true };
+  if (log.coordinator) writableRows(log, log.coordinator).push(row);
+  else log.firstGoal = row;
 }
 
 /** Add a row about a task to its agent's conversation. Replies and reflections get rows only for failures. */

@@ -15,7 +15,7 @@ export const listShortcuts = (): [string, string][] => [
   ["Alt ↑ / Alt ↓", "Previous or next member"],
   ["j / k", "Next or previous inbox item"],
   ["/", "Search in the conversation"],
-  ["v", "Show or hide tool calls"],
+  ["v", "Conversation, or every step of the work"],
   ["[ / ]", "Sidebar, details"],
   ["c", "New team"],
   ["?", "List the keyboard shortcuts"],
