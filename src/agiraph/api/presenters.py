@@ -194,6 +194,7 @@ def message_view(tx: Tx, message: Message) -> MessageView:
         options=list(message.options),
         node_id=message.node_id,
         in_reply_to=message.in_reply_to,
+        said_to=messages.said_to(message.ref),
         client_id=message.client_id,
         attachments=[
             AttachmentView(name=a.name, media_type=a.media_type, data=a.data)

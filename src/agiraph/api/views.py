@@ -196,12 +196,12 @@ class MessageView(View):
     options: list[str]
     node_id: str | None
     in_reply_to: str | None
+    said_to: str | None = Field(description="The agent in whose conversation it was written.")
     client_id: str | None
     attachments: list[AttachmentView]
     created_at: datetime
     seen_at: datetime | None = Field(
-        description="When the recipient received it: an agent at a step of its work, the person "
-        "by reading it."
+        description="When it was received: by an agent at a step, by the person on reading it."
     )
     answered_at: datetime | None
     decision: Decision | None

@@ -17,13 +17,18 @@ class TalkCalls(Connection):
         mode: Literal["send", "nudge"] = "send",
         client_id: str | None = None,
         attachments: Sequence[Mapping[str, str]] = (),
+        mentions: Sequence[str] = (),
     ) -> MessageView:
-        """Send a message. It is stored when this returns; the reply comes as an event."""
+        """Send a message. It is stored when this returns; the reply comes as an event.
+
+        With `mentions`, ids of agents, it goes to these instead of the agent of the conversation.
+        """
         body = {
             "message": message,
             "mode": mode,
             "client_id": client_id,
             "attachments": list(attachments),
+            "mentions": list(mentions),
         }
         return await self.make(MessageView, path_of("agents", agent, "send"), body)
 

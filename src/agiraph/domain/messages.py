@@ -61,7 +61,8 @@ class Message:
     node_id: NodeId | None = None
     in_reply_to: MessageId | None = None
     ref: str | None = None
-    """For an approval: the id of the tool call, with the hash of its arguments."""
+    """For an approval: the id of the tool call, with the hash of its arguments. For a person's
+    message that mentions its recipient: where it was written (`messages.said_in`)."""
     client_id: str | None = None
     hops: int = 0
     seen_at: datetime | None = None

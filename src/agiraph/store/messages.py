@@ -178,6 +178,7 @@ def open_questions(tx: Tx, team_id: TeamId | None = None) -> list[Message]:
     return MESSAGES.select(tx, f"team_id = :team_id and {where} order by id", team_id=team_id)
 
 
+_SAID_IN = "said in "
 _BETWEEN = (
     "team_id = :team_id and ((sender = :agent and recipient = :person)"
     " or (sender = :person and recipient = :agent))"
@@ -190,12 +191,35 @@ def conversation(tx: Tx, team_id: TeamId, agent_id: AgentId, person_id: PersonId
     return MESSAGES.select(tx, where, team_id=team_id, agent=agent_id, person=person_id)
 
 
+def said_in(agent_id: str) -> str:
+    """Return the `ref` of a person's message that was written in this agent's conversation and went
+    to another agent, whom it mentions."""
+    return f"{_SAID_IN}{agent_id}"
+
+
+def said_to(ref: str | None) -> str | None:
+    """Return the agent in whose conversation a message with this `ref` was written."""
+    return ref.removeprefix(_SAID_IN) if ref is not None and ref.startswith(_SAID_IN) else None
+
+
 def lately(
-    tx: Tx, team_id: TeamId, agent_id: AgentId, person_id: PersonId, *, limit: int, before: str = ""
+    tx: Tx,
+    team_id: TeamId,
+    agent_id: AgentId,
+    person_id: PersonId,
+    *,
+    limit: int,
+    before: str = "",
+    mentions: bool = False,
 ) -> list[Message]:
-    """Return the last messages of that conversation, or the last before a message; oldest first."""
+    """Return the last messages of that conversation, or the last before a message; oldest first.
+
+    With `mentions` also what the person wrote there and sent to others by mentioning them.
+    """
     earlier = " and id < :before" if before else ""
-    where = f"{_BETWEEN}{earlier} order by id desc limit :limit"
+    elsewhere = " or (sender = :person and ref = :said_in)" if mentions else ""
+    where = f"{_BETWEEN[:-1]}{elsewhere}){earlier} order by id desc limit :limit"
+    named: dict[str, str] = {"said_in": said_in(agent_id)} if mentions else {}
     found = MESSAGES.select(
         tx,
         where,
@@ -204,6 +228,7 @@ def lately(
         person=person_id,
         limit=limit,
         before=before,
+        **named,
     )
     return found[::-1]
 

@@ -280,7 +280,8 @@ export interface paths {
         put?: never;
         /**
          * Send
-         * @description Send a message to an agent. It is stored when this returns; the reply comes later.
+         * @description Send a message to an agent, or to the agents that it mentions. It is stored when this
+         *     returns; the reply comes later. With mentions, the first of the messages is returned.
          */
         post: operations["send"];
         delete?: never;
@@ -339,7 +340,8 @@ export interface paths {
         /**
          * Get Conversation
          * @description Return the messages between the person and this agent, oldest first: the newest page, or
-         *     the page before an id. The agent's threads are not included.
+         *     the page before an id. A message that the person wrote here and that went to the agents it
+         *     mentions is included; the agent's threads are not.
          */
         get: operations["get_conversation"];
         put?: never;
@@ -3619,7 +3621,10 @@ export interface components {
          *     }
          */
         MessageRequest: {
-            /** Message */
+            /**
+             * Message
+             * @description May be empty if there are attachments.
+             */
             message: string;
             /**
              * Mode
@@ -3635,6 +3640,11 @@ export interface components {
             client_id?: string | null;
             /** Attachments */
             attachments?: components["schemas"]["AttachmentRequest"][];
+            /**
+             * Mentions
+             * @description Ids of agents of the team. The message then goes to each of them once, and to this agent only if it is among them; its conversation shows the message.
+             */
+            mentions?: string[];
         };
         /** MessageView */
         MessageView: {
@@ -3668,6 +3678,11 @@ export interface components {
             node_id: string | null;
             /** In Reply To */
             in_reply_to: string | null;
+            /**
+             * Said To
+             * @description The agent in whose conversation it was written.
+             */
+            said_to: string | null;
             /** Client Id */
             client_id: string | null;
             /** Attachments */
@@ -3679,7 +3694,7 @@ export interface components {
             created_at: string;
             /**
              * Seen At
-             * @description When the recipient received it: an agent at a step of its work, the person by reading it.
+             * @description When it was received: by an agent at a step, by the person on reading it.
              */
             seen_at: string | null;
             /** Answered At */

@@ -63,7 +63,7 @@ function sourcesIn(folder: string): string[] {
 describe("the direction of words", () => {
   it("is set wherever words are shown or taken", () => {
     expect(sourcesIn(SOURCES).flatMap((path) => withoutDirection(path.slice(SOURCES.length), readFileSync(path, "utf8")))).toEqual([]);
-  });
+  }, 60_000);
 
   it("is missed where it is missing", () => {
     const wrong = withoutDirection("a.tsx", 'const a = <p>{node.title}</p>; const b = <input value="x" />; const c = <b>{ok && <i>{cut(goal)}</i>}</b>;');

@@ -2,10 +2,10 @@
 
 import base64
 import binascii
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
 from fastapi import APIRouter, Query, Response
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from agiraph.api.deps import After, ApiDep, Idempotent, Limit, PersonDep
 from agiraph.api.effort_choice import EffortRequest, chosen_effort
@@ -24,6 +24,7 @@ from agiraph.store.tx import Tx
 router: APIRouter = APIRouter(tags=["agents"])
 
 MOST_ATTACHMENTS = 10
+MOST_MENTIONS = 20
 
 
 class AttachmentRequest(BaseModel):
@@ -53,7 +54,9 @@ class MessageRequest(BaseModel):
         json_schema_extra={"example": {"message": "Also include pricing, please."}},
     )
 
-    message: str = Field(min_length=1, max_length=bus.TEXT_LIMIT)
+    message: str = Field(
+        max_length=bus.TEXT_LIMIT, description="May be empty if there are attachments."
+    )
     mode: Literal["send", "nudge"] = Field(
         default="send", description="A nudge needs no reply and goes to the running node."
     )
@@ -66,6 +69,18 @@ class MessageRequest(BaseModel):
     attachments: list[AttachmentRequest] = Field(
         default_factory=list[AttachmentRequest], max_length=MOST_ATTACHMENTS
     )
+    mentions: list[str] = Field(
+        default_factory=list[str],
+        max_length=MOST_MENTIONS,
+        description="Ids of agents of the team. The message then goes to each of them once, and to "
+        "this agent only if it is among them; its conversation shows the message.",
+    )
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if not self.message.strip() and not self.attachments:
+            raise ValueError("is empty; write a message or attach a file")
+        return self
 
 
 class BroadcastRequest(BaseModel):
@@ -125,19 +140,22 @@ async def change_agent(
 async def send(
     agent: str, body: MessageRequest, person: PersonDep, idempotently: Idempotent
 ) -> MessageView:
-    """Send a message to an agent. It is stored when this returns; the reply comes later."""
+    """Send a message to an agent, or to the agents that it mentions. It is stored when this
+    returns; the reply comes later. With mentions, the first of the messages is returned."""
 
     def say(tx: Tx) -> MessageView:
-        said = conversation.say(
+        found = AgentId(AGENTS.get(tx, agent).id)
+        said = conversation.say_to_mentioned(
             tx,
-            AgentId(AGENTS.get(tx, agent).id),
+            found,
+            [AgentId(one) for one in body.mentions] or [found],
             body.message,
             person_id=person,
             client_id=body.client_id,
             nudge=body.mode == "nudge",
             attachments=tuple(Attachment(**a.model_dump()) for a in body.attachments),
         )
-        return message_view(tx, said)
+        return message_view(tx, said[0])
 
     return await idempotently(say, status=202)  # pyright: ignore[reportReturnType]
 
@@ -177,11 +195,14 @@ async def get_conversation(
     limit: Limit = 100,
 ) -> list[MessageView]:
     """Return the messages between the person and this agent, oldest first: the newest page, or
-    the page before an id. The agent's threads are not included."""
+    the page before an id. A message that the person wrote here and that went to the agents it
+    mentions is included; the agent's threads are not."""
 
     def look(tx: Tx) -> list[MessageView]:
         found = AGENTS.get(tx, agent)
-        said = messages.lately(tx, found.team_id, found.id, person, limit=limit, before=before)
+        said = messages.lately(
+            tx, found.team_id, found.id, person, limit=limit, before=before, mentions=True
+        )
         return [message_view(tx, message) for message in said]
 
     return await api.store.read(look)

@@ -44,11 +44,13 @@ def say(
     client_id: str | None = None,
     nudge: bool = False,
     attachments: tuple[Attachment, ...] = (),
+    said_to: AgentId | None = None,
 ) -> Message:
     """Send a person's message to an agent and make sure that a reply node answers it.
 
     A nudge gets no reply: the agent hears it in its work. The agent's row lock keeps the message
-    from arriving between an agent's last yield point and the end of its node.
+    from arriving between an agent's last yield point and the end of its node. Files may come
+    without words. `said_to` is the agent in whose conversation the person mentioned this one.
     """
     agent = teams.lock(tx, agent_id)
     team = teams.TEAMS.get(tx, agent.team_id)
@@ -63,8 +65,9 @@ def say(
         team_id=team.id,
         sender=person_id,
         recipient=agent.id,
-        text=text,
+        text=text if text.strip() or not attachments else words_for(attachments),
         kind="nudge" if nudge else "message",
+        ref=None if said_to is None else messages.said_in(said_to),
         client_id=client_id,
         sets_to_work=not answered,
         reply_id=_pending_reply(tx, agent, person_id).id if answered and is_new else None,
@@ -75,6 +78,47 @@ def say(
         MESSAGES.update(tx, said.id, in_reply_to=settled.id)
         return MESSAGES.get(tx, said.id)
     return said
+
+
+def words_for(files: Sequence[Attachment]) -> str:
+    """Return the words of a message that consists of files alone."""
+    return f"(I send {', '.join(file.name for file in files)}.)"
+
+
+def say_to_mentioned(
+    tx: Tx,
+    agent_id: AgentId,
+    mentioned: Sequence[AgentId],
+    text: str,
+    *,
+    person_id: PersonId,
+    client_id: str | None = None,
+    nudge: bool = False,
+    attachments: tuple[Attachment, ...] = (),
+) -> list[Message]:
+    """Send a message that was written in one agent's conversation to the agents that it mentions.
+
+    Each of them gets it once, as a message of the person; the agent of the conversation gets it
+    only if it is mentioned too. The order of the ids is the order of the locks, and of the ids that
+    make a repeated request harmless: the first message has `client_id` itself.
+    """
+    team_id = teams.AGENTS.get(tx, agent_id).team_id
+    found = [teams.AGENTS.get(tx, one) for one in sorted(set(mentioned))]
+    if strangers := [one.id for one in found if one.team_id != team_id]:
+        raise Refused(f"{', '.join(strangers)} is not on this team; mention members of the team.")
+    return [
+        say(
+            tx,
+            one.id,
+            text,
+            person_id=person_id,
+            client_id=f"{client_id}:{one.id}" if client_id and place else client_id,
+            nudge=nudge,
+            attachments=attachments,
+            said_to=agent_id if one.id != agent_id else None,
+        )
+        for place, one in enumerate(found)
+    ]
 
 
 def _pending_reply(tx: Tx, agent: Agent, person_id: PersonId) -> WorkNode:
