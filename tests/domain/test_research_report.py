@@ -78,7 +78,7 @@ The tower is 330 m tall [1][2]. It was 300 m [2].
 
 ## How this was made
 
-3 searches, 5 pages read, 3 sources with 5 quotations, $0.12, depth standard. (open)
+3 searches (open), 5 pages read, 3 sources with 5 quotations, $0.12, depth standard.
 """
     )
     made = json.loads(report.sources_json)
