@@ -21,7 +21,16 @@ import orjson
 
 from agiraph.testing.sweep import Report, Scenario, Sweep
 from agiraph.testing.world import preload
-from tests.faults import asking, deletion, endings, life, mutants, research, spent_day
+from tests.faults import (
+    asking,
+    deletion,
+    endings,
+    life,
+    mcp_calls,
+    mutants,
+    research,
+    spent_day,
+)
 from tests.faults.scenarios import ALL, scenario
 from tests.faults.teamwork import program, program_ran_once, teamwork
 
@@ -35,6 +44,8 @@ SCENARIOS = ALL | {
     "asking": asking.asking,
     "research": research.research,
 }
+LONG = {"mcp_calls": mcp_calls.mcp_calls}
+"""Scenarios that only `make faults` runs: each process of theirs starts a server."""
 EXTRA_CHECKS = {
     "life": life.after_recovery,
     "program": program_ran_once,
@@ -43,13 +54,17 @@ EXTRA_CHECKS = {
     "deletion": deletion.after_recovery,
     "asking": asking.after_recovery,
     "research": research.after_recovery,
+    "mcp_calls": mcp_calls.after_recovery,
 }
 """Additional checks after the recovery, for some scenarios."""
 
 
 def scenario_of(name: str, arm: Callable[[], object]) -> Scenario:
     extra = [EXTRA_CHECKS[name]] if name in EXTRA_CHECKS else []
-    return scenario(name, SCENARIOS[name], arm, *extra)
+    if name in LONG:
+        # Imported once here, not in each forked process: it takes a second.
+        import agiraph.mcp_client.transport  # noqa: F401  # pyright: ignore[reportUnusedImport]
+    return scenario(name, (SCENARIOS | LONG)[name], arm, *extra)
 
 
 def no_bug() -> None:

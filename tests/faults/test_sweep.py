@@ -5,6 +5,7 @@ import pytest
 from tests.conftest import SweepLog
 from tests.faults import mutants
 from tests.faults.sweep_process import (
+    LONG,
     SCENARIOS,
     sweep_by_kind,
     sweep_in_pairs,
@@ -33,7 +34,7 @@ def test_a_kill_at_each_kind_of_fault_point_loses_and_repeats_nothing(sweep_log:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", [*SCENARIOS, *LONG])
 def test_a_kill_at_any_fault_point_loses_and_repeats_nothing(
     name: str, sweep_log: SweepLog
 ) -> None:
