@@ -16,7 +16,7 @@ SEED := $(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')
 GOAL ?= Show me what you can do
 
 .DEFAULT_GOAL := help
-.PHONY: checks-beside-tests all-tests lint types more-types public-types layers web-compile web-units web web-types web-test web-check screenshots chromium node postgres models proxy help setup up run test quick both check faults bench bench-web lock clean
+.PHONY: checks-beside-tests all-tests lint types more-types public-types layers web-compile web-units web web-types web-test web-check screenshots chromium node postgres models proxy open-webui help setup up run test quick both check faults bench bench-web lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,6 +68,9 @@ models:
 proxy:
 	@sh tests/install-models --proxy
 
+open-webui:
+	@sh tests/install-open-webui
+
 node: setup
 	@sh tests/install-node
 
@@ -93,7 +96,7 @@ public-types:
 layers:
 	@$(BIN)/lint-imports --no-cache > .venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
 
-faults: setup postgres chromium models proxy more-types ## The long runs: kills at every point and at random, chaos, fuzzing; MINUTES=50 or more
+faults: setup postgres chromium models proxy open-webui more-types ## The long runs: kills at every point and at random, chaos, fuzzing; MINUTES=50 or more
 	@$(BIN)/python -m pytest -q tests --long -m long --minutes=$(MINUTES) --workers=2
 
 bench: setup ## What a durable turn costs, against the floor of the same run

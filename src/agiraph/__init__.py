@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from agiraph.api.folder_views import FolderChangeView, GivenFolderView, UndoneView
     from agiraph.api.job_views import JobView
     from agiraph.api.knowledge_views import SearchHitView, UnconfirmedView
+    from agiraph.api.mcp_views import McpServerDetails, McpServerView
     from agiraph.api.model_views import (
         ModelCheck,
         ModelsView,
@@ -141,6 +142,8 @@ __all__ = [
     "JobView",
     "LinkView",
     "ManualClock",
+    "McpServerDetails",
+    "McpServerView",
     "Memory",
     "MessageView",
     "ModelCheck",
@@ -210,6 +213,7 @@ _MODULES = {
     "agiraph.api.folder_views": ("FolderChangeView", "GivenFolderView", "UndoneView"),
     "agiraph.api.job_views": ("JobView",),
     "agiraph.api.knowledge_views": ("SearchHitView", "UnconfirmedView"),
+    "agiraph.api.mcp_views": ("McpServerDetails", "McpServerView"),
     "agiraph.api.model_views": (
         "ModelCheck", "ModelTestView", "ModelView", "ModelsView", "ProviderView",
     ),

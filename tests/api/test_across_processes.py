@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import openai
 import orjson
 import psycopg
 import pytest
+from openai import AsyncOpenAI
 
 from agiraph.app import open_store
 from agiraph.domain.chat import Words
@@ -33,6 +35,8 @@ TEAMS = 4
 
 
 def writes_notes(seen: Seen) -> Says:
+    if "You are talking with the human" in seen.system:
+        return says("Twelve notes, as you wished.", call("no_work_needed"))
     done = sum(message.role == "assistant" for message in seen.messages)
     if done < STEPS:
         return says(f"Step {done} is done. " * 4, call("checkpoint", summary=f"note {done}"))
@@ -143,12 +147,25 @@ async def test_every_event_arrives_once_through_a_worker_kill_and_an_api_restart
     await watched.until(lambda: watched.count("node.completed") == TEAMS)
     following.cancel()
     await asyncio.gather(following, return_exceptions=True)
+    assert await asked_over_v1(installation.origin) == "Twelve notes, as you wished."
 
     assert len(watched.events) == TEAMS
     for got in watched.events.values():
         assert [event["seq"] for event in got] == list(range(1, len(got) + 1))
         assert [event["type"] for event in got].count("turn.added") >= STEPS + 1
     assert watched.closes[0][0] == 1012
+
+
+async def asked_over_v1(origin: str) -> str:
+    """Return what the OpenAI SDK is streamed by the API process; a worker writes it."""
+    plain = openai.DefaultAsyncHttpxClient(trust_env=False)
+    async with AsyncOpenAI(base_url=f"{origin}/v1", api_key=TOKEN, http_client=plain) as client:
+        [first, *_] = [model.id async for model in client.models.list()]
+        stream = await client.chat.completions.create(
+            model=first, messages=[{"role": "user", "content": "How many?"}], stream=True
+        )
+        parts = [chunk.choices[0].delta.content or "" async for chunk in stream if chunk.choices]
+    return "".join(parts)
 
 
 async def test_reply_text_of_one_process_reaches_another_in_order(postgres: Server) -> None:
