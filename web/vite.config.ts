@@ -5,8 +5,17 @@ import { defineConfig } from "vitest/config";
 
 const server = process.env.AGIRAPH_URL ?? "http://127.0.0.1:8717";
 
+/** Write the names of all code files to chunks.json. The page puts them into the browser's cache when it is idle; see `src/live/chunks.ts`. */
+const listChunks = {
+  name: "list-chunks",
+  generateBundle(_options: unknown, bundle: Record<string, unknown>) {
+    const files = Object.keys(bundle).filter((name) => /^assets\/.*\.(js|css)$/.test(name)).sort();
+    (this as unknown as { emitFile: (file: object) => void }).emitFile({ type: "asset", fileName: "chunks.json", source: JSON.stringify(files.map((name) => `/${name}`)) });
+  },
+};
+
 export default defineConfig({
-  plugins: [react(), tailwind()],
+  plugins: [react(), tailwind(), listChunks],
   resolve: {
     alias: {
       "@": fileURLToPath(new URL("./src", import.meta.url)),

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         ModelView,
         ProviderView,
     )
+    from agiraph.api.overview_views import MemberOverview, TeamOverview
     from agiraph.api.research_views import ResearchView
     from agiraph.api.search_views import FoundView
     from agiraph.api.settings_views import (
@@ -144,6 +145,7 @@ __all__ = [
     "ManualClock",
     "McpServerDetails",
     "McpServerView",
+    "MemberOverview",
     "Memory",
     "MessageView",
     "ModelCheck",
@@ -181,6 +183,7 @@ __all__ = [
     "StageView",
     "StatusView",
     "TeamCosts",
+    "TeamOverview",
     "TeamSettingsView",
     "TeamView",
     "ThreadView",
@@ -217,6 +220,7 @@ _MODULES = {
     "agiraph.api.model_views": (
         "ModelCheck", "ModelTestView", "ModelView", "ModelsView", "ProviderView",
     ),
+    "agiraph.api.overview_views": ("MemberOverview", "TeamOverview"),
     "agiraph.api.search_views": ("FoundView",),
     "agiraph.api.research_views": ("ResearchView",),
     "agiraph.api.settings_views": (

@@ -153,6 +153,8 @@ async def _call_every_method(client: Client) -> None:
         client.unpair_channel("phone"),
         client.stop(team.id),
         client.archive(team.id),
+        client.restore(team.id),
+        client.overview(),
         client.stop_everything(),
     ):
         with contextlib.suppress(Declined):

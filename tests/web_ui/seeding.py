@@ -176,6 +176,32 @@ def _emit_turn(tx: Tx, thread: Thread, seq: int, text: str, calls: list[ToolCall
     )
 
 
+async def many_teams(path: Path, *, count: int, members: int) -> list[TeamId]:
+    """Create this many teams that do nothing, with this many members each; oldest first.
+
+    Every fourth is completed. The names are "team 0" and so on, each a minute after the one before.
+    """
+    made: list[TeamId] = []
+    async with World(path, easy_endings=True) as world:
+        for number in range(count):
+            founded = await world.store.write(_add_team, number, members)
+            made.append(founded)
+            world.clock.advance(minutes=1)
+    return made
+
+
+def _add_team(tx: Tx, number: int, members: int) -> TeamId:
+    founded = teams.create(
+        tx, owner_id=OWNER, goal=f"Watch shelf {number}", name=f"team {number}", model=MODEL,
+        start=False, heartbeat=None,
+    )  # fmt: skip
+    for n in range(members - 1):
+        roster.hire(tx, founded.team.id, name=f"reader-{n}", role="reader", model=MODEL)
+    if number % 4 == 0:
+        TEAMS.update(tx, founded.team.id, status="completed")
+    return founded.team.id
+
+
 async def wide_team(path: Path, *, pieces: int = 500, stages: int = 5) -> Wide:
     """Create a paused team with a board of this many nodes in this many stages."""
     async with World(path, easy_endings=True) as world:

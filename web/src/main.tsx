@@ -9,11 +9,6 @@ import { startLive } from "@/live";
 import { router } from "@/router";
 import { applyTheme, useShell } from "@/shell/state";
 
-// After an upgrade of the server the old chunks no longer exist. Reload to get the page that names the new ones.
-addEventListener("vite:preloadError", (event) => {
-  event.preventDefault();
-  location.reload();
-});
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => applyTheme(useShell.getState().theme));
 
 startLive();

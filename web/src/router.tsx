@@ -1,16 +1,17 @@
 /** Router: the URL of every page and screen. */
-import { createRootRoute, createRoute, createRouter, lazyRouteComponent, type AnyRoute } from "@tanstack/react-router";
+import { createRootRoute, createRoute, createRouter, type AnyRoute } from "@tanstack/react-router";
 import { Shell } from "@/shell/Shell";
-import { Home } from "@/shell/Home";
+import { Home, TeamHome } from "@/shell/Home";
 import { NotFound, ErrorPage } from "@/shell/statusPages";
 import { AgentPage } from "@/conversation/AgentPage";
+import { lazyChunk } from "@/live/chunks";
 import { ScreenPage } from "@/shell/ScreenPage";
 import { SCREENS } from "@/views";
 
 const root = createRootRoute({ component: Shell, notFoundComponent: NotFound, errorComponent: ErrorPage });
 
 const home = createRoute({ getParentRoute: () => root, path: "/", component: Home });
-const InboxPage = lazyRouteComponent(() => import("@/inbox/InboxPage"), "InboxPage");
+const InboxPage = lazyChunk(() => import("@/inbox/InboxPage").then((loaded) => ({ default: loaded.InboxPage })));
 const inbox = createRoute({ getParentRoute: () => root, path: "/inbox", component: InboxPage });
 const inboxItem = createRoute({ getParentRoute: () => root, path: "/inbox/$item", component: InboxPage });
 
@@ -30,18 +31,19 @@ const agent = createRoute({
 const team = createRoute({
   getParentRoute: () => root,
   path: "/t/$team",
-  component: () => <Home team={team.useParams().team} />,
+  component: () => <TeamHome team={team.useParams().team} />,
 });
 const settings = createRoute({
   getParentRoute: () => root,
   path: "/settings",
-  component: lazyRouteComponent(() => import("@/shell/Settings"), "Settings"),
+  component: lazyChunk(() => import("@/shell/Settings").then((loaded) => ({ default: loaded.Settings }))),
 });
 const models = createRoute({
   getParentRoute: () => root,
   path: "/models",
-  component: lazyRouteComponent(() => import("@/models/ModelsPage"), "ModelsPage"),
+  component: lazyChunk(() => import("@/models/ModelsPage").then((loaded) => ({ default: loaded.ModelsPage }))),
 });
+const archive = createRoute({ getParentRoute: () => root, path: "/archive", component: lazyChunk(() => import("@/shell/ArchivePage")) });
 
 const screens: AnyRoute[] = SCREENS.flatMap((screen) =>
   ["", "/$"].map((tail) => {
@@ -58,7 +60,7 @@ const screens: AnyRoute[] = SCREENS.flatMap((screen) =>
 );
 
 export const router = createRouter({
-  routeTree: root.addChildren([home, inbox, inboxItem, agent, team, settings, models, ...(screens as (typeof home)[])]),
+  routeTree: root.addChildren([home, inbox, inboxItem, agent, team, settings, models, archive, ...(screens as (typeof home)[])]),
   defaultPreload: "intent",
   defaultPendingMinMs: 0,
 });

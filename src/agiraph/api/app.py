@@ -31,6 +31,7 @@ from agiraph.api.routes import (
     models,
     openai,
     operations,
+    overview,
     persons,
     research,
     results,
@@ -49,6 +50,7 @@ from agiraph.api.web_ui import WebUiMiddleware
 ROUTERS = (
     teams.router,
     team_settings.router,
+    overview.router,
     agents.router,
     board.router,
     digest.router,  # before the inbox, whose items have any id

@@ -105,6 +105,8 @@ def _print_event(console: Console, event: Event) -> None:
             console.print(f"[green]you[/] {shown(data['decision'] or data['text'])}")
         case "team.paused" | "team.resumed" | "team.stopped" | "team.completed" | "team.archived":
             console.print(f"[blue]■[/] the team is {event.type.removeprefix('team.')}")
+        case "team.restored":
+            console.print("[blue]■[/] the team was taken out of the archive")
         case "team.changed":
             console.print("[blue]■[/] the team's settings were changed")
         case "trigger.fired":

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Literal, TypedDict, Unpack
 
 from agiraph.api.job_views import JobView
+from agiraph.api.overview_views import TeamOverview
 from agiraph.api.settings_views import DeletionView, RulesPreview, TeamSettingsView
 from agiraph.api.views import AgentView, NodeDetail, NodeView, StageView, TeamView
 from agiraph.client.connection import Connection, path_of
@@ -138,6 +139,14 @@ class TeamCalls(Connection):
     async def archive(self, team: str) -> None:
         """Stop and archive a team."""
         await self.ask("DELETE", path_of("teams", team))
+
+    async def restore(self, team: str) -> TeamView:
+        """Take a team out of the archive."""
+        return await self.post(TeamView, path_of("teams", team, "restore"))
+
+    async def overview(self, *, archived: bool = False) -> list[TeamOverview]:
+        """List all teams with their members, or the archived ones; newest activity first."""
+        return await self.get(list[TeamOverview], "/overview", archived=archived)
 
     async def pause(self, team: str) -> TeamView:
         return await self.post(TeamView, path_of("teams", team, "pause"))

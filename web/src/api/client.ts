@@ -4,6 +4,8 @@ import type { components, paths } from "@/api/types";
 
 export type Schemas = components["schemas"];
 export type Team = Schemas["TeamView"];
+export type TeamOverview = Schemas["TeamOverview"];
+export type MemberOverview = Schemas["MemberOverview"];
 export type Agent = Schemas["AgentView"];
 export type Message = Schemas["MessageView"];
 export type InboxItem = Schemas["InboxItem"];

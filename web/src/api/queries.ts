@@ -5,6 +5,9 @@ import { ApiError, api, type Message, unwrap } from "@/api/client";
 /** The second part of a key is the id of its owner (team, agent, node or thread): events name the owners whose data changed. */
 export const queryKeys = {
   teams: ["teams"] as const,
+  team: (team: string) => ["teams", team] as const,
+  overview: ["overview"] as const,
+  archived: ["overview", "archived"] as const,
   me: ["me"] as const,
   digest: ["digest"] as const,
   grants: (team: string) => ["grants", team] as const,
@@ -44,6 +47,24 @@ export const MESSAGES_PER_PAGE = 100;
 export const teamsQuery = queryOptions({
   queryKey: queryKeys.teams,
   queryFn: () => unwrap(api.GET("/api/teams", { params: { query: { limit: 500 } } })),
+});
+
+/** One team by its id or name. */
+export const teamQuery = (team: string) =>
+  queryOptions({
+    queryKey: queryKeys.team(team),
+    queryFn: () => unwrap(api.GET("/api/teams/{team}", { params: { path: { team } } })),
+  });
+
+/** All teams with their members, for the sidebar and the palette: one request, however many there are. */
+export const overviewQuery = queryOptions({
+  queryKey: queryKeys.overview,
+  queryFn: () => unwrap(api.GET("/api/overview")),
+});
+
+export const archivedQuery = queryOptions({
+  queryKey: queryKeys.archived,
+  queryFn: () => unwrap(api.GET("/api/overview", { params: { query: { archived: true } } })),
 });
 
 export const agentsQuery = (team: string) =>

@@ -4,13 +4,15 @@ import { Columns2, MoreVertical, Pause, Play, Search, Settings2, Square, Wrench 
 import { lazy, Suspense, useEffect, useState } from "react";
 import { toast } from "sonner";
 import { type Agent, ApiError, api, errorMessage, type Team, unwrap } from "@/api/client";
-import { agentsQuery, queryClient, teamsQuery } from "@/api/queries";
+import { agentsQuery, queryClient, queryKeys, teamQuery } from "@/api/queries";
 import { useLive } from "@/live";
 import { capitalize, money } from "@/lib/format";
 import { Button, Chip, Dialog, Header, IconButton, Loading, Menu, MenuItem, MenuSeparator, Pills, Sheet, STATUS_LABELS, type AgentStatus, type Tone, ErrorPanel } from "@/ui";
 import { SidebarButton } from "@/shell/SidebarButton";
 import { NotFound } from "@/shell/statusPages";
+import { restoreTeam } from "@/shell/restoreTeam";
 import { useShell } from "@/shell/state";
+import { showToast } from "@/views/shared/toast";
 import { Composer } from "@/conversation/Composer";
 import { ConversationView } from "@/conversation/ConversationView";
 import { useViewMode } from "@/conversation/viewMode";
@@ -26,18 +28,18 @@ const STATUS_TONES: Record<AgentStatus, Tone> = { idle: "done", queued: "work", 
 const STATUS_MARKS: Record<AgentStatus, string> = { idle: "●", queued: "○", working: "●", waiting: "◌", waiting_for_you: "◆", left: "○", failed: "●" };
 
 export function AgentPage({ teamId, agentId, at }: { teamId: string; agentId: string; at?: string }) {
-  const teams = useQuery(teamsQuery);
+  const found = useQuery(teamQuery(teamId));
   const agents = useQuery(agentsQuery(teamId));
   // While the server cannot be reached, the cached team and agents stay on screen. Only data that was never loaded is an error.
-  if ((teams.isError && !teams.data) || (agents.isError && !agents.data)) {
-    const error = teams.error ?? agents.error;
+  if ((found.isError && !found.data) || (agents.isError && !agents.data)) {
+    const error = found.error ?? agents.error;
     if (error instanceof ApiError && error.status === 404) return <NotFound />;
     return <ErrorPanel title="This member could not be loaded" detail={errorMessage(error)} onRetry={() => void queryClient.invalidateQueries()} />;
   }
-  if (!teams.data || !agents.data) return <Loading label="Loading the member" />;
-  const team = teams.data.find((one) => one.id === teamId);
+  if (!found.data || !agents.data) return <Loading label="Loading the member" />;
+  const team = found.data;
   const agent = agents.data.find((one) => one.id === agentId);
-  if (!team || !agent) return <NotFound />;
+  if (!agent) return <NotFound />;
   return <AgentView team={team} agent={agent} agents={agents.data} at={at} />;
 }
 
@@ -166,7 +168,11 @@ function TeamMenu({ team, coordinator }: { team: Team; coordinator: Agent | unde
   const isLive = useLive((state) => state.connection === "live");
   const archive = () =>
     unwrap(api.DELETE("/api/teams/{team}", { params: { path: { team: team.id } } })).then(
-      () => void navigate({ to: "/" }),
+      () => {
+        void navigate({ to: "/" });
+        void queryClient.invalidateQueries({ queryKey: queryKeys.overview });
+        showToast(`${team.name} is archived. Its work was stopped.`, () => void restoreTeam(team));
+      },
       (error: unknown) => void toast.custom(() => <ToastMessage text={errorMessage(error)} isError />),
     );
   const costHref = screenHref(team.id, "cost");
@@ -209,7 +215,7 @@ function TeamMenu({ team, coordinator }: { team: Team; coordinator: Agent | unde
         open={confirming !== null}
         onOpenChange={() => setConfirming(null)}
         title={confirming === "stop" ? `Stop ${team.name}?` : `Archive ${team.name}?`}
-        description={confirming === "stop" ? "Unfinished tasks are cancelled and their processes end. Finished work is kept." : "Its work is stopped and it leaves the list. Nothing is deleted."}
+        description={confirming === "stop" ? "Unfinished tasks are cancelled and their processes end. Finished work is kept." : "Its work is stopped and it leaves the list. Nothing is deleted: you can restore it under “Archived teams”."}
       >
         <div className="flex justify-end gap-2">
           <Button onClick={() => setConfirming(null)}>Keep the team</Button>

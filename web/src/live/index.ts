@@ -3,7 +3,9 @@ import { useStore } from "zustand";
 import { ApiError, api, onSignedOut, unwrap } from "@/api/client";
 import { queryClient } from "@/api/queries";
 import { type Draft, LiveStore, type LiveState, type UnsentMessage } from "@/live/store";
+import { cacheChunks, setServerAway } from "@/live/chunks";
 import { batchedInvalidation } from "@/live/invalidation";
+import { forgetUnsent, keepUnsent, keptUnsent } from "@/live/outbox";
 import { ReconnectingSocket, type SocketLike } from "@/live/socket";
 import type { Event } from "@/live/log";
 import { randomId } from "@/lib/randomId";
@@ -44,9 +46,16 @@ export const socket = new ReconnectingSocket({
     live.receive(frame);
     if (frame.op === "hello") resendQueued();
   },
-  onStateChange: (state, retryAt) => live.setConnection(state, retryAt),
+  onStateChange: (state, retryAt) => {
+    live.setConnection(state, retryAt);
+    // "connecting" is also the state of the first connection, when the server is not known to be away.
+    if (state !== "connecting") setServerAway(state === "lost");
+  },
   isSignedIn,
 });
+
+/** How long after the start the files of all screens are put into the cache: the first screen comes first. */
+const CACHE_DELAY_MS = 4_000;
 
 export function startLive(): void {
   onSignedOut(() => {
@@ -57,25 +66,40 @@ export function startLive(): void {
   addEventListener("online", () => socket.reconnectNow());
   document.addEventListener("visibilitychange", () => document.hidden || socket.reconnectNow());
   socket.start();
+  void restoreUnsent();
+  setTimeout(() => void cacheChunks(), CACHE_DELAY_MS);
 }
 
 export function useLive<T>(select: (state: LiveState) => T): T {
   return useStore(live.store, select);
 }
 
-/** Send a message. It is shown at once; after a lost connection it is sent again with the same client id, so that it arrives once. */
+/** Send a message. It is shown at once and kept until the server has it; it is sent again with the same client id, so that it arrives once. */
 export function sendMessage(agentId: string, text: string, mode: UnsentMessage["mode"], attachments: UnsentMessage["attachments"] = []): void {
   const unsent: UnsentMessage = { clientId: randomId(), agentId, text, mode, attachments, at: new Date().toISOString(), state: "sending", reason: "" };
   live.putUnsent(unsent);
-  void postUnsent(unsent);
+  const kept = keepUnsent(unsent);
+  inOrder(agentId, async () => {
+    await kept;
+    await postUnsent(unsent);
+  });
 }
 
 export function resendMessage(unsent: UnsentMessage): void {
   live.updateUnsent(unsent.clientId, { state: "sending", reason: "" });
-  void postUnsent(unsent);
+  inOrder(unsent.agentId, () => postUnsent(unsent));
 }
 
-export const discardUnsent = (unsent: UnsentMessage): void => live.removeUnsent(unsent.clientId);
+export function discardUnsent(unsent: UnsentMessage): void {
+  live.removeUnsent(unsent.clientId);
+  void forgetUnsent(unsent.clientId);
+}
+
+const lanes = new Map<string, Promise<void>>();
+/** Run the tasks of one agent one after the other: messages arrive in the order in which they were written. */
+function inOrder(agentId: string, task: () => Promise<void>): void {
+  lanes.set(agentId, (lanes.get(agentId) ?? Promise.resolve()).then(task));
+}
 
 async function postUnsent(unsent: UnsentMessage): Promise<void> {
   try {
@@ -90,18 +114,27 @@ async function postUnsent(unsent: UnsentMessage): Promise<void> {
     queryClient.setQueryData<unknown>(key, (known: { messages: { id: string }[] } | undefined) =>
       known && !known.messages.some((one) => one.id === message.id) ? { ...known, messages: [...known.messages, message] } : known,
     );
-    live.removeUnsent(unsent.clientId);
+    discardUnsent(unsent);
   } catch (error) {
-    const isOffline = error instanceof ApiError && (error.isOffline || error.status === 503);
-    live.updateUnsent(unsent.clientId, {
-      state: isOffline ? "queued" : "refused",
-      reason: error instanceof Error ? error.message : "The server refused the message.",
-    });
+    // Signed out is no refusal of the message: it is sent after the next sign-in.
+    const isLater = error instanceof ApiError && (error.isOffline || error.status === 503 || error.status === 401);
+    const change = { state: isLater ? "queued" : "refused", reason: error instanceof Error ? error.message : "The server refused the message." } as const;
+    live.updateUnsent(unsent.clientId, change);
+    void keepUnsent({ ...unsent, ...change });
   }
 }
 
 function resendQueued(): void {
   for (const unsent of live.store.getState().unsent) if (unsent.state === "queued") resendMessage(unsent);
+}
+
+/** Show the messages that an earlier page could not deliver, and send them if the server is there. */
+async function restoreUnsent(): Promise<void> {
+  for (const kept of await keptUnsent()) {
+    if (live.store.getState().unsent.some((one) => one.clientId === kept.clientId)) continue;
+    live.putUnsent({ ...kept, state: kept.state === "refused" ? "refused" : "queued" });
+  }
+  if (live.store.getState().connection === "live") resendQueued();
 }
 
 export type { Draft, UnsentMessage };

@@ -12,13 +12,13 @@ export function keysToInvalidate(event: Event): Key[] {
   const [subject] = event.type.split(".");
   switch (subject) {
     case "team":
-      return [queryKeys.teams, queryKeys.agents(team)];
+      return [queryKeys.overview, queryKeys.team(team), queryKeys.agents(team)];
     case "agent":
-      return [queryKeys.agents(team), queryKeys.teams];
+      return [queryKeys.overview, queryKeys.agents(team), queryKeys.team(team)];
     case "node":
       return event.type === "node.output"
         ? []
-        : [queryKeys.agents(team), queryKeys.board(team), queryKeys.jobs(team), queryKeys.node(String(data.node_id)), queryKeys.teams, ["files", team], ["results", team], ["research"]];
+        : [queryKeys.agents(team), queryKeys.board(team), queryKeys.jobs(team), queryKeys.node(String(data.node_id)), queryKeys.overview, queryKeys.team(team), ["files", team], ["results", team], ["research"]];
     case "folder":
       return [queryKeys.folderChanges(team), ["results", team]];
     case "stage":
@@ -31,7 +31,7 @@ export function keysToInvalidate(event: Event): Key[] {
       return [["thread"], ["research"], ["files", team], queryKeys.node(String(data.node_id))];
     case "message":
     case "question":
-      return [...conversationKeys(data), queryKeys.inbox, queryKeys.digest, queryKeys.agents(team), queryKeys.teams];
+      return [...conversationKeys(data), queryKeys.inbox, queryKeys.digest, queryKeys.agents(team), queryKeys.overview, queryKeys.team(team)];
     case "briefing":
     case "delivery":
       return [queryKeys.inbox];
@@ -54,11 +54,14 @@ function conversationKeys(data: Record<string, unknown>): Key[] {
 }
 
 const BATCH_MS = 250;
+/** The overview holds all teams, and most events change it: it is fetched once in this time at most. */
+const OVERVIEW_PAUSE_MS = 1_000;
 
 /** Return a function that invalidates the keys of events, `BATCH_MS` after the first of them. */
 export function batchedInvalidation(client: QueryClient): (events: Event[]) => void {
   const pending = new Map<string, Key>();
   let timer: ReturnType<typeof setTimeout> | undefined;
+  const invalidateOverview = paused(() => void client.invalidateQueries({ queryKey: queryKeys.overview }), OVERVIEW_PAUSE_MS);
   return (events) => {
     for (const event of events) {
       for (const key of keysToInvalidate(event)) pending.set(key.join("\n"), key);
@@ -67,7 +70,26 @@ export function batchedInvalidation(client: QueryClient): (events: Event[]) => v
       timer = undefined;
       const due = [...pending.values()];
       pending.clear();
-      for (const key of due) void client.invalidateQueries({ queryKey: key });
+      for (const key of due) key === queryKeys.overview ? invalidateOverview() : void client.invalidateQueries({ queryKey: key });
     }, BATCH_MS);
+  };
+}
+
+/** Return a function that runs the task at once, and after that once in a pause at most. */
+export function paused(task: () => void, pauseMs: number): () => void {
+  let isPaused = false;
+  let isDue = false;
+  const run = () => {
+    isPaused = true;
+    isDue = false;
+    task();
+    setTimeout(() => {
+      isPaused = false;
+      if (isDue) run();
+    }, pauseMs);
+  };
+  return () => {
+    if (isPaused) isDue = true;
+    else run();
   };
 }

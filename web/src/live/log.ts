@@ -277,6 +277,10 @@ function applyStatusEvent(log: MutableLog, event: Event): void {
       return addSystemRow(log, log.coordinator, event, "team", "The team's settings were changed", "plain", event.data.changed.join(", ").replaceAll("_", " "));
     case "team.stopped":
       return addSystemRow(log, log.coordinator, event, "team", "The team was stopped");
+    case "team.archived":
+      return addSystemRow(log, log.coordinator, event, "team", "The team was archived");
+    case "team.restored":
+      return addSystemRow(log, log.coordinator, event, "team", "The team was taken out of the archive");
     case "team.completed":
       return addSystemRow(log, log.coordinator, event, "team", "The team completed its goal", "done");
     default:

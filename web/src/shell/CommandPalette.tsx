@@ -2,10 +2,10 @@
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useParams } from "@tanstack/react-router";
 import { Command } from "cmdk";
-import { Inbox, Keyboard, Moon, Plus, Settings, Sun } from "lucide-react";
+import { Archive, Inbox, Keyboard, Moon, Plus, Settings, Sun } from "lucide-react";
 import { type ReactNode, useEffect, useState } from "react";
-import type { Agent, Found, Team } from "@/api/client";
-import { agentsQuery, inboxQuery, searchQuery, teamsQuery } from "@/api/queries";
+import type { Found, TeamOverview } from "@/api/client";
+import { inboxQuery, overviewQuery, searchQuery } from "@/api/queries";
 import { FOUND_GROUPS, foundHref } from "@/shell/found";
 import { capitalize, shortTime } from "@/lib/format";
 import { StatusDot, type AgentStatus } from "@/ui";
@@ -31,8 +31,7 @@ export default function CommandPalette() {
   const navigate = useNavigate();
   const [typed, setTyped] = useState("");
   const { team: current } = useParams({ strict: false });
-  const teams = useQuery(teamsQuery).data?.filter((team) => team.status !== "archived") ?? [];
-  const members = useQuery({ ...agentsQuery(current ?? ""), enabled: current !== undefined }).data ?? [];
+  const teams = useQuery(overviewQuery).data ?? [];
   const found = useQuery(searchQuery(useSettled(typed.trim()))).data ?? [];
   const unanswered = unansweredItems(useQuery(inboxQuery).data?.items);
   const close = () => setOpen("palette", false);
@@ -63,7 +62,7 @@ export default function CommandPalette() {
           </Group>
         )}
         {shownTeams(teams, current, typed).map((team) => (
-          <TeamEntries key={team.id} team={team} members={members.filter((agent) => agent.team_id === team.id && agent.retired_at === null)} go={go} />
+          <TeamEntries key={team.id} team={team} go={go} />
         ))}
         <Group name="Actions">
           <PaletteItem value="Inbox" onSelect={() => go("/inbox")} icon={<Inbox />}>
@@ -99,6 +98,9 @@ export default function CommandPalette() {
           >
             Keyboard shortcuts
           </PaletteItem>
+          <PaletteItem value="Archived teams" onSelect={() => go("/archive")} icon={<Archive />}>
+            Archived teams
+          </PaletteItem>
           <PaletteItem value="Settings" onSelect={() => go("/settings")} icon={<Settings />}>
             Settings
           </PaletteItem>
@@ -120,17 +122,17 @@ function useSettled(text: string): string {
 }
 
 /** Return the teams whose screens are offered: the one on the screen, then those whose name holds a typed word. */
-function shownTeams(teams: Team[], current: string | undefined, typed: string): Team[] {
+function shownTeams(teams: TeamOverview[], current: string | undefined, typed: string): TeamOverview[] {
   const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
-  const isNamed = (team: Team) => words.some((word) => team.name.toLowerCase().includes(word));
+  const isNamed = (team: TeamOverview) => words.some((word) => team.name.toLowerCase().includes(word));
   const others = teams.filter((team) => team.id !== current && isNamed(team)).slice(0, 5);
   return [...teams.filter((team) => team.id === current), ...others];
 }
 
-function TeamEntries({ team, members, go }: { team: Team; members: Agent[]; go: (to: string) => void }) {
+function TeamEntries({ team, go }: { team: TeamOverview; go: (to: string) => void }) {
   return (
     <Group name={team.name}>
-      {members.map((agent) => (
+      {team.members.map((agent) => (
         <PaletteItem key={agent.id} value={`${agent.name} ${agent.id}`} keywords={[agent.role, team.name]} onSelect={() => go(`/t/${team.id}/a/${agent.id}`)} icon={<StatusDot status={agent.status as AgentStatus} />} detail={agent.role}>
           {capitalize(agent.name)}
         </PaletteItem>

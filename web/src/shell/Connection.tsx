@@ -1,7 +1,8 @@
 /** Connection: the connection status in the sidebar, and a banner while the connection is lost. Short interruptions are not shown. */
-import { RefreshCw, Wifi, WifiOff } from "lucide-react";
+import { RefreshCw, TriangleAlert, Wifi, WifiOff } from "lucide-react";
 import { useEffect, useState } from "react";
 import { socket, useLive } from "@/live";
+import { retryChunks, useChunks } from "@/live/chunks";
 import { Button } from "@/ui";
 
 /** An interruption shorter than this is not shown. */
@@ -41,6 +42,7 @@ export function ConnectionBanner() {
   const retryAt = useLive((state) => state.retryAt);
   const queuedCount = useLive((state) => state.unsent.filter((one) => one.state === "queued").length);
   const isOutdated = useLive((state) => state.isOutdated);
+  const { waiting, hasFailed } = useChunks();
   const now = useNow(lostAt !== null);
   if (lostAt !== null && now - lostAt >= GRACE_MS) {
     const seconds = retryAt === null ? 0 : Math.max(0, Math.ceil((retryAt - now) / 1000));
@@ -50,9 +52,24 @@ export function ConnectionBanner() {
         <span className="flex-1">
           The server does not answer. {seconds > 0 ? `Next try in ${seconds} s.` : "Trying now…"} Your teams' work is safe
           {queuedCount > 0 ? `; ${queuedCount === 1 ? "one message goes" : `${queuedCount} messages go`} out when it is back` : ""}.
+          {waiting > 0 && " What you opened appears then, too."}
         </span>
         <Button size="sm" onClick={() => socket.reconnectNow()}>
           Try now
+        </Button>
+      </div>
+    );
+  }
+  if (hasFailed && waiting > 0) {
+    return (
+      <div role="status" className="flex min-h-10 flex-wrap items-center gap-3 border-b border-wait-line bg-wait-bg px-4 py-1 text-sm text-wait">
+        <TriangleAlert className="size-4 shrink-0" aria-hidden />
+        <span className="flex-1">A part of this page could not be loaded. What you wrote is kept.</span>
+        <Button size="sm" onClick={retryChunks}>
+          Try again
+        </Button>
+        <Button size="sm" onClick={() => location.reload()}>
+          Reload
         </Button>
       </div>
     );

@@ -1,33 +1,29 @@
 /** Home: redirect to the page that was open last, or the welcome page if there is no team. */
 import { useQuery } from "@tanstack/react-query";
 import { Navigate } from "@tanstack/react-router";
-import { lazy, Suspense } from "react";
-import { errorMessage } from "@/api/client";
-import { teamsQuery } from "@/api/queries";
+import { Suspense } from "react";
+import { ApiError, errorMessage } from "@/api/client";
+import { overviewQuery, teamQuery } from "@/api/queries";
 import { readStored } from "@/lib/storage";
+import { lazyChunk } from "@/live/chunks";
 import { Button, EmptyState, Header, Loading, Logo, ErrorPanel } from "@/ui";
 import { NotFound } from "@/shell/statusPages";
 import { SidebarButton } from "@/shell/SidebarButton";
 import { useShell } from "@/shell/state";
 
-const DefaultModel = lazy(() => import("@/models/DefaultModel"));
+const DefaultModel = lazyChunk(() => import("@/models/DefaultModel"));
 
-export function Home({ team }: { team?: string }) {
-  const teams = useQuery(teamsQuery);
+export function Home() {
+  const overview = useQuery(overviewQuery);
   const setOpen = useShell((state) => state.setOpen);
-  if (teams.isPending) return <Loading label="Loading your teams" />;
-  if (teams.isError) return <ErrorPanel title="Your teams could not be loaded" detail={errorMessage(teams.error)} onRetry={() => void teams.refetch()} />;
-  const activeTeams = teams.data.filter((one) => one.status !== "archived");
-  if (team !== undefined) {
-    const found = teams.data.find((one) => one.id === team || one.name === team);
-    if (!found?.coordinator_id) return <NotFound />;
-    return <Navigate to="/t/$team/a/$agent" params={{ team: found.id, agent: found.coordinator_id }} replace />;
-  }
-  if (activeTeams.length > 0) {
+  if (overview.isPending) return <Loading label="Loading your teams" />;
+  if (!overview.data) return <ErrorPanel title="Your teams could not be loaded" detail={errorMessage(overview.error)} onRetry={() => void overview.refetch()} />;
+  const teams = overview.data;
+  if (teams.length > 0) {
     const lastVisited = readStored("last-place");
-    if (lastVisited?.startsWith("/inbox") || activeTeams.some((one) => lastVisited?.startsWith(`/t/${one.id}/`))) return <Navigate to={lastVisited as "/"} replace />;
-    const newest = activeTeams.at(-1)!;
-    if (newest.coordinator_id) return <Navigate to="/t/$team/a/$agent" params={{ team: newest.id, agent: newest.coordinator_id }} replace />;
+    if (lastVisited?.startsWith("/inbox") || teams.some((one) => lastVisited?.startsWith(`/t/${one.id}/`))) return <Navigate to={lastVisited as "/"} replace />;
+    const newest = teams.find((one) => one.coordinator_id);
+    if (newest) return <Navigate to="/t/$team/a/$agent" params={{ team: newest.id, agent: newest.coordinator_id! }} replace />;
   }
   return (
     <>
@@ -49,4 +45,14 @@ export function Home({ team }: { team?: string }) {
       </EmptyState>
     </>
   );
+}
+
+/** The page of a team is the conversation with its coordinator. */
+export function TeamHome({ team }: { team: string }) {
+  const found = useQuery(teamQuery(team));
+  if (found.isPending) return <Loading label="Loading the team" />;
+  if (found.error instanceof ApiError && found.error.status === 404) return <NotFound />;
+  if (!found.data) return <ErrorPanel title="The team could not be loaded" detail={errorMessage(found.error)} onRetry={() => void found.refetch()} />;
+  if (!found.data.coordinator_id) return <NotFound />;
+  return <Navigate to="/t/$team/a/$agent" params={{ team: found.data.id, agent: found.data.coordinator_id }} replace />;
 }

@@ -84,7 +84,8 @@ export default function NewTeam() {
           },
         }),
       );
-      await queryClient.invalidateQueries({ queryKey: queryKeys.teams });
+      // The sidebar shows the new team as soon as its page opens.
+      await queryClient.invalidateQueries({ queryKey: queryKeys.overview });
       setOpen("newTeam", false);
       if (team.coordinator_id) void navigate({ to: "/t/$team/a/$agent", params: { team: team.id, agent: team.coordinator_id } });
     } catch (error) {

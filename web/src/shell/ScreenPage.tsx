@@ -1,22 +1,33 @@
 import { useQuery } from "@tanstack/react-query";
-import { lazy, Suspense, useMemo } from "react";
-import { errorMessage } from "@/api/client";
-import { teamsQuery } from "@/api/queries";
+import { Suspense } from "react";
+import { ApiError, errorMessage } from "@/api/client";
+import { teamQuery } from "@/api/queries";
+import { type ChunkComponent, lazyChunk } from "@/live/chunks";
 import { Loading, ErrorPanel } from "@/ui";
 import type { Screen } from "@/views";
 import { NotFound } from "@/shell/statusPages";
 
+const loaded = new Map<string, ChunkComponent<Awaited<ReturnType<Screen["load"]>>["default"]>>();
+
+/** Return the component of a screen. It is the same for every visit, so that a loaded screen is not loaded again. */
+export function screenComponent(screen: Screen) {
+  const known = loaded.get(screen.path) ?? lazyChunk(screen.load);
+  loaded.set(screen.path, known);
+  return known;
+}
+
 /** Looks up the team of a screen and loads the screen's chunk. */
 export function ScreenPage({ screen, teamId, rest }: { screen: Screen; teamId: string; rest: string }) {
-  const teams = useQuery(teamsQuery);
-  const View = useMemo(() => lazy(screen.load), [screen]);
-  if (teams.isPending) return <Loading label="Loading the team" />;
-  if (!teams.data) return <ErrorPanel title="The teams could not be loaded" detail={errorMessage(teams.error)} onRetry={() => void teams.refetch()} />;
-  const team = teams.data.find((one) => one.id === teamId || one.name === teamId);
-  if (!team) return <NotFound />;
+  const team = useQuery(teamQuery(teamId));
+  const View = screenComponent(screen);
+  if (team.isPending) return <Loading label="Loading the team" />;
+  if (!team.data) {
+    if (team.error instanceof ApiError && team.error.status === 404) return <NotFound />;
+    return <ErrorPanel title="The team could not be loaded" detail={errorMessage(team.error)} onRetry={() => void team.refetch()} />;
+  }
   return (
     <Suspense fallback={<Loading label={`Opening ${screen.label.toLowerCase()}`} />}>
-      <View team={team} rest={rest} />
+      <View team={team.data} rest={rest} />
     </Suspense>
   );
 }

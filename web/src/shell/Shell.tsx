@@ -1,10 +1,11 @@
 /** Shell: the frame around every screen: sidebar, banner, dialogs, shortcuts and toasts. */
 import { Outlet, useLocation } from "@tanstack/react-router";
-import { lazy, Suspense, useEffect } from "react";
+import { Suspense, useEffect } from "react";
 import { Toaster } from "sonner";
 import { useLive } from "@/live";
+import { lazyChunk } from "@/live/chunks";
 import { writeStored } from "@/lib/storage";
-import { Sheet } from "@/ui";
+import { Loading, Sheet } from "@/ui";
 import { Notifications } from "@/shell/Notifications";
 import { ConnectionBanner } from "@/shell/Connection";
 import { SignIn } from "@/shell/statusPages";
@@ -12,10 +13,10 @@ import { Shortcuts } from "@/shell/Shortcuts";
 import { Sidebar } from "@/shell/Sidebar";
 import { useShell } from "@/shell/state";
 
-const CommandPalette = lazy(() => import("@/shell/CommandPalette"));
-const SandboxWarning = lazy(() => import("@/shell/SandboxWarning"));
-const NewTeam = lazy(() => import("@/shell/NewTeam"));
-const ShortcutsDialog = lazy(() => import("@/shell/ShortcutsDialog"));
+const CommandPalette = lazyChunk(() => import("@/shell/CommandPalette"));
+const SandboxWarning = lazyChunk(() => import("@/shell/SandboxWarning"));
+const NewTeam = lazyChunk(() => import("@/shell/NewTeam"));
+const ShortcutsDialog = lazyChunk(() => import("@/shell/ShortcutsDialog"));
 
 export function Shell() {
   const connection = useLive((state) => state.connection);
@@ -48,7 +49,9 @@ export function Shell() {
         <Suspense fallback={null}>
           <SandboxWarning />
         </Suspense>
-        <Outlet />
+        <Suspense fallback={<Loading label="Opening the page" />}>
+          <Outlet />
+        </Suspense>
       </main>
       <Shortcuts />
       <Notifications />

@@ -1,8 +1,8 @@
 /** Shortcuts: the keyboard shortcuts. Single keys work outside text fields and dialogs only. */
 import { useNavigate, useRouterState } from "@tanstack/react-router";
 import { useEffect, useRef } from "react";
-import type { Agent, Team } from "@/api/client";
-import { inboxQuery, queryKeys, queryClient } from "@/api/queries";
+import { inboxQuery, overviewQuery, queryClient } from "@/api/queries";
+import { sidebarRows, sortTeams } from "@/shell/sidebarRows";
 import { unansweredItems } from "@/shell/unanswered";
 import { useShell } from "@/shell/state";
 import { useComposer } from "@/conversation/composerState";
@@ -34,12 +34,13 @@ export function Shortcuts() {
       void navigate({ to: to as "/" });
       return true;
     };
-    const team = /^\/t\/([^/]+)/.exec(pathname)?.[1] ?? newestTeam()?.id;
+    const team = /^\/t\/([^/]+)/.exec(pathname)?.[1] ?? overviewTeams()[0]?.id;
     /** Open the previous or next member in the order of the sidebar, which is the order that the person sees. */
     const stepMember = (offset: number) => {
-      const links = [...document.querySelectorAll<HTMLAnchorElement>('nav a[href*="/a/"]')];
-      const current = links.findIndex((link) => link.getAttribute("aria-current") === "page");
-      links[(current + offset + links.length) % links.length]?.click();
+      const { pinned, collapsed, teamFilter, showsFinished } = useShell.getState();
+      const rows = sidebarRows(sortTeams(overviewTeams(), pinned), { current: team, pinned, collapsed, filter: teamFilter, showsFinished, former: {} });
+      const pages = rows.flatMap((row) => (row.kind === "member" ? [`/t/${row.team.id}/a/${row.member.id}`] : []));
+      go(pages[(pages.indexOf(pathname) + offset + pages.length) % pages.length]);
     };
     const runShortcut = (key: string, shell: Pick<ReturnType<typeof useShell.getState>, "setOpen" | "update" | "sidebarHidden" | "detailsPanel">): boolean => {
       if (gPressedAt.current > Date.now() - 1200) {
@@ -101,14 +102,17 @@ function clickLast(selector: string, isEligible: (element: HTMLElement) => boole
   return found !== undefined;
 }
 
-const newestTeam = (): Team | undefined => queryClient.getQueryData<Team[]>(queryKeys.teams)?.at(-1);
+const overviewTeams = () => queryClient.getQueryData(overviewQuery.queryKey) ?? [];
 
-/** Return the URL of the open question after the one on the current page, or null if there is none. */
-function nextQuestion(pathname: string): string | null {
-  const items = unansweredItems(queryClient.getQueryData(inboxQuery.queryKey)?.items);
-  const current = items.findIndex((item) => pathname.includes(item.message.id) || pathname.includes(item.message.sender));
-  const next = items[(current + 1) % Math.max(1, items.length)];
+/** Return the URL of the open question after the one on the current page, or null if there is none. The questions of the team on screen come first. */
+export function nextQuestion(pathname: string, items = unansweredItems(queryClient.getQueryData(inboxQuery.queryKey)?.items)): string | null {
+  const team = /^\/t\/([^/]+)/.exec(pathname)?.[1];
+  const inTeam = items.filter((item) => item.message.team_id === team);
+  const ordered = [...inTeam, ...items.filter((item) => item.message.team_id !== team)];
+  const current = ordered.findIndex((item) => pathname.includes(item.message.id) || pathname.includes(item.message.sender));
+  const next = ordered[(current + 1) % Math.max(1, ordered.length)];
   if (!next) return null;
-  const agents = queryClient.getQueryData<Agent[]>(queryKeys.agents(next.message.team_id));
-  return agents?.some((one) => one.id === next.message.sender) ? `/t/${next.message.team_id}/a/${next.message.sender}?at=${next.message.id}` : `/inbox/${next.message.id}`;
+  const { team_id, sender, id } = next.message;
+  const members = overviewTeams().find((one) => one.id === team_id)?.members;
+  return members?.some((one) => one.id === sender) ? `/t/${team_id}/a/${sender}?at=${id}` : `/inbox/${id}`;
 }

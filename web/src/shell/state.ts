@@ -15,10 +15,17 @@ interface ShellState {
   theme: Theme;
   singleKeys: boolean;
   notifications: boolean;
+  /** What the person has folded (true) or unfolded (false) in the list of teams. */
   collapsed: Record<string, boolean>;
+  /** The ids of the teams that the person keeps at the top of the list. */
+  pinned: string[];
+  /** The text that filters the list of teams. */
+  teamFilter: string;
+  showsFinished: boolean;
   setOpen: (name: "palette" | "newTeam" | "shortcutsDialog" | "sidebarDrawer" | "detailsSheet", isOpen: boolean) => void;
   update: (change: Partial<ShellState>) => void;
   collapse: (team: string, collapsed: boolean) => void;
+  pin: (team: string, isPinned: boolean) => void;
 }
 
 /** Return a stored JSON value, or the fallback if it is missing or not valid JSON. */
@@ -49,6 +56,9 @@ export const useShell = create<ShellState>((set, get) => ({
   singleKeys: readJson("single-keys", true),
   notifications: readJson("notify", false),
   collapsed: readJson("folded", {}),
+  pinned: readJson<string[]>("pinned", []),
+  teamFilter: "",
+  showsFinished: false,
   setOpen: (name, isOpen) => set({ [name]: isOpen }),
   update: (change) => {
     set(change);
@@ -64,5 +74,10 @@ export const useShell = create<ShellState>((set, get) => ({
     const collapsedTeams = { ...get().collapsed, [team]: collapsed };
     writeStored("folded", JSON.stringify(collapsedTeams));
     set({ collapsed: collapsedTeams });
+  },
+  pin: (team, isPinned) => {
+    const pinned = [...get().pinned.filter((one) => one !== team), ...(isPinned ? [team] : [])];
+    writeStored("pinned", JSON.stringify(pinned));
+    set({ pinned });
   },
 }));

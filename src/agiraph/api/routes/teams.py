@@ -1,4 +1,4 @@
-"""Team routes: create, list, pause, resume, stop, archive and redirect teams."""
+"""Team routes: create, list, pause, resume, stop, archive, restore and redirect teams."""
 
 import asyncio
 from collections.abc import Sequence
@@ -136,9 +136,15 @@ async def change_team(
 
 @router.delete("/teams/{team}", status_code=204, responses=documented(404))
 async def archive_team(team: str, api: ApiDep) -> Response:
-    """Stop and archive a team. Nothing is deleted."""
+    """Stop and archive a team. Nothing is deleted, and the team can be restored."""
     await api.store.write(lambda tx: verbs.archive(tx, teams.find(tx, team).id))
     return Response(status_code=204)
+
+
+@router.post("/teams/{team}/restore", responses=documented(404))
+async def restore_team(team: str, api: ApiDep, person: PersonDep) -> TeamView:
+    """Take a team out of the archive. Work that the archiving cancelled stays cancelled."""
+    return await _switched(api, team, "restore", person)
 
 
 async def _switched(api: Api, team: str, verb: str, viewer: PersonId) -> TeamView:

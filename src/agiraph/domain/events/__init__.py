@@ -19,6 +19,7 @@ EventType = Literal[
     "team.stopped",
     "team.changed",
     "team.archived",
+    "team.restored",
     "team.deleted",
     "grant.made",
     "grant.used",

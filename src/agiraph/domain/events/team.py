@@ -78,6 +78,13 @@ class TeamDeleted(TeamEvent):
 
 
 @event
+class TeamRestored(TeamEvent):
+    """A person took the team out of the archive."""
+
+    event_type: ClassVar[EventType] = "team.restored"
+
+
+@event
 class GrantMade(TeamEvent):
     """A person allowed something for longer than one call."""
 

@@ -1,4 +1,4 @@
-"""Teams: create a team, set its goal, and pause, resume, stop, complete or archive it."""
+"""Teams: create a team, set its goal, and pause, resume, stop, complete, archive or restore it."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -12,6 +12,7 @@ from agiraph.domain.events.team import (
     TeamCompleted,
     TeamCreated,
     TeamPaused,
+    TeamRestored,
     TeamResumed,
     TeamStopped,
 )
@@ -152,10 +153,28 @@ def stop(tx: Tx, team_id: TeamId) -> Team:
 
 
 def archive(tx: Tx, team_id: TeamId) -> Team:
-    """Stop a team for good; its rows and files stay."""
+    """Stop a team and take it off the list; its rows and files stay, and it can be restored."""
     if teams.TEAMS.get(tx, team_id, lock=True).status in ("active", "paused"):
         stop(tx, team_id)
     return _switch(tx, team_id, to="archived", when=("completed", "stopped"))
+
+
+def restore(tx: Tx, team_id: TeamId) -> Team:
+    """Take a team out of the archive: it is completed or stopped, as its last goal ended.
+
+    Work that the archiving cancelled stays cancelled; a message or a new goal starts new work. What
+    was scheduled for a completed team is scheduled again.
+    """
+    team = teams.TEAMS.get(tx, team_id, lock=True)
+    if team.status != "archived":
+        return team
+    goal = nodes.last_goal(tx, team_id)
+    is_reached = goal is not None and goal.status is NodeStatus.COMPLETED
+    teams.TEAMS.update(tx, team_id, status="completed" if is_reached else "stopped")
+    tx.emit(team_id, TeamRestored())
+    if is_reached:
+        definitions.revive(tx, team_id, ended_as="archived")
+    return teams.TEAMS.get(tx, team_id)
 
 
 def set_goal(

@@ -376,21 +376,21 @@ def end_with_team(tx: Tx, team_id: TeamId, why: str) -> None:
             firing.end(tx, trigger, "expired", f"{TEAM_OVER} {why}")
 
 
-def revive(tx: Tx, team_id: TeamId) -> None:
-    """Activate the triggers that ended with their team, as the team works again.
+def revive(tx: Tx, team_id: TeamId, *, ended_as: str = "") -> None:
+    """Activate the triggers that ended with their team, or when it became `ended_as`.
 
     One-shot triggers stay ended: their moment has passed. Events of the meantime are not read.
     """
     for trigger in triggers.of_team(tx, team_id):
-        if trigger.status != "expired" or not (trigger.ended or "").startswith(TEAM_OVER):
+        ended = trigger.ended or ""
+        if trigger.status != "expired" or not ended.startswith(f"{TEAM_OVER} {ended_as}"):
             continue
         kind = registry.kind_of(trigger)
-        read = kind.read(trigger.config)
         if kind.fires_once:
             continue
         TRIGGERS.update(tx, trigger.id, status="active", ended_at=None, ended=None)
         trigger = TRIGGERS.get(tx, trigger.id)
-        due = None if kind.is_due_after_work else kind.first_due(read, tx.now)
+        due = None if kind.is_due_after_work else kind.first_due(kind.read(trigger.config), tx.now)
         if due is not None:
             firing.arm(tx, trigger, due)
         else:

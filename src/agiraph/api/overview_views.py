@@ -1,0 +1,36 @@
+"""Overview views: all teams with their members, as the API shows them."""
+
+from datetime import datetime
+
+from pydantic import Field
+
+from agiraph.api.view import View
+from agiraph.domain.agents import Doing, TeamStatus, Trust
+
+
+class MemberOverview(View):
+    """A member of a team, and what it is doing now."""
+
+    id: str
+    name: str
+    role: str
+    status: Doing
+    unread: int = Field(description="Messages from it that the person has not read.")
+    questions: int = Field(description="Its open questions to people.")
+
+
+class TeamOverview(View):
+    """A team with its members."""
+
+    id: str
+    name: str
+    status: TeamStatus
+    trust: Trust
+    coordinator_id: str | None
+    created_at: datetime
+    active_at: datetime = Field(description="The time of the team's newest event.")
+    members: list[MemberOverview] = Field(description="The coordinator first.")
+    former_members: int = Field(description="How many agents have left the team.")
+    open_questions: int
+    unread: int
+    usd: float

@@ -1,0 +1,126 @@
+"""Overview over HTTP: all teams with their members in one response, and the archive."""
+
+from typing import Any, cast
+
+from agiraph.domain.persons import OWNER
+from agiraph.services.lifecycle import teams as verbs
+from agiraph.services.mail import bus
+from agiraph.services.members import roster
+from agiraph.store import overview
+from agiraph.store.tx import Tx
+from agiraph.testing import call, says
+from tests.api.serving import Served
+
+
+class _Counted:
+    """Counts the statements of a transaction."""
+
+    def __init__(self, tx: Tx) -> None:
+        self._tx = tx
+        self.statements = 0
+
+    def all(self, sql: str, **values: Any) -> list[Any]:
+        self.statements += 1
+        return self._tx.all(sql, **values)
+
+
+async def _overview(served: Served, query: str = "") -> list[dict[str, Any]]:
+    status, found = await served.ask("GET", f"/overview{query}")
+    assert status == 200, found
+    return found
+
+
+async def test_the_overview_agrees_with_what_each_team_and_agent_says(served: Served) -> None:
+    served.world.script("ada", says(call("ask_human", question="Which beans?")))
+    asking = await served.world.found("Count the beans", name="asking")
+    await served.world.settle()
+    idle = await served.world.found("Rest", name="idle", start=False)
+
+    def add(tx: Tx) -> None:
+        ada = roster.hire(tx, idle.team.id, name="ada", role="counter", model="openai/ada")
+        bus.send(tx, team_id=idle.team.id, sender=ada.id, recipient=OWNER, text="I am here.")
+
+    await served.world.store.write(add)
+    found = await _overview(served)
+
+    assert [team["name"] for team in found] == ["idle", "asking"]
+    for team in found:
+        _, whole = await served.ask("GET", f"/teams/{team['id']}")
+        _, agents = await served.ask("GET", f"/teams/{team['id']}/agents")
+        same = ("name", "status", "trust", "coordinator_id", "created_at", "open_questions",
+                "unread", "usd")  # fmt: skip
+        assert {key: team[key] for key in same} == {key: whole[key] for key in same}
+        assert team["members"] == [
+            {key: agent[key] for key in ("id", "name", "role", "status", "unread")}
+            | {"questions": int(agent["status"] == "waiting_for_you")}
+            for agent in agents
+        ]
+    assert [m["status"] for team in found for m in team["members"]] == [
+        "idle",
+        "idle",
+        "waiting_for_you",
+    ]
+    assert asking.team.id == found[1]["id"]
+
+
+async def test_a_team_with_newer_activity_comes_first(served: Served) -> None:
+    old = await served.world.found("Old", name="old", start=False)
+    served.world.clock.advance(minutes=5)
+    await served.world.found("New", name="new", start=False)
+    assert [team["name"] for team in await _overview(served)] == ["new", "old"]
+    served.world.clock.advance(minutes=5)
+    await served.world.store.write(verbs.pause, old.team.id)
+    assert [team["name"] for team in await _overview(served)] == ["old", "new"]
+
+
+async def test_the_number_of_statements_does_not_grow_with_teams_and_members(
+    served: Served,
+) -> None:
+    def count(tx: Tx) -> int:
+        counted = _Counted(tx)
+        overview.read(cast(Tx, counted), OWNER)
+        return counted.statements
+
+    await served.world.found("One", name="one", start=False)
+    one = await served.world.store.read(count)
+    for n in range(3):
+        await served.world.found("More", name=f"more {n}", start=False)
+    assert await served.world.store.read(count) == one
+
+
+async def test_an_archived_team_leaves_the_list_and_can_be_restored(served: Served) -> None:
+    served.world.script("ada", says(call("finish", summary="done")))
+    done = await served.world.found("Count the beans", name="done")
+    await served.world.settle()
+    stopped = await served.world.found("Wait", name="stopped", start=False)
+    for team in (done.team.id, stopped.team.id):
+        assert (await served.ask("DELETE", f"/teams/{team}"))[0] == 204
+        served.world.clock.advance(minutes=1)
+    assert await _overview(served) == []
+    assert [t["name"] for t in await _overview(served, "?archived=true")] == ["stopped", "done"]
+
+    for team, status in ((done.team.id, "completed"), (stopped.team.id, "stopped")):
+        code, restored = await served.ask("POST", f"/teams/{team}/restore")
+        assert (code, restored["status"]) == (200, status)
+        assert (await served.ask("POST", f"/teams/{team}/restore"))[1]["status"] == status
+    assert {t["name"] for t in await _overview(served)} == {"done", "stopped"}
+    _, events = await served.ask("GET", f"/teams/{done.team.id}/events")
+    assert [event["type"] for event in events][-2:] == ["team.archived", "team.restored"]
+
+
+async def test_what_was_scheduled_for_a_completed_team_is_scheduled_again(served: Served) -> None:
+    served.world.script("ada", says(call("finish", summary="done")))
+    founded = await served.world.found("Count the beans")
+    await served.world.settle()
+    team = founded.team.id
+    daily = {"type": "scheduled", "config": {"cron": "0 9 * * *", "zone": "UTC"}}
+    status, made = await served.ask("POST", f"/teams/{team}/triggers", daily)
+    assert status == 201, made
+    await served.ask("DELETE", f"/teams/{team}")
+    await served.ask("POST", f"/teams/{team}/restore")
+
+    _, triggers = await served.ask("GET", f"/teams/{team}/triggers")
+
+    states = {one["id"]: one["status"] for one in triggers}
+    assert states.pop(made["id"]) == "active"
+    assert set(states.values()) <= {"expired"}  # the heartbeat ended with the goal

@@ -1,0 +1,106 @@
+"""Sidebar: many teams in one request, few elements and few Tab stops."""
+
+import re
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.async_api import Page, expect
+
+from agiraph.testing import says
+from tests.web_ui import seeding
+from tests.web_ui.browsing import Visit
+from tests.web_ui.test_flow import sidebar
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+TEAMS, MEMBERS = 52, 8
+IN_VIEW = """(name) => {
+  const list = document.querySelector("nav [role=list]").parentElement.getBoundingClientRect();
+  const link = [...document.querySelectorAll("nav [role=list] a")]
+    .find((one) => one.title === name);
+  const box = link?.getBoundingClientRect();
+  return Boolean(box && box.top >= list.top && box.bottom <= list.bottom);
+}"""
+
+
+async def _team_names(page: Page) -> list[str]:
+    """Return the names of the teams that the list has rendered, from the top."""
+    names = await sidebar(page).locator("[role=list] a[title]").all()
+    return [await one.get_attribute("title") or "" for one in names]
+
+
+async def _tabs_to_content(page: Page) -> int:
+    """Press Tab from the top of the page until the focus is in its content; return how often."""
+    await page.evaluate("document.activeElement?.blur()")
+    for count in range(1, 100):
+        await page.keyboard.press("Tab")
+        if await page.evaluate("Boolean(document.activeElement?.closest('main'))"):
+            return count
+    return 100
+
+
+async def test_fifty_teams_are_listed_found_pinned_and_folded(visit: Visit, tmp_path: Path) -> None:
+    made = await seeding.many_teams(tmp_path / "home", count=TEAMS, members=MEMBERS)
+    desk = await visit([says("Nobody asked.")], path="/icon.svg")
+    page = desk.page
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(urlsplit(request.url).path))
+    await desk.open(f"/t/{made[30]}")
+    bar = sidebar(page)
+    await expect(bar.get_by_role("link", name="team 30", exact=True)).to_be_visible()
+    await expect(bar.get_by_role("link", name="Reader-0")).to_be_visible()
+
+    # One request for all teams, few elements, and the list is one or two Tab stops.
+    assert asked.count("/api/overview") == 1
+    assert [path for path in asked if path.endswith("/agents")] == [f"/api/teams/{made[30]}/agents"]
+    assert len([path for path in asked if path.startswith("/api/")]) <= 10, asked
+    assert await page.evaluate("document.querySelectorAll('*').length") < 3000
+    assert await _tabs_to_content(page) <= 14
+
+    # The newest activity is at the top; teams that are completed are folded away.
+    await bar.locator("[role=list]").evaluate("(one) => one.parentElement.scrollTo(0, 0)")
+    await expect(bar.get_by_role("link", name="team 51", exact=True)).to_be_visible()
+    names = await _team_names(page)
+    assert names[:4] == ["team 51", "team 50", "team 49", "team 47"]
+    field = bar.get_by_role("textbox", name="Filter teams and members")
+    await field.fill("team 48")
+    await expect(bar.get_by_role("link", name="team 48", exact=True)).to_be_visible()
+    assert await _team_names(page) == ["team 48"]
+    await field.press("Escape")
+    await expect(field).to_have_value("")
+
+    # A pinned team is first, also after a reload.
+    await field.fill("team 3")
+    await bar.get_by_role("link", name="team 3", exact=True).hover()
+    await bar.get_by_role("button", name="Pin team 3", exact=True).click()
+    await field.fill("")
+    assert (await _team_names(page))[:2] == ["team 3", "team 51"]
+    await page.reload()
+    await expect(bar.get_by_role("link", name="team 3", exact=True)).to_be_visible()
+
+    # The arrow keys walk through the list, unfold and fold a team.
+    await field.press("ArrowDown")
+    await page.keyboard.press("Home")
+    await expect(bar.get_by_role("link", name="team 3", exact=True)).to_be_focused()
+    await page.keyboard.press("ArrowRight")
+    await page.keyboard.press("ArrowDown")
+    await expect(page.locator(":focus")).to_have_text("Coordinator")
+    await page.keyboard.press("ArrowLeft")
+    await page.keyboard.press("ArrowLeft")
+    members = bar.get_by_role("button", name="Members of team 3", exact=True)
+    await expect(members).to_have_attribute("aria-expanded", "false")
+    await page.keyboard.press("End")
+    finished = bar.get_by_role("button", name=re.compile("finished teams"))
+    await expect(finished).to_be_focused()
+    await page.keyboard.press("ArrowRight")
+    await expect(finished).to_have_attribute("aria-expanded", "true")
+
+    # A new team is in view, wherever the list was.
+    await page.keyboard.press("End")
+    await page.get_by_role("button", name="New team").first.click()
+    await page.get_by_label("Goal").fill("Count the new books")
+    await page.get_by_role("button", name="Get to work").click()
+    link = bar.get_by_role("link", name="Count the new books", exact=True)
+    await expect(link).to_be_visible()
+    await page.wait_for_function(IN_VIEW, arg="Count the new books")

@@ -1,0 +1,107 @@
+/**
+ * Chunks: the parts of the page that are loaded when they are needed, also while the server is away.
+ *
+ * Browsers remember a failed import: the next import of the same file fails at once, until the page is reloaded. So no
+ * import is tried while the server is known to be away, unless all files are in the browser's cache already.
+ */
+import { type ComponentType, lazy, type LazyExoticComponent } from "react";
+import { create } from "zustand";
+import { readStored, writeStored } from "@/lib/storage";
+
+interface ChunkState {
+  /** Parts of the page that are loaded when the server is back. */
+  waiting: number;
+  /** Whether a part could not be loaded although it was tried. */
+  hasFailed: boolean;
+}
+
+export const useChunks = create<ChunkState>(() => ({ waiting: 0, hasFailed: false }));
+
+/** A second reload within this time would not help either. */
+const RELOAD_PAUSE_MS = 30_000;
+let isServerAway = false;
+let areCached = false;
+const waiting = new Set<() => void>();
+
+/** Tell whether the server is away. When it is back, everything that waits is loaded. */
+export function setServerAway(isAway: boolean): void {
+  isServerAway = isAway;
+  if (!isAway) retryChunks();
+}
+
+/** Try again to load everything that waits. */
+export function retryChunks(): void {
+  const due = [...waiting];
+  waiting.clear();
+  for (const proceed of due) proceed();
+}
+
+/** Import a chunk. While the server is away, wait for it; if the import failed, load the page anew, or wait for a retry. */
+export async function loadChunk<T>(load: () => Promise<T>): Promise<T> {
+  for (;;) {
+    if (isServerAway && !areCached) await untilRetry();
+    try {
+      const loaded = await load();
+      useChunks.setState({ hasFailed: false });
+      return loaded;
+    } catch {
+      // The server runs another version, or was away for a moment. Unsent words and the page's address survive a reload.
+      if (await canReload()) {
+        location.reload();
+        return await new Promise<T>(() => {});
+      }
+      useChunks.setState({ hasFailed: true });
+      await untilRetry();
+    }
+  }
+}
+
+async function untilRetry(): Promise<void> {
+  useChunks.setState((state) => ({ waiting: state.waiting + 1 }));
+  await new Promise<void>((resolve) => waiting.add(resolve));
+  useChunks.setState((state) => ({ waiting: state.waiting - 1 }));
+}
+
+/** Whether a reload would bring the page back: the server answers, and the last reload for this reason was not just now. */
+async function canReload(): Promise<boolean> {
+  if (Date.now() - Number(readStored("reloaded-at") ?? 0) < RELOAD_PAUSE_MS) return false;
+  try {
+    if (!(await fetch("/", { method: "HEAD", cache: "no-store" })).ok) return false;
+  } catch {
+    return false;
+  }
+  writeStored("reloaded-at", String(Date.now()));
+  return true;
+}
+
+/** The bound that React's own `lazy` has. */
+type AnyComponent = ComponentType<any>;
+export type ChunkComponent<T extends AnyComponent> = LazyExoticComponent<T> & { preload: () => Promise<void> };
+
+/** As React's `lazy`, for a chunk that may be asked for while the server is away. The router calls `preload` when the person points at a link. */
+export function lazyChunk<T extends AnyComponent>(load: () => Promise<{ default: T }>): ChunkComponent<T> {
+  let loading: Promise<{ default: T }> | undefined;
+  const once = () => (loading ??= loadChunk(load));
+  return Object.assign(lazy(once), { preload: async () => void (isServerAway || (await once())) });
+}
+
+/** Put all files of the page into the browser's cache, one after the other, so that every screen opens while the server is away. */
+export async function cacheChunks(): Promise<void> {
+  const connection = (navigator as { connection?: { saveData?: boolean } }).connection;
+  if (connection?.saveData || !import.meta.env.PROD) return;
+  try {
+    const files = (await (await fetch("/chunks.json")).json()) as string[];
+    for (const file of files) {
+      await untilIdle();
+      const response = await fetch(file, { priority: "low" });
+      if (!response.ok) return;
+      // A response that is not read is not cached as a whole.
+      await response.arrayBuffer();
+    }
+    areCached = true;
+  } catch {
+    // The server is away: parts that are not cached are loaded when it is back.
+  }
+}
+
+const untilIdle = (): Promise<void> => new Promise((resolve) => ("requestIdleCallback" in window ? requestIdleCallback(() => resolve(), { timeout: 2_000 }) : setTimeout(resolve, 50)));

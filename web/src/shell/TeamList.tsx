@@ -1,0 +1,287 @@
+/** TeamList: all teams with their members, as a list that renders only its visible rows. It is one Tab stop; the arrow keys move in it. */
+import { useQueries } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { defaultRangeExtractor, useVirtualizer } from "@tanstack/react-virtual";
+import { ChevronRight, Pin } from "lucide-react";
+import { type KeyboardEvent, memo, useLayoutEffect, useMemo, useRef, useState } from "react";
+import type { Agent, TeamOverview } from "@/api/client";
+import { agentsQuery } from "@/api/queries";
+import { cx } from "@/lib/cx";
+import { capitalize, money, plural } from "@/lib/format";
+import { Badge, StatusDot, type AgentStatus } from "@/ui";
+import { keepOrder, type SidebarRow, sidebarRows, sortTeams } from "@/shell/sidebarRows";
+import { useShell } from "@/shell/state";
+import { SCREENS } from "@/views";
+
+export const rowStyle = "flex h-8 w-full items-center gap-2.5 rounded-sm px-2.5 text-sm hover:bg-hover pointer-coarse:h-11";
+export const currentStyle = "bg-press font-medium hover:bg-press";
+
+interface Place {
+  pathname: string;
+  team: string | undefined;
+}
+
+/** Return the rows of the list as the person sees it. While the pointer or the focus is in the list, its order stays. */
+function useRows(teams: TeamOverview[], place: Place, isHeld: boolean, unfolded: string[]): SidebarRow[] {
+  const { pinned, collapsed, teamFilter, showsFinished } = useShell();
+  const order = useRef<string[]>([]);
+  const former = useQueries({
+    queries: unfolded.map((team) => agentsQuery(team)),
+    combine: (results) => Object.fromEntries(unfolded.map((team, index) => [team, (results[index]?.data ?? []).filter((agent: Agent) => agent.retired_at !== null)])),
+  });
+  return useMemo(() => {
+    const sorted = sortTeams(teams, pinned);
+    const ordered = isHeld ? keepOrder(sorted, order.current) : sorted;
+    order.current = ordered.map((team) => team.id);
+    return sidebarRows(ordered, { current: place.team, pinned, collapsed, filter: teamFilter, showsFinished, former });
+  }, [teams, pinned, collapsed, teamFilter, showsFinished, former, place.team, isHeld]);
+}
+
+const rowPx = (row: SidebarRow | undefined, isTouch: boolean): number => (row?.kind === "screens" ? (isTouch ? 88 : 62) : isTouch ? 44 : 32);
+
+export function TeamList({ teams, pathname }: { teams: TeamOverview[]; pathname: string }) {
+  const place = { pathname, team: /^\/t\/([^/]+)/.exec(pathname)?.[1] };
+  const [unfolded, setUnfolded] = useState<string[]>([]);
+  const [isHeld, setIsHeld] = useState(false);
+  const [active, setActive] = useState<string | undefined>();
+  const rows = useRows(teams, place, isHeld, unfolded);
+  const scroller = useRef<HTMLDivElement>(null);
+  const mustFocus = useRef(false);
+  const isTouch = matchMedia("(pointer: coarse)").matches;
+  const openKey = openRowKey(rows, place);
+  const activeIndex = Math.max(0, indexOfKey(rows, active) ?? indexOfKey(rows, openKey) ?? 0);
+  const virtualizer = useVirtualizer({
+    count: rows.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: (index) => rowPx(rows[index], isTouch),
+    getItemKey: (index) => rows[index]!.key,
+    overscan: 6,
+    paddingEnd: 12,
+    // The row that takes the focus is always rendered: otherwise Tab would skip the list once it is scrolled away.
+    rangeExtractor: (range) => [...new Set([...defaultRangeExtractor(range), activeIndex])].filter((index) => index < rows.length).sort((one, other) => one - other),
+  });
+
+  // Scroll to the page that was opened: also to a team that was just created, once it is in the list.
+  const shownKey = useRef<string | undefined>(undefined);
+  useLayoutEffect(() => {
+    if (openKey === undefined || openKey === shownKey.current) return;
+    shownKey.current = openKey;
+    const index = indexOfKey(rows, openKey) ?? 0;
+    const isAbove = index <= (virtualizer.range?.startIndex ?? 0);
+    // Above the visible part, go to the team's name: with the member at the top edge, nobody would see whose member it is.
+    virtualizer.scrollToIndex(isAbove ? (indexOfKey(rows, place.team) ?? index) : index, { align: "auto" });
+  }, [openKey, rows, virtualizer, place.team]);
+  useLayoutEffect(() => {
+    if (!mustFocus.current) return;
+    mustFocus.current = false;
+    scroller.current?.querySelector<HTMLElement>(`[data-index="${activeIndex}"] [data-nav]`)?.focus();
+  });
+
+  const moveTo = (index: number) => {
+    const row = rows[Math.min(Math.max(index, 0), rows.length - 1)];
+    if (!row) return;
+    mustFocus.current = true;
+    setActive(row.key);
+    virtualizer.scrollToIndex(rows.indexOf(row), { align: "auto" });
+  };
+  const { collapse, update } = useShell();
+  const setFolded = (row: SidebarRow, isFolded: boolean) => {
+    if (row.kind === "team") collapse(row.team.id, isFolded);
+    if (row.kind === "finished") update({ showsFinished: !isFolded });
+    if (row.kind === "former") setUnfolded(isFolded ? unfolded.filter((team) => team !== row.team.id) : [...unfolded, row.team.id]);
+  };
+  const onKeyDown = (event: KeyboardEvent<HTMLElement>) => {
+    const index = Number((event.target as HTMLElement).closest<HTMLElement>("[data-index]")?.dataset.index);
+    const row = rows[index];
+    if (!row || event.altKey || event.ctrlKey || event.metaKey) return;
+    const steps: Record<string, number> = { ArrowDown: index + 1, ArrowUp: index - 1, Home: 0, End: rows.length - 1 };
+    const isFoldable = "isOpen" in row;
+    if (event.key in steps) moveTo(steps[event.key]!);
+    else if (event.key === "ArrowRight" && isFoldable) row.isOpen ? moveTo(index + 1) : setFolded(row, false);
+    else if (event.key === "ArrowLeft" && isFoldable && row.isOpen) setFolded(row, true);
+    else if (event.key === "ArrowRight" || event.key === "ArrowLeft") moveWithin(event, row, () => moveTo(indexOfKey(rows, "team" in row ? row.team.id : undefined) ?? index));
+    else return;
+    event.preventDefault();
+  };
+
+  return (
+    <div
+      ref={scroller}
+      className="scroll min-h-0 flex-1 px-2"
+      onKeyDown={onKeyDown}
+      onPointerEnter={() => setIsHeld(true)}
+      onPointerLeave={() => setIsHeld(false)}
+      onFocus={(event) => {
+        const focused = rows[Number((event.target as HTMLElement).closest<HTMLElement>("[data-index]")?.dataset.index)];
+        if (focused) setActive(focused.key);
+        setIsHeld(true);
+      }}
+      onBlur={() => setIsHeld(false)}
+    >
+      <div role="list" aria-label="Teams and members" className="relative" style={{ height: virtualizer.getTotalSize() }}>
+        {virtualizer.getVirtualItems().map((item) => {
+          const row = rows[item.index]!;
+          return (
+            <div
+              key={item.key}
+              role="listitem"
+              aria-setsize={rows.length}
+              aria-posinset={item.index + 1}
+              data-index={item.index}
+              ref={virtualizer.measureElement}
+              className={cx("absolute inset-x-0 top-0", row.kind === "team" && item.index > 0 && row.isOpen && "pt-2")}
+              style={{ transform: `translateY(${item.start}px)` }}
+            >
+              <Row row={row} pathname={pathname} tabIndex={item.index === activeIndex ? 0 : -1} onFold={setFolded} />
+            </div>
+          );
+        })}
+      </div>
+    </div>
+  );
+}
+
+const indexOfKey = (rows: SidebarRow[], key: string | undefined): number | undefined => {
+  const index = key === undefined ? -1 : rows.findIndex((row) => row.key === key);
+  return index < 0 ? undefined : index;
+};
+
+/** Return the row of the page that is open: the member, or the team if the member is not in the list. */
+function openRowKey(rows: SidebarRow[], { pathname, team }: Place): string | undefined {
+  const agent = /^\/t\/[^/]+\/a\/([^/]+)/.exec(pathname)?.[1];
+  return [agent, team && !agent ? `${team} screens` : undefined, team].find((key) => indexOfKey(rows, key) !== undefined);
+}
+
+/** Move the focus to the next or previous link of the same row; before the first one, leave the row. */
+function moveWithin(event: KeyboardEvent<HTMLElement>, row: SidebarRow, leave: () => void): void {
+  const links = [...event.currentTarget.querySelectorAll<HTMLElement>(`[data-index="${(event.target as HTMLElement).closest<HTMLElement>("[data-index]")?.dataset.index}"] [data-nav]`)];
+  const next = links.indexOf(event.target as HTMLElement) + (event.key === "ArrowRight" ? 1 : -1);
+  if (row.kind === "screens" && links[next]) links[next].focus();
+  else if (event.key === "ArrowLeft") leave();
+}
+
+interface RowProps<Kind extends SidebarRow["kind"]> {
+  row: Extract<SidebarRow, { kind: Kind }>;
+  pathname: string;
+  tabIndex: number;
+  onFold: (row: SidebarRow, isFolded: boolean) => void;
+}
+
+function Row(props: RowProps<SidebarRow["kind"]>) {
+  const { row, ...rest } = props;
+  switch (row.kind) {
+    case "team":
+      return <TeamRow row={row} {...rest} />;
+    case "member":
+      return <MemberRow row={row} {...rest} />;
+    case "screens":
+      return <ScreensRow row={row} {...rest} />;
+    case "former":
+      return <FoldRow row={row} {...rest} label={plural(row.team.former_members, "former member")} />;
+    case "finished":
+      return <FoldRow row={row} {...rest} label={plural(row.count, "finished team")} />;
+  }
+}
+
+function TeamRow({ row, tabIndex, onFold }: RowProps<"team">) {
+  const { team, isOpen, isPinned } = row;
+  const pin = useShell((state) => state.pin);
+  return (
+    <div className="group flex h-8 items-center rounded-sm pr-2.5 hover:bg-hover pointer-coarse:h-11">
+      <button
+        type="button"
+        tabIndex={-1}
+        aria-expanded={isOpen}
+        aria-label={`Members of ${team.name}`}
+        onClick={() => onFold(row, isOpen)}
+        className="flex w-7 shrink-0 items-center justify-center self-stretch rounded-sm pointer-coarse:w-10"
+      >
+        <ChevronRight className={cx("size-3.5 text-ink-3 transition-transform", isOpen && "rotate-90")} aria-hidden />
+      </button>
+      <Link data-nav tabIndex={tabIndex} to={(team.coordinator_id ? `/t/${team.id}/a/${team.coordinator_id}` : `/t/${team.id}`) as "/"} className="flex min-w-0 flex-1 items-center gap-1.5 self-stretch rounded-sm text-sm font-semibold" title={team.name}>
+        <span className="truncate" dir="auto">
+          {team.name}
+        </span>
+        {team.trust !== "standard" && (
+          <span className={cx("text-xs font-normal", team.trust === "open" ? "text-fail" : "text-ink-3")} title="Trust">
+            {team.trust}
+          </span>
+        )}
+        {team.status === "paused" && <span className="text-xs font-normal text-ink-3">paused</span>}
+        {!isOpen && team.members.some((member) => member.status === "working") && <StatusDot status="working" />}
+      </Link>
+      <button
+        type="button"
+        tabIndex={tabIndex}
+        aria-pressed={isPinned}
+        aria-label={isPinned ? `Unpin ${team.name}` : `Pin ${team.name}`}
+        title={isPinned ? "Unpin: sort it by its activity again" : "Pin: keep it at the top of the list"}
+        onClick={() => pin(team.id, !isPinned)}
+        className={cx("flex size-7 shrink-0 items-center justify-center rounded-sm text-ink-3 hover:text-ink focus-visible:opacity-100 pointer-coarse:size-11", !isPinned && "opacity-0 group-hover:opacity-100 group-focus-within:opacity-100 pointer-coarse:opacity-100", !isPinned && !isOpen && "pointer-coarse:hidden")}
+      >
+        <Pin className={cx("size-3.5", isPinned && "fill-current")} aria-hidden />
+      </button>
+      {!isOpen && <Badge n={team.open_questions || team.unread} isUrgent={team.open_questions > 0} label={team.open_questions > 0 ? `${team.open_questions} waiting for your answer` : `${team.unread} unread`} />}
+      {team.usd > 0 && <span className="tabular ml-1.5 text-xs text-ink-3">{money(team.usd)}</span>}
+    </div>
+  );
+}
+
+const MemberRow = memo(function MemberRow({ row, pathname, tabIndex }: RowProps<"member">) {
+  const { member, team, isFormer } = row;
+  const isCurrent = pathname === `/t/${team.id}/a/${member.id}`;
+  const isAsking = member.questions > 0;
+  const unread = isCurrent ? 0 : member.unread;
+  return (
+    <Link
+      data-nav
+      tabIndex={tabIndex}
+      to="/t/$team/a/$agent"
+      params={{ team: team.id, agent: member.id }}
+      aria-current={isCurrent ? "page" : undefined}
+      className={cx(rowStyle, isCurrent && currentStyle, isFormer && "text-ink-3")}
+    >
+      <StatusDot status={member.status as AgentStatus} />
+      <span className="min-w-0 flex-1 truncate" dir="auto">
+        <span className={cx((isAsking || unread > 0) && "font-semibold")}>{capitalize(member.name)}</span>
+        {!["coordinator", "worker", "", member.name].includes(member.role) && <span className="ml-2 text-xs font-normal text-ink-3">{member.role}</span>}
+      </span>
+      <Badge n={isAsking ? Math.max(1, unread) : unread} isUrgent={isAsking} label={isAsking ? "Waiting for your answer" : `${unread} unread`} />
+    </Link>
+  );
+});
+
+function ScreensRow({ row, pathname, tabIndex }: RowProps<"screens">) {
+  const here = `/t/${row.team.id}`;
+  const screens = SCREENS.filter((screen) => screen.isListed);
+  const isAt = (path: string) => pathname === `${here}/${path}` || pathname.startsWith(`${here}/${path}/`);
+  const current = Math.max(0, screens.findIndex((screen) => isAt(screen.path)));
+  return (
+    <div className="flex flex-wrap items-center pb-1 pl-[26px]">
+      {screens.map((screen, index) => (
+        <Link
+          key={screen.path}
+          data-nav
+          tabIndex={index === current ? tabIndex : -1}
+          to={`${here}/${screen.path}` as "/"}
+          aria-current={isAt(screen.path) ? "page" : undefined}
+          className={cx(
+            "flex h-7 items-center rounded-sm px-2 text-xs text-ink-2 hover:bg-hover hover:text-ink pointer-coarse:h-11",
+            isAt(screen.path) && "bg-press font-medium text-ink hover:bg-press",
+          )}
+        >
+          {screen.label}
+        </Link>
+      ))}
+    </div>
+  );
+}
+
+function FoldRow({ row, label, tabIndex, onFold }: RowProps<"former" | "finished"> & { label: string }) {
+  return (
+    <button data-nav type="button" tabIndex={tabIndex} aria-expanded={row.isOpen} onClick={() => onFold(row, row.isOpen)} className={cx(rowStyle, "gap-1.5 pl-1.5 text-xs text-ink-3", row.kind === "former" && "pl-2.5")}>
+      <ChevronRight className={cx("size-3.5 shrink-0 transition-transform", row.isOpen && "rotate-90")} aria-hidden />
+      {label}
+    </button>
+  );
+}
