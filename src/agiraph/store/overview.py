@@ -10,6 +10,7 @@ from typing import Any
 from agiraph.domain.agents import Doing
 from agiraph.domain.ids import PersonId
 from agiraph.domain.overview import MemberSummary, TeamSummary
+from agiraph.store import spend
 from agiraph.store.rows import from_micros
 from agiraph.store.tx import Tx
 
@@ -53,7 +54,6 @@ _QUESTIONS = (
     " and not exists (select 1 from nodes n where n.id = messages.node_id"
     " and n.status = 'cancelled') group by team_id, sender"
 )
-_SPENT = "select team_id, sum(usd) from spend group by team_id"
 
 
 def read(tx: Tx, person_id: PersonId, *, archived: bool = False) -> list[TeamSummary]:
@@ -63,7 +63,7 @@ def read(tx: Tx, person_id: PersonId, *, archived: bool = False) -> list[TeamSum
     questions = _counts(tx.all(_QUESTIONS))
     members = _members(tx, which, unread, questions)
     former = {team: count for team, count in tx.all(_FORMER.format(which=which))}
-    spent = {team: usd for team, usd in tx.all(_SPENT)}
+    spent = spend.usd_by_team(tx)
     return [
         TeamSummary(
             id=team,
