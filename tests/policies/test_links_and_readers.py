@@ -1,4 +1,4 @@
-"""Links and readers: what a thread may open by itself after it has read strangers' words.
+"""Links and readers: what a thread may open by itself after it has read untrusted text.
 
 Every model here is rude: it makes the calls of its list one after the other, whatever it is told.
 A stranger's page offers a link for each letter, so that opening them in order spells a secret. Each

@@ -1,4 +1,4 @@
-"""Channels: a message that holds strangers' words says so."""
+"""Channels: a message that holds untrusted text says so."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""Programs and labels: what a program says is foreign, and strangers' words start none unasked."""
+"""Programs and labels: what a program says is foreign, and untrusted text starts none unasked."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -29,7 +29,7 @@ SITES = {
     }
 }
 KEPT = "unverified/knowledge/python-asyncio.md"
-"""Where its note is kept: it holds strangers' words."""
+"""Where its note is kept: it holds untrusted text."""
 
 
 def play(seen: Seen) -> Step:
@@ -87,7 +87,7 @@ async def test_the_second_run_uses_the_notes_of_the_first(
             head, _, note = (memory / KEPT).read_text().partition("\n\n")
             assert (head.startswith("> Unverified"), note) == (True, NOTE)
             assert (served.queries, served.visited("docs.example")) == ([QUERY], ["/asyncio"])
-            # MEMORY.md is read as the team's own word: what strangers' words led to waits.
+            # MEMORY.md is read as the team's own word: what untrusted text led to waits.
             assert "We know asyncio." not in (memory.parent / "MEMORY.md").read_text()
             for number in range(others):  # notes written by hand
                 text = f"# Subject {number}\n\n" + f"Something about matter {number}. " * 30
@@ -106,7 +106,7 @@ async def test_the_second_run_uses_the_notes_of_the_first(
     assert [n.doubts for n in (first, second)] == [None] * 2
     assert review.stop_reason is StopReason.ACCEPTED  # no program can check what notes say
 
-    # Run 2 started a new thread, whose prompt says where to look and holds no strangers' words.
+    # Run 2 started a new thread, whose prompt says where to look and holds no untrusted text.
     opening = fresh[0]
     for part in ("- `unverified/`: 1 note", "read_file('memory/2026-01-05.md') shows it"):
         assert part in opening.system

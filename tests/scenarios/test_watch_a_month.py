@@ -1,6 +1,6 @@
 """A team watches sites of the web for a month, with the real tools and without a person.
 
-Seed scenario 9 with everything in it that a watch of the web needs: strangers' words in every
+Seed scenario 9 with everything in it that a watch of the web needs: untrusted text in every
 cycle, notes, a plan, schedules, insights and briefings, through restarts and power cuts.
 """
 

@@ -232,7 +232,7 @@ async def test_a_clean_reflection_is_not_shown_what_strangers_words_were_told(
     await world.store.write(MESSAGES.update, told.id, label=of_page("https://example.org"))
     await do_task(world, founded)
     last = next(turns[-1].text for name, turns, _ in reversed(model.asked) if name == "briefing")
-    assert "something about work with words of strangers" in last
+    assert "something about work with untrusted text" in last
     assert "Rates rose" not in last
 
     await create_node(

@@ -197,7 +197,7 @@ async def test_who_is_shown_a_labelled_notebook_depends_on_trust_and_thread(
     assert ("CANARY" in clean.system, clean.label) == (is_open, STRANGER if is_open else CLEAN)
     assert ("Bread is cheap." in clean.system) == (not is_open)
     assert "CANARY" not in clean.clear
-    # A task that came out of strangers' words makes the thread a labelled one.
+    # A task that came out of untrusted text makes the thread a labelled one.
     marked = await work(reading, team, label=STRANGER)
     assert ("CANARY" in marked.system) == (trust != "strict")
     assert "CANARY" not in marked.clear

@@ -26,7 +26,7 @@ TITLES = {
     "ask": "Requests: answer each by itself",
     "pending": "Pending: nobody uses it until you confirm it",
     "unverified": "Unverified: it comes from foreign words",
-    "file": "Files with words of strangers: read each, then confirm it by its id",
+    "file": "Files with untrusted text: read each, then confirm it by its id",
     "trigger": "Triggers that an agent made after it had read foreign words",
     "use": "Grants that were used lately",
 }

@@ -46,7 +46,7 @@ ACCEPT_HELP = (
 EFFORT_HELP = "How much the models of the team think."
 REVIEW_HELP = "When a reviewer judges results before they count; auto: if a machine cannot."
 TRUST_HELP = (
-    "What the team may do by itself after it has read strangers' words; open is for throw-away "
+    "What the team may do by itself after it has read untrusted text; open is for throw-away "
     "homes and containers."
 )
 FOLDER_HELP = (

@@ -9,7 +9,7 @@ from agiraph.domain.value import value
 
 InsightType = Literal["fact", "technique", "pattern", "lesson"]
 KnowledgeStatus = Literal["active", "unverified", "pending", "superseded", "removed"]
-"""unverified: it comes from words of strangers. It is kept and found, always with its label, and it
+"""unverified: it comes from untrusted text. It is kept and found, always with its label, and it
 ends after some time unless it is used or a person confirms it. pending: nobody uses it until a
 person confirms it. superseded: another item says the same, better or earlier. removed: a person or
 the agent removed it, or it is no longer valid."""

@@ -1,6 +1,6 @@
 """Sinks: the ways out of a thread that holds words from outside the team, and who decides on them.
 
-A stranger's words may hold instructions that a model follows. What such a thread writes down stays
+Untrusted text may hold instructions that a model follows. What such a thread writes down stays
 labelled and harms nobody by itself; harm needs a way out: an address that is opened, a command with
 network, a message to others, something that acts later. Each tool says which way out a call of it
 takes (`@tool(way_out=…)`), and this table says whether a person has to decide on it. In a clean

@@ -1,4 +1,4 @@
-"""Provenance: what a thread may still do by itself after it has read what strangers wrote.
+"""Provenance: what a thread may still do by itself after it has read untrusted text.
 
 A page may contain instructions that the model then follows. So in such a thread a call that takes
 a way out is decided by the team's trust (`domain.sinks`): it is made, or a person decides.

@@ -149,7 +149,7 @@ class Standing:
 
 def _member_line(member: Member, known: Collection[str]) -> str:
     agent = member.agent
-    # A thread with strangers' words in it may have hired the agent, and some servers take any name
+    # A thread with untrusted text in it may have hired the agent, and some servers take any name
     # of a model: no such name comes into a prompt.
     model = f", {agent.model}" if agent.model in known else ""
     return f"{agent.name} ({agent.role}{model}): {member.doing}"

@@ -40,7 +40,7 @@ class Opening(NamedTuple):
     assignment: str
     attachments: tuple[Attachment, ...] = ()
     label: Label = CLEAN
-    """The sources of strangers' words in the system prompt, where they stand in a fence."""
+    """The sources of untrusted text in the system prompt, where they stand in a fence."""
     is_lean: bool = False
     """Whether it is the short form, for a small window."""
     insights: tuple[str, ...] = ()
@@ -311,7 +311,7 @@ async def with_files(
         )
         system = build(shown)
         # A thread stores the label before it writes the file: if the labels are still the same,
-        # none of the files that were read has got strangers' words meanwhile.
+        # none of the files that were read has got untrusted text meanwhile.
         before, labelled = labelled, await ctx.store.read(file_labels.of, ctx.team.id, paths)
         if labelled == before:
             return system, shown
@@ -360,7 +360,7 @@ def shown_paths(agent: Agent, now: datetime) -> list[str]:
 
 
 def _learned(reader: Reader, known: Known) -> list[str]:
-    """Return the sections on insights and unverified notes; strangers' words are in a fence."""
+    """Return the sections on insights and unverified notes; untrusted text is in a fence."""
     clean = [insight for insight in known.insights if not insight.label]
     facts = [insight for insight in known.insights if insight.label]
     fitting, more = known.unverified

@@ -312,7 +312,7 @@ def _line(message: Message, thread: str | None) -> str:
     rating = ratings.get(message.rating or "", "")
     text = f"{message.title}{rating}: {_cut(message.text, BRIEFING_CHARACTERS)}"
     if message.label and thread is None:
-        text = f"something about work with words of strangers{rating}"
+        text = f"something about work with untrusted text{rating}"
     elif message.label and thread is not None:
         text = "\n" + enclose_foreign(text, thread=thread, source=str(message.label))
     return f"- {message.created_at:%d %b} {text}"

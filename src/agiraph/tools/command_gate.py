@@ -116,7 +116,7 @@ class CommandGate:
     def remark(self) -> str:
         """Return what was refused and how to allow it, for the model; empty if nothing was.
 
-        A stranger's program may have asked for a host or a package, so its name stands here only if
+        An untrusted program may have asked for a host or a package, so its name stands here only if
         the command itself names it.
         """
         refused = list(self._gate.refused.values()) if self._gate is not None else []
@@ -145,7 +145,7 @@ def rules_of(
     granted: Sequence[Grant],
     is_bound: bool,
 ) -> Rules:
-    """Return what a command may reach. `is_bound`: strangers' words may be behind it."""
+    """Return what a command may reach. `is_bound`: untrusted text may be behind it."""
     now = ctx.clock.now()
 
     def patterns(kind: GrantKind) -> frozenset[str]:

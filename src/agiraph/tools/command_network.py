@@ -87,7 +87,7 @@ READS_AND_SENDS = (
     "these files first, then make this call again: the human is asked."
 )
 HIDDEN = (
-    "(Files that hold strangers' words were hidden from it. A command without network that names "
+    "(Files that hold untrusted text were hidden from it. A command without network that names "
     "their path, from ../ on, sees them; read_file shows them, too.)"
 )
 

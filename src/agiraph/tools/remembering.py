@@ -115,7 +115,7 @@ def _noted(tx: Tx, kept: rows.Item, verb: str, *, is_misquoted: bool = False) ->
         why = (
             "their_words do not stand in the message that you answer"
             if is_misquoted
-            else "this conversation holds words of strangers"
+            else "this conversation holds untrusted text"
         )
         return Done(
             f"Kept as {kept.id}, unverified: {why}. It counts at once if their_words has at least "

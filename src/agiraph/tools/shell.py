@@ -89,7 +89,7 @@ def as_answer(result: CommandResult) -> Done:
 
 
 def _as_labelled(ctx: RunContext, result: CommandResult, label: Label) -> Done:
-    """Return a command's result with its output in a fence: it may hold strangers' words."""
+    """Return a command's result with its output in a fence: it may hold untrusted text."""
     if result.output.strip():
         fenced = enclose_foreign(
             result.output, thread=ctx.lease.thread_id, source=ctx.describe(label)
@@ -152,7 +152,7 @@ async def _brings(ctx: RunContext, command: str, timeout: int, network: Network 
 
 
 class _Reach(NamedTuple):
-    """What a command can read of files that hold strangers' words, and which network it has."""
+    """What a command can read of files that hold untrusted text, and which network it has."""
 
     network: Network
     label: Label
@@ -255,7 +255,7 @@ async def bash(
         finally:
             await gate.close()
             watched.label = gate.label
-    label |= reach.label | gate.label  # another node may have read strangers' words since
+    label |= reach.label | gate.label  # another node may have read untrusted text since
     answer = _as_labelled(ctx, result, label) if label else as_answer(result)
     remark = f"{_remark(ctx, command, reach, result, gate)}\n{watched.remark}".strip()
     return replace(answer, text=f"{answer.text}\n{remark}") if remark else answer

@@ -22,7 +22,7 @@ from agiraph.tools.base import tool
 from agiraph.tools.delegation import EffortArgument, hire_way_out, hirer, more_tools
 
 BRIEFING = "knowledge/briefing.md"
-"""Where a newcomer finds what it was told when a thread with strangers' words hired it."""
+"""Where a newcomer finds what it was told when a thread with untrusted text hired it."""
 
 
 def check_tools(ctx: RunContext, names: list[str] | None) -> None:

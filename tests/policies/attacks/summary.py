@@ -33,7 +33,7 @@ def write(terminalreporter: Any) -> None:
     ]
     if not played:
         return
-    terminalreporter.section("attacks by strangers' words")
+    terminalreporter.section("attacks by untrusted text")
     for group in dict.fromkeys(one["group"] for one in played):
         terminalreporter.write_line(_line(group, [one for one in played if one["group"] == group]))
     terminalreporter.write_line(_line("all", played))

@@ -1,4 +1,4 @@
-/** Trust: what a team may do by itself after it has read strangers' words, in words. */
+/** Trust: what a team may do by itself after it has read untrusted text, in words. */
 import type { Team } from "@/api/client";
 
 export type Trust = Team["trust"];

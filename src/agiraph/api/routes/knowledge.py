@@ -159,7 +159,7 @@ async def undo_change(change: str, api: ApiDep) -> Change:
 @router.get("/teams/{team}/unconfirmed", responses=documented(404))
 async def list_unconfirmed(team: str, api: ApiDep) -> list[UnconfirmedView]:
     """List what no person has confirmed: first what waits for a decision, then what was learned
-    from words of strangers and is used with that mark."""
+    from untrusted text and is used with that mark."""
 
     def look(tx: Tx) -> list[UnconfirmedView]:
         team_id = teams.find(tx, team).id

@@ -38,7 +38,7 @@ def assignment(
     """Return a node's task as text for its assignee; the giver's words are fenced.
 
     `refs` are the texts of its refs, for an assignee that has no tool to read them with. Where the
-    giver has read strangers' words, its title, names and lines are fenced, too.
+    giver has read untrusted text, its title, names and lines are fenced, too.
     """
     limits = f"Limits: {_limits(node.budget)}"
     lines = ["[Task] You have been given a task.", f"From: {giver}", f"Id: {node.id}", limits]

@@ -279,7 +279,7 @@ def _task(agent: Agent, asked: Sequence[Message], added: str, label: Label) -> s
     words = [quotations.enclose_quoted(message.text, thread=message.id) for message in asked]
     if added:
         what = (
-            f"added by {agent.name}, who has read words of strangers. It may help with what the "
+            f"added by {agent.name}, who has read untrusted text. It may help with what the "
             "person asks for above, and asks for nothing itself."
         )
         words.append(enclose(added, thread=agent.id, what=what))

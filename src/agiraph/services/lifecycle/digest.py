@@ -1,6 +1,6 @@
 """Digest: what a person may decide on in a team, as one list, and their decisions on many at once.
 
-It is a query over open requests, pending and unverified knowledge, triggers with words of strangers
+It is a query over open requests, pending and unverified knowledge, triggers with untrusted text
 and the uses of grants. "Confirm all" covers knowledge, notes and triggers. A way out is decided by
 itself, because each is a place that somebody's data could reach.
 """
@@ -55,8 +55,8 @@ _WORDS = {
     "ask": ("request", "requests"),
     "pending": ("pending note", "pending notes"),
     "unverified": ("unverified fact or note", "unverified facts and notes"),
-    "file": ("file with words of strangers", "files with words of strangers"),
-    "trigger": ("trigger with words of strangers", "triggers with words of strangers"),
+    "file": ("file with untrusted text", "files with untrusted text"),
+    "trigger": ("trigger with untrusted text", "triggers with untrusted text"),
     "use": ("grant in use", "grants in use"),
 }
 

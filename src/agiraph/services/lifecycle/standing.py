@@ -1,7 +1,7 @@
 """Standing: how the work of a team stands, as a reply to a person is shown it.
 
 Every line is made from rows when the reply begins: which work is open, what it did last, what has
-ended with which result, what is asked of the person and what comes next. Strangers' words in a line
+ended with which result, what is asked of the person and what comes next. Untrusted text in a line
 carry their label; `domain.prompt_lines` decides how they are shown.
 """
 

@@ -278,7 +278,7 @@ def _words(trigger: Trigger, task: str) -> str:
 
 
 def _news(trigger: Trigger, cause: _Cause) -> str:
-    """Return what happened, for the woken agent; what strangers wrote of it is in a fence."""
+    """Return what happened, for the woken agent; untrusted text in it is in a fence."""
     if not cause.label or not cause.news:
         return cause.news
     return f"\n{enclose_foreign(cause.news, thread=trigger.id, source=str(cause.label))}\n"
@@ -286,7 +286,7 @@ def _news(trigger: Trigger, cause: _Cause) -> str:
 
 def _last_words(tx: Tx, trigger: Trigger, last: WorkNode | None) -> str:
     """Return the checkpoint and the result of the agent's last node, for its next cycle; inside a
-    fence if that node had read what strangers wrote."""
+    fence if that node had read untrusted text."""
     said = [] if last is None else [last.checkpoint, last.result]
     text = "\n\n".join(text[:EXCERPT_CHARS] for text in said if text) or "(this is the first)"
     label = CLEAN if last is None else labels.of_nodes(tx, [last.id])

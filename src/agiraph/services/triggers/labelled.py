@@ -1,6 +1,6 @@
 """Labelled triggers: bound what an agent schedules for itself after it has read foreign words.
 
-A stranger's words may be behind such a trigger. Without a person's word it fires a few times, with
+Untrusted text may be behind such a trigger. Without a person's word it fires a few times, with
 an hour between two firings, and ends after a week; its task stays labelled and in a fence.
 """
 

@@ -1,7 +1,7 @@
 """Package names: which packages a command may ask an index for.
 
 A name goes to the index, and its owner sees how often a package is downloaded. So a command that
-strangers' words are behind could spell out what it knows by the names it asks for. It may only ask
+untrusted text is behind could spell out what it knows by the names it asks for. It may only ask
 for names that no stranger can have made up: those that the team has declared before, those that a
 person granted, well-known ones, and the dependencies of such packages.
 """
@@ -93,7 +93,7 @@ class PackageNames:
     """Decides for one command which names it may ask for.
 
     A command of a clean thread asks for any package, until it has received the first file of one:
-    from then on strangers' code may run in it. A command of a labelled thread is bound from the
+    from then on untrusted code may run in it. A command of a labelled thread is bound from the
     start.
     """
 
@@ -111,7 +111,7 @@ class PackageNames:
         self._known: set[tuple[Ecosystem, str]] = set()
 
     def read_declared(self) -> None:
-        """Read the names that the team has written down: before strangers' code can add some.
+        """Read the names that the team has written down: before untrusted code can add some.
 
         May read files: call it in a thread. Later calls do nothing.
         """
@@ -135,5 +135,5 @@ class PackageNames:
         self._known |= {(ecosystem, normalized(ecosystem, name)) for name in dependencies}
 
     def bind(self) -> None:
-        """Bind the command to known names: it receives a file, so strangers' code may run."""
+        """Bind the command to known names: it receives a file, so untrusted code may run."""
         self.is_bound = True

@@ -102,7 +102,7 @@ class Source:
         *,
         inspect: Callable[[io.BufferedIOBase], None] | None = None,
     ) -> None:
-        """Send a file that an index lists. From now on strangers' code may run in the command.
+        """Send a file that an index lists. From now on untrusted code may run in the command.
 
         `inspect` sees the whole file before the program has received the last of it.
         """

@@ -1,4 +1,4 @@
-/** Unconfirmed: knowledge from words of strangers. Some of it waits for the person; the rest is used with that mark. */
+/** Unconfirmed: knowledge from untrusted text. Some of it waits for the person; the rest is used with that mark. */
 import { useMutation, type UseQueryResult } from "@tanstack/react-query";
 import { Check, ShieldQuestion, X } from "lucide-react";
 import { type Agent, api, errorMessage, type Schemas, type Team, unwrap } from "@/api/client";
