@@ -888,7 +888,7 @@ export interface paths {
         /**
          * List Unconfirmed
          * @description List what no person has confirmed: first what waits for a decision, then what was learned
-         *     from words of strangers and is used with that mark.
+         *     from untrusted text and is used with that mark.
          */
         get: operations["list_unconfirmed"];
         put?: never;

@@ -1,1 +1,0 @@
-import{a as e,n as t}from"./jsx-runtime-Wy9s6hX0.js";import{Bt as n,zt as r}from"./index-C-FusrN0.js";var i=e(t(),1);function a(){let e=n({strict:!1}),t=r(),a=(0,i.useCallback)((e,n=!1)=>void t({to:`.`,replace:n,search:(t=>({...t,...e}))}),[t]);return[Object.fromEntries(Object.entries(e).map(([e,t])=>[e,t===void 0?void 0:String(t)])),a]}export{a as t};
