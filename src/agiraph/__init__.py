@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         TeamSettingsView,
     )
     from agiraph.api.status_views import StatusView
+    from agiraph.api.thread_views import ThreadView, TurnView
     from agiraph.api.views import (
         AgentView,
         AttachmentView,
@@ -65,11 +66,9 @@ if TYPE_CHECKING:
         PersonView,
         StageView,
         TeamView,
-        ThreadView,
         TokenView,
         ToolCallView,
         TriggerView,
-        TurnView,
     )
     from agiraph.client import Client, ConnectionLost, Frame, ReplyDelta, Resync
     from agiraph.domain.access import AuditEntry
@@ -233,6 +232,7 @@ _MODULES = {
         "TeamSettingsView",
     ),
     "agiraph.api.status_views": ("StatusView",),
+    "agiraph.api.thread_views": ("ThreadView", "TurnView"),
     "agiraph.client": ("Client", "ConnectionLost", "Frame", "ReplyDelta", "Resync"),
     "agiraph.domain.access": ("AuditEntry",),
     "agiraph.domain.channels": ("Incoming", "Receipt", "Received"),

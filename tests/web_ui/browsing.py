@@ -21,7 +21,7 @@ from playwright.async_api import (
     WebSocket,
 )
 
-from agiraph.domain.time import SystemClock
+from agiraph.domain.time import Clock, SystemClock
 from agiraph.providers.registry import Account, Keys
 from agiraph.testing import ModelServer
 from tests.api.serving import serving
@@ -214,11 +214,13 @@ async def visiting_world(browser: Browser, home: Path) -> AsyncGenerator[Visit]:
     watches: list[Watch] = []
     async with AsyncExitStack() as stack:
 
-        async def visit(script: Any, *, path: str = "/", **options: Any) -> Desk:
+        async def visit(
+            script: Any, *, path: str = "/", clock: Clock | None = None, **options: Any
+        ) -> Desk:
             model = await stack.enter_async_context(ModelServer(script))
             keys = Keys({"openai": Account(key="sk-canary-canary", base_url=model.openai_url)})
             served = await stack.enter_async_context(
-                serving(home, clock=SystemClock(), keys=keys, model="openai/test")
+                serving(home, clock=clock or SystemClock(), keys=keys, model="openai/test")
             )
             client = Client(served.origin, await _client(stack))
             context, page, watch = await _watched_page(

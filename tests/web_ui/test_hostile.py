@@ -1,6 +1,7 @@
 """Hostile texts: the browser shows them as text on every screen, and never runs them."""
 
 import asyncio
+import json
 import re
 import time
 from collections.abc import AsyncGenerator
@@ -11,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from playwright.async_api import Browser, BrowserContext, Page, Route
+from playwright.async_api import Browser, BrowserContext, Page, Route, expect
 
 from agiraph.api.security_headers import CONTENT_POLICY
 from agiraph.api.web_ui import POLICY
@@ -32,6 +33,7 @@ from tests.web_ui.hostile import (
     line,
     whole,
 )
+from tests.web_ui.shown_text import argument_text
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(240)]
 
@@ -145,6 +147,7 @@ async def check_every_screen(browser: Browser, home: Path, numbers: Numbers) -> 
             check_thread_and_cost,
             check_inbox,
             check_board,
+            check_approval,
             check_files,
             check_knowledge_and_triggers,
             check_search,
@@ -173,7 +176,19 @@ ONE_BY_ONE = (
     *("src", "spoilt", "grant"),
 )
 """Places with each payload by itself or on its own line."""
-AT_ONCE = ("may", "task", "result", "point", "note", "briefing", "report", "failure", "draft")
+AT_ONCE = (
+    "may",
+    "why",
+    "call",
+    "task",
+    "result",
+    "point",
+    "note",
+    "briefing",
+    "report",
+    "failure",
+    "draft",
+)
 """Places with the payloads in one text."""
 
 
@@ -225,6 +240,39 @@ async def check_board(bait: Bait) -> None:
     await bait.page.wait_for_selector(".scroll [data-card]")
     await bait.walk(".scroll:has([data-card])")
     await bait.open(f"/t/{place.team}/board?node={bait.home.whole}", until=f"path{bait.last}")
+
+
+async def check_approval(bait: Bait) -> None:
+    """A request for approval, on three screens: every character of its call can be seen."""
+    place, request = bait.home.board, bait.home.request
+    call = hostile.call(bait.home.numbers)
+    written = {
+        name: value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
+        for name, value in call.arguments.items()
+    }
+    wanted = {name: argument_text(value) for name, value in written.items()}
+    for path in (
+        f"/t/{place.team}/board?node={bait.home.whole}",
+        f"/inbox/{request}",
+        f"/t/{place.team}/a/{place.agent}?at={request}",
+    ):
+        await bait.page.evaluate(f"watching.go({path!r})")
+        card = bait.page.locator(f"[data-question={request}]")
+        await expect(card.locator("[data-argument]")).to_have_count(len(wanted))
+        shown = await card.locator("[data-argument]").evaluate_all(
+            "(all) => all.map((one) => [one.dataset.argument, one.innerText])"
+        )
+        assert dict(shown) == wanted, path
+        assert await card.locator("[data-tool]").inner_text() == argument_text(call.name)
+        approve = card.get_by_role("button", name="Approve")
+        await expect(approve).to_be_disabled()
+        # The person reads one argument after the other to its end.
+        await card.locator("[data-end]").evaluate_all(
+            "async (all) => { for (const one of all) { one.scrollIntoView({ block: 'center' });"
+            " await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0))); } }"
+        )
+        await expect(approve).to_be_enabled()
+        await bait.note()
 
 
 async def check_files(bait: Bait) -> None:

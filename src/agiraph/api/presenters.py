@@ -1,9 +1,11 @@
 """Presenters: convert rows to the views that clients get."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from agiraph.api.job_views import JobView
+from agiraph.api.thread_views import ThreadView, TurnView
 from agiraph.api.views import (
     AgentView,
     AttachmentView,
@@ -15,19 +17,17 @@ from agiraph.api.views import (
     NodeView,
     StageView,
     TeamView,
-    ThreadView,
     ToolCallView,
     TriggerView,
-    TurnView,
 )
 from agiraph.domain.agents import Team
 from agiraph.domain.chat import Thread, ToolCall, Turn
-from agiraph.domain.ids import PersonId
+from agiraph.domain.ids import PersonId, TeamId
 from agiraph.domain.messages import Message
 from agiraph.domain.stages import Stage
 from agiraph.domain.triggers import LATE_AFTER, Trigger
-from agiraph.domain.work import WorkNode
-from agiraph.services.board import planning, texts
+from agiraph.domain.work import NodeStatus, WorkNode
+from agiraph.services.board import planning, texts, timing
 from agiraph.services.board.jobs import Job
 from agiraph.services.lifecycle import grants
 from agiraph.services.mail import inbox
@@ -138,6 +138,8 @@ def node_view(tx: Tx, node: WorkNode) -> NodeView:
         started_at=node.started_at,
         ended_at=node.ended_at,
         stalled_at=node.stalled_at,
+        worked_seconds=timing.worked_seconds(node),
+        running_since=node.claimed_at if node.status is NodeStatus.RUNNING else None,
         cost=CostView(calls=used.calls, tokens=used.tokens, usd=used.usd),
     )
 
@@ -176,6 +178,8 @@ def job_view(job: Job) -> JobView:
         progress=texts.truncate(job.progress, texts.REASON),
         started_at=node.started_at,
         ended_at=node.ended_at,
+        worked_seconds=timing.worked_seconds(node),
+        running_since=node.claimed_at if node.status is NodeStatus.RUNNING else None,
         sources=list(job.label.sources),
     )
 
@@ -207,6 +211,7 @@ def message_view(tx: Tx, message: Message) -> MessageView:
         rating=message.rating,
         sources=list(message.label.sources),
         call=None if message.call is None else call_view(message.call),
+        stopped_by=message.stopped_by,
         consulted=list(message.consulted),
     )
 
@@ -228,7 +233,20 @@ def thread_view(thread: Thread) -> ThreadView:
     )
 
 
-def turn_view(turn: Turn) -> TurnView:
+def turn_views(
+    tx: Tx, team_id: TeamId, turns: Sequence[Turn], before: Turn | None = None
+) -> list[TurnView]:
+    """Return consecutive turns of a thread without its internal entries; `before` is the turn in
+    front of them."""
+    times = timing.of_turns(tx, team_id, turns, before)
+    return [
+        turn_view(turn, time)
+        for turn, time in zip(turns, times, strict=True)
+        if turn.role != "intent"
+    ]
+
+
+def turn_view(turn: Turn, time: timing.StepTime) -> TurnView:
     return TurnView(
         seq=turn.seq,
         role=turn.role,
@@ -241,6 +259,8 @@ def turn_view(turn: Turn) -> TurnView:
         input_tokens=turn.usage.input_tokens,
         output_tokens=turn.usage.output_tokens,
         usd=turn.usage.usd,
+        started_at=time.started_at,
+        waited_s=time.waited_s,
         thinking=turn.provider_data.thinking,
         thinking_tokens=turn.usage.thinking_tokens,
         cached_tokens=turn.usage.cached_tokens,

@@ -12,7 +12,7 @@ from agiraph.domain.agents import AgentKind, Doing, Mode, Review, TeamStatus, Tr
 from agiraph.domain.deliveries import Delivery
 from agiraph.domain.effort import Effort
 from agiraph.domain.grants import GrantKind
-from agiraph.domain.messages import Decision, MessageKind, Rating, State
+from agiraph.domain.messages import Decision, MessageKind, Rating, State, StoppedBy
 from agiraph.domain.stages import StageContract, StageDecision, StageStatus
 from agiraph.domain.triggers import ActionType, Misfire, Overlap, TriggerStatus, TriggerType
 from agiraph.domain.work import Budget, IfUnmet, Lane, NodeStatus, Source, StopReason
@@ -129,6 +129,10 @@ class NodeView(View):
     started_at: datetime | None
     ended_at: datetime | None
     stalled_at: datetime | None
+    worked_seconds: float = Field(
+        description="How long it was worked on, without waits, up to `running_since`."
+    )
+    running_since: datetime | None = Field(description="When its present run began, if it runs.")
     cost: CostView = Field(description="The cost of this node and all nodes below it.")
 
 
@@ -213,47 +217,13 @@ class MessageView(View):
     call: ToolCallView | None = Field(
         description="For an approval: the tool call to decide on, complete. Show it as plain text."
     )
+    stopped_by: StoppedBy | None = Field(
+        description="For a question that agiraph asks for the agent: why its work cannot go on. "
+        "Any answer lets it try again."
+    )
     consulted: list[str] = Field(
         description="Of a reply: what its agent looked up, such as look_into(bob). Show it as "
         "plain text."
-    )
-
-
-class ThreadView(View):
-    id: str
-    team_id: str
-    agent_id: str
-    node_id: str | None
-    kind: Lane
-    parent_id: str | None
-    created_at: datetime
-    closed_at: datetime | None
-
-
-class TurnView(View):
-    seq: int
-    role: str
-    text: str
-    at: datetime
-    ref: str | None
-    calls: list[ToolCallView]
-    failed: bool
-    model: str | None
-    input_tokens: int
-    output_tokens: int
-    usd: float | None
-    thinking: str = Field(description="What the model thought before the reply, if it is known.")
-    thinking_tokens: int = Field(
-        description="The output tokens spent on thinking; 0 if the vendor does not report it."
-    )
-    cached_tokens: int = Field(description="The input tokens that came from the vendor's cache.")
-    is_estimated: bool = Field(description="Whether the tokens were estimated by agiraph.")
-    served_model: str = Field(
-        description="The model's name as its server gives it; empty if it is the one asked for."
-    )
-    refusal: str = Field(
-        description="The vendor's reason for withholding the rest of the reply; empty if it is "
-        "whole."
     )
 
 

@@ -13,8 +13,9 @@ from agiraph.api.presenters import (
     node_view,
     team_view,
     trigger_fields,
-    turn_view,
+    turn_views,
 )
+from agiraph.api.thread_views import TurnView
 from agiraph.api.views import (
     AgentView,
     InboxItem,
@@ -22,7 +23,6 @@ from agiraph.api.views import (
     NodeView,
     TeamView,
     TriggerView,
-    TurnView,
 )
 from agiraph.domain.costs import DayCosts, TeamCosts
 from agiraph.domain.digest import Decisions
@@ -81,8 +81,8 @@ class Local:
 
     async def thread(self, thread: str) -> list[TurnView]:
         def read(tx: Tx) -> list[TurnView]:
-            turns = threads.turns(tx, ThreadId(threads.THREADS.get(tx, thread).id))
-            return [turn_view(turn) for turn in turns if turn.role != "intent"]
+            found = threads.THREADS.get(tx, thread)
+            return turn_views(tx, found.team_id, threads.turns(tx, ThreadId(found.id)))
 
         return await self._store.read(read)
 

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from agiraph.api.views import InboxItem, InboxPage, MessageView, ThreadView, TurnView
+from agiraph.api.thread_views import ThreadView, TurnView
+from agiraph.api.views import InboxItem, InboxPage, MessageView
 from agiraph.client.connection import PAGE, Connection, path_of
 from agiraph.domain.messages import Decision, Rating
 

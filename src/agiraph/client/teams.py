@@ -195,6 +195,10 @@ class TeamCalls(Connection):
         path = path_of("agents", agent) if agent else path_of("nodes", node)
         await self.ask("PATCH", path, body={"effort": effort or "default"})
 
+    async def set_model(self, agent: str, model: str) -> None:
+        """Give an agent another model, from its next step on."""
+        await self.ask("PATCH", path_of("agents", agent), body={"model": model})
+
     async def cancel_node(self, node: str) -> None:
         """Cancel a node and all nodes below it."""
         await self.ask("POST", path_of("nodes", node, "cancel"))

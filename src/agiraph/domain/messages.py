@@ -28,6 +28,11 @@ State = Literal["unread", "read", "answered"]
 Decision = Literal["approve", "deny"]
 Rating = Literal["up", "down"]
 
+StoppedBy = Literal["model", "crash"]
+"""Why work cannot go on, in a question that the runtime asks for an agent."""
+STOPPED = "stopped:"
+"""Prefix of the `ref` of such a question."""
+
 NEEDS_ANSWER: frozenset[MessageKind] = frozenset({"question", "approval"})
 ASKS_FOR_WORK: frozenset[MessageKind] = frozenset({"message", "nudge", "suggestion", "question"})
 """Kinds that an idle agent starts work on. It reads the others when it next works. A question to an
@@ -62,7 +67,8 @@ class Message:
     in_reply_to: MessageId | None = None
     ref: str | None = None
     """For an approval: the id of the tool call, with the hash of its arguments. For a person's
-    message that mentions its recipient: where it was written (`messages.said_in`)."""
+    message that mentions its recipient: where it was written (`messages.said_in`). For a question
+    of the runtime: why work cannot go on."""
     client_id: str | None = None
     hops: int = 0
     seen_at: datetime | None = None
@@ -82,3 +88,14 @@ class Message:
     """For an approval: the way out that the call takes; None if a rule of the team asks."""
     consulted: tuple[str, ...] = ()
     """Of a reply to a person: what its agent looked up before it wrote it, as calls."""
+
+    @property
+    def stopped_by(self) -> StoppedBy | None:
+        """Why work cannot go on, if the runtime asks; None for what an agent asks."""
+        match self.ref if self.kind == "question" else None:
+            case "stopped:model":
+                return "model"
+            case "stopped:crash":
+                return "crash"
+            case _:
+                return None

@@ -1,5 +1,8 @@
 """Events: rows numbered from one per team, without gaps, in commit order."""
 
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
 from agiraph.domain.events import Event, TeamEvent
 from agiraph.domain.ids import TeamId
 from agiraph.store.rows import from_json, from_micros, to_json, to_micros
@@ -13,6 +16,8 @@ _END = (
     " where place > t.number * 1099511627776 and place < (t.number + 1) * 1099511627776)"
     " from teams t where id = :id"
 )
+_DISORDER = timedelta(minutes=1)
+"""How much later than its neighbours an event may be numbered: it waited for the team's lock."""
 _INSERT = "insert into events (place, type, at, data) values (:place, :type, :at, :data)"
 
 
@@ -72,6 +77,43 @@ def after(tx: Tx, team_id: TeamId, seq: int, *, limit: int = 1000, like: str = "
         like=like,
     )
     return [_event(team_id, row) for row in rows]
+
+
+def between(
+    tx: Tx, team_id: TeamId, *, since: datetime, until: datetime, types: Sequence[str]
+) -> list[Event]:
+    """Return the events of these types in a span of time, oldest first."""
+    named = {f"type_{letter}": type for letter, type in zip("abcdefghij", types, strict=False)}
+    rows = tx.all(
+        "select place, type, at, data from events where place >= :place and place <= :end"
+        f" and type in ({', '.join(f':{name}' for name in named)})"
+        " and at >= :since and at <= :until order by place",
+        place=_place_at(tx, team_id, since - _DISORDER),
+        end=_place_at(tx, team_id, until + _DISORDER),
+        since=to_micros(since),
+        until=to_micros(until),
+        **named,
+    )
+    return [_event(team_id, row) for row in rows]
+
+
+def _place_at(tx: Tx, team_id: TeamId, moment: datetime) -> int:
+    """Return the place of a team's first event at or after a moment, else the one behind its last.
+
+    A binary search: events have no index by time, but are numbered in the order of time.
+    """
+    first, behind = _base(tx, team_id) + 1, end(tx, team_id) + 1
+    while first < behind:
+        middle = (first + behind) // 2
+        row = tx.one(
+            "select place, at from events where place >= :place order by place limit 1",
+            place=middle,
+        )
+        if row is None or row[1] >= to_micros(moment) or row[0] >= behind:
+            behind = middle
+        else:
+            first = row[0] + 1
+    return first
 
 
 def page(tx: Tx, team_id: TeamId, seq: int, *, limit: int, most_bytes: int) -> list[Event]:

@@ -304,7 +304,7 @@ export interface paths {
         head?: never;
         /**
          * Change Agent
-         * @description Change how much an agent's model thinks.
+         * @description Change an agent's model, or how much it thinks. It counts from the agent's next step on.
          */
         patch: operations["change_agent"];
         trace?: never;
@@ -2016,6 +2016,22 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /**
+         * AgentChanges
+         * @description What to change; what is left out stays as it is.
+         * @example {
+         *       "effort": "high"
+         *     }
+         */
+        AgentChanges: {
+            /**
+             * Effort
+             * @description How much the model thinks first. `default` takes the setting away, so that the next wider one counts.
+             */
+            effort?: ("none" | "low" | "medium" | "high" | "max" | "default") | null;
+            /** Model */
+            model?: string | null;
+        };
         /** AgentView */
         AgentView: {
             /** Id */
@@ -3338,6 +3354,16 @@ export interface components {
             /** Ended At */
             ended_at: string | null;
             /**
+             * Worked Seconds
+             * @description How long it was worked on, without waits, up to `running_since`.
+             */
+            worked_seconds: number;
+            /**
+             * Running Since
+             * @description When its present run began, if it runs.
+             */
+            running_since: string | null;
+            /**
              * Sources
              * @description Who wrote some of these words, if not the team. Show links in them as text.
              */
@@ -3780,6 +3806,11 @@ export interface components {
             sources: string[];
             /** @description For an approval: the tool call to decide on, complete. Show it as plain text. */
             call: components["schemas"]["ToolCallView"] | null;
+            /**
+             * Stopped By
+             * @description For a question that agiraph asks for the agent: why its work cannot go on. Any answer lets it try again.
+             */
+            stopped_by: ("model" | "crash") | null;
             /**
              * Consulted
              * @description Of a reply: what its agent looked up, such as look_into(bob). Show it as plain text.
@@ -4275,6 +4306,16 @@ export interface components {
             ended_at: string | null;
             /** Stalled At */
             stalled_at: string | null;
+            /**
+             * Worked Seconds
+             * @description How long it was worked on, without waits, up to `running_since`.
+             */
+            worked_seconds: number;
+            /**
+             * Running Since
+             * @description When its present run began, if it runs.
+             */
+            running_since: string | null;
             /** @description The cost of this node and all nodes below it. */
             cost: components["schemas"]["CostView"];
             /** Refs */
@@ -4389,6 +4430,16 @@ export interface components {
             ended_at: string | null;
             /** Stalled At */
             stalled_at: string | null;
+            /**
+             * Worked Seconds
+             * @description How long it was worked on, without waits, up to `running_since`.
+             */
+            worked_seconds: number;
+            /**
+             * Running Since
+             * @description When its present run began, if it runs.
+             */
+            running_since: string | null;
             /** @description The cost of this node and all nodes below it. */
             cost: components["schemas"]["CostView"];
         };
@@ -5698,6 +5749,17 @@ export interface components {
             /** Usd */
             usd: number | null;
             /**
+             * Started At
+             * Format: date-time
+             * @description When the step began: the time of the entry before it, which may be internal.
+             */
+            started_at: string;
+            /**
+             * Waited S
+             * @description Seconds between `started_at` and `at` in which nobody worked on it: it waited for a person, a teammate or a time, or no server ran.
+             */
+            waited_s: number;
+            /**
              * Thinking
              * @description What the model thought before the reply, if it is known.
              */
@@ -6010,17 +6072,23 @@ export interface components {
         };
         /**
          * CallLost
-         * @description A crash interrupted a model call; its estimated cost is charged.
+         * @description A model call got no reply, and may have cost money; its estimated cost is charged.
          */
         CallLost: {
             /** Node Id */
             node_id: string;
             /** Thread Id */
             thread_id: string;
+            /**
+             * Cause
+             * @description None in events from before this field existed.
+             * @default null
+             */
+            cause: ("interrupted" | "failed" | "ended") | null;
         };
         /**
          * CallLostEvent
-         * @description `call.lost`: A crash interrupted a model call; its estimated cost is charged.
+         * @description `call.lost`: A model call got no reply, and may have cost money; its estimated cost is charged.
          */
         CallLostEvent: {
             /** Team Id */
@@ -10034,7 +10102,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["EffortRequest"];
+                "application/json": components["schemas"]["AgentChanges"];
             };
         };
         responses: {

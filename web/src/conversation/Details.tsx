@@ -1,20 +1,17 @@
 /** Details: the panel beside a conversation: goal, plan and team for the coordinator; current task for a worker. */
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { RotateCcw } from "lucide-react";
 import { lazy, type ReactNode, Suspense, useEffect, useState } from "react";
-import { toast } from "sonner";
-import { type Agent, api, errorMessage, type Schemas, type Team, unwrap, type WorkNode } from "@/api/client";
+import { type Agent, errorMessage, type Schemas, type Team, type WorkNode } from "@/api/client";
 import { boardQuery, nodeQuery, stagesQuery } from "@/api/queries";
 import { useLive } from "@/live";
-import type { ToolCall, Row } from "@/live/log";
+import { callMs, type ToolCall, type Row } from "@/live/log";
 import { capitalize, compactNumber, duration, fullTime, money, plural } from "@/lib/format";
-import { Avatar, Button, Chip, StatusDot, Meter, type AgentStatus, STATUS_LABELS } from "@/ui";
-import { ToastMessage } from "@/conversation/AgentPage";
+import { Avatar, Chip, StatusDot, Meter, type AgentStatus, STATUS_LABELS } from "@/ui";
 import { screenHref } from "@/views";
-import { canExtend, ExtendButton } from "@/views/shared/Extend";
-import { displayStatusOf, isFinished, STATUS_STYLES, StatusChip } from "@/views/shared/taskStatus";
+import { displayStatusOf, elapsed, isFinished, STATUS_STYLES, StatusChip } from "@/views/shared/taskStatus";
 
+const FailureActions = lazy(() => import("@/inbox/FailureActions"));
 const EffortSetting = lazy(() => import("@/models/EffortSetting"));
 
 interface Props {
@@ -169,13 +166,18 @@ function WorkerDetails({ team, agent }: Props) {
             <p dir="auto" className="line-clamp-6 text-sm whitespace-pre-wrap text-ink-2">{node.data.task}</p>
             {agent.waiting_reason && <p dir="auto" className="mt-2 text-xs text-wait">Waits: {agent.waiting_reason}</p>}
             <p className="tabular mt-2 flex justify-between text-xs text-ink-3">
-              <span>{node.data.started_at ? duration(Math.max(0, (node.data.ended_at ? Date.parse(node.data.ended_at) : now) - Date.parse(node.data.started_at))) : "not started"}</span>
+              <span title="Time at work, without waits">{node.data.started_at ? elapsed(node.data, now) : "not started"}</span>
               <span>
                 {compactNumber(node.data.cost.tokens)} tokens · {money(node.data.cost.usd)}
               </span>
             </p>
-            {(node.data.status === "failed" || node.data.status === "partial") && <Retry node={node.data.id} />}
-            {canExtend(node.data) && isFinished(node.data.status) && <ExtendButton node={node.data} className="mt-2 ml-2" />}
+            {isFinished(node.data.status) && (
+              <div className="mt-2 flex flex-wrap gap-2 empty:hidden">
+                <Suspense>
+                  <FailureActions node={node.data.id} />
+                </Suspense>
+              </div>
+            )}
           </div>
         )}
         {node.isError && <p className="text-xs text-fail">{errorMessage(node.error)}</p>}
@@ -187,7 +189,7 @@ function WorkerDetails({ team, agent }: Props) {
               <li key={index} className="flex items-center gap-2">
                 <span className={`size-1.5 shrink-0 rounded-full ${call.endedAt === null ? "pulse bg-work-dot" : call.failed ? "bg-fail-dot" : "bg-done-dot"}`} aria-hidden />
                 <code dir="auto" className="min-w-0 flex-1 truncate">{call.name}</code>
-                <span className="tabular text-ink-3">{call.endedAt === null ? (node.data?.status === "waiting" ? "waiting" : "running") : call.failed ? "failed" : duration(Date.parse(call.endedAt) - Date.parse(call.startedAt))}</span>
+                <span className="tabular text-ink-3">{call.endedAt === null ? (node.data?.status === "waiting" ? "waiting" : "running") : call.failed ? "failed" : duration(callMs(call)!)}</span>
               </li>
             ))}
           </ul>
@@ -243,18 +245,5 @@ function AgentFacts({ agent }: { agent: Agent }) {
         <dd>{fullTime(agent.created_at)}</dd>
       </dl>
     </Section>
-  );
-}
-
-function Retry({ node }: { node: string }) {
-  const retry = () =>
-    unwrap(api.POST("/api/nodes/{node}/retry", { params: { path: { node } } })).then(
-      () => void toast.custom(() => <ToastMessage text="The task starts again where it stopped." />),
-      (error: unknown) => void toast.custom(() => <ToastMessage text={errorMessage(error)} isError />),
-    );
-  return (
-    <Button size="sm" className="mt-2" onClick={() => void retry()}>
-      <RotateCcw className="size-3.5" /> Try again
-    </Button>
   );
 }

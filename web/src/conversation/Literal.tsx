@@ -7,15 +7,16 @@
 import { memo } from "react";
 import type { Schemas } from "@/api/client";
 import { cx } from "@/lib/cx";
-import { splitHidden } from "@/lib/visible";
+import { otherScripts, splitHidden, splitSuspect } from "@/lib/visible";
+import { EndMark } from "@/conversation/ReadGate";
 
-/** Text with marked hidden characters. `keepEmoji` leaves emoji sequences whole. */
-export const Literal = memo(function Literal({ text, keepEmoji = false }: { text: string; keepEmoji?: boolean }) {
-  return splitHidden(text, { keepEmoji }).map((part, at) =>
+/** Text with marked hidden characters. `keepEmoji` leaves emoji sequences whole; `isCode` marks letters and signs in disguise, too. */
+export const Literal = memo(function Literal({ text, keepEmoji = false, isCode = false }: { text: string; keepEmoji?: boolean; isCode?: boolean }) {
+  return (isCode ? splitSuspect(text) : splitHidden(text, { keepEmoji })).map((part, at) =>
     part.code === null ? (
       part.text
     ) : (
-      <mark key={at} data-code={part.code} title="A hidden character" className="rounded-[3px] bg-fail-bg px-0.5 font-mono text-[0.9em] text-fail">
+      <mark key={at} data-code={part.code} title="Not what it looks like: a hidden character, or one that resembles another" className="rounded-[3px] bg-fail-bg px-0.5 font-mono text-[0.9em] text-fail">
         {part.code}
       </mark>
     ),
@@ -27,6 +28,7 @@ export const QuestionText = ({ text, className }: { text: string; className?: st
   // A fixed base direction: right-to-left words in the text cannot change the order of the words around them.
   <p dir="ltr" data-words className={cx("literal", className)}>
     <Literal text={text} keepEmoji />
+    <EndMark of={text} />
   </p>
 );
 
@@ -55,14 +57,14 @@ const sizeText = (text: string, lineCount: number): string => `${lineCount > 1 ?
 
 type PendingCall = NonNullable<Schemas["MessageView"]["call"]>;
 
-/** A call that waits for approval: its tool and all arguments, complete. Long arguments scroll. */
+/** A call that waits for approval: its tool and all arguments, complete. Long arguments scroll; `ReadGate` knows whether their end was seen. */
 export function ApprovalCall({ call, className }: { call: PendingCall; className?: string }) {
   return (
     <dl data-call={call.name} className={cx("mt-2 overflow-hidden rounded-md border border-line-2 bg-surface", className)}>
       <div className="flex items-baseline gap-2 border-b border-line px-3 py-1.5 text-sm">
         <dt className="text-ink-2">Tool</dt>
         <dd data-tool dir="ltr" className="min-w-0 literal font-mono font-semibold">
-          <Literal text={call.name} />
+          <Literal text={call.name} isCode />
         </dd>
       </div>
       {Object.entries(call.arguments).map(([name, value]) => (
@@ -72,14 +74,18 @@ export function ApprovalCall({ call, className }: { call: PendingCall; className
   );
 }
 
+/** Return an argument as text: words as they are, anything else as JSON, one value a line. */
+const argumentText = (value: unknown): string => (typeof value === "string" ? value : typeof value === "object" ? JSON.stringify(value, null, 2) : String(value));
+
 function Argument({ name, value }: { name: string; value: unknown }) {
-  const text = typeof value === "string" ? value : JSON.stringify(value);
+  const text = argumentText(value);
   const lineCount = text.split("\n").length;
+  const scripts = otherScripts(text);
   return (
     <div className="border-b border-line px-3 py-1.5 last:border-b-0">
       <dt className="flex flex-wrap items-baseline justify-between gap-x-3 text-xs text-ink-2">
         <span dir="ltr" className="literal">
-          <Literal text={name} />
+          <Literal text={name} isCode />
         </span>
         {(lineCount > 1 || text.length > LONG_CHARACTERS) && (
           <span dir="auto" className="tabular text-2xs">{sizeText(text, lineCount)}</span>
@@ -93,10 +99,13 @@ function Argument({ name, value }: { name: string; value: unknown }) {
           aria-label={name}
           data-argument={name}
           // bidi-override shows the characters in the order in which they are stored, also those of right-to-left scripts.
-          className="scroll max-h-[40vh] font-mono text-xs literal leading-5 [tab-size:4] [unicode-bidi:bidi-override]"
+          // break-spaces gives every space its place: a run of them cannot hang out of the box.
+          className="scroll max-h-[40vh] font-mono text-xs literal leading-5 [tab-size:4] [unicode-bidi:bidi-override] [white-space:break-spaces]"
         >
-          <Literal text={text} />
+          <Literal text={text} isCode />
+          <EndMark of={text} />
         </pre>
+        {scripts.length > 0 && <p className="text-2xs text-ink-2">Some letters are {scripts.join(" and ")}; they may look like Latin ones.</p>}
       </dd>
     </div>
   );

@@ -1,6 +1,6 @@
-/** QuestionCard: a question or approval that waits for the person. Conversation and inbox show the same card; toasts show its body and form. */
-import { Check, MessageCircleQuestion, ShieldQuestion, X } from "lucide-react";
-import { type KeyboardEvent, useId, useState } from "react";
+/** QuestionCard: a question or approval that waits for the person. Conversation, inbox and board show the same card; toasts show its body and form. */
+import { Check, MessageCircleQuestion, RotateCw, ShieldQuestion, X } from "lucide-react";
+import { type KeyboardEvent, lazy, Suspense, useId, useState } from "react";
 import type { Message, Schemas } from "@/api/client";
 import type { GivenAnswer } from "@/live/log";
 import { cx } from "@/lib/cx";
@@ -9,6 +9,9 @@ import { GRANT_TEXT } from "@/lib/grantText";
 import { Button, Input, Kbd } from "@/ui";
 import { useAnswer } from "@/conversation/useAnswer";
 import { ApprovalCall, Literal, QuestionText } from "@/conversation/Literal";
+import { ReadGate, useUnread } from "@/conversation/ReadGate";
+
+const ChangeModel = lazy(async () => ({ default: (await import("@/inbox/FailureActions")).ChangeModel }));
 
 interface Props {
   id: string;
@@ -43,13 +46,15 @@ export function QuestionCard({ id, text, at, kind, asker, message, answered, alw
           {clockTime(at)}
         </time>
       </div>
-      <QuestionBody {...{ text, kind, message }} />
-      {/* No buttons before the complete call is shown: the person must not approve what they cannot see. */}
-      {kind === "approval" && message === null ? (
-        <p className="mt-3 text-sm text-ink-2">Loading the call…</p>
-      ) : (
-        <AnswerForm id={id} kind={kind} options={message?.options ?? []} always={always ?? null} call={message?.call ?? null} onDone={onDone} />
-      )}
+      <ReadGate>
+        <QuestionBody {...{ text, kind, message }} />
+        {/* No buttons before the complete call is shown: the person must not approve what they cannot see. */}
+        {kind === "approval" && message === null ? (
+          <p className="mt-3 text-sm text-ink-2">Loading the call…</p>
+        ) : (
+          <AnswerForm id={id} kind={kind} options={message?.options ?? []} always={always ?? null} call={message?.call ?? null} stopped={message?.stopped_by ? message : null} onDone={onDone} />
+        )}
+      </ReadGate>
     </div>
   );
 }
@@ -64,10 +69,24 @@ export function QuestionBody({ text, kind, message }: Pick<Props, "text" | "kind
   );
 }
 
-export function AnswerForm({ id, kind, options, always = null, call = null, onDone }: { id: string; kind: "question" | "approval"; options: string[]; always?: Schemas["GrantOffer"] | null; call?: Message["call"]; onDone?: () => void }) {
+interface FormProps {
+  id: string;
+  kind: "question" | "approval";
+  options: string[];
+  always?: Schemas["GrantOffer"] | null;
+  call?: Message["call"];
+  /** The question, if agiraph asks it because work cannot go on. */
+  stopped?: Message | null;
+  onDone?: () => void;
+}
+
+export function AnswerForm({ id, kind, options, always = null, call = null, stopped = null, onDone }: FormProps) {
   const [typed, setTyped] = useState("");
   const { isSending, problem, answer } = useAnswer(id);
+  const unread = useUnread();
+  const canApprove = unread.length === 0 && !isSending;
   const labelId = useId();
+  const unreadId = useId();
   const reportDone = (isAccepted: boolean) => isAccepted && onDone?.();
   const sendAnswer = (text: string) => void answer({ text }).then(reportDone);
   const decide = (decision: "approve" | "deny") => void answer({ decision, note: typed.trim() }).then(reportDone);
@@ -92,6 +111,18 @@ export function AnswerForm({ id, kind, options, always = null, call = null, onDo
           ))}
         </div>
       )}
+      {stopped && (
+        <div className="mb-2 flex flex-wrap gap-2">
+          <Button size="sm" disabled={isSending} data-option="1" onClick={() => sendAnswer("Try again.")}>
+            <RotateCw className="size-3.5" aria-hidden /> Try again
+          </Button>
+          {stopped.stopped_by === "model" && (
+            <Suspense>
+              <ChangeModel agent={stopped.sender} team={stopped.team_id} then="Change and try again" onChanged={() => sendAnswer("You have another model now. Try again.")} />
+            </Suspense>
+          )}
+        </div>
+      )}
       <div className="flex gap-2 max-sm:flex-wrap">
         <label id={labelId} className="sr-only">
           {kind === "approval" ? "A note" : "Your answer"}
@@ -114,14 +145,22 @@ export function AnswerForm({ id, kind, options, always = null, call = null, onDo
             <Button className="h-9" disabled={isSending} data-option="2" onClick={() => decide("deny")}>
               <X className="size-4" /> Deny <Kbd>2</Kbd>
             </Button>
-            <Button variant="primary" className="h-9" disabled={isSending} data-option="1" onClick={() => decide("approve")}>
+            <Button variant="primary" className="h-9" disabled={!canApprove} aria-describedby={unread.length > 0 ? unreadId : undefined} data-option="1" onClick={() => decide("approve")}>
               <Check className="size-4" /> Approve <Kbd className="border-paper/40 text-paper">1</Kbd>
             </Button>
           </>
         )}
       </div>
+      {kind === "approval" && unread.length > 0 && (
+        <p id={unreadId} className="mt-2 flex flex-wrap items-center gap-x-2 text-xs text-ink-2">
+          Read the call to its end, then you can approve it.
+          <button type="button" className="min-h-6 underline pointer-coarse:min-h-11" onClick={() => unread[0]!.scrollIntoView({ block: "center" })}>
+            Go to the end
+          </button>
+        </p>
+      )}
       {always && (
-        <Button size="sm" disabled={isSending} onClick={approveAlways} className="mt-2 h-auto min-h-7 max-w-full py-1 text-left whitespace-normal">
+        <Button size="sm" disabled={!canApprove} onClick={approveAlways} className="mt-2 h-auto min-h-7 max-w-full py-1 text-left whitespace-normal">
           <span className="min-w-0">
             Always allow this team to <AlwaysText offer={always} call={call} />
           </span>

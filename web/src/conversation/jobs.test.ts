@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { type Job, jobFacts, jobsOf, jobState } from "@/conversation/jobs";
 
-const job = (node_id: string, more: Partial<Job> = {}): Job => ({ node_id, parent_id: null, title: node_id, worker: "ada", state: "running", position: null, is_research: false, used: {}, limits: {}, tasks: 0, tasks_done: 0, progress: "", started_at: "2026-01-01T00:00:00Z", ended_at: null, sources: [], ...more });
+const job = (node_id: string, more: Partial<Job> = {}): Job => ({ node_id, parent_id: null, title: node_id, worker: "ada", state: "running", position: null, is_research: false, used: {}, limits: {}, tasks: 0, tasks_done: 0, progress: "", started_at: "2026-01-01T00:00:00Z", ended_at: null, worked_seconds: 60, running_since: "2026-01-01T00:01:00Z", sources: [], ...more });
 
 test("the coordinator shows its own work and all research, and a worker what it does", () => {
   const jobs = [job("goal"), job("part", { parent_id: "goal", worker: "bob" }), job("research", { parent_id: "goal", worker: "eve", is_research: true }), job("over", { ended_at: "2026-01-01T00:01:00Z" }), job("left", { parent_id: "over", worker: "bob" })];
@@ -14,6 +14,8 @@ test("a card says who is on it, how long, how far and what it cost", () => {
   const research = job("r", { used: { web_search: 3 }, limits: { web_search: 10, web_fetch: 1 }, tasks: 2, tasks_done: 1 });
 
   expect(jobFacts(research, 0.125, Date.parse("2026-01-01T00:02:05Z"))).toBe("2m 5s · 1 of 2 tasks done · 3 of 10 searches · 0 of 1 page · $0.13");
+  // A wait for the person is not time at work.
+  expect(jobFacts(job("w", { running_since: null, worked_seconds: 7 }), null, Date.parse("2026-01-01T01:00:00Z"))).toBe("7.0s");
   expect(jobFacts(job("q", { started_at: null, state: "queued" }), null, 0)).toBe("");
   expect([jobState(research), jobState(job("w", { state: "waiting" })), jobState(job("q", { state: "queued", position: 3 })), jobState(job("q", { state: "queued", position: 1 }))]).toEqual(["ada, runs", "ada, waits", "ada, number 3 in the queue", "ada, starts soon"]);
 });

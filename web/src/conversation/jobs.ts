@@ -22,8 +22,8 @@ export function jobState({ state, worker, position }: Job): string {
 
 const TOOLS: Record<string, [string, string]> = { web_search: ["search", "searches"], web_fetch: ["page", "pages"] };
 
-/** Return the facts of a card: how long it has run, how far it is and what it has cost. */
-export function jobFacts({ started_at, used, limits, tasks, tasks_done }: Job, usd: number | null, now: number): string {
+/** Return the facts of a card: how long it was worked on, how far it is and what it has cost. */
+export function jobFacts({ started_at, worked_seconds, running_since, used, limits, tasks, tasks_done }: Job, usd: number | null, now: number): string {
   const calls = Object.entries(limits).map(([tool, limit]) => `${used[tool] ?? 0} of ${plural(limit, ...(TOOLS[tool] ?? [`call of ${tool}`, `calls of ${tool}`]))}`);
-  return [started_at !== null && duration(Math.max(0, now - Date.parse(started_at))), tasks > 0 && `${tasks_done} of ${plural(tasks, "task")} done`, ...calls, usd !== null && usd > 0 && money(usd)].filter(Boolean).join(" · ");
+  return [started_at !== null && duration(1000 * worked_seconds + (running_since ? Math.max(0, now - Date.parse(running_since)) : 0)), tasks > 0 && `${tasks_done} of ${plural(tasks, "task")} done`, ...calls, usd !== null && usd > 0 && money(usd)].filter(Boolean).join(" · ");
 }

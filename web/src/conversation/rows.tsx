@@ -4,11 +4,11 @@ import { Link } from "@tanstack/react-router";
 import {
   AlarmClock, Ban, BookOpen, Check, CheckCircle2, ChevronRight, CircleAlert, CirclePlay, CircleSlash2, Copy, FileText, Flag, Globe, Hourglass, PenLine, Pencil, RotateCcw, StickyNote, Unplug, UserRound, Users, Wrench,
 } from "lucide-react";
-import { createContext, memo, useContext, useState } from "react";
+import { createContext, lazy, memo, Suspense, useContext, useState } from "react";
 import type { Message } from "@/api/client";
 import { inboxQuery } from "@/api/queries";
 import { type Draft, resendMessage, discardUnsent, useLive } from "@/live";
-import type { GivenAnswer, ToolCall, NodeSummary, MessageRow, TextRow, SystemRow, ToolsRow } from "@/live/log";
+import { callMs, type GivenAnswer, type ToolCall, type NodeSummary, type MessageRow, type TextRow, type SystemRow, type ToolsRow } from "@/live/log";
 import { copyText } from "@/lib/clipboard";
 import { describeConsulted } from "@/lib/consulted";
 import { cx } from "@/lib/cx";
@@ -40,6 +40,8 @@ interface TeamInfo {
   expandTools: boolean;
 }
 export const TeamContext = createContext<TeamInfo>({ members: new Map(), team: "", nodes: {}, answers: {}, expandTools: false });
+
+const FailureActions = lazy(() => import("@/inbox/FailureActions"));
 
 const senderName = (info: TeamInfo, id: string): string => (id === HUMAN ? "You" : id === SYSTEM ? "agiraph" : (info.members.get(id)?.name ?? "A former member"));
 
@@ -139,9 +141,25 @@ function MessageItem({ row, message, isContinued, isHighlighted, agentId }: { ro
         {message && message.attachments.length > 0 && <Attachments message={message} />}
         {message && message.consulted.length > 0 && <Consulted calls={message.consulted} />}
         {message && <Sources of={message.sources} />}
+        {row.messageKind === "failure" && row.recipient === HUMAN && row.nodeId && <WhatToDo node={row.nodeId} />}
       </div>
       {isHovered && <Actions row={row} agentId={agentId} />}
     </article>
+  );
+}
+
+const ENDED_EARLY = new Set<NodeSummary["status"]>(["failed", "partial"]);
+
+/** What the person can do about a task that has failed or stopped early, while it has. */
+function WhatToDo({ node }: { node: string }) {
+  const info = useContext(TeamContext);
+  if (!ENDED_EARLY.has(info.nodes[node]?.status ?? null)) return null;
+  return (
+    <div role="group" aria-label="What to do" className="mt-1 flex min-h-7 flex-wrap gap-2">
+      <Suspense>
+        <FailureActions node={node} />
+      </Suspense>
+    </div>
   );
 }
 
@@ -296,12 +314,13 @@ function NoticeText({ row }: { row: SystemRow }) {
   const info = useContext(TeamContext);
   const title = row.nodeId ? info.nodes[row.nodeId]?.title || "its work" : "";
   const [before, after] = row.text.split("{node}");
+  const namesTask = after !== undefined;
   const boardHref = row.nodeId ? screenHref(info.team, "board", "", `?node=${row.nodeId}`) : null;
   const changed = noticeLink(info.team, row.seq);
   return (
     <>
       {before}
-      {row.nodeId &&
+      {namesTask &&
         (boardHref ? (
           <Link to={boardHref as "/"} dir="auto" className="font-medium text-ink hover:underline">
             {title}
@@ -324,15 +343,19 @@ function NoticeText({ row }: { row: SystemRow }) {
 }
 
 function SystemItem({ row, isHighlighted }: { row: SystemRow; isHighlighted: boolean }) {
+  const info = useContext(TeamContext);
   const Icon = ICONS[row.icon];
+  // What the coordinator failed at arrives as a message, with the same buttons.
+  const isWorkersFailure = row.nodeId !== null && (row.icon === "failed" || row.icon === "partial") && info.members.get(info.nodes[row.nodeId]?.agentId ?? "")?.isCoordinator === false;
   return (
     <div className={cx("flex items-start gap-3 py-1 pr-4 pl-4 text-sm text-ink-2 max-md:px-3", isHighlighted && "bg-wait-bg")}>
       <span className="flex h-5 w-8 shrink-0 items-center justify-center">
         <Icon className={cx("size-4", TONE_STYLES[row.tone])} aria-hidden />
       </span>
-      <p className="min-w-0 flex-1">
+      <div className="min-w-0 flex-1">
         <NoticeText row={row} />
-      </p>
+        {isWorkersFailure && <WhatToDo node={row.nodeId!} />}
+      </div>
     </div>
   );
 }
@@ -367,7 +390,7 @@ function toolNames(calls: ToolCall[]): string {
 }
 
 function totalDurationMs(calls: ToolCall[]): number | null {
-  const durations = calls.map((call) => (call.endedAt === null ? null : Date.parse(call.endedAt) - Date.parse(call.startedAt)));
+  const durations = calls.map(callMs);
   return durations.includes(null) ? null : durations.reduce<number>((sum, one) => sum + (one ?? 0), 0);
 }
 
@@ -426,7 +449,7 @@ function ToolCallItem({ call, nodeId }: { call: ToolCall; nodeId: string }) {
           </span>
         )}
         <code className="min-w-0 flex-1 truncate text-ink-3">{mainArgument(call)}</code>
-        <span className="tabular shrink-0 text-ink-3">{isRunning ? openCallLabel(info, nodeId) : duration(Date.parse(call.endedAt!) - Date.parse(call.startedAt))}</span>
+        <span className="tabular shrink-0 text-ink-3">{isRunning ? openCallLabel(info, nodeId) : `${duration(callMs(call)!)}${call.waitedMs >= 1000 ? `, waited ${duration(call.waitedMs)}` : ""}`}</span>
         <ChevronRight className={cx("size-3.5 shrink-0 text-ink-3 transition-transform", open && "rotate-90")} aria-hidden />
       </button>
       {open && (

@@ -1,16 +1,16 @@
 /** Inbox: items that need an answer first, then the newest ones; the selected item is shown on the right. */
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
-import { ArrowLeft, CircleAlert, CircleSlash2, FileText, Flag, Inbox, ListChecks, MailOpen, MessageCircleQuestion, MessageSquareReply, Newspaper, RotateCw, ShieldQuestion, ThumbsDown, ThumbsUp } from "lucide-react";
+import { ArrowLeft, CircleAlert, CircleSlash2, FileText, Flag, Inbox, ListChecks, MailOpen, MessageCircleQuestion, MessageSquareReply, Newspaper, ShieldQuestion, ThumbsDown, ThumbsUp } from "lucide-react";
 import { lazy, Suspense, useEffect, useMemo, useState } from "react";
 import { toast } from "sonner";
 import { api, errorMessage, type InboxItem, type Team, unwrap } from "@/api/client";
-import { digestQuery, inboxQuery, nodeQuery, queryKeys, queryClient, teamsQuery } from "@/api/queries";
+import { digestQuery, inboxQuery, queryKeys, queryClient, teamsQuery } from "@/api/queries";
 import { live } from "@/live";
 import { cx } from "@/lib/cx";
 import { capitalize, fullTime, shortTime } from "@/lib/format";
 import { bodyOf, labelOf, previewOf, splitNote, titleOf } from "@/inbox/entries";
-import { Button, Chip, EmptyState, Header, IconButton, Kbd, Loading, Pills, ErrorPanel, type Tone } from "@/ui";
+import { Chip, EmptyState, Header, IconButton, Kbd, Loading, Pills, ErrorPanel, type Tone } from "@/ui";
 import { SidebarButton } from "@/shell/SidebarButton";
 import { unansweredItems } from "@/shell/unanswered";
 import { ToastMessage } from "@/conversation/AgentPage";
@@ -18,11 +18,10 @@ import { storedText, useComposer } from "@/conversation/composerState";
 import { Markdown } from "@/conversation/Markdown";
 import { QuestionCard } from "@/conversation/QuestionCard";
 import { screenHref } from "@/views";
-import { canExtend, ExtendButton } from "@/views/shared/Extend";
 import { Sources } from "@/views/shared/Sources";
-import { isFinished } from "@/views/shared/taskStatus";
 
 const Digest = lazy(() => import("@/inbox/Digest"));
+const FailureActions = lazy(() => import("@/inbox/FailureActions"));
 const Report = lazy(() => import("@/research/Report"));
 
 const FILTERS = [
@@ -195,7 +194,11 @@ function Reader({ item, team }: { item: InboxItem; team: Team | undefined }) {
         </Link>
         <span className="flex-1" />
         {message.kind === "briefing" && <RatingButtons id={message.id} initial={message.rating} />}
-        {message.kind === "failure" && message.node_id && <GoOn node={message.node_id} />}
+        {message.kind === "failure" && message.node_id && (
+          <Suspense>
+            <FailureActions node={message.node_id} size="md" />
+          </Suspense>
+        )}
         {board && (
           <Link to={board as "/"} title="Task" className="inline-flex h-8 items-center gap-1.5 rounded-sm border border-line-2 bg-surface px-3 text-sm font-medium hover:bg-hover pointer-coarse:h-10">
             <Flag className="size-4" /> <span className="@max-lg:sr-only">Task</span>
@@ -277,30 +280,5 @@ function RatingButtons({ id, initial }: { id: string; initial: "up" | "down" | n
         <ThumbsDown className="size-4" />
       </IconButton>
     </>
-  );
-}
-
-/** The buttons that let the task that a message reports go on, while they help. */
-function GoOn({ node }: { node: string }) {
-  const { data } = useQuery(nodeQuery(node));
-  if (!data) return null;
-  return (
-    <>
-      {(data.status === "failed" || data.status === "partial") && <Retry node={node} />}
-      {isFinished(data.status) && canExtend(data) && <ExtendButton node={data} size="md" />}
-    </>
-  );
-}
-
-function Retry({ node }: { node: string }) {
-  const retry = () =>
-    unwrap(api.POST("/api/nodes/{node}/retry", { params: { path: { node } } })).then(
-      () => void toast.custom(() => <ToastMessage text="The task starts again where it stopped." />),
-      (error: unknown) => void toast.custom(() => <ToastMessage text={errorMessage(error)} isError />),
-    );
-  return (
-    <Button title="Try again" onClick={() => void retry()}>
-      <RotateCw className="size-4" aria-hidden /> <span className="@max-lg:sr-only">Try again</span>
-    </Button>
   );
 }

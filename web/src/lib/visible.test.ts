@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { splitHidden, revealHidden } from "@/lib/visible";
+import { otherScripts, splitHidden, splitSuspect, revealHidden } from "@/lib/visible";
 
 describe("visible text", () => {
   it("shows hidden and control characters as code points", () => {
@@ -23,5 +23,19 @@ describe("visible text", () => {
     expect(splitHidden(words, { keepEmoji: true })).toEqual([{ text: words, code: null }]);
     expect(revealHidden("⚠️")).toBe("⚠⟨U+FE0F⟩");
     expect(splitHidden("a\uFE0F⚠\u200D b", { keepEmoji: true }).map((part) => part.code)).toEqual([null, "⟨U+FE0F⟩", null, "⟨U+200D⟩", null]);
+  });
+
+  it("shows letters and signs in disguise as code points, and only those", () => {
+    const shown = (text: string) => splitSuspect(text).map((part) => part.code ?? part.text).join("");
+    expect(shown("curl https://\u0430pple.com/p\u0430y\u2215x\u037E r\uFF4D")).toBe("curl https://⟨U+0430⟩pple.com/p⟨U+0430⟩y⟨U+2215⟩x⟨U+037E⟩ r⟨U+FF4D⟩");
+    expect(shown("echo привет, это 漢字とAPI接口 naïve „so“ – …")).toBe("echo привет, это 漢字とAPI接口 naïve „so“ – …");
+    expect(otherScripts("echo привет αβ")).toEqual(["Cyrillic", "Greek"]);
+    expect(otherScripts("echo naïve 漢字")).toEqual([]);
+  });
+
+  it("shows spaces at the end of a line, with their number", () => {
+    const shown = (text: string) => splitSuspect(text).map((part) => part.code ?? part.text).join("");
+    expect(shown("a \\ \nb  \t\n  c\u200b \nd   ")).toBe("a \\⟨U+0020⟩\nb⟨U+0020×2⟩⟨U+0009⟩\n  c⟨U+200B⟩⟨U+0020⟩\nd⟨U+0020×3⟩");
+    expect(shown(`a${" ".repeat(100_000)}b`)).toBe(`a${" ".repeat(100_000)}b`);
   });
 });

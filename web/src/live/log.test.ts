@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { append, emptyLog, type Event, type TeamLog, prepend, type ToolsRow } from "@/live/log";
+import { append, callMs, emptyLog, type Event, type TeamLog, prepend, type ToolsRow } from "@/live/log";
 
 const ADA = "agent_ada";
 const BOB = "agent_bob";
@@ -37,6 +37,48 @@ describe("a log", () => {
     expect(shape(log, BOB)).toEqual(["system Was assigned {node}", "text", "tools", "message q1", "message m1", "system Finished {node}"]);
     expect(shape(log, ADA)).toEqual(["message goal1", "system Bob joined", "message q1", "message m1"]);
     expect(log.answers.q1).toMatchObject({ text: "This one", decision: null });
+  });
+
+  it("counts no wait as time of a call: for a person, or while no server runs", () => {
+    const begun = story().slice(0, 6);
+    let number = 6;
+    const at = (second: number, type: Event["type"], data: object): Event =>
+      ({ team_id: "team_1", seq: ++number, type, at: new Date(Date.UTC(2026, 0, 1, 11) + 1000 * second).toISOString(), data: { node_id: "n1", ...data } }) as unknown as Event;
+    const turn = (second: number, ...ids: string[]) => at(second, "turn.added", { thread_id: "t1", agent_id: BOB, seq: number, text: "", calls: ids.map((id) => ({ id, name: "bash", arguments: {} })), tokens: 1, usd: 0 });
+    const result = (second: number, call_id: string) => at(second, "tool.result", { call_id, tool: "bash", failed: false, text: "" });
+    const log = all([
+      ...begun,
+      turn(0, "asks", "next"),
+      at(1, "node.waiting", { on: ["approval:q"], reason: "asks" }),
+      at(36, "node.assigned", { agent_id: BOB }),
+      at(37, "node.started", { agent_id: BOB, attempt: 1 }),
+      result(39, "asks"),
+      result(42, "next"),
+      // The server dies in the middle of this call, and comes back a minute later.
+      turn(43, "cut off"),
+      at(103, "node.started", { agent_id: BOB, attempt: 2 }),
+      result(105, "cut off"),
+      // The answer to a question arrives while the task is parked.
+      turn(106, "question"),
+      at(107, "node.waiting", { on: ["answer:q"], reason: "asks" }),
+      result(200, "question"),
+    ]);
+    const calls = log.rowsByAgent[BOB]!.flatMap((row) => (row.kind === "tools" ? row.calls : []));
+    expect(calls.map((call) => [call.id, callMs(call), call.waitedMs])).toEqual([
+      ["asks", 3000, 36_000],
+      ["next", 3000, 0],
+      ["cut off", 2000, 60_000],
+      ["question", 1000, 93_000],
+    ]);
+  });
+
+  it("says that a call was interrupted only if it was", () => {
+    const begun = story().slice(0, 6);
+    seq = 6;
+    const lost = (cause: string | null) => event("call.lost", { node_id: "n1", thread_id: "t1", cause });
+    const log = all([...begun, lost("failed"), event("model.failed", { node_id: "n1", reason: "401: the key is wrong." }), lost("ended"), lost(null), lost("interrupted")]);
+    const rows = log.rowsByAgent[BOB]!.slice(1).map((row) => (row.kind === "system" ? row.text : row.kind));
+    expect(rows).toEqual(["A model call for {node} failed", "A model call for {node} got no reply; its estimated cost is counted", "A model call for {node} was interrupted, for example by a restart, and is made again"]);
   });
 
   it("joins calls with their results, also when call ids repeat", () => {

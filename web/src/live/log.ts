@@ -21,14 +21,20 @@ export interface ToolCall {
   arguments: Record<string, unknown>;
   /** How the call was read, if the model wrote it in another form; empty if nothing was repaired. */
   reading: string;
+  /** When its agent could begin with it: after the reply, or after the result of the call before it. */
   startedAt: string;
   endedAt: string | null;
+  /** How long nobody worked on it between its start and its end: it waited, or no server ran. */
+  waitedMs: number;
   failed: boolean;
   /** The beginning of its result. */
   text: string;
   /** The thread that holds the complete result. */
   threadId: string;
 }
+
+/** Return how long a call was worked on; null while it has no result. */
+export const callMs = (call: ToolCall): number | null => (call.endedAt === null ? null : Math.max(0, Date.parse(call.endedAt) - Date.parse(call.startedAt) - call.waitedMs));
 
 interface RowBase {
   key: string;
@@ -91,6 +97,8 @@ export interface TeamLog {
   nodes: Record<string, NodeSummary>;
   /** The number of calls without a result, by task. */
   openCalls: Record<string, number>;
+  /** The last event of each task, and whether it parked the task. */
+  signs: Record<string, { at: number; isPaused: boolean }>;
   /** The person's answers, by message id of the question. */
   answers: Record<string, GivenAnswer>;
   rowsByAgent: Record<string, Row[]>;
@@ -111,6 +119,7 @@ export const emptyLog = (last = 0): TeamLog => ({
   firstGoal: null,
   nodes: {},
   openCalls: {},
+  signs: {},
   answers: {},
   rowsByAgent: {},
 });
@@ -171,7 +180,7 @@ function writableRows(log: MutableLog, agent: string): Row[] {
 }
 
 /** Return a part of the log for writing; copy it first if this batch has not. */
-function writable<Name extends "memberNames" | "nodes" | "openCalls" | "answers">(log: MutableLog, name: Name): TeamLog[Name] {
+function writable<Name extends "memberNames" | "nodes" | "openCalls" | "signs" | "answers">(log: MutableLog, name: Name): TeamLog[Name] {
   if (!log.copied.has(name)) {
     log[name] = { ...log[name] };
     log.copied.add(name);
@@ -180,6 +189,7 @@ function writable<Name extends "memberNames" | "nodes" | "openCalls" | "answers"
 }
 
 function applyEvent(log: MutableLog, event: Event): void {
+  noteSign(log, event);
   switch (event.type) {
     case "team.created":
       return addGoal(log, event, event.data.goal);
@@ -261,9 +271,12 @@ function applyStatusEvent(log: MutableLog, event: Event): void {
     case "folder.changed":
       return applyFolderChange(log, event);
     case "model.failed":
-      return addTaskRow(log, event.data.node_id, event, "model", "The model did not answer for {node}", "fail", event.data.reason);
+      return addTaskRow(log, event.data.node_id, event, "model", "A model call for {node} failed", "fail", event.data.reason);
     case "call.lost":
-      return addTaskRow(log, event.data.node_id, event, "model", "A model call for {node} was lost in a restart and is repeated", "wait");
+      // A call that failed, and the end of a task, have a row of their own.
+      if (event.data.cause === "failed" || event.data.cause === "ended") return;
+      if (!event.data.cause) return addTaskRow(log, event.data.node_id, event, "model", "A model call for {node} got no reply; its estimated cost is counted");
+      return addTaskRow(log, event.data.node_id, event, "model", "A model call for {node} was interrupted, for example by a restart, and is made again", "wait");
     case "trigger.fired":
       return addSystemRow(log, event.data.agent_id, event, "clock", "Started by a trigger");
     case "memory.written":
@@ -310,6 +323,33 @@ function applyEnd(log: MutableLog, event: EndEvent): void {
       return addTaskRow(log, node_id, event, "failed", "{node} failed", "fail", result ?? "");
     case "node.cancelled":
       return addTaskRow(log, node_id, event, "cancelled", "{node} was cancelled", "plain", result ?? "");
+  }
+}
+
+/** Note when a task was last heard of. If it starts while calls are open, nobody worked on them since: it waited, or its server was away. */
+function noteSign(log: MutableLog, event: Event): void {
+  const node = (event.data as { node_id?: unknown }).node_id;
+  if (typeof node !== "string" || event.type === "message.sent" || event.type === "question.asked") return;
+  const at = Date.parse(event.at);
+  const before = log.signs[node];
+  const isStart = event.type === "node.started";
+  if (isStart && before) changeOpenCalls(log, node, (call) => ({ ...call, waitedMs: call.waitedMs + Math.max(0, at - Math.max(before.at, Date.parse(call.startedAt))) }));
+  const isPaused = event.type === "node.waiting" || (event.type === "node.assigned" && before !== undefined);
+  // While it is parked, other events about it are no work on it.
+  if (before?.isPaused && !isStart) return;
+  writable(log, "signs")[node] = { at, isPaused };
+}
+
+/** Change the calls of a task that have no result. */
+function changeOpenCalls(log: MutableLog, node: string, change: (call: ToolCall) => ToolCall): void {
+  const agent = log.nodes[node]?.agentId;
+  if (!agent || !log.openCalls[node]) return;
+  const rows = writableRows(log, agent);
+  for (let i = rows.length - 1; i >= 0; i--) {
+    const row = rows[i]!;
+    if (row.kind !== "tools" || row.nodeId !== node) continue;
+    if (row.calls.every((call) => call.endedAt !== null)) return;
+    rows[i] = { ...row, calls: row.calls.map((call) => (call.endedAt === null ? change(call) : call)) };
   }
 }
 
@@ -366,16 +406,9 @@ function lastWaitReason(log: MutableLog, node: string): string | null {
 
 /** End the calls that have no result. No call outlives its turn, and an interrupted call leaves no event of its own. */
 function endOpenCalls(log: MutableLog, node: string, at: string): void {
-  const agent = log.nodes[node]?.agentId;
-  if (!agent || !log.openCalls[node]) return;
+  if (!log.nodes[node]?.agentId || !log.openCalls[node]) return;
+  changeOpenCalls(log, node, (call) => ({ ...call, endedAt: at }));
   writable(log, "openCalls")[node] = 0;
-  const rows = writableRows(log, agent);
-  for (let i = rows.length - 1; i >= 0; i--) {
-    const row = rows[i]!;
-    if (row.kind !== "tools" || row.nodeId !== node) continue;
-    if (row.calls.every((call) => call.endedAt !== null)) return;
-    rows[i] = { ...row, calls: row.calls.map((call) => (call.endedAt === null ? { ...call, endedAt: at } : call)) };
-  }
 }
 
 /** Tools whose calls are not shown: the conversation shows their effect, such as a message or a question. */
@@ -403,6 +436,7 @@ function applyTurn(log: MutableLog, event: Extract<Event, { type: "turn.added" }
     reading: call.reading ?? "",
     startedAt: event.at,
     endedAt: null,
+    waitedMs: 0,
     failed: false,
     text: "",
     threadId: thread_id,
@@ -426,8 +460,12 @@ function applyToolResult(log: MutableLog, event: Extract<Event, { type: "tool.re
     // Models reuse call ids in later turns, so take the last call with this id that is still open.
     const at = row.calls.findLastIndex((call) => call.id === call_id && call.endedAt === null);
     if (at < 0) continue;
-    const calls = row.calls.slice();
-    calls[at] = { ...calls[at]!, endedAt: event.at, failed, text };
+    const ended = row.calls[at]!;
+    // The answer of a call that waits arrives while its task is parked.
+    const sign = log.signs[node_id];
+    const waitedMs = ended.waitedMs + (sign?.isPaused ? Math.max(0, Date.parse(event.at) - Math.max(sign.at, Date.parse(ended.startedAt))) : 0);
+    // Calls are made one after the other: the next one starts now.
+    const calls = row.calls.map((call): ToolCall => (call === ended ? { ...call, endedAt: event.at, waitedMs, failed, text } : call.endedAt === null ? { ...call, startedAt: event.at, waitedMs: 0 } : call));
     writable(log, "openCalls")[node_id] = (log.openCalls[node_id] ?? 1) - 1;
     rows[i] = { ...row, calls };
     return;

@@ -11,6 +11,7 @@ import { revealHidden } from "@/lib/visible";
 import { unansweredItems } from "@/shell/unanswered";
 import { useShell } from "@/shell/state";
 import { AnswerForm, QuestionBody } from "@/conversation/QuestionCard";
+import { ReadGate } from "@/conversation/ReadGate";
 
 const RENDER_DELAY_MS = 500;
 /** Kinds of messages that are worth a notification. Chat messages are not. */
@@ -79,10 +80,12 @@ function QuestionToast({ item, onClose }: { item: InboxItem; onClose: () => void
           <X className="size-4" />
         </button>
       </div>
-      <div tabIndex={0} role="group" aria-label="Question" className="scroll max-h-[45vh] text-sm">
-        <QuestionBody text={message.text} kind={kind} message={message} />
-      </div>
-      <AnswerForm id={message.id} kind={kind} options={message.options} onDone={onClose} />
+      <ReadGate>
+        <div tabIndex={0} role="group" aria-label="Question" className="scroll max-h-[45vh] text-sm">
+          <QuestionBody text={message.text} kind={kind} message={message} />
+        </div>
+        <AnswerForm id={message.id} kind={kind} options={message.options} onDone={onClose} />
+      </ReadGate>
     </div>
   );
 }

@@ -8,10 +8,11 @@ from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from agiraph.api.deps import After, ApiDep, Idempotent, Limit, PersonDep
-from agiraph.api.effort_choice import EffortRequest, chosen_effort
-from agiraph.api.presenters import agent_view, message_view, thread_view, turn_view
+from agiraph.api.effort_choice import NO_EFFORT, EffortChange, chosen_effort
+from agiraph.api.presenters import agent_view, message_view, thread_view, turn_views
 from agiraph.api.problems import documented
-from agiraph.api.views import AgentView, MessageView, ThreadView, TurnView
+from agiraph.api.thread_views import ThreadView, TurnView
+from agiraph.api.views import AgentView, MessageView
 from agiraph.domain.chat import Attachment
 from agiraph.domain.ids import AgentId, ThreadId
 from agiraph.services.lifecycle import conversation, settings
@@ -99,6 +100,25 @@ class MarkReadRequest(BaseModel):
     seq: int = Field(ge=0, le=2**62, description="The `seq` of the last message that was read.")
 
 
+class AgentChanges(BaseModel):
+    """What to change; what is left out stays as it is."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid", strict=True, json_schema_extra={"example": {"effort": "high"}}
+    )
+
+    effort: EffortChange | None = Field(
+        default=None, description="How much the model thinks first." + NO_EFFORT
+    )
+    model: str | None = Field(default=None, min_length=1, max_length=500)
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> "AgentChanges":
+        if self.effort is None and self.model is None:
+            raise ValueError("set `effort` or `model`")
+        return self
+
+
 @router.get("/teams/{team}/agents", responses=documented(404))
 async def list_agents(
     team: str,
@@ -124,13 +144,18 @@ async def get_agent(agent: str, api: ApiDep, person: PersonDep) -> AgentView:
 
 
 @router.patch("/agents/{agent}", responses=documented(404))
-async def change_agent(
-    agent: str, body: EffortRequest, api: ApiDep, person: PersonDep
-) -> AgentView:
-    """Change how much an agent's model thinks."""
+async def change_agent(agent: str, body: AgentChanges, api: ApiDep, person: PersonDep) -> AgentView:
+    """Change an agent's model, or how much it thinks. It counts from the agent's next step on."""
+    if body.model is not None:
+        await api.models.learn(body.model)
+        api.check_model(body.model)
 
     def change(tx: Tx) -> AgentView:
-        found = settings.set_effort_of_agent(tx, AgentId(agent), chosen_effort(body.effort))
+        found = AGENTS.get(tx, AgentId(agent))
+        if body.model is not None:
+            found = settings.set_model_of_agent(tx, found.id, body.model)
+        if body.effort is not None:
+            found = settings.set_effort_of_agent(tx, found.id, chosen_effort(body.effort))
         return agent_view(tx, roster.member(tx, found), person)
 
     return await api.store.write(change)
@@ -235,12 +260,15 @@ async def get_thread(
     """Return the turns of a thread."""
 
     def look(tx: Tx) -> list[TurnView]:
-        found, got = ThreadId(threads.THREADS.get(tx, thread).id), after
+        row = threads.THREADS.get(tx, thread)
+        found, got = ThreadId(row.id), after
         shown: list[TurnView] = []
+        known = threads.turns(tx, found, after=after - 1, limit=1) if after else []
+        before = known[0] if known else None
         # Intents are internal. Fill the page without them: an empty page would look like the end.
         while len(shown) < limit and (rows := threads.turns(tx, found, after=got, limit=limit)):
-            shown += [turn_view(turn) for turn in rows if turn.role != "intent"]
-            got = rows[-1].seq
+            shown += turn_views(tx, row.team_id, rows, before)
+            before, got = rows[-1], rows[-1].seq
         return shown[:limit]
 
     return await api.store.read(look)

@@ -1,6 +1,6 @@
 """Work events: nodes, stages, threads, model turns and tool calls."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from agiraph.domain.events import EventType, TeamEvent, event
 from agiraph.domain.stages import StageDecision, StageStatus
@@ -331,11 +331,18 @@ class ModelFailed(TeamEvent):
     reason: str
 
 
+LossCause = Literal["interrupted", "failed", "ended"]
+"""Why a model call has no reply: a restart or a pause interrupted it, it failed, or its node was
+ended meanwhile."""
+
+
 @event
 class CallLost(TeamEvent):
-    """A crash interrupted a model call; its estimated cost is charged."""
+    """A model call got no reply, and may have cost money; its estimated cost is charged."""
 
     event_type: ClassVar[EventType] = "call.lost"
 
     node_id: str
     thread_id: str
+    cause: LossCause | None = None
+    """None in events from before this field existed."""

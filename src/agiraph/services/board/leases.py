@@ -5,7 +5,7 @@ from typing import Any
 from agiraph.domain.agents import Agent
 from agiraph.domain.chat import AGAIN, THINKING, Lease, Thread, Transcript, Turn
 from agiraph.domain.errors import Refused
-from agiraph.domain.events.work import CallLost, ThreadOpened
+from agiraph.domain.events.work import CallLost, LossCause, ThreadOpened
 from agiraph.domain.ids import ThreadId, new_id
 from agiraph.domain.work import StopReason, Usage, WorkNode
 from agiraph.services.board import labels, texts
@@ -77,10 +77,11 @@ def continue_thread(tx: Tx, earlier: WorkNode, node: WorkNode, *, giver: str) ->
     reopen(tx, thread_id, node, ref=f"{AGAIN}{node.id}", text=text)
 
 
-def charge_lost_call(tx: Tx, lease: Lease) -> None:
+def charge_lost_call(tx: Tx, lease: Lease, *, cause: LossCause = "interrupted") -> None:
     """Charge a model call that has an intent but no reply: it may have reached the vendor.
 
-    Writes a closing intent, so that the same call is charged once.
+    Writes a closing intent, so that the same call is charged once. `cause` is for people: it says
+    why there is no reply.
     """
     if (intent := _open_reservation(tx, lease)) is None or intent.reserved is None:
         return
@@ -91,7 +92,7 @@ def charge_lost_call(tx: Tx, lease: Lease) -> None:
     threads.append(
         tx, append_at, node_id=lease.node_id, role="intent", ref="lost", text="The call was lost."
     )
-    tx.emit(lease.team_id, CallLost(node_id=lease.node_id, thread_id=lease.thread_id))
+    tx.emit(lease.team_id, CallLost(node_id=lease.node_id, thread_id=lease.thread_id, cause=cause))
 
 
 def release_reservation(tx: Tx, lease: Lease) -> None:

@@ -6,7 +6,7 @@ from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Lease, Thread
 from agiraph.domain.events.work import NodeAssigned, NodeStarted, NodeWaiting
 from agiraph.domain.ids import TeamId, new_id
-from agiraph.domain.messages import INTERRUPTS, Message
+from agiraph.domain.messages import INTERRUPTS, STOPPED, Message, StoppedBy
 from agiraph.domain.outcomes import Parked
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import NodeStatus, Queue, WorkNode
@@ -124,15 +124,18 @@ def ask_after_crashes(tx: Tx, lease: Lease, crashes: int) -> None:
     ask_whether_to_continue(
         tx,
         lease,
+        stopped_by="crash",
         reason=f"crashed {crashes} times at the same step",
         text=f"My work was cut off {crashes} times at the same step, before anything new was "
         "written. Shall I try again, or do something else? Your answer goes into my thread.",
     )
 
 
-def ask_whether_to_continue(tx: Tx, lease: Lease, *, reason: str, text: str) -> None:
+def ask_whether_to_continue(
+    tx: Tx, lease: Lease, *, reason: str, text: str, stopped_by: StoppedBy
+) -> None:
     """Ask the person a question and park the whole node on it; the answer goes into the thread."""
-    question = bus.ask(tx, lease, text=text, refusable=False)
+    question = bus.ask(tx, lease, text=text, ref=STOPPED + stopped_by, refusable=False)
     on = WaitingOn("answer", question.id)
     waits.open(tx, lease, call_id="", waiting_on=on, reason=reason)
     park(tx, lease, Parked((on,), reason))

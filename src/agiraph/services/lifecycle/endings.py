@@ -216,7 +216,7 @@ def _close_thread(tx: Tx, node: WorkNode) -> None:
         thread_id=thread.id,
         epoch=thread.epoch,
     )
-    leases.charge_lost_call(tx, lease)
+    leases.charge_lost_call(tx, lease, cause="ended")
     leases.end_run(tx, lease, closed_at=tx.now)
 
 

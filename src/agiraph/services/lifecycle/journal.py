@@ -230,7 +230,7 @@ def record_lost_call(tx: Tx, lease: Lease, *, reason: str, unused: bool = False)
     if unused:
         leases.release_reservation(tx, lease)
     else:
-        leases.charge_lost_call(tx, lease)
+        leases.charge_lost_call(tx, lease, cause="failed")
     tx.emit(lease.team_id, ModelFailed(node_id=lease.node_id, reason=reason))
 
 
@@ -338,7 +338,9 @@ def stop_for_model(
     if node.reviews_call is None and (node.parent_id is None or is_asked_for):
         leads = lease.agent_id == coordinator(tx, lease.team_id).id
         text = texts.stopped_by_model(reason, lease.team_id if leads else None)
-        return claims.ask_whether_to_continue(tx, lease, reason=reason, text=text)
+        return claims.ask_whether_to_continue(
+            tx, lease, reason=reason, text=text, stopped_by="model"
+        )
     model = AGENTS.get(tx, lease.agent_id).model
     detail = f"Its model {model!r} gave no answer: {reason} {alternatives(model)}".strip()
     return end(tx, lease, Failed(StopReason.MODEL_REFUSED, detail))

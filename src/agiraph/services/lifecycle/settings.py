@@ -132,7 +132,17 @@ def set_effort_of_agent(tx: Tx, agent_id: AgentId, effort: Effort | None) -> Age
     """Set how much an agent's model thinks, from its next run on; None: as for the team."""
     agent = AGENTS.get(tx, agent_id, lock=True)
     AGENTS.update(tx, agent.id, effort=effort)
-    _tell_of_effort(tx, agent.team_id, agent.name)
+    _tell_of_change(tx, agent.team_id, f"effort of {agent.name}")
+    return AGENTS.get(tx, agent.id)
+
+
+def set_model_of_agent(tx: Tx, agent_id: AgentId, model: str) -> Agent:
+    """Give an agent another model, from its next run on."""
+    agent = AGENTS.get(tx, agent_id, lock=True)
+    if agent.kind == "cli":
+        raise Refused(f"{agent.name!r} is a program and has no model. Change its command.")
+    AGENTS.update(tx, agent.id, model=model)
+    _tell_of_change(tx, agent.team_id, f"model of {agent.name}")
     return AGENTS.get(tx, agent.id)
 
 
@@ -143,14 +153,13 @@ def set_effort_of_node(tx: Tx, node_id: NodeId, effort: Effort | None) -> WorkNo
     if node.status is NodeStatus.COMPLETED or node.status is NodeStatus.CANCELLED:
         raise Refused(f"{node.id} is {node.status}: no model works on it any more.")
     NODES.update(tx, node.id, effort=effort)
-    _tell_of_effort(tx, node.team_id, node.id)
+    _tell_of_change(tx, node.team_id, f"effort of {node.id}")
     return NODES.get(tx, node.id)
 
 
-def _tell_of_effort(tx: Tx, team_id: TeamId, whose: str) -> None:
+def _tell_of_change(tx: Tx, team_id: TeamId, what: str) -> None:
     team = TEAMS.get(tx, team_id)
-    changed = [f"effort of {whose}"]
-    tx.emit(team_id, TeamChanged(changed=changed, name=team.name, mode=team.mode))
+    tx.emit(team_id, TeamChanged(changed=[what], name=team.name, mode=team.mode))
 
 
 def check_interval(seconds: float) -> None:

@@ -1,7 +1,7 @@
 /** TaskDetail: everything about one task: request, dependencies, result, files, cost and actions. */
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { Ban, ExternalLink, FileText, Link2, RotateCw, ScrollText, X } from "lucide-react";
+import { Ban, ExternalLink, FileText, Link2, ScrollText, X } from "lucide-react";
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { api, errorMessage, type Schemas, type Team, unwrap } from "@/api/client";
 import { inboxQuery, nodeQuery, queryClient } from "@/api/queries";
@@ -10,6 +10,8 @@ import { partialText } from "@/lib/endings";
 import { capitalize, compactNumber, duration, fullTime, money, plural, fileSize } from "@/lib/format";
 import { unansweredItems } from "@/shell/unanswered";
 import { Markdown } from "@/conversation/Markdown";
+import { QuestionCard } from "@/conversation/QuestionCard";
+import FailureActions from "@/inbox/FailureActions";
 import { Button, Chip, IconButton, Loading, ErrorPanel } from "@/ui";
 import { screenHref } from "@/views";
 import type { CardData } from "@/views/board/Card";
@@ -86,19 +88,13 @@ function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team
         {node.doubts && displayStatus !== "doubts" && <Chip tone="wait">In doubt</Chip>}
         {node.stalled_at && !isFinished(node.status) && <Chip tone="wait">No progress for a while</Chip>}
         <div className="ml-auto flex flex-wrap justify-end gap-2">
-          {canExtend(node) && <ExtendButton node={node} />}
+          {isFinished(node.status) ? <FailureActions node={node.id} /> : canExtend(node) && <ExtendButton node={node} />}
           <TaskActions node={node} />
         </div>
       </div>
 
-      {question && (
-        <div className="rounded-md border border-wait-line bg-wait-bg p-3">
-          <p dir="auto" className="font-semibold text-wait">{capitalize(question.message.sender_name)} needs an answer</p>
-          <p dir="auto" className="mt-1">{question.message.text}</p>
-          <Link to="/inbox/$item" params={{ item: question.message.id }} className="mt-2 inline-flex h-7 items-center rounded-sm bg-badge px-2.5 text-xs font-medium text-badge-ink pointer-coarse:h-10">
-            Answer
-          </Link>
-        </div>
+      {question && (question.message.kind === "question" || question.message.kind === "approval") && (
+        <QuestionCard id={question.message.id} text={question.message.text} at={question.message.created_at} kind={question.message.kind} asker={capitalize(question.message.sender_name)} message={question.message} answered={null} always={question.always} />
       )}
       {!question && node.waiting_reason && <Note title={node.status === "pending" ? "Why it is not assigned" : "Waits"}>{node.waiting_reason}</Note>}
       {node.status === "partial" && (
@@ -125,7 +121,7 @@ function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team
           {capitalize(node.creator)} <span className="text-ink-3">· {SOURCES[node.source]}</span>
         </Fact>
         <Fact name="Time">
-          {node.started_at ? elapsed(node, now) : "Not started"}
+          {node.started_at ? `${elapsed(node, now)} at work` : "Not started"}
           <span className="text-ink-3"> · created {fullTime(node.created_at)}</span>
         </Fact>
         {node.attempt > 0 && <Fact name="Attempts">{node.attempt}</Fact>}
@@ -231,21 +227,6 @@ function TaskActions({ node }: { node: NodeDetail }) {
     },
     onError: (error) => showError("The task could not be cancelled", error),
   });
-  const retry = useMutation({
-    mutationFn: () => unwrap(api.POST("/api/nodes/{node}/retry", { params: { path: { node: node.id } } })),
-    onSuccess: () => {
-      refresh();
-      showToast("The task starts again where it stopped.");
-    },
-    onError: (error) => showError("The task could not be started again", error),
-  });
-  if (node.status === "failed" || node.status === "partial") {
-    return (
-      <Button size="sm" disabled={retry.isPending} onClick={() => retry.mutate()}>
-        <RotateCw className="size-3.5" /> Try again
-      </Button>
-    );
-  }
   if (isFinished(node.status)) return null;
   if (!isConfirming) {
     return (

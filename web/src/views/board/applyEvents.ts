@@ -7,16 +7,16 @@ export function applyEvent(node: WorkNode, event: Event): WorkNode {
   const at = event.at;
   switch (event.type) {
     case "node.assigned":
-      return { ...node, status: "assigned", assignee_id: event.data.agent_id, assignee: event.data.agent ?? (node.assignee_id === event.data.agent_id ? node.assignee : null), waiting_reason: null };
+      return { ...node, status: "assigned", assignee_id: event.data.agent_id, assignee: event.data.agent ?? (node.assignee_id === event.data.agent_id ? node.assignee : null), waiting_reason: null, ...stopRun(node, at) };
     case "node.started":
-      return { ...node, status: "running", attempt: event.data.attempt, started_at: node.started_at ?? at, waiting_reason: null };
+      return { ...node, status: "running", attempt: event.data.attempt, started_at: node.started_at ?? at, waiting_reason: null, running_since: at };
     case "node.waiting":
-      return { ...node, status: "waiting", waiting_reason: event.data.reason ?? null };
+      return { ...node, ...stopRun(node, at), status: "waiting", waiting_reason: event.data.reason ?? null };
     case "node.completed":
     case "node.partial":
     case "node.failed":
     case "node.cancelled":
-      return { ...node, status: event.type.slice(5) as WorkNode["status"], result: event.data.result ?? null, doubts: event.data.doubts ?? null, stop_reason: event.data.reason ?? null, ended_at: at, waiting_reason: null };
+      return { ...node, status: event.type.slice(5) as WorkNode["status"], result: event.data.result ?? null, doubts: event.data.doubts ?? null, stop_reason: event.data.reason ?? null, ended_at: at, waiting_reason: null, ...stopRun(node, at) };
     case "node.checkpoint":
       return { ...node, checkpoint: event.data.summary };
     case "node.stalled":
@@ -25,6 +25,12 @@ export function applyEvent(node: WorkNode, event: Event): WorkNode {
       return node;
   }
 }
+
+/** Return the time at work after the present run, if there is one. */
+const stopRun = (node: WorkNode, at: string): Pick<WorkNode, "worked_seconds" | "running_since"> => ({
+  worked_seconds: node.worked_seconds + (node.running_since ? Math.max(0, Date.parse(at) - Date.parse(node.running_since)) / 1000 : 0),
+  running_since: null,
+});
 
 export function applyEvents(nodes: WorkNode[], events: readonly Event[]): WorkNode[] {
   const eventsByNode = new Map<string, Event[]>();

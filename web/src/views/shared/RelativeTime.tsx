@@ -1,6 +1,7 @@
 /** RelativeTime: a time as "5 minutes ago", with the exact time in the tooltip. */
 import { useEffect, useState } from "react";
 import { fullTime } from "@/lib/format";
+import { live } from "@/live";
 
 const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [
   ["day", 86_400_000],
@@ -18,12 +19,12 @@ export function relativeTime(at: string, now: number): string {
   return Math.abs(differenceMs) < 5_000 ? "now" : formatter.format(Math.round(differenceMs / 1000), "second");
 }
 
-/** Return the current time, updated every `intervalMs`. A hidden page does not update. */
+/** Return the current time, updated every `intervalMs`. It stands still on a hidden page, and while the server is away: nobody works then. */
 export function useNow(intervalMs = 1000, isRunning = true): number {
   const [now, setNow] = useState(Date.now);
   useEffect(() => {
     if (!isRunning) return;
-    const timer = setInterval(() => document.hidden || setNow(Date.now()), intervalMs);
+    const timer = setInterval(() => document.hidden || live.store.getState().connection !== "live" || setNow(Date.now()), intervalMs);
     return () => clearInterval(timer);
   }, [intervalMs, isRunning]);
   return now;

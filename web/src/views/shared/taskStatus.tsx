@@ -49,12 +49,13 @@ export function StatusChip({ status, className }: { status: DisplayStatus; class
   );
 }
 
-/** Return the duration of a task: until its end, or until now while it is open. */
-export function elapsed(node: Pick<WorkNode, "started_at" | "ended_at">, now: number): string {
-  if (!node.started_at) return "";
-  const end = node.ended_at ? Date.parse(node.ended_at) : now;
-  return duration(Math.max(0, end - Date.parse(node.started_at)));
-}
+type Times = Pick<WorkNode, "worked_seconds" | "running_since">;
+
+/** Return how long a task was worked on, up to now. Waits and the time without a server do not count. */
+export const workedMs = ({ worked_seconds, running_since }: Times, now: number): number => 1000 * worked_seconds + (running_since ? Math.max(0, now - Date.parse(running_since)) : 0);
+
+/** Return how long a task was worked on, in words; empty if it has not started. */
+export const elapsed = (node: Times & Pick<WorkNode, "started_at">, now: number): string => (node.started_at ? duration(workedMs(node, now)) : "");
 
 const STOP_REASONS: Partial<Record<NonNullable<WorkNode["stop_reason"]>, string>> = {
   answered: "Answered with text",

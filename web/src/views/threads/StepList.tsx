@@ -6,7 +6,7 @@ import { cx } from "@/lib/cx";
 import { compactNumber, duration, fullTime, clockTimeWithSeconds } from "@/lib/format";
 import { Literal } from "@/conversation/Literal";
 import { Markdown } from "@/conversation/Markdown";
-import { type ModelStep, modelFacts, type Step, type TextStep, thoughtsLabel, type ToolStep } from "@/views/threads/steps";
+import { callWorkedMs, type ModelStep, modelFacts, type Step, type TextStep, thoughtsLabel, type ToolStep } from "@/views/threads/steps";
 
 /** Keys of the expanded steps. They are kept outside the rows because the virtualizer unmounts rows that scroll away. */
 const ExpandedKeys = createContext(new Set<string>());
@@ -28,7 +28,8 @@ export interface StepListHandle {
   reveal: (key: string) => void;
 }
 
-export function StepList({ all, now, handle, children }: { all: Step[]; now: number; handle: Ref<StepListHandle>; children: ReactNode }) {
+/** `now` is null while nobody works on the thread. */
+export function StepList({ all, now, handle, children }: { all: Step[]; now: number | null; handle: Ref<StepListHandle>; children: ReactNode }) {
   const scroller = useRef<HTMLDivElement>(null);
   const [expandedKeys] = useState(() => new Set<string>());
   // The virtualizer computes the positions of all rows again when this function changes, so it must be stable.
@@ -67,7 +68,7 @@ export function StepList({ all, now, handle, children }: { all: Step[]; now: num
             const step = all[virtualItem.index]!;
             return (
               <li key={virtualItem.key} ref={virtualizer.measureElement} data-index={virtualItem.index} aria-setsize={all.length} aria-posinset={virtualItem.index + 1} className="absolute inset-x-4 top-0 max-md:inset-x-3">
-                {step.kind === "text" ? <TextStepItem step={step} /> : <ModelStepItem step={step} now={hasOpenCall(step) ? now : 0} />}
+                {step.kind === "text" ? <TextStepItem step={step} /> : <ModelStepItem step={step} now={hasOpenCall(step) ? now : null} />}
               </li>
             );
           })}
@@ -99,7 +100,7 @@ const TextStepItem = memo(function TextStepItem({ step }: { step: TextStep }) {
   );
 });
 
-const ModelStepItem = memo(function ModelStepItem({ step, now }: { step: ModelStep; now: number }) {
+const ModelStepItem = memo(function ModelStepItem({ step, now }: { step: ModelStep; now: number | null }) {
   return (
     <div data-step={step.key} tabIndex={-1} className="outline-none">
       <StepFrame icon={<Bot />} title="Model" at={step.endedAt} facts={modelFacts(step)}>
@@ -144,10 +145,15 @@ function Thoughts({ step }: { step: ModelStep }) {
   );
 }
 
-function ToolCallItem({ call, now }: { call: ToolStep; now: number }) {
+/** Return how long a call took; a wait is named beside it, because it is no work. */
+function callTime(call: ToolStep, now: number | null): string {
+  if (call.endedAt === null) return now === null ? "waiting" : "no output yet";
+  return duration(callWorkedMs(call, 0)) + (call.waitedMs >= 1000 ? `, waited ${duration(call.waitedMs)}` : "");
+}
+
+function ToolCallItem({ call, now }: { call: ToolStep; now: number | null }) {
   const [isOpen, setOpen] = useExpanded(call.key);
   const mainArgument = Object.values(call.arguments).find((value) => typeof value === "string" && value !== "") as string | undefined;
-  const elapsedMs = (call.endedAt ?? now) - call.startedAt;
   return (
     <details data-step={call.key} open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)} className="rounded-md border border-line bg-surface">
       <summary className="flex min-h-8 list-none items-center gap-2 rounded-md px-2.5 text-sm hover:bg-hover pointer-coarse:min-h-11">
@@ -165,7 +171,7 @@ function ToolCallItem({ call, now }: { call: ToolStep; now: number }) {
             <CircleAlert className="size-3.5" aria-hidden /> Failed
           </span>
         )}
-        <span className="tabular shrink-0 text-xs text-ink-3">{call.endedAt === null ? "no output yet" : duration(elapsedMs)}</span>
+        <span className="tabular shrink-0 text-xs text-ink-3">{callTime(call, now)}</span>
       </summary>
       {isOpen && (
         <div className="space-y-2 border-t border-line p-2.5">

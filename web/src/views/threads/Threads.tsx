@@ -4,7 +4,7 @@ import { Link } from "@tanstack/react-router";
 import { ChevronLeft, ScrollText } from "lucide-react";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { type Agent, api, errorMessage, type Schemas, type Team, unwrap } from "@/api/client";
-import { agentsQuery, boardQuery, queryKeys, queryClient } from "@/api/queries";
+import { agentsQuery, boardQuery, nodeQuery, queryKeys, queryClient } from "@/api/queries";
 import { cx } from "@/lib/cx";
 import { capitalize, duration, fullTime, money, plural, shortTime } from "@/lib/format";
 import { live, useLive } from "@/live";
@@ -177,7 +177,11 @@ function ThreadPage({ id, thread, title, agent, team, isPhone }: { id: string; t
   const readings = useReadings(team, id);
   const all = useMemo(() => toSteps(query.data ?? [], readings), [query.data, readings]);
   const isOpen = thread?.closed_at === null;
-  const now = useNow(1000, isOpen && all.some((step) => step.kind === "model" && step.calls.some((call) => call.endedAt === null)));
+  const hasOpenCall = isOpen && all.some((step) => step.kind === "model" && step.calls.some((call) => call.endedAt === null));
+  // A call without a result may run, or wait for somebody: its task says which.
+  const status = useQuery({ ...nodeQuery(thread?.node_id ?? ""), enabled: hasOpenCall && Boolean(thread?.node_id) }).data?.status;
+  const isRunning = hasOpenCall && (status === undefined || status === "running");
+  const now = useNow(1000, isRunning);
   const models = all.filter((step): step is ModelStep => step.kind === "model");
   const calls = models.flatMap((step) => step.calls);
   const usd = models.reduce((sum, step) => sum + (step.usd ?? 0), 0);
@@ -214,8 +218,8 @@ function ThreadPage({ id, thread, title, agent, team, isPhone }: { id: string; t
         </EmptyState>
       ) : (
         <>
-          <Timeline all={all} now={now} onPick={(key) => list.current?.reveal(key)} />
-          <StepList all={all} now={now} handle={list}>
+          <Timeline all={all} now={isRunning ? now : null} onPick={(key) => list.current?.reveal(key)} />
+          <StepList all={all} now={isRunning ? now : null} handle={list}>
             {draft?.text && (
               <div className="mx-4 mb-8 rounded-md border border-dashed border-line-2 p-3 text-sm max-md:mx-3">
                 <p className="mb-1 text-xs font-medium text-work">Writing…</p>
@@ -230,7 +234,7 @@ function ThreadPage({ id, thread, title, agent, team, isPhone }: { id: string; t
 }
 
 const MAX_BARS = 400;
-function Timeline({ all, now, onPick }: { all: Step[]; now: number; onPick: (key: string) => void }) {
+function Timeline({ all, now, onPick }: { all: Step[]; now: number | null; onPick: (key: string) => void }) {
   const { bars: drawn, busyMs, pausedMs } = useMemo(() => timelineBars(all, now), [all, now]);
   const shownBars = drawn.slice(-MAX_BARS);
   if (drawn.length === 0) return null;
@@ -239,7 +243,7 @@ function Timeline({ all, now, onPick }: { all: Step[]; now: number; onPick: (key
       <Track name="Model" bars={shownBars.filter((bar) => bar.kind === "model")} onPick={onPick} />
       <Track name="Tools" bars={shownBars.filter((bar) => bar.kind === "tool")} onPick={onPick} />
       <figcaption className="tabular mt-0.5 pl-[52px] text-xs text-ink-3">
-        {duration(busyMs)} at work{pausedMs > 0 && `, without pauses of ${duration(pausedMs)}`}
+        {duration(busyMs)} at work{pausedMs >= 1000 && `, ${duration(pausedMs)} of waiting`}
         {drawn.length > shownBars.length && ` · the last ${shownBars.length} of ${drawn.length} steps`}
       </figcaption>
     </figure>

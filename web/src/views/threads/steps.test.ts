@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { Event } from "@/live/log";
-import { MAX_DRAWN_PAUSE_MS, modelFacts, type ModelStep, readingsOf, thoughtsLabel, timelineBars, toSteps, type Turn } from "@/views/threads/steps";
+import { callWorkedMs, MAX_DRAWN_PAUSE_MS, modelFacts, type ModelStep, readingsOf, thoughtsLabel, timelineBars, toSteps, type Turn } from "@/views/threads/steps";
 
-const turn = (seq: number, role: string, second: number, more: Partial<Turn> = {}): Turn => ({
-  seq, role, text: `${role} ${seq}`, at: new Date(second * 1000).toISOString(), ref: null, calls: [], failed: false, model: null, input_tokens: 0, output_tokens: 0, usd: null, thinking: "", thinking_tokens: 0, cached_tokens: 0, is_estimated: false, served_model: "", refusal: "", ...more,
+const turn = (seq: number, role: string, second: number, { began = second, ...more }: Partial<Turn> & { began?: number } = {}): Turn => ({
+  seq, role, text: `${role} ${seq}`, at: new Date(second * 1000).toISOString(), started_at: new Date(1000 * began).toISOString(), waited_s: 0, ref: null, calls: [], failed: false, model: null, input_tokens: 0, output_tokens: 0, usd: null, thinking: "", thinking_tokens: 0, cached_tokens: 0, is_estimated: false, served_model: "", refusal: "", ...more,
 });
 const call = (id: string, name: string) => ({ id, name, arguments: {} });
 
@@ -11,10 +11,10 @@ describe("steps", () => {
   const thread = [
     turn(1, "system", 0),
     turn(2, "user", 0),
-    turn(3, "assistant", 4, { calls: [call("a", "web_search"), call("b", "bash")], model: "m" }),
-    turn(4, "tool", 6, { ref: "a" }),
-    turn(5, "tool", 9, { ref: "b", failed: true }),
-    turn(6, "assistant", 10),
+    turn(3, "assistant", 4, { began: 0, calls: [call("a", "web_search"), call("b", "bash")], model: "m" }),
+    turn(4, "tool", 6, { began: 4, ref: "a" }),
+    turn(5, "tool", 9, { began: 6, ref: "b", failed: true }),
+    turn(6, "assistant", 10, { began: 9 }),
   ];
 
   it("joins calls and their results", () => {
@@ -51,7 +51,7 @@ describe("steps", () => {
   it("mark numbers that were estimated, and count what came from the cache", () => {
     const [known, estimated] = toSteps([
       turn(1, "assistant", 0, { model: "m", input_tokens: 9000, output_tokens: 20, cached_tokens: 8000, usd: 0.5 }),
-      turn(2, "assistant", 1, { model: "m", input_tokens: 100, output_tokens: 20, is_estimated: true, usd: 0.5 }),
+      turn(2, "assistant", 1, { began: 0, model: "m", input_tokens: 100, output_tokens: 20, is_estimated: true, usd: 0.5 }),
     ]) as ModelStep[];
     expect([modelFacts(known!), modelFacts(estimated!)]).toEqual(["m · 9.0k in (8.0k cached), 20 out · $0.50", "m · 1.0s · about 100 in, 20 out · about $0.50"]);
   });
@@ -65,15 +65,30 @@ describe("steps", () => {
 
   it("puts all bars on one timeline", () => {
     const { bars: drawn, pausedMs } = timelineBars(toSteps(thread), 0);
-    expect(drawn.map(({ label, from, to }) => [label, from, to])).toEqual([["m", 0, 0.4], ["web_search", 0.4, 0.6], ["bash", 0.4, 0.9], ["model", 0.9, 1]]);
+    expect(drawn.map(({ label, from, to }) => [label, from, to])).toEqual([["m", 0, 0.4], ["web_search", 0.4, 0.6], ["bash", 0.6, 0.9], ["model", 0.9, 1]]);
     expect(pausedMs).toBe(0);
   });
 
-  it("shortens long pauses", () => {
-    const night = toSteps([turn(1, "user", 0), turn(2, "assistant", 5, { calls: [call("q", "ask_human")] }), turn(3, "tool", 40_000, { ref: "q" }), turn(4, "assistant", 40_005)]);
-    const { bars: drawn, pausedMs } = timelineBars(night, 0);
-    expect(pausedMs).toBe(39_995_000 - MAX_DRAWN_PAUSE_MS);
-    expect(drawn[0]!.to).toBeCloseTo(5 / 30);
+  it("count no wait as work: neither for a person nor for a server that is away", () => {
+    const night = toSteps([
+      turn(1, "user", 0),
+      turn(2, "assistant", 5, { began: 0, calls: [call("q", "ask_human"), call("c", "bash")] }),
+      turn(3, "tool", 40_005, { began: 5, waited_s: 39_999, ref: "q" }),
+      turn(4, "tool", 40_010, { began: 40_005, waited_s: 3, ref: "c" }),
+      turn(5, "assistant", 40_012, { began: 40_010 }),
+    ]);
+    const { bars: drawn, busyMs, pausedMs } = timelineBars(night, 0);
+    expect([busyMs, pausedMs]).toEqual([5000 + 1000 + 2000 + 2000, 40_002_000]);
+    expect(drawn.map((bar) => bar.ms)).toEqual([5000, 1000, 2000, 2000]);
+    expect((night[1] as ModelStep).calls.map((one) => callWorkedMs(one, 0))).toEqual([1000, 2000]);
+    // A long pause is drawn short.
+    expect(drawn[1]!.from - drawn[0]!.to).toBeCloseTo(MAX_DRAWN_PAUSE_MS / 33_000);
+  });
+
+  it("let an open call of a task that waits take no time", () => {
+    const found = toSteps([turn(1, "assistant", 0, { calls: [call("a", "bash")] })]);
+    expect(timelineBars(found, null)).toMatchObject({ busyMs: 0, pausedMs: 0 });
+    expect(timelineBars(found, 3000)).toMatchObject({ busyMs: 3000 });
   });
 
   it("has nothing to draw without steps", () => expect(timelineBars([], 0).bars).toEqual([]));

@@ -10,9 +10,12 @@ export interface ToolStep {
   key: string;
   name: string;
   arguments: Record<string, unknown>;
+  /** When its agent could begin with it: after the reply, or after the result of the call before it. */
   startedAt: number;
   /** Null until the call has a result. */
   endedAt: number | null;
+  /** How long nobody worked on it: it waited for a person or a teammate, or no server ran. */
+  waitedMs: number;
   failed: boolean;
   text: string;
   /** How the call was read, if the model wrote it in another form; empty if nothing was repaired or it is not known. */
@@ -60,23 +63,27 @@ export function readingsOf(events: readonly Event[], thread: string): ReadonlyMa
   return found;
 }
 
+/** Return how long a turn took, without waits. */
+const workedMs = (turn: Turn): number => Math.max(0, Date.parse(turn.at) - Date.parse(turn.started_at) - 1000 * turn.waited_s);
+
+/** Return how long a call was worked on, until its end or until now. */
+export const callWorkedMs = ({ startedAt, endedAt, waitedMs }: ToolStep, now: number): number => Math.max(0, (endedAt ?? Math.max(now, startedAt)) - startedAt - waitedMs);
+
 export function toSteps(turns: readonly Turn[], readings: ReadonlyMap<string, string> = new Map()): Step[] {
   const steps: Step[] = [];
   const openCalls = new Map<string, ToolStep>();
-  let previousAt: number | null = null;
   for (const turn of turns) {
     const at = Date.parse(turn.at);
     if (turn.role === "assistant") {
       const calls = turn.calls.map(
-        (call): ToolStep => ({ kind: "tool", key: `${turn.seq}:${call.id}`, name: call.name, arguments: call.arguments, startedAt: at, endedAt: null, failed: false, text: "", reading: readings.get(`${turn.seq}:${call.id}`) ?? "" }),
+        (call): ToolStep => ({ kind: "tool", key: `${turn.seq}:${call.id}`, name: call.name, arguments: call.arguments, startedAt: at, endedAt: null, waitedMs: 0, failed: false, text: "", reading: readings.get(`${turn.seq}:${call.id}`) ?? "" }),
       );
       turn.calls.forEach((call, index) => openCalls.set(call.id, calls[index]!));
       steps.push({
         kind: "model",
         key: String(turn.seq),
         seq: turn.seq,
-        // A turn has no start time. The model is called right after the previous turn, so that turn's time is the start.
-        startedAt: previousAt ?? at,
+        startedAt: at - workedMs(turn),
         endedAt: at,
         text: turn.text,
         model: turn.served_model && turn.model ? `${turn.model} (answered by ${turn.served_model})` : turn.model,
@@ -93,15 +100,18 @@ export function toSteps(turns: readonly Turn[], readings: ReadonlyMap<string, st
     } else {
       const call = turn.role === "tool" && turn.ref ? openCalls.get(turn.ref) : undefined;
       if (call) {
+        call.startedAt = Date.parse(turn.started_at);
         call.endedAt = at;
+        call.waitedMs = 1000 * turn.waited_s;
         call.failed = turn.failed;
         call.text = turn.text;
         openCalls.delete(turn.ref!);
+        // Calls are made one after the other: the next one starts now.
+        for (const next of openCalls.values()) next.startedAt = at;
       } else {
         steps.push({ kind: "text", key: String(turn.seq), seq: turn.seq, role: turn.role === "system" ? "system" : turn.role === "tool" ? "tool" : "user", at, text: turn.text });
       }
     }
-    previousAt = at;
   }
   return steps;
 }
@@ -144,8 +154,8 @@ export interface Bar {
 /** A longer pause is drawn with this length. A night without an answer would otherwise leave no room for the steps. */
 export const MAX_DRAWN_PAUSE_MS = 20_000;
 
-/** Return the bars of the timeline. Long pauses are shortened; `pausedMs` is the time left out. */
-export function timelineBars(all: readonly Step[], now: number): { bars: Bar[]; busyMs: number; pausedMs: number } {
+/** Return the bars of the timeline. Long spans are shortened. `pausedMs` is the time between the bars: waits for people and teammates, and time without a server. `now` is null while nobody works on the thread: its open calls wait. */
+export function timelineBars(all: readonly Step[], now: number | null): { bars: Bar[]; busyMs: number; pausedMs: number } {
   const spans = all.flatMap((step): { key: string; label: string; kind: "model" | "tool"; failed: boolean; isOpen: boolean; a: number; b: number }[] =>
     step.kind === "text"
       ? []
@@ -157,24 +167,31 @@ export function timelineBars(all: readonly Step[], now: number): { bars: Bar[]; 
             kind: "tool" as const,
             failed: call.failed,
             isOpen: call.endedAt === null,
-            a: call.startedAt,
-            b: call.endedAt ?? Math.max(now, call.startedAt),
+            // A call that waited was worked on after its wait.
+            a: (call.endedAt ?? Math.max(now ?? 0, call.startedAt)) - (call.endedAt === null && now === null ? 0 : callWorkedMs(call, now ?? 0)),
+            b: call.endedAt ?? Math.max(now ?? 0, call.startedAt),
           })),
         ],
   );
   if (spans.length === 0) return { bars: [], busyMs: 0, pausedMs: 0 };
+  const covers = new Map<number, number>();
+  for (const { a, b } of spans) {
+    covers.set(a, (covers.get(a) ?? 0) + 1);
+    covers.set(b, (covers.get(b) ?? 0) - 1);
+  }
   const edges = [...new Set(spans.flatMap(({ a, b }) => [a, b]))].sort((a, b) => a - b);
   const positions = new Map<number, number>();
   let totalMs = 0;
   let pausedMs = 0;
+  let covering = 0;
   edges.forEach((edge, index) => {
     if (index > 0) {
       const gapMs = edge - edges[index - 1]!;
-      const drawnMs = Math.min(gapMs, MAX_DRAWN_PAUSE_MS);
-      pausedMs += gapMs - drawnMs;
-      totalMs += drawnMs;
+      if (covering === 0) pausedMs += gapMs;
+      totalMs += Math.min(gapMs, MAX_DRAWN_PAUSE_MS);
     }
     positions.set(edge, totalMs);
+    covering += covers.get(edge)!;
   });
   const scale = Math.max(totalMs, 1);
   return {

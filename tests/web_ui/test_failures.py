@@ -1,0 +1,118 @@
+"""Failures: a person sees what happened to a task, goes on from there, and reads true times."""
+
+import re
+from datetime import datetime, timedelta
+
+import pytest
+from playwright.async_api import expect
+
+from agiraph.domain.time import SystemClock
+from agiraph.testing import call, says
+from agiraph.testing.model_server import Seen, Status, Step
+from tests.scenarios.thread_queries import reply_count
+from tests.web_ui.browsing import Visit
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+class JumpingClock(SystemClock):
+    """The system's clock, which a test may set forward."""
+
+    def __init__(self) -> None:
+        self.ahead = timedelta()
+
+    def now(self) -> datetime:
+        return super().now() + self.ahead
+
+
+async def test_a_task_whose_key_is_refused_goes_on_with_another_model(visit: Visit) -> None:
+    def play(seen: Seen) -> Step:
+        if seen.model == "test":
+            return Status(401, "Incorrect API key provided.")
+        return says(call("finish", summary="All beans: 62."))
+
+    desk = await visit(play, path="/settings")
+    page = desk.page
+    team = await desk.found("Count the beans", review="never")
+    await desk.up.wait_for_event(team["id"], "node.waiting")
+    await desk.go(f"/t/{team['id']}/a/{team['coordinator_id']}")
+    log = page.get_by_role("log")
+    # What happened, with a space before the title of the task; nothing about a restart.
+    await expect(
+        log.get_by_text(re.compile(r"^A model call for \S.* failed: .*401", re.S))
+    ).to_be_visible()
+    await expect(log.get_by_text(re.compile("interrupted|restart"))).to_have_count(0)
+    card = log.get_by_role("group", name="Coordinator asks")
+    await expect(card.get_by_role("button", name="Try again")).to_be_visible()
+    await card.get_by_role("button", name="Change model").press("Enter")
+    dialog = page.get_by_role("dialog")
+    await expect(dialog.get_by_text("Now it uses openai/test.")).to_be_visible()
+    await dialog.get_by_label("Model").fill("openai/other")
+    await dialog.get_by_role("button", name="Change and try again").press("Enter")
+    await expect(log.get_by_text("All beans: 62.").first).to_be_visible()
+    member = await desk.up.ask("GET", f"/agents/{team['coordinator_id']}")
+    assert member["model"] == "openai/other"
+
+
+async def test_a_failed_task_offers_what_helps_where_it_is_shown(visit: Visit) -> None:
+    def play(seen: Seen) -> Step:
+        if seen.model == "other":
+            return says(call("finish", summary="All beans: 62."))
+        return says("I think about beans.")
+
+    desk = await visit(play, path="/settings")
+    page = desk.page
+    team = await desk.found("Count the beans", review="never")
+    await desk.up.wait_for_event(team["id"], "node.failed")
+    [goal] = await desk.up.ask("GET", f"/teams/{team['id']}/board")
+    node = goal["id"]
+    await desk.go(f"/t/{team['id']}/a/{team['coordinator_id']}")
+    actions = page.get_by_role("log").get_by_role("group", name="What to do")
+    buttons = actions.get_by_role("button")
+    await expect(buttons).to_have_text(["Try again", "Change model"])
+    await desk.go(f"/t/{team['id']}/board?node={node}")
+    panel = page.get_by_role("region", name="About this task")
+    await expect(panel.get_by_role("button", name="Change model")).to_be_visible()
+    await desk.go("/inbox")
+    await page.get_by_role("region", name="Items").get_by_role("link").first.click()
+    await page.get_by_role("button", name="Change model").click()
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_label("Model").fill("no-such-vendor/x")
+    await dialog.get_by_role("button", name="Change and try again").click()
+    await expect(dialog.get_by_role("alert")).to_contain_text("no-such-vendor")
+    await dialog.get_by_label("Model").fill("openai/other")
+    desk.watch.faults.clear()  # the browser logs the refused request
+    await dialog.get_by_role("button", name="Change and try again").click()
+    await expect(page.get_by_text("All beans: 62.").first).to_be_visible()
+
+
+async def test_waiting_for_a_person_is_not_time_at_work(visit: Visit) -> None:
+    def play(seen: Seen) -> Step:
+        if "ask_human" not in seen.tools or "no_work_needed" in seen.tools:
+            return says("There is nothing to add.")
+        if reply_count(seen) == 0:
+            return says(call("write_file", path="a.md", content="x"))
+        return says(call("finish", summary="Done."))
+
+    clock = JumpingClock()
+    desk = await visit(play, path="/settings", clock=clock)
+    page = desk.page
+    rules = [{"tool": "write_file", "action": "ask"}]
+    team = await desk.found("Write it", permissions=rules, review="never")
+    await desk.up.wait_for_event(team["id"], "node.waiting")
+    [item] = (await desk.up.ask("GET", "/inbox"))["items"]
+    clock.ahead += timedelta(seconds=3700)
+    [node] = await desk.up.ask("GET", f"/teams/{team['id']}/board")
+    await desk.go(f"/t/{team['id']}/threads/{node['thread_id']}")
+    steps = page.get_by_role("region", name="Steps")
+    await expect(steps.get_by_text("waiting", exact=True)).to_be_visible()
+    await desk.up.ask("POST", f"/inbox/{item['message']['id']}/answer", {"decision": "approve"})
+    await desk.up.wait_for_event(team["id"], "node.completed")
+    await expect(steps.get_by_text(re.compile(r"^\d+\.\ds, waited 1h 1m$"))).to_be_visible()
+    timeline = page.get_by_role("figure", name="Timeline")
+    await expect(timeline).to_contain_text(re.compile(r"^.*\d+\.\ds at work, 1h 1m of waiting"))
+    await desk.go(f"/t/{team['id']}/board?node={node['id']}")
+    about = page.get_by_role("region", name="About this task")
+    await expect(about.get_by_text(re.compile(r"\d+\.\ds at work"))).to_be_visible()
+    await desk.go(f"/t/{team['id']}/a/{team['coordinator_id']}")
+    await expect(page.get_by_role("log").get_by_text(re.compile("1h"))).to_have_count(0)
