@@ -49,7 +49,7 @@ describe("the items of a conversation", () => {
 const notice = (key: string, text: string, more: Partial<SystemRow> = {}): SystemRow => ({ kind: "system", key, seq: 1, at: "2026-01-02T10:00:00Z", icon: "person", tone: "plain", text, detail: "", nodeId: null, ...more });
 const tools = (key: string, names: string[], more: Partial<ToolsRow> = {}): ToolsRow => ({
   kind: "tools", key, seq: 1, at: "2026-01-02T10:00:00Z", nodeId: "n",
-  calls: names.map((name) => ({ id: name, name, arguments: {}, reading: "", startedAt: "2026-01-02T10:00:00Z", endedAt: "2026-01-02T10:00:01Z", failed: name === "bash", text: "", threadId: "t" })), ...more,
+  calls: names.map((name) => ({ id: name, name, arguments: {}, reading: "", startedAt: "2026-01-02T10:00:00Z", endedAt: "2026-01-02T10:00:01Z", waitedMs: 0, failed: name === "bash", text: "", threadId: "t" })), ...more,
 });
 const line = (given: Partial<ItemSources>) =>
   buildItems(sources(given)).slice(1).map((item) => (item.kind === "folded" ? `${item.notice?.text ?? ""} (${item.more}; ${item.failed} failed; ${item.isOpen})` : item.key));
