@@ -20,6 +20,7 @@ NPM = (
 PYPI = (
     "mcp-server-time==2026.10.19",
     "mcp-server-git==2026.10.19",
+    "mcp-server-fetch==2026.10.24",
 )
 
 
@@ -30,7 +31,7 @@ def npm(program: str) -> str:
 
 def pypi(program: str) -> str:
     """Return the path of a server's program from PyPI; skip the test if it cannot be installed."""
-    return str(_installed("mcp-pypi-2", _install_pypi) / "bin" / program)
+    return str(_installed("mcp-pypi-3", _install_pypi) / "bin" / program)
 
 
 def _installed(name: str, install: Callable[[Path], None]) -> Path:
@@ -67,7 +68,7 @@ def _install_npm(made: Path) -> None:
 
 def _install_pypi(made: Path) -> None:
     # In its final place from the start: a virtual environment cannot be moved.
-    folder = made.parent / "mcp-pypi-2"
+    folder = made.parent / "mcp-pypi-3"
     try:
         _run(sys.executable, "-m", "venv", "--without-pip", folder)
         pip = (sys.executable, "-m", "pip", "--python", folder / "bin" / "python")

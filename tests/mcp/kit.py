@@ -26,12 +26,14 @@ def rude(name: str = "rude", **more: Any) -> McpServer:
 
 
 @asynccontextmanager
-async def opened(path: Path, *servers: McpServer) -> AsyncGenerator[McpServers]:
+async def opened(
+    path: Path, *servers: McpServer, web: Web | None = None
+) -> AsyncGenerator[McpServers]:
     """Open servers of a home, confined as on this machine; end them with the block."""
     home = Home.open(path)
     rules = await asyncio.to_thread(CommandRules().confined, "", home.path)
     named = {one.name: one for one in servers}
-    made = McpServers(named, home, rules, Web(), NamedSecrets())
+    made = McpServers(named, home, rules, web or Web(), NamedSecrets())
     try:
         yield made
     finally:

@@ -11,11 +11,15 @@ from pathlib import Path
 import pytest
 
 from agiraph.mcp_client.connection import ServerFailed
-from agiraph.mcp_client.settings import McpServer
+from agiraph.mcp_client.settings import Kind, McpServer
+from agiraph.testing import ManualClock
+from tests.local_web import Page, local_web
 from tests.mcp.installed import npm, pypi
 from tests.mcp.kit import call, opened
+from tests.postgres_server import free_port
 
 pytestmark = pytest.mark.slow
+_IS_UP = re.compile(rb"listening|running on port")
 
 
 async def test_files_of_a_given_folder_are_read_and_written_and_no_others(tmp_path: Path) -> None:
@@ -69,11 +73,35 @@ async def test_servers_from_pypi_tell_the_time_and_read_a_repository(tmp_path: P
     assert "First" in log
 
 
+async def test_a_server_that_fetches_pages_reaches_the_hosts_that_a_person_named(
+    tmp_path: Path,
+) -> None:
+    pages = {host: {"/": Page(f"# Of {host}")} for host in ("allowed.example", "denied.example")}
+    server = McpServer(
+        name="fetch",
+        command=(pypi("mcp-server-fetch"),),
+        network="hosts",
+        hosts=("allowed.example",),
+    )
+    async with (
+        local_web(ManualClock(), pages) as served,
+        opened(tmp_path, server, web=served.access) as servers,
+    ):
+        page = await call(servers, "fetch", "fetch", url="http://allowed.example/")
+        denied = await call(servers, "fetch", "fetch", url="http://denied.example/")
+        visited = {visit.host for visit in served.visits}
+    assert "# Of allowed.example" in page
+    assert "Of denied.example" not in denied
+    assert visited == {"allowed.example"}
+
+
 @asynccontextmanager
-async def everything_over_http(port: int) -> AsyncGenerator[asyncio.subprocess.Process]:
+async def everything_over_http(
+    port: int, transport: str = "streamableHttp"
+) -> AsyncGenerator[asyncio.subprocess.Process]:
     process = await asyncio.create_subprocess_exec(
         npm("mcp-server-everything"),
-        "streamableHttp",
+        transport,
         env={"PORT": str(port), "PATH": os.environ["PATH"]},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
@@ -81,7 +109,7 @@ async def everything_over_http(port: int) -> AsyncGenerator[asyncio.subprocess.P
     assert process.stdout is not None
     try:
         async with asyncio.timeout(30):
-            while b"listening" not in (line := await process.stdout.readline()):
+            while not _IS_UP.search(line := await process.stdout.readline()):
                 assert line, "the server ended"
         yield process
     finally:
@@ -90,18 +118,20 @@ async def everything_over_http(port: int) -> AsyncGenerator[asyncio.subprocess.P
         await process.wait()
 
 
-async def test_a_server_over_http_is_killed_and_back(tmp_path: Path) -> None:
-    import socket
-
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    server = McpServer(name="every", kind="http", url=f"http://127.0.0.1:{port}/mcp")
+@pytest.mark.parametrize(
+    ("kind", "transport", "path"), [("http", "streamableHttp", "/mcp"), ("sse", "sse", "/sse")]
+)
+async def test_a_server_over_http_is_killed_and_back(
+    tmp_path: Path, kind: Kind, transport: str, path: str
+) -> None:
+    port = free_port()
+    server = McpServer(name="every", kind=kind, url=f"http://127.0.0.1:{port}{path}")
     async with opened(tmp_path, server) as servers:
-        async with everything_over_http(port) as process:
+        async with everything_over_http(port, transport) as process:
             assert await call(servers, "echo", "every", message="hi") == "Echo: hi"
             process.send_signal(signal.SIGKILL)
             await process.wait()
             with pytest.raises(ServerFailed, match="'every'"):
                 await call(servers, "echo", "every", message="lost")
-        async with everything_over_http(port):
+        async with everything_over_http(port, transport):
             assert await call(servers, "echo", "every", message="back") == "Echo: back"
