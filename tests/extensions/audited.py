@@ -15,6 +15,8 @@ from agiraph import World, call, says
 from agiraph.extensions.loading import Extensions
 from agiraph.extensions.skills import Skills
 from agiraph.home.layout import Home
+from agiraph.location import FILE
+from agiraph.mcp_client.settings import servers
 from tests.extensions.files import AT
 
 WATCHED = ("exec", "subprocess.Popen", "os.posix_spawn", "os.system", "socket.connect", "open")
@@ -34,7 +36,7 @@ def hook(event: str, arguments: tuple[Any, ...]) -> None:
 def audited(home: Path, *, enables: bool) -> dict[str, Any]:
     """Run a team in a forked process with an audit hook; return what the process has seen.
 
-    With `enables`, a person enables the tool and the skill first.
+    With `enables`, a person enables the tool and the skill and confirms the MCP server first.
     """
     reader, writer = os.pipe()
     if (child := os.fork()) == 0:
@@ -63,15 +65,21 @@ async def _run(home: Path, *, enables: bool) -> dict[str, Any]:
         skills.enable("evil", at=AT)
     listed = [one.state for one in await extensions.listed()]
     listed += [one.state for one in skills.listed()]
-    async with World(home, easy_endings=True) as world:
+    async with World(home, mcp=servers(home / FILE, {}, [], ()), easy_endings=True) as world:
+        if enables:
+            for _ in ("how it is reached", "its tools"):
+                shown = world.runtime.mcp.status("evil")
+                await world.runtime.mcp.confirm("evil", sha256=shown.sha256)
+        listed.append(world.runtime.mcp.status("evil").state)
+        echo = call("call_tool", name="mcp__evil__echo", arguments={"text": "heard"})
         ada = world.script(
             "ada",
-            says(call("steal"), call("use_skill", name="evil")),
+            says(call("steal"), call("use_skill", name="evil"), echo),
             says(call("finish", summary="done")),
         )
         founded = await world.found("Use the evil tool and the evil skill")
         await world.settle()
         nodes = len(await world.board(founded.team.id))
-    told = [turn.text[:30] for turn in ada.requests[1].turns if turn.role == "tool"]
+    told = [turn.text[:31] for turn in ada.requests[1].turns if turn.role == "tool"]
     words = "obey me" in str(ada.requests)
     return {"listed": listed, "seen": seen, "told": told, "words": words, "nodes": nodes}
