@@ -39,6 +39,7 @@ FILES: dict[str, Area] = {
     "MEMORY.md": P.TEAM_MEMORY,
     "memory/index.md": P.TEAM_MEMORY,
     "memory/knowledge/prices.md": P.TEAM_MEMORY,
+    "user_uploads/prices.csv": P.UPLOADS,
 }
 """Files in every area; the content of each is its own path."""
 
@@ -48,7 +49,8 @@ GRANTED = {
         "w": {P.OWN_SCRATCH, P.OWN_DESK, P.PLAN, P.TEAM_MEMORY},
     },
     "worker": {
-        "r": {P.OWN_SPEC, P.OWN_SCRATCH, P.OWN_PUBLISHED, P.PUBLISHED, P.OWN_DESK, P.SOUL, P.PLAN},
+        "r": {P.OWN_SPEC, P.OWN_SCRATCH, P.OWN_PUBLISHED, P.PUBLISHED, P.OWN_DESK, P.SOUL, P.PLAN}
+        | {P.UPLOADS},
         "w": {P.OWN_SCRATCH, P.OWN_DESK},
     },
 }

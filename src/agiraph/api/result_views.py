@@ -45,3 +45,17 @@ class FoundPathView(View):
     text: str = Field(description="As it was asked for.")
     path: str = Field(description="Relative to the team's folder.")
     kind: Literal["file", "folder"]
+
+
+class SavedView(View):
+    path: str
+    size: int
+    hash: str = Field(description="The SHA-256 of the content; the `expected` of the next change.")
+
+
+class FileVersionView(View):
+    id: str
+    at: datetime
+    author: str = Field(description="`human`, an agent's name, or empty if it is not known.")
+    size: int
+    is_labelled: bool = Field(description="Whether it held words from outside the team.")

@@ -1,10 +1,11 @@
 """Files: a team's folder and notes."""
 
+from base64 import b64encode
 from collections.abc import Sequence
 from typing import Literal
 
 from agiraph.api.folder_views import FolderChangeView, UndoneView
-from agiraph.api.result_views import FoundPathView, ResultPage
+from agiraph.api.result_views import FileVersionView, FoundPathView, ResultPage, SavedView
 from agiraph.api.views import FileView, FolderView
 from agiraph.client.connection import Connection, path_of
 
@@ -18,6 +19,36 @@ class FileCalls(Connection):
     async def read_file(self, team: str, path: str, *, offset: int = 0) -> bytes:
         """Return a file of the team: at most eight MiB from the offset on."""
         return await self.ask("GET", _below(team, "files", path), query={"offset": offset})
+
+    async def save_file(
+        self, team: str, path: str, text: str, *, expected: str, version: str | None = None
+    ) -> SavedView:
+        """Save a text of the team. `expected` is the SHA-256 of what it holds, `none` without a
+        file; if it holds something else by now, nothing is saved."""
+        body = {"text": text, "expected": expected, "version": version}
+        answer = await self.ask("PUT", _below(team, "files", path), body=body)
+        return self.read(SavedView, answer)
+
+    async def file_versions(self, team: str, path: str) -> list[FileVersionView]:
+        """List the earlier contents of a text, newest first."""
+        return await self.get(list[FileVersionView], path_of("teams", team, "versions"), path=path)
+
+    async def read_file_version(self, team: str, path: str, version: str) -> bytes:
+        """Return an earlier content of a text."""
+        address = path_of("teams", team, "versions", version)
+        return await self.ask("GET", address, query={"path": path})
+
+    async def upload_file(
+        self,
+        team: str,
+        name: str,
+        data: bytes,
+        *,
+        if_exists: Literal["refuse", "replace", "keep_both"] = "refuse",
+    ) -> SavedView:
+        """Upload a file for the team: all its agents may read it in `user_uploads/`."""
+        body = {"name": name, "data": b64encode(data).decode(), "if_exists": if_exists}
+        return await self.post(SavedView, path_of("teams", team, "uploads"), body)
 
     async def list_memory(self, team: str, path: str = "") -> list[FileView]:
         """List a folder of the team's notes."""

@@ -44,6 +44,9 @@ What is kept where, one line for each file.
 """
 NOTEBOOK = "# Notebook\n"
 
+UPLOADS = "user_uploads"
+"""The folder with the files that a person uploaded; every agent of the team may read it."""
+
 _PLAIN_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 

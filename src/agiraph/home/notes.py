@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from agiraph.domain.errors import NotFound, OutOfScope, Refused
+from agiraph.home import file_versions
 from agiraph.home.kept_files import ARCHIVE, DAY, INDEX, SUMMARY, UNVERIFIED, Kind, kind_of_note
 from agiraph.home.kept_files import EARLIER as EARLIER_NAME
 from agiraph.home.safe_folder import Folder
@@ -157,8 +158,12 @@ class Notes:
         if replaced:
             self._keep_earlier(name, before)
         if after != before:
+            data = after.encode(errors="replace")
             with self._opened(name, "w") as (folder, rest):
-                folder.write(rest, after.encode(errors="replace"))
+                folder.write(rest, data)
+            by, is_labelled = self.scope.agent, name in self.labelled
+            team = self.scope.team.folder
+            file_versions.keep(team, self.full(name), data, author=by, is_labelled=is_labelled)
         if name != SUMMARY:
             self.update_index()
         if not replaced:

@@ -21,7 +21,7 @@ from agiraph.domain.folders import GivenFolder
 from agiraph.domain.ids import TeamId
 from agiraph.domain.skills import Skill
 from agiraph.home import bubblewrap, confinement, seccomp
-from agiraph.home.layout import Home
+from agiraph.home.layout import UPLOADS, Home
 from agiraph.home.node_folder import PUBLISHED, REFS, SCRATCH, SPEC
 from agiraph.home.scopes import Area, Scope
 
@@ -236,6 +236,8 @@ def _readable(
     readable = [
         team / name for place, names in notes.items() if scope.reads(place) for name in names
     ]
+    if scope.reads(Area.UPLOADS) and (team / UPLOADS).is_dir():
+        readable.append(team / UPLOADS)
     if scope.reads(Area.OTHER_NODE) and not is_narrow:
         readable.append(team / "nodes")
     elif scope.reads(Area.PUBLISHED):

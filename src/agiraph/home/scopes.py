@@ -8,7 +8,7 @@ from typing import Literal
 from agiraph.domain.errors import OutOfScope, Refused
 from agiraph.domain.folders import GivenFolder
 from agiraph.domain.ids import NodeId
-from agiraph.home.layout import TeamFolder
+from agiraph.home.layout import UPLOADS, TeamFolder
 from agiraph.home.safe_folder import Folder
 from agiraph.home.safe_open import split
 
@@ -29,6 +29,7 @@ class Area(StrEnum):
     SOUL = "soul"  # SOUL.md and GOAL.md
     PLAN = "plan"
     TEAM_MEMORY = "team_memory"  # MEMORY.md and memory/
+    UPLOADS = "uploads"  # files that a person uploaded for the team
     GIVEN_TO_READ = "given_to_read"  # a folder of a person that the team may read
     GIVEN_TO_CHANGE = "given_to_change"  # one that it may also change
     UNKNOWN = "unknown"
@@ -48,6 +49,7 @@ ACCESS: dict[str, dict[Area, str]] = {
         P.SOUL: "r",
         P.PLAN: "rw",
         P.TEAM_MEMORY: "rw",
+        P.UPLOADS: "r",
         P.GIVEN_TO_READ: "r",
         P.GIVEN_TO_CHANGE: "rw",
         P.UNKNOWN: "",
@@ -64,6 +66,7 @@ ACCESS: dict[str, dict[Area, str]] = {
         P.SOUL: "r",
         P.PLAN: "r",
         P.TEAM_MEMORY: "",
+        P.UPLOADS: "r",
         P.GIVEN_TO_READ: "r",
         P.GIVEN_TO_CHANGE: "rw",
         P.UNKNOWN: "",
@@ -170,6 +173,8 @@ class Scope:
                 return ScopedPath(area=P.TEAM_MEMORY, rest=names)
             case ("memory", *rest):
                 return _scoped(P.TEAM_MEMORY, "memory", rest)
+            case (top, *rest) if top == UPLOADS:
+                return _scoped(P.UPLOADS, UPLOADS, rest)
             # Paths below a file's name, such as PLAN.md/a. They must not become scratch files by
             # the last case.
             case ("SOUL.md" | "GOAL.md" | "PLAN.md" | "MEMORY.md", *_):

@@ -222,7 +222,7 @@ def refuse_repeats(
 
 
 _FOR_ALL = frozenset(
-    {Area.PUBLISHED, Area.PLAN, Area.SOUL, Area.GIVEN_TO_READ, Area.GIVEN_TO_CHANGE}
+    {Area.PUBLISHED, Area.PLAN, Area.SOUL, Area.UPLOADS, Area.GIVEN_TO_READ, Area.GIVEN_TO_CHANGE}
 )
 """Areas of the team's folder that every worker may read."""
 

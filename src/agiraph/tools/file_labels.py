@@ -15,7 +15,7 @@ from agiraph.store.tx import Tx
 PAGES, RESULTS = "pages", "results"
 """Folders on an agent's desk: web pages it read, and answers too long for its thread."""
 SAVED = Label(("page",))
-_KEPT = frozenset({Area.PLAN, Area.TEAM_MEMORY, Area.OWN_DESK})
+_KEPT = frozenset({Area.PLAN, Area.TEAM_MEMORY, Area.OWN_DESK, Area.UPLOADS})
 """Areas whose files outlive the node that wrote them: each has a label of its own."""
 
 

@@ -13,7 +13,7 @@ from datetime import date
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.notes import front_line
 from agiraph.domain.outcomes import Done
-from agiraph.home import file_lock
+from agiraph.home import file_lock, file_versions
 from agiraph.home.file_lock import to_the_end
 from agiraph.home.kept_files import (
     UNVERIFIED,
@@ -259,3 +259,8 @@ def put(ctx: RunContext, change: Change) -> None:
     folder, name = ctx.scope.resolve(change.path, "w")
     with folder:
         folder.write(name, change.after)
+    spot = ctx.scope.locate(change.path)
+    if spot.given is None:
+        team, path = ctx.scope.team.folder, full_path(spot)
+        by, is_labelled = ctx.agent.name, bool(ctx.label)
+        file_versions.keep(team, path, change.after, author=by, is_labelled=is_labelled)

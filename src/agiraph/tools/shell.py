@@ -21,6 +21,7 @@ from agiraph.domain.tools import EVERY_ROLE
 from agiraph.home import commands, pipes, sandbox
 from agiraph.home.command_output import SHOWN_BYTES
 from agiraph.home.commands import CommandResult
+from agiraph.home.layout import UPLOADS
 from agiraph.home.sandbox import NetworkKind, Spec
 from agiraph.run_context import RunContext
 from agiraph.store import file_labels, grants, threads
@@ -53,7 +54,7 @@ WHOSE_LIMIT = (
     "Do it with less, or ask the human to raise the limit ([command_limits] in agiraph.toml)"
 )
 NOT_CONFINED = "commands are not confined here, so it could read and change all that your user can"
-_OUTSIDE = ("..", "nodes", "node_", "published")
+_OUTSIDE = ("..", "nodes", "node_", "published", UPLOADS)
 """Words by which a command names files outside of its own folder. A path that the command puts
 together while it runs is missed; in a clean thread labelled files are then hidden from it."""
 MAX_OUTPUTS = 20

@@ -1,6 +1,7 @@
 """File routes: the files in a team's folder, never anything outside it."""
 
 import asyncio
+import hashlib
 import json
 import mimetypes
 from typing import Annotated, Any
@@ -98,7 +99,11 @@ def _open(api: Api, team_id: TeamId, path: str, offset: int) -> Response:
                 return _listing(folder, path)
             except Refused:
                 raise refusal from None
-    return Response(data, headers=_headers(path))
+    headers = text_headers(path)
+    if offset == 0:
+        # Names the content, so that a person's change of it can be refused if it is not the last.
+        headers["ETag"] = f'"{hashlib.sha256(data).hexdigest()}"'
+    return Response(data, headers=headers)
 
 
 def _listing(folder: Folder, path: str) -> Response:
@@ -110,7 +115,7 @@ def _listing(folder: Folder, path: str) -> Response:
     return Response(body, media_type="application/json")
 
 
-def _headers(path: str) -> dict[str, str]:
+def text_headers(path: str) -> dict[str, str]:
     """Return headers with which a browser shows a file as text or image.
 
     Agents write these files: a browser must never run one as a page of this origin.

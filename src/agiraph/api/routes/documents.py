@@ -1,0 +1,270 @@
+"""Document routes: a person changes texts of a team, reads their versions, and uploads files."""
+
+import asyncio
+import base64
+import binascii
+import hashlib
+from typing import Annotated, ClassVar, Literal
+
+from fastapi import APIRouter, Query, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from agiraph.api.deps import Api, ApiDep
+from agiraph.api.problems import documented
+from agiraph.api.result_views import FileVersionView, SavedView
+from agiraph.api.routes.files import FILES, text_headers
+from agiraph.domain.agents import Team
+from agiraph.domain.errors import Conflict, NotFound, Refused
+from agiraph.domain.labels import CLEAN, UNKNOWN, Label, of_file
+from agiraph.domain.persons import OWNER
+from agiraph.home import file_lock, file_versions
+from agiraph.home.file_lock import to_the_end
+from agiraph.home.file_versions import EDITABLE, is_editable
+from agiraph.home.layout import UPLOADS, goal_text
+from agiraph.home.notes import LONGEST, LONGEST_SUMMARY
+from agiraph.home.safe_folder import Folder
+from agiraph.home.zip_stream import safe_name
+from agiraph.services.knowledge import files as labelled_files
+from agiraph.services.lifecycle import documents
+from agiraph.store import file_labels, teams
+from agiraph.store.tx import Tx
+
+router: APIRouter = APIRouter(tags=["files"])
+
+MOST_CHARACTERS = 1_000_000
+UPLOAD_BYTES = 10_000_000
+MOST_UPLOADS, MOST_UPLOADED_BYTES = 500, 500 * 2**20
+NEW = "none"
+"""The `expected` of a file that must not exist yet."""
+CHANGED = (
+    "{path!r} was changed meanwhile, so your text was not saved. Read what it holds now, and save "
+    "again with the hash of that."
+)
+
+
+class SaveRequest(BaseModel):
+    """The new text of a file."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={"example": {"text": "# Soul\n\nBe brief.\n", "expected": "none"}},
+    )
+
+    text: str = Field(max_length=MOST_CHARACTERS)
+    expected: str = Field(
+        max_length=100,
+        description="The SHA-256 of the content that was changed, as the ETag of the file gives "
+        "it; `none`: the file must not exist yet.",
+    )
+    version: str | None = Field(
+        default=None, max_length=200, description="The earlier version whose text this is."
+    )
+
+
+class UploadRequest(BaseModel):
+    """A file that a person gives to a team."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={"example": {"name": "prices.csv", "data": "YSxiCg=="}},
+    )
+
+    name: str = Field(min_length=1, max_length=200)
+    data: str = Field(description="Base64; at most 10 MB when decoded.", max_length=14_000_000)
+    if_exists: Literal["refuse", "replace", "keep_both"] = Field(
+        default="refuse",
+        description="For a name that is taken: refuse with 409, replace the file and keep the old "
+        "one as a version, or choose another name.",
+    )
+
+
+@router.put("/teams/{team}/files/{path:path}", responses=documented(404, 409))
+async def save_file(team: str, path: str, body: SaveRequest, api: ApiDep) -> SavedView:
+    """Save a text of a team: its soul, goal, plan or notes, or an uploaded text.
+
+    What it held before is kept as a version. If somebody has changed it since, nothing is saved and
+    the answer is 409.
+    """
+    path = path.strip("/")
+    _check(path, body.text)
+    found = await _prepared(api, team)
+    async with file_lock.hold(api.home, found.id):
+        label = await api.store.read(labelled_files.label_of, found.id, path)
+        before = await asyncio.to_thread(_keep_current, api, found, path, bool(label))
+        is_same = before is not None and _digest(before) == body.expected.strip('"')
+        if not (is_same or (before is None and body.expected == NEW)):
+            raise Conflict(CHANGED.format(path=path))
+        return await _save(api, found, path, body, label)
+
+
+async def _prepared(api: Api, team: str) -> Team:
+    """Return a team whose folder exists: that of a new team is created with its first work."""
+    found = await api.store.read(teams.find, team)
+
+    def prepare() -> None:
+        place = api.home.team(found.id)
+        with place.folder:
+            place.prepare(found)
+
+    await asyncio.to_thread(prepare)
+    return found
+
+
+async def _save(api: Api, team: Team, path: str, body: SaveRequest, label: Label) -> SavedView:
+    """Write a text and its label. The caller holds the file lock."""
+    data = body.text.encode(errors="replace")
+    if path in documents.ROWS:
+        team = await api.store.write(documents.follow, team.id, path, body.text)
+        data = goal_text(team) if path == "GOAL.md" else data
+    is_labelled = body.version is not None and await asyncio.to_thread(
+        _was_labelled, api, team, path, body.version
+    )
+    label |= UNKNOWN if is_labelled else CLEAN
+    # A label stays until a person confirms the file: to correct one word confirms none of the
+    # others. Stored before the file, as every label.
+    if label:
+        await api.store.write(file_labels.put, team.id, path, data, label=label)
+    return await to_the_end(_write, api, team, path, data, is_labelled=bool(label))
+
+
+def _check(path: str, text: str) -> None:
+    if not is_editable(path):
+        raise Refused(f"{path[:200]!r} cannot be changed here. {EDITABLE}")
+    is_summary = path.rpartition("/")[2] == "MEMORY.md"
+    is_note = path.startswith("memory/") or "/memory/" in path
+    limit = LONGEST_SUMMARY if is_summary else LONGEST if is_note else MOST_CHARACTERS * 4
+    if len(text.encode(errors="replace")) > limit:
+        raise Refused(
+            f"{path!r} may have {limit // 1024} KiB at most, because agents read it whole. Move a "
+            "part of it into another note."
+        )
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _read(folder: Folder, path: str) -> bytes | None:
+    try:
+        return folder.read(path, limit=file_versions.MOST_BYTES)
+    except NotFound:
+        return None
+
+
+def _keep_current(api: Api, team: Team, path: str, is_labelled: bool) -> bytes | None:
+    """Return what a file holds, None without one, after it was kept as a version."""
+    with api.home.team(team.id).folder as folder:
+        data = _read(folder, path)
+        if data is not None:
+            file_versions.keep(folder, path, data, author="", is_labelled=is_labelled)
+        return data
+
+
+def _was_labelled(api: Api, team: Team, path: str, version: str) -> bool:
+    with api.home.team(team.id).folder as folder:
+        return any(v.is_labelled for v in file_versions.versions(folder, path) if v.id == version)
+
+
+def _write(api: Api, team: Team, path: str, data: bytes, *, is_labelled: bool) -> SavedView:
+    with api.home.team(team.id).folder as folder:
+        folder.write(path, data)
+        file_versions.keep(folder, path, data, author=OWNER, is_labelled=is_labelled)
+    return SavedView(path=path, size=len(data), hash=_digest(data))
+
+
+@router.get("/teams/{team}/versions", responses=documented(404))
+async def list_versions(
+    team: str, api: ApiDep, path: Annotated[str, Query(min_length=1, max_length=4096)]
+) -> list[FileVersionView]:
+    """List the earlier contents of a text that a person or an agent has changed, newest first."""
+    found = await api.store.read(teams.find, team)
+
+    def look() -> list[FileVersionView]:
+        with api.home.team(found.id).folder as folder:
+            return [
+                FileVersionView(
+                    id=v.id, at=v.at, author=v.author, size=v.size, is_labelled=v.is_labelled
+                )
+                for v in file_versions.versions(folder, path.strip("/"))
+            ]
+
+    return await asyncio.to_thread(look)
+
+
+@router.get(
+    "/teams/{team}/versions/{version}",
+    responses={**FILES, **documented(404)},
+    response_class=Response,
+)
+async def read_version(
+    team: str,
+    version: str,
+    api: ApiDep,
+    path: Annotated[str, Query(min_length=1, max_length=4096)],
+) -> Response:
+    """Return an earlier content of a file."""
+    found = await api.store.read(teams.find, team)
+
+    def look() -> bytes:
+        with api.home.team(found.id).folder as folder:
+            return file_versions.read(folder, path.strip("/"), version)
+
+    return Response(await asyncio.to_thread(look), headers=text_headers("text.txt"))
+
+
+@router.post("/teams/{team}/uploads", status_code=201, responses=documented(404, 409))
+async def upload_file(team: str, body: UploadRequest, api: ApiDep) -> SavedView:
+    """Upload a file for a team. All its agents may read it in `user_uploads/`.
+
+    It is never unpacked or run. Its words count as those of somebody else, as those of an attached
+    file do, unless the team's trust is open.
+    """
+    try:
+        data = base64.b64decode(body.data, validate=True)
+    except binascii.Error as error:
+        raise Refused(f"The data of {body.name!r} is not base64: {error}.") from error
+    if len(data) > UPLOAD_BYTES:
+        raise Refused(
+            f"{body.name!r} has {len(data) / 1e6:.1f} MB; a file may have "
+            f"{UPLOAD_BYTES // 1_000_000} MB at most. Give the team its folder instead."
+        )
+    found = await _prepared(api, team)
+    if found.status == "archived":
+        raise Refused(f"Team {found.name!r} is archived; restore it before you upload files.")
+    async with file_lock.hold(api.home, found.id):
+        path = await asyncio.to_thread(_free_path, api, found, body, len(data))
+        label = CLEAN if found.trust == "open" else of_file(path.rpartition("/")[2])
+
+        def record(tx: Tx) -> None:
+            file_labels.put(tx, found.id, path, data, label=label)
+
+        if label:
+            await api.store.write(record)
+        await asyncio.to_thread(_keep_current, api, found, path, True)
+        return await to_the_end(_write, api, found, path, data, is_labelled=bool(label))
+
+
+def _free_path(api: Api, team: Team, body: UploadRequest, size: int) -> str:
+    """Return the path of an upload; raise `Conflict` if it is taken and must not be replaced."""
+    name = safe_name(body.name.replace("/", "_").replace("\\", "_")).strip() or "file"
+    with api.home.team(team.id).folder as folder, folder.sub(UPLOADS, create=True) as uploads:
+        entries = uploads.list()
+        taken = {entry.name.casefold(): entry.name for entry in entries}
+        is_full = len(entries) >= MOST_UPLOADS
+        if is_full or sum(e.size for e in entries) + size > MOST_UPLOADED_BYTES:
+            raise Refused(
+                f"A team keeps at most {MOST_UPLOADS} uploads with {MOST_UPLOADED_BYTES // 2**20} "
+                "MiB in all. Give the team a folder instead."
+            )
+    known = taken.get(name.casefold())
+    if known is None:
+        return f"{UPLOADS}/{name}"
+    if body.if_exists == "refuse":
+        raise Conflict(f"There is a file {known!r} already. Replace it, or keep both.")
+    if body.if_exists == "replace":
+        return f"{UPLOADS}/{known}"
+    stem, dot, ending = name.rpartition(".")
+    options = (f"{stem} ({n}).{ending}" if dot and stem else f"{name} ({n})" for n in range(2, 999))
+    return f"{UPLOADS}/{next(o for o in options if o.casefold() not in taken)}"

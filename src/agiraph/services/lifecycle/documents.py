@@ -1,0 +1,29 @@
+"""Documents: the rows follow what a person writes into the files SOUL.md and GOAL.md of a team."""
+
+import re
+
+from agiraph.domain.agents import Team
+from agiraph.domain.errors import Refused
+from agiraph.domain.events.team import TeamChanged
+from agiraph.domain.ids import TeamId
+from agiraph.store.teams import TEAMS
+from agiraph.store.tx import Tx
+
+_HEADING = re.compile(r"\A\s*#\s*(soul|goal)\s*$", re.IGNORECASE | re.MULTILINE)
+ROWS = {"SOUL.md": "soul", "GOAL.md": "goal"}
+"""The columns that follow a file."""
+
+
+def follow(tx: Tx, team_id: TeamId, path: str, text: str) -> Team:
+    """Set the column that follows a file to its new text, without the heading; return the team. A
+    goal changes in words only: open work goes on, and no new run starts."""
+    column = ROWS[path]
+    team = TEAMS.get(tx, team_id, lock=True)
+    if team.status == "archived":
+        raise Refused(f"Team {team.name!r} is archived; restore it before you change it.")
+    words = _HEADING.sub("", text, count=1).strip()
+    if column == "goal" and not words:
+        raise Refused("A team needs a goal: write what should be done.")
+    TEAMS.update(tx, team_id, **{column: words})
+    tx.emit(team_id, TeamChanged(changed=[column], name=team.name, mode=team.mode))
+    return TEAMS.get(tx, team_id)
