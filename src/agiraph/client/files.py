@@ -31,7 +31,8 @@ class FileCalls(Connection):
 
     async def file_versions(self, team: str, path: str) -> list[FileVersionView]:
         """List the earlier contents of a text, newest first."""
-        return await self.get(list[FileVersionView], path_of("teams", team, "versions"), path=path)
+        answer = await self.ask("GET", path_of("teams", team, "versions"), query={"path": path})
+        return self.read(list[FileVersionView], answer)
 
     async def read_file_version(self, team: str, path: str, version: str) -> bytes:
         """Return an earlier content of a text."""
