@@ -32,6 +32,14 @@ if TYPE_CHECKING:
         ModelView,
         ProviderView,
     )
+    from agiraph.api.operations_views import (
+        EmergencyStopView,
+        ExaminationView,
+        OperationsView,
+        ProviderStatusView,
+        ResumedView,
+        WorkStopView,
+    )
     from agiraph.api.overview_views import MemberOverview, TeamOverview
     from agiraph.api.research_views import ResearchView
     from agiraph.api.search_views import FoundView
@@ -51,7 +59,6 @@ if TYPE_CHECKING:
         AttachmentView,
         CostView,
         CreatedTriggerView,
-        EmergencyStopView,
         FileView,
         FolderView,
         GrantOffer,
@@ -122,6 +129,7 @@ __all__ = [
     "DigestView",
     "EmergencyStopView",
     "Event",
+    "ExaminationView",
     "ExtensionView",
     "FileView",
     "Firing",
@@ -156,11 +164,13 @@ __all__ = [
     "NodeView",
     "NotFound",
     "Note",
+    "OperationsView",
     "OutgoingMessage",
     "PairingView",
     "PersonView",
     "PowerCut",
     "PromptPreview",
+    "ProviderStatusView",
     "ProviderView",
     "ReactiveModel",
     "Receipt",
@@ -169,6 +179,7 @@ __all__ = [
     "ReplyDelta",
     "Request",
     "ResearchView",
+    "ResumedView",
     "Resync",
     "RulesPreview",
     "Says",
@@ -196,6 +207,7 @@ __all__ = [
     "UndoneView",
     "Unreachable",
     "Usage",
+    "WorkStopView",
     "World",
     "call",
     "channel",
@@ -220,6 +232,10 @@ _MODULES = {
         "ModelCheck", "ModelTestView", "ModelView", "ModelsView", "ProviderView",
     ),
     "agiraph.api.overview_views": ("MemberOverview", "TeamOverview"),
+    "agiraph.api.operations_views": (
+        "EmergencyStopView", "ExaminationView", "OperationsView", "ProviderStatusView",
+        "ResumedView", "WorkStopView",
+    ),
     "agiraph.api.search_views": ("FoundView",),
     "agiraph.api.research_views": ("ResearchView",),
     "agiraph.api.settings_views": (

@@ -16,6 +16,7 @@ from agiraph.domain.errors import Misconfigured
 from agiraph.domain.folders import split_access
 from agiraph.extensions.configured import NO_EXTENSIONS, ExtensionSettings, tool_rules
 from agiraph.extensions.configured import TABLE as _TOOLS
+from agiraph.home import stored_keys
 from agiraph.home.configured_limits import TABLE as _LIMITS
 from agiraph.home.configured_limits import command_limits
 from agiraph.home.levels import KNOWN, Wanted
@@ -143,10 +144,15 @@ class _Picker:
     environ: Mapping[str, str]
     written: Mapping[str, Any]
     shown: dict[str, Setting]
+    stored: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """What a person entered in the web UI, by the name of the variable."""
 
     def __call__(self, name: str, default: str) -> str:
-        """Return the value from the environment, agiraph.toml or the default, in this order."""
+        """Return the value from the environment, agiraph.toml, the web UI or the default, in this
+        order."""
         found = Setting(value=default, origin="default")
+        if self.stored.get(name):
+            found = Setting(value=self.stored[name], origin=stored_keys.FILE)
         if (key := IN_FILE.get(name, "")) in self.written:
             found = Setting(value=chain(self.written[key]), origin=FILE)
         # A variable that is set but empty counts as unset: containers often pass such variables on.
@@ -166,7 +172,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     """Return the settings in force; raise `Misconfigured` with the file and what is wrong in it."""
     place = find(environ)
     path, written = place.home / FILE, written_in(place.home / FILE)
-    pick = _Picker(environ, written, {})
+    pick = _Picker(environ, written, {}, _stored(place.home))
     servers = servers_of(path, written.get(_SERVERS, {}), environ)
     models = written.get(_MODELS, {})
     patience = patience_of(path, written.get(_SERVERS), models)
@@ -203,6 +209,13 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         traces=_one_of("AGIRAPH_TRACES", pick("AGIRAPH_TRACES", ""), ("otlp",)),
         shown=pick.shown,
     )
+
+
+def _stored(home: Path) -> dict[str, str]:
+    """Return the keys and the model that a person entered in the web UI."""
+    found = stored_keys.read(home)
+    keep(found.keys)
+    return {**found.keys, **({"AGIRAPH_MODEL": found.model} if found.model else {})}
 
 
 def _usd_per_day(pick: _Picker, path: Path) -> float | None:

@@ -19,10 +19,12 @@ from agiraph.api.live import Hub, PartialReply
 from agiraph.api.server import Server, bind
 from agiraph.app import Runtime
 from agiraph.config import Settings
+from agiraph.doctor.examination import Examination
 from agiraph.domain.chat import Words
 from agiraph.domain.errors import AgiraphError, StoreFull, StoreLocked, StoreUnavailable
 from agiraph.domain.persons import OWNER
 from agiraph.domain.time import SystemClock
+from agiraph.location import FILE
 from agiraph.logs import Streak
 from agiraph.run_context import RunContext
 from agiraph.runtime import tracing as traces
@@ -204,8 +206,17 @@ def _api(settings: Settings, runtime: Runtime, hub: Hub, port: int) -> Api:
             if is_two_way(each)
         },
         preview=runtime.preview,
+        is_model_set=settings.shown["AGIRAPH_MODEL"].origin in ("environment", FILE),
         extensions=runtime.extensions,
         mcp=runtime.mcp,
+        examine=Examination(
+            settings=settings,
+            home=runtime.home,
+            store=runtime.store,
+            confinement=runtime.confinement,
+            extensions=runtime.extensions,
+            failing=runtime.periodic.failing,
+        ),
         build=version("agiraph"),
         failing=runtime.periodic.failing,
         confinement=runtime.confinement,

@@ -4,18 +4,22 @@ import contextlib
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 from websockets.asyncio.client import ClientConnection, connect
 
+from agiraph import config
 from agiraph.api.access_control import AccessControl
 from agiraph.api.app import build
 from agiraph.api.connections import Connections, Limits
 from agiraph.api.deps import Api, Timeouts
 from agiraph.api.live import Hub, PartialReply
 from agiraph.api.server import Server, bind
+from agiraph.doctor.examination import Examination
+from agiraph.domain.findings import Finding
 from agiraph.run_context import RunContext
 from agiraph.testing import World
 
@@ -77,6 +81,19 @@ def delta_publisher(hub: Hub) -> Callable[[RunContext, str], None]:
     return publish
 
 
+async def _examined(world: World) -> list[Finding]:
+    """Make the health checks of a world, with the settings in its folder."""
+    runtime = world.runtime
+    return await Examination(
+        settings=config.load({"AGIRAPH_HOME": str(world.path)}),
+        home=runtime.home,
+        store=runtime.store,
+        confinement=runtime.confinement,
+        extensions=runtime.extensions,
+        failing=runtime.periodic.failing,
+    )()
+
+
 @contextlib.asynccontextmanager
 async def serving(
     path: Path,
@@ -108,6 +125,7 @@ async def serving(
             preview=world.runtime.preview,
             extensions=world.runtime.extensions,
             mcp=world.runtime.mcp,
+            examine=partial(_examined, world),
             confinement=world.runtime.confinement,
         )
         server = Server(build(api), sock, limits=limits)

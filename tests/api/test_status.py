@@ -21,6 +21,7 @@ async def test_the_status_names_the_level_of_the_sandbox(served: Served) -> None
                 "reasons": list(found.reasons),
                 "limited_by": found.limited_by,
             },
+            "stopped_at": None,
         },
     )
 

@@ -12,14 +12,14 @@ from rich.console import Console
 
 from agiraph import config
 from agiraph.api.model_presenters import models_view
-from agiraph.cli import model_checks
-from agiraph.cli.checkup import Checkup
 from agiraph.cli.local import Local
 from agiraph.cli.models import opened
 from agiraph.cli.remote import AskedGoal
 from agiraph.cli.run import Run, refuse_unfit
 from agiraph.cli.up import model_problem
 from agiraph.config import Settings
+from agiraph.doctor import model_checks
+from agiraph.doctor.checkup import Checkup
 from agiraph.domain.errors import Misconfigured
 from agiraph.domain.time import SystemClock
 from agiraph.domain.work import Budget

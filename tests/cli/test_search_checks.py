@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from agiraph.cli import search_checks
-from agiraph.cli.checkup import Checkup, Finding
 from agiraph.config import load
+from agiraph.doctor import search_checks
+from agiraph.doctor.checkup import Checkup
+from agiraph.domain.findings import Finding
 from agiraph.domain.search import Engine
 from agiraph.providers.searching import VendorEngine
 from agiraph.web.open_sources import OpenEngine

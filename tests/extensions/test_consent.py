@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from agiraph import World, call, config, says
-from agiraph.cli import extension_checks
-from agiraph.cli.checkup import Checkup
+from agiraph.doctor import extension_checks
+from agiraph.doctor.checkup import Checkup
 from agiraph.domain.errors import Conflict, Refused
 from agiraph.extensions import consents
 from agiraph.extensions.configured import ExtensionSettings, ToolRule, tool_rules

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from agiraph import config
-from agiraph.cli import mcp_checks
-from agiraph.cli.checkup import Checkup
+from agiraph.doctor import mcp_checks
+from agiraph.doctor.checkup import Checkup
 from agiraph.home.layout import Home
 from agiraph.home.restoring import is_setting
 from agiraph.mcp_client import pins

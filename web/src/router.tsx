@@ -44,6 +44,12 @@ const models = createRoute({
   component: lazyChunk(() => import("@/models/ModelsPage").then((loaded) => ({ default: loaded.ModelsPage }))),
 });
 const archive = createRoute({ getParentRoute: () => root, path: "/archive", component: lazyChunk(() => import("@/shell/ArchivePage")) });
+const operations = createRoute({
+  getParentRoute: () => root,
+  path: "/operations",
+  component: lazyChunk(() => import("@/operations/OperationsPage").then((loaded) => ({ default: loaded.OperationsPage }))),
+});
+const setup = createRoute({ getParentRoute: () => root, path: "/setup", component: lazyChunk(() => import("@/setup/SetupPage").then((loaded) => ({ default: loaded.SetupPage }))) });
 
 const screens: AnyRoute[] = SCREENS.flatMap((screen) =>
   ["", "/$"].map((tail) => {
@@ -60,7 +66,7 @@ const screens: AnyRoute[] = SCREENS.flatMap((screen) =>
 );
 
 export const router = createRouter({
-  routeTree: root.addChildren([home, inbox, inboxItem, agent, team, settings, models, archive, ...(screens as (typeof home)[])]),
+  routeTree: root.addChildren([home, inbox, inboxItem, agent, team, settings, models, archive, operations, setup, ...(screens as (typeof home)[])]),
   defaultPreload: "intent",
   defaultPendingMinMs: 0,
 });

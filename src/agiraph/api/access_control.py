@@ -38,7 +38,7 @@ _TALK = re.compile(
     r"(POST|PUT) /api/(agents/[^/]+/(send|read|research)|teams/[^/]+/broadcast"
     r"|inbox/[^/]+/(read|answer|rate))|POST /v1/(chat/completions|responses)"
 )
-_ADMIN = ("/api/tokens", "/api/audit", "/api/backup")
+_ADMIN = ("/api/tokens", "/api/audit", "/api/backup", "/api/operations")
 _GRANTS = re.compile(r"(?!GET |HEAD )\w+ /api/(teams/[^/]+/grants|channels/[^/]+)(/.*)?")
 """Requests that change what persons have allowed for good, or who may speak in their name: only the
 owner's token may."""
@@ -125,6 +125,10 @@ class AccessControl:
         if found is None:
             return None
         token = found.token
+        if access.is_use_due(token, self.store.clock.now()):
+            # A full disk must not keep people out.
+            with contextlib.suppress(StoreUnavailable):
+                await self.store.write(access.note_use, token.id)
         return Caller(f"{token.name} ({token.id})", token.scope, found.person)
 
 

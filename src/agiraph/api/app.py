@@ -29,6 +29,7 @@ from agiraph.api.routes import (
     knowledge,
     mcp_servers,
     metrics,
+    model_setup,
     models,
     openai,
     operations,
@@ -79,6 +80,7 @@ ROUTERS = (
     health.router,
     metrics.router,
     operations.router,
+    model_setup.router,
     status.router,
 )
 

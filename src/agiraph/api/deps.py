@@ -16,6 +16,7 @@ from agiraph.api.live import Hub
 from agiraph.domain.access import covers
 from agiraph.domain.agents import Specialist, Team
 from agiraph.domain.errors import OutOfScope
+from agiraph.domain.findings import Finding
 from agiraph.domain.ids import PersonId
 from agiraph.domain.previews import PromptText
 from agiraph.domain.time import Clock, SystemClock
@@ -48,9 +49,16 @@ def _no_models() -> Catalogue:
     return Catalogue(Registry(Keys(), clock), Prices(), clock)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+async def _no_checks() -> list[Finding]:
+    return []
+
+
+@dataclass(slots=True, kw_only=True)
 class Api:
-    """What the routes work with. They write rows; the runtime reacts to the commits."""
+    """What the routes work with. They write rows; the runtime reacts to the commits.
+
+    Only `model` changes while the server runs.
+    """
 
     store: Store
     home: Home
@@ -59,6 +67,8 @@ class Api:
     hub: Hub = field(default_factory=Hub)
     model: str = "demo"
     """The model of teams that do not name one."""
+    is_model_set: bool = False
+    """Whether the environment or agiraph.toml names the default model."""
     check_model: Callable[[str], object] = lambda name: None
     """Raises an error if a model name cannot be used."""
     models: Catalogue = field(default_factory=_no_models)
@@ -82,7 +92,9 @@ class Api:
     extensions: Extensions | None = None
     """Own tools and other code of the person; None: those of the home, without settings."""
     mcp: McpServers | None = None
-    """The MCP servers that the settings name."""
+    """The MCP servers of the settings; None: there are none."""
+    examine: Callable[[], Awaitable[list[Finding]]] = _no_checks
+    """Makes all health checks, as `agiraph doctor` does."""
     build: str = "dev"
     failing: Callable[[], list[str]] = lambda: []
     """Returns a sentence for each background task of this process that is failing now."""

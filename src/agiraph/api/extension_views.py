@@ -71,3 +71,19 @@ class SkillView(View):
     summary: str
     problem: str
     enabled_at: datetime | None
+
+
+class FileTextView(View):
+    """One file, as it was enabled and as it is now."""
+
+    path: str
+    before: str | None = Field(description="None: it was not enabled before, or no copy was kept.")
+    now: str | None = Field(description="None: the file is gone.")
+
+
+class ContentView(View):
+    """All that a consent covers, in full."""
+
+    id: str
+    sha256: str = Field(description="Send it to enable exactly this content.")
+    files: list[FileTextView]

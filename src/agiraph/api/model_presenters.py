@@ -1,6 +1,6 @@
 """Model presenters: turn what is known of models, and their tests, into views of the API."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from agiraph.api.model_views import (
     FlagFact,
@@ -16,7 +16,7 @@ from agiraph.domain.time import Clock
 from agiraph.providers.catalogue import Catalogue
 from agiraph.providers.facts.model_facts import Fact
 from agiraph.providers.listing import ListedModel, listing
-from agiraph.providers.probe import probe
+from agiraph.providers.probe import CheckName, probe
 
 
 async def models_view(
@@ -45,9 +45,11 @@ async def models_view(
     )
 
 
-async def test_view(models: Catalogue, name: str, clock: Clock) -> ModelTestView:
-    """Return what one model does in a few short calls."""
-    checks = await probe(models, name)
+async def test_view(
+    models: Catalogue, name: str, clock: Clock, calls: Sequence[CheckName]
+) -> ModelTestView:
+    """Return what one model does in one short call for words and in these calls."""
+    checks = await probe(models, name, calls)
     return ModelTestView(
         model=name,
         at=clock.now(),
@@ -55,6 +57,11 @@ async def test_view(models: Catalogue, name: str, clock: Clock) -> ModelTestView
             ModelCheck(name=c.name, verdict=c.verdict, what=c.what, advice=c.advice) for c in checks
         ],
     )
+
+
+def facts_view(models: Catalogue, name: str, default: str, test: ModelTestView) -> ModelView:
+    """Return what is known of one model, with its last test."""
+    return _model_view(models, ListedModel(name=name, facts=models.facts(name)), default, test)
 
 
 async def _problem(models: Catalogue, name: str) -> str:

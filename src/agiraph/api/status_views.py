@@ -1,5 +1,7 @@
 """Status views: what a server says about itself."""
 
+from datetime import datetime
+
 from pydantic import Field
 
 from agiraph.api.view import View
@@ -24,3 +26,6 @@ class StatusView(View):
     build: str
     failing: list[str] = Field(description="A sentence for each background task that fails now.")
     sandbox: SandboxView
+    stopped_at: datetime | None = Field(
+        description="When all work was stopped by an emergency stop that is in force; None: none."
+    )

@@ -315,6 +315,9 @@ class TokenView(View):
     scope: Scope
     created_at: datetime
     expires_at: datetime | None
+    used_at: datetime | None = Field(
+        description="When it was last used, to within ten minutes; None: never."
+    )
 
 
 class IssuedToken(TokenView):
@@ -328,12 +331,3 @@ class LinkView(View):
 
 class HealthView(View):
     status: str
-
-
-class EmergencyStopView(View):
-    """What an emergency stop ended."""
-
-    teams: int
-    nodes: int = Field(
-        description="Open nodes that were cancelled; running ones end within seconds."
-    )

@@ -18,7 +18,7 @@ from agiraph.cli.session import clean, command, opened, remember_secrets
 from agiraph.config import Settings
 from agiraph.domain.errors import Misconfigured, Refused, StoreFull
 from agiraph.domain.time import SystemClock
-from agiraph.home import archive, archive_reading, restoring
+from agiraph.home import archive, archive_reading, last_backup, restoring
 from agiraph.home.archive import Manifest
 from agiraph.home.archive_reading import Archive
 from agiraph.home.layout import Home
@@ -66,6 +66,7 @@ async def backup(file: Path) -> None:
             )
             home = Home.open(settings.home)
             made = await asyncio.to_thread(archive.pack, target, home, rows, about)
+            last_backup.write(home, target, at=SystemClock().now())
     click.echo(f"Wrote {target}: {made.rows:,} rows and {len(made.files) - 1:,} files.")
     _list_files("Left out", made.left_out)
     _list_files("Overwrote an API key in", made.redacted)

@@ -6,6 +6,7 @@ from rich.console import Console
 from agiraph.cli import tables
 from agiraph.cli.session import as_json, command, source
 from agiraph.cli.teams import json_option
+from agiraph.domain.costs import day_text
 
 
 @click.command()
@@ -23,7 +24,7 @@ async def cost(team: str | None, json_: bool) -> None:
         costs = [(each.name, await found.cost(each.id)) for each in listed]
     if json_:
         return click.echo(as_json([bill for _, bill in costs]))
-    click.echo(tables.day_text(today))
+    click.echo(day_text(today))
     if not costs:
         return click.echo("No teams yet.")
     for name, bill in costs:

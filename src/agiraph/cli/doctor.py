@@ -12,33 +12,23 @@ from rich.console import Console
 from rich.table import Table
 
 from agiraph import config
-from agiraph.cli import (
-    background,
-    extension_checks,
-    mcp_checks,
-    model_checks,
-    package_checks,
-    search_checks,
-)
-from agiraph.cli.checkup import Checkup, Verdict
+from agiraph.cli import background
 from agiraph.cli.session import as_json, command, shown
-from agiraph.cli.tables import day_text
+from agiraph.doctor import database_checks, home_checks, model_checks, surroundings
+from agiraph.doctor.checkup import Checkup
 from agiraph.domain.errors import AgiraphError, HomeInUse, Refused
+from agiraph.domain.findings import Verdict
 from agiraph.domain.time import SystemClock
 from agiraph.home import health as home_health
 from agiraph.home import levels
 from agiraph.home.layout import Home
 from agiraph.redaction import environment, redact
 from agiraph.services import health as work_health
-from agiraph.services.lifecycle import daily_limit
 from agiraph.store import health as database_health
 from agiraph.store.connect import open_store
 from agiraph.store.database import Store
 from agiraph.store.server_clock import ServerClock, skew_warning
 
-GIB = 2**30
-LEAST_FREE = GIB // 2
-LARGE_DATABASE, LARGE_SPOOL = 8 * GIB, 2 * GIB
 _MARKS: dict[Verdict, str] = {
     "fine": "[green]✓[/]", "note": "[yellow]·[/]", "problem": "[red]✗[/]"
 }  # fmt: skip
@@ -71,11 +61,8 @@ async def doctor(fix: bool, online: bool, json_: bool) -> None:
     else:
         await _examine(checkup, fix=fix)
     await model_checks.check(checkup, [checkup.settings.model])
-    _surroundings(checkup)
-    await search_checks.check(checkup)
-    await package_checks.check(checkup)
-    await extension_checks.check(checkup)
-    await mcp_checks.check(checkup)
+    home_checks.check_sandbox(checkup, levels.choose(checkup.settings.sandbox, home))
+    await surroundings.check(checkup)
     if online:
         await model_checks.ask_each(checkup)
     if json_:
@@ -95,9 +82,9 @@ async def _examine(checkup: Checkup, *, fix: bool) -> None:
             is_free = False
         if fix:
             await _repair(checkup, home, store, is_free=is_free)
-        _home(checkup, home)
+        home_checks.check(checkup, home)
         if store is not None:
-            await _rows(checkup, store)
+            await database_checks.check(checkup, store)
             await _background(checkup, store)
 
 
@@ -160,83 +147,6 @@ async def _repair(checkup: Checkup, home: Home, store: Store | None, *, is_free:
         checkup.done += await store.write(work_health.repair)
 
 
-def _home(checkup: Checkup, home: Home) -> None:
-    checkup.list(
-        "permissions",
-        [str(found) for found in home_health.loose_permissions(home.path)],
-        good="Only you can read the home and its token.",
-        bad="can be read by others.",
-        can_fix=True,
-    )
-    free = home_health.free_bytes(home.path)
-    if free < LEAST_FREE:
-        checkup.problem("disk", f"Only {_size(free)} are free: free some space, or work will stop.")
-    else:
-        checkup.fine("disk", f"{_size(free)} are free.")
-    spool = home_health.spool_bytes(home.path)
-    if spool > LARGE_SPOOL:
-        checkup.problem(
-            "spool", f"The output of commands takes {_size(spool)}: see {home.path}/spool."
-        )
-    else:
-        checkup.fine("spool", f"The output of commands takes {_size(spool)}.")
-    if checkup.is_running:
-        return checkup.note("at work", f"{checkup.runner} is running; nothing was changed.")
-    left = [spool.name for spool in home_health.orphaned_commands(home.path)]
-    checkup.list(
-        "processes",
-        [f"A process of {name} is running." for name in left],
-        good="No command outlived its agent.",
-        bad="commands outlived their agent.",
-        can_fix=True,
-    )
-    checkup.list(
-        "unfinished copies",
-        home_health.unfinished_publications(home),
-        good="None.",
-        bad="were left by a crash.",
-        can_fix=True,
-    )
-    return None
-
-
-async def _rows(checkup: Checkup, store: Store) -> None:
-    running = checkup.is_running
-    size = await store.read(database_health.bytes_used)
-    checkup.fine(
-        "database", f"It can be reached, its schema is up to date, and it takes {_size(size)}."
-    )
-    if size > LARGE_DATABASE:
-        checkup.problem("size", "The database is large: archive teams that are done.")
-    damage = [*await store.read(database_health.damage), *await store.read(database_health.gaps)]
-    checkup.list(
-        "integrity",
-        damage,
-        good="The data is undamaged.",
-        bad="faults: restore a backup (`agiraph restore`).",
-    )
-    stuck = await store.read(work_health.stuck, is_running=running)
-    checkup.list("work", stuck, good="Nothing is stuck.", bad="are stuck.", can_fix=True)
-    undecided = await store.read(work_health.needing_a_person)
-    checkup.list("decisions", undecided, good="None.", bad="need a person.")
-    if not running and (left := await store.read(database_health.left_running)):
-        checkup.note("cut off", f"Interrupted tasks that continue at the next start: {len(left)}.")
-    undelivered = await store.read(work_health.undelivered, is_running=running)
-    checkup.list("messages", undelivered, good="All arrived.", bad="did not arrive.", can_fix=True)
-    late = await store.read(work_health.overdue)
-    if late and not running:
-        checkup.note("triggers", f"{len(late)} are due and fire at the next start.")
-    else:
-        checkup.list("triggers", late, good="None is late.", bad="are late.")
-    await model_checks.check_threads(checkup, await store.read(database_health.open_threads))
-    today = await store.read(daily_limit.costs, checkup.settings.usd_per_day)
-    if today.is_reached:
-        checkup.note("money", f"{day_text(today)}.")
-    else:
-        checkup.fine("money", f"{day_text(today)}.")
-    await model_checks.check(checkup, list(await store.read(database_health.models)))
-
-
 async def _background(checkup: Checkup, store: Store) -> None:
     if isinstance(store.clock, ServerClock) and (skewed := skew_warning(store.clock.skew)):
         checkup.note("clock", skewed)
@@ -247,23 +157,6 @@ async def _background(checkup: Checkup, store: Store) -> None:
         checkup.problem("background work", "Some activities fail.", *found.problems)
     elif found.workers:
         checkup.fine("background work", f"Nothing fails at {', '.join(found.workers)}.")
-
-
-def _surroundings(checkup: Checkup) -> None:
-    found = levels.choose(checkup.settings.sandbox, checkup.settings.home)
-    open_ways = [f"not held: {way}" for way in found.not_held]
-    if found.is_confined:
-        checkup.fine("sandbox", found.describe(), *found.reasons, *open_ways)
-    else:
-        checkup.problem("sandbox", found.describe(), *open_ways)
-
-
-def _size(count: int) -> str:
-    for unit in ("bytes", "KiB", "MiB"):
-        if count < 1024:
-            return f"{count:,.0f} {unit}"
-        count //= 1024
-    return f"{count:,.0f} GiB"
 
 
 def _as_value(checkup: Checkup) -> dict[str, Any]:

@@ -2,8 +2,7 @@
 
 import sys
 import time
-from collections.abc import AsyncGenerator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,12 +16,10 @@ from agiraph import config, location
 from agiraph.cli import mcp_tables
 from agiraph.cli.session import as_json, command
 from agiraph.cli.teams import json_option
-from agiraph.config import Settings
-from agiraph.domain.errors import Misconfigured, NotFound, Refused
+from agiraph.doctor.mcp_session import opened
+from agiraph.domain.errors import Misconfigured, Refused
 from agiraph.domain.visible import visible
 from agiraph.home.layout import Home
-from agiraph.home.levels import CommandRules
-from agiraph.home.sandbox import database_files
 from agiraph.mcp_client import launching, notices, pins
 from agiraph.mcp_client.connection import ServerFailed
 from agiraph.mcp_client.pins import PinnedTool, Pins
@@ -115,23 +112,6 @@ def _pairs(given: Iterable[str], option: str) -> dict[str, str]:
     return {name: value for name, _, value in parts}
 
 
-@asynccontextmanager
-async def opened(settings: Settings, name: str) -> AsyncGenerator[tuple[Home, McpServers]]:
-    """Open the home for one server. The server is ended when the block ends."""
-    if name not in settings.mcp:
-        raise NotFound("MCP server", name, known="`agiraph mcp list` shows all.")
-    home = Home.open(settings.home)
-    rules = CommandRules.of(
-        settings.limits, database_files(settings.database_url), settings.sandbox_readable
-    ).confined(settings.sandbox, home.path)
-    only = {name: settings.mcp[name]}
-    servers = McpServers(only, home, rules, settings.web, settings.secrets)
-    try:
-        yield home, servers
-    finally:
-        await servers.close()
-
-
 async def _looked(servers: McpServers, name: str) -> tuple[Pins, float]:
     """Start the server; return its tools and how long it took to ask. If it fails, print its own
     error."""
@@ -190,7 +170,7 @@ async def list_(json_: bool) -> None:
 def _state(server: McpServer, known: Pins | None) -> str:
     return {
         "faulty": "cannot be used",
-        "off": f"to confirm: agiraph mcp confirm {server.name}",
+        "off": f"needs review: agiraph mcp confirm {server.name}",
         "unknown": f"not asked yet: agiraph mcp test {server.name}",
         "changed": f"changed: agiraph mcp confirm {server.name}",
         "on": "ready",

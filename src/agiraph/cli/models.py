@@ -17,6 +17,7 @@ from agiraph.config import Settings
 from agiraph.domain.time import SystemClock
 from agiraph.home.layout import Home
 from agiraph.providers.catalogue import Catalogue
+from agiraph.providers.probe import OTHERS
 from agiraph.providers.registry import Registry
 from agiraph.redaction import environment
 
@@ -91,7 +92,7 @@ async def _test(
     console = Console(highlight=False, emoji=False, soft_wrap=True)
     tested: list[ModelTestView] = []
     for name in names:
-        tested.append(await test_view(catalogue, name, SystemClock()))
+        tested.append(await test_view(catalogue, name, SystemClock(), OTHERS))
         model_tests.keep(home, tested[-1])
         if not json_:
             _show_test(console, tested[-1])

@@ -8,7 +8,7 @@ from rich.tree import Tree
 
 from agiraph.api.views import AgentView, InboxItem, NodeView, TeamView, TriggerView
 from agiraph.cli.session import clean, shown
-from agiraph.domain.costs import CostSum, DayCosts, NodeCosts, TeamCosts
+from agiraph.domain.costs import CostSum, NodeCosts, TeamCosts
 from agiraph.domain.visible import visible
 from agiraph.domain.work import NodeStatus
 
@@ -156,20 +156,6 @@ def _branch(tree: Tree, bill: NodeCosts) -> None:
             branch.add(f"[dim]{line.purpose} · {shown(line.model)}[/]  {sum_text(line.sum)}")
     for below in bill.below:
         _branch(branch, below)
-
-
-def day_text(today: DayCosts) -> str:
-    """Return what was spent today, and how much of the limit that is."""
-    words = f"Today ({today.day}, UTC): ${today.usd:.4f}"
-    if today.limit_usd is None:
-        return f"{words}, without a daily limit"
-    words += f" of ${today.limit_usd:.2f}"
-    if today.allowed_usd:
-        words += f" (${today.allowed_usd:.2f} of it allowed today)"
-    if today.is_reached:
-        words += ". The daily limit is reached: work waits for your approval (agiraph inbox --open)"
-        words += " or for 00:00 UTC"
-    return words
 
 
 def sum_text(total: CostSum) -> str:

@@ -68,21 +68,40 @@ async def stop(team: str | None, all_: bool) -> None:
 
 
 @click.command()
-@click.argument("team")
+@click.argument("team", required=False)
+@click.option("--all", "all_", is_flag=True, help="Interrupt the work of every team now.")
 @command
-async def pause(team: str) -> None:
-    """Pause a TEAM after its current step. It still answers your messages."""
+async def pause(team: str | None, all_: bool) -> None:
+    """Pause a TEAM after its current step. It still answers your messages.
+
+    With --all, the work of every team is interrupted at once, and none begins, also after a
+    restart, until `agiraph resume --all`. Nothing is cancelled.
+    """
+    if all_ == (team is not None):
+        raise click.UsageError("Name one team, or give --all.")
     async with connected() as client:
+        if team is None:
+            stop = await client.stop_all_work()
+            return click.echo(
+                f"All work is stopped: {stop.running} tasks were interrupted, {stop.queued} wait. "
+                "Continue with: agiraph resume --all"
+            )
         paused = await client.pause((await client.team(team)).id)
     _confirm(paused, "Paused", f"Continue with: agiraph resume {paused.id}")
 
 
 @click.command()
-@click.argument("team")
+@click.argument("team", required=False)
+@click.option("--all", "all_", is_flag=True, help="Continue after `agiraph pause --all`.")
 @command
-async def resume(team: str) -> None:
-    """Let a paused TEAM continue its work."""
+async def resume(team: str | None, all_: bool) -> None:
+    """Let a paused TEAM continue its work; with --all, end `agiraph pause --all`."""
+    if all_ == (team is not None):
+        raise click.UsageError("Name one team, or give --all.")
     async with connected() as client:
+        if team is None:
+            woken = await client.resume_all_work()
+            return click.echo(f"Work goes on; {woken.queues} agents have some.")
         resumed = await client.resume((await client.team(team)).id)
     _confirm(resumed, "Resumed", f"Watch it with: agiraph tail {resumed.id}")
 

@@ -7,9 +7,10 @@ from contextlib import asynccontextmanager
 import click
 
 from agiraph import config, logs, serving
-from agiraph.cli import model_checks, offers
+from agiraph.cli import offers
 from agiraph.cli.session import command
 from agiraph.config import Settings
+from agiraph.doctor import model_checks
 from agiraph.domain.errors import Misconfigured, StoreUnavailable
 from agiraph.providers.catalogue import Catalogue
 from agiraph.redaction import environment

@@ -2,9 +2,16 @@
 
 from datetime import datetime
 
+from agiraph.api.operations_views import (
+    EmergencyStopView,
+    ExaminationView,
+    OperationsView,
+    ProviderStatusView,
+    ResumedView,
+    WorkStopView,
+)
 from agiraph.api.status_views import StatusView
 from agiraph.api.views import (
-    EmergencyStopView,
     HealthView,
     IssuedToken,
     LinkView,
@@ -43,13 +50,44 @@ class AccessCalls(Connection):
         """Create a link that signs a browser in, once."""
         return await self.post(LinkView, "/tokens/link")
 
-    async def audit(self, *, after: str = "", limit: int = 100) -> list[AuditEntry]:
-        """List who changed what, oldest first."""
-        return await self.get(list[AuditEntry], "/audit", after=after, limit=limit)
+    async def audit(
+        self,
+        *,
+        after: str = "",
+        limit: int = 100,
+        newest: bool = False,
+        who: str = "",
+        path: str = "",
+    ) -> list[AuditEntry]:
+        """List who changed what, oldest first or newest first; `who` is a part of the token's name
+        and `path` the beginning of the path."""
+        only = {"newest": "true" if newest else "false", "who": who, "path": path}
+        query = {"after": after, "limit": limit, **only}
+        return self.read(list[AuditEntry], await self.ask("GET", "/audit", query=query))
 
     async def stop_everything(self) -> EmergencyStopView:
         """Cancel the open work of all teams and end every process they started."""
         return await self.post(EmergencyStopView, "/stop")
+
+    async def operations(self) -> OperationsView:
+        """Return the queues, the workers, the storage and the sandbox of the server."""
+        return await self.get(OperationsView, "/operations")
+
+    async def provider_status(self) -> list[ProviderStatusView]:
+        """Return the last calls of each provider of models, and what it cost today."""
+        return await self.get(list[ProviderStatusView], "/operations/providers")
+
+    async def examine(self) -> ExaminationView:
+        """Make all health checks of `agiraph doctor` on the server."""
+        return await self.post(ExaminationView, "/operations/doctor")
+
+    async def stop_all_work(self) -> WorkStopView:
+        """Interrupt all work of all teams until it is resumed. Nothing is cancelled."""
+        return await self.post(WorkStopView, "/operations/stop")
+
+    async def resume_all_work(self) -> ResumedView:
+        """End the emergency stop."""
+        return await self.post(ResumedView, "/operations/resume")
 
     async def alive(self) -> HealthView:
         return await self.get(HealthView, "/healthz")

@@ -27,6 +27,7 @@ class Token:
     created_at: datetime
     expires_at: datetime | None = None
     used_at: datetime | None = None
+    """When it was last used, to within ten minutes; of a link, when it was used up."""
     revoked_at: datetime | None = None
 
 

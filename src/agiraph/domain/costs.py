@@ -99,3 +99,17 @@ class TeamCosts:
     """One bill for each root node, with everything below it."""
     budget: GoalBudget | None = None
     """The limits of the last goal; None: the team has no goal."""
+
+
+def day_text(today: DayCosts) -> str:
+    """Return what was spent today, and how much of the limit that is."""
+    words = f"Today ({today.day}, UTC): ${today.usd:.4f}"
+    if today.limit_usd is None:
+        return f"{words}, without a daily limit"
+    words += f" of ${today.limit_usd:.2f}"
+    if today.allowed_usd:
+        words += f" (${today.allowed_usd:.2f} of it allowed today)"
+    if today.is_reached:
+        words += ". The daily limit is reached: work waits for your approval (agiraph inbox --open)"
+        words += " or for 00:00 UTC"
+    return words

@@ -14,6 +14,7 @@ from agiraph.domain.agents import Team
 from agiraph.domain.errors import Conflict, Refused
 from agiraph.domain.tools import ON_DEMAND
 from agiraph.extensions import consents as consent_file
+from agiraph.extensions import contents
 from agiraph.extensions.configured import ExtensionSettings, ToolRule
 from agiraph.extensions.consents import Consents
 from agiraph.extensions.declarations import (
@@ -139,6 +140,7 @@ class Extensions:
         if fault := imported.problem or ("" if is_on else self._clash(imported)):
             raise Refused(f"{identity} was not enabled: {fault}")
         self._imported[identity] = imported
+        await asyncio.to_thread(contents.keep_copy, self.home, found)
         await asyncio.to_thread(consent_file.enable, self.home, identity, found.sha256, at=at)
         await self.refresh()
         return self._find(identity)

@@ -17,7 +17,9 @@ from agiraph.domain.errors import Conflict, NotFound, Refused
 from agiraph.domain.folders import GivenFolder
 from agiraph.domain.skills import TOP, Skill
 from agiraph.extensions import consents as consent_file
+from agiraph.extensions import contents
 from agiraph.extensions.consents import Consents
+from agiraph.extensions.contents import Content
 from agiraph.extensions.notices import Notices, changed
 from agiraph.extensions.statuses import State
 from agiraph.home import skill_folders
@@ -177,6 +179,12 @@ class Skills:
         skill_folders.keep_copy(self.home, found)
         consent_file.enable(self.home, place.id, found.sha256, at=at)
         return self._status(place, consent_file.read(self.home))
+
+    def content(self, identity: str) -> Content:
+        """Return the files of a skill, as they were enabled and as they are now."""
+        place, found = self._read(identity)
+        given = consent_file.read(self.home).enabled.get(place.id)
+        return contents.of_skill(self.home, found, "" if given is None else given.sha256)
 
     def disable(self, identity: str) -> str:
         """Remove the consent to a skill; return its id, or raise `Refused` if there was none."""

@@ -1,7 +1,7 @@
 """Archive: writes a home's files and a dump of its rows into one file, with a hash of each.
 
-Token, lock and database file are left out: rows are dumped as lines, and a restored home creates a
-token of its own. Secrets that this process knows are redacted everywhere.
+Token, API keys, lock and database file are left out: rows are dumped as lines, and a restored home
+creates a token of its own. Secrets that this process knows are redacted everywhere.
 """
 
 import errno
@@ -24,8 +24,9 @@ from agiraph.redaction import Redactor, redact
 ROWS, MANIFEST, FILES = "rows.jsonl", "manifest.json", "home/"
 FORM = 1
 LEFT_OUT = (
-    "token", "lock", "consents.json", "consents.lock", "mcp-tokens.json", "agiraph.db"
-)  # fmt: skip
+    *("token", "lock", "keys.json", "last-backup.json", "consents.json", "consents.lock"),
+    *("mcp-tokens.json", "agiraph.db"),
+)
 """Top-level names of a home that are left out, and every name that starts with the last one."""
 MOST_FILES = 5_000_000
 CHUNK = 1 << 20

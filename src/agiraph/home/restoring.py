@@ -27,7 +27,8 @@ _LONGEST_START = 64 * 1024
 def is_setting(name: str) -> bool:
     """Return whether a file decides what runs: programs, prompts, tools, models."""
     is_pin = name.startswith("mcp/") and name.count("/") == 1
-    return name in ("agiraph.toml", ".mcp.json") or name.startswith("agents/") or is_pin
+    is_ours = name in ("agiraph.toml", ".mcp.json", "keys.json")
+    return is_ours or name.startswith("agents/") or is_pin
 
 
 @contextlib.contextmanager

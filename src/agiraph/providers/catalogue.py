@@ -16,7 +16,7 @@ from agiraph.providers.facts.prices import Priced, Prices
 from agiraph.providers.fallback import Fallback
 from agiraph.providers.inventory import OWN_WINDOW_TOKENS, Inventory
 from agiraph.providers.options import TrainedForm
-from agiraph.providers.registry import ModelFactory, Registry
+from agiraph.providers.registry import Account, ModelFactory, Registry
 from agiraph.providers.retry import Retrying
 from agiraph.providers.wires.chat_forms import learned_call_form
 from agiraph.providers.wires.learned_calls import LearnedCallsModel
@@ -72,7 +72,8 @@ class Catalogue:
         self.inventory: Inventory = Inventory(registry, prices, clock)
         self._clock = clock
         self._own: dict[str, ModelFactory] = {}
-        self._circuits: dict[str, CircuitBreaker] = {}
+        self.circuits: dict[str, CircuitBreaker] = {}
+        """By provider; of those that this process has called."""
         self._models: dict[tuple[str, bool], Model] = {}
         self._price_names: dict[str, list[str]] = {}
         self._missing: dict[str, datetime] = {}
@@ -87,6 +88,19 @@ class Catalogue:
         """Serve the models of each of these providers by models of your own."""
         for provider, factory in factories.items():
             self.add(provider, factory)
+
+    def with_account(self, vendor: str, account: Account) -> "Catalogue":
+        """Return a catalogue of its own in which a vendor has this account, to test it. The caller
+        closes it."""
+        return Catalogue(self.registry.with_account(vendor, account), self.prices, self._clock)
+
+    def set_account(self, vendor: str, account: Account) -> None:
+        """Use a vendor with this key from now on; running calls end with the old one."""
+        self.registry.set_account(vendor, account)
+        self.inventory.forget(vendor)
+        self.circuits.pop(vendor, None)
+        self._models.clear()
+        self._missing.clear()
 
     def resolve(self, names: str, *, patient: bool = True) -> Model:
         """Return the model or chain, or raise `Misconfigured` with what to write instead.
@@ -265,7 +279,7 @@ class Catalogue:
         if self.registry.is_own_server(provider):
             wire = Counted(model=wire, diagnosis=self.diagnosis(name))
         # One per provider, not per model: an outage hits all models of a vendor.
-        circuit = self._circuits.setdefault(provider, CircuitBreaker(provider, self._clock))
+        circuit = self.circuits.setdefault(provider, CircuitBreaker(provider, self._clock))
         noted = Noted(
             model=wire,
             missing=self._missing,

@@ -1,8 +1,9 @@
 """Circuit breaker: stops calls to a provider that keeps failing, then tries it with one call."""
 
 from dataclasses import dataclass, field
+from datetime import datetime
 
-from agiraph.domain.errors import ModelUnavailable
+from agiraph.domain.errors import ModelError, ModelUnavailable
 from agiraph.domain.time import Clock
 from agiraph.providers.base import Model, OnDelta, Reply, Request
 
@@ -22,6 +23,17 @@ class CircuitBreaker:
     open_until: float = field(default=0.0)
     """When the circuit lets a probe through, in the clock's monotonic seconds."""
     is_probing: bool = False
+    succeeded_at: datetime | None = None
+    failed_at: datetime | None = None
+    error: str = ""
+    """What the last failed call said, for people."""
+
+    @property
+    def open_s(self) -> float:
+        """Return for how many seconds calls are refused now; 0 if they are let through."""
+        if self.failures < MAX_FAILURES:
+            return 0.0
+        return max(self.open_until - self.clock.monotonic(), 0.0)
 
     def admit(self) -> None:
         """Let a call through, or raise `ModelUnavailable` with the time to wait."""
@@ -42,6 +54,11 @@ class CircuitBreaker:
 
     def succeed(self) -> None:
         self.failures, self.is_probing = 0, False
+        self.succeeded_at = self.clock.now()
+
+    def note(self, error: ModelError) -> None:
+        """Remember what a failed call said."""
+        self.failed_at, self.error = self.clock.now(), str(error)
 
     def fail(self) -> None:
         self.failures, self.is_probing = self.failures + 1, False
@@ -67,10 +84,15 @@ class Guarded:
         self.circuit.admit()
         try:
             reply = await self.model.reply(request, on_delta)
-        except ModelUnavailable:
+        except ModelUnavailable as error:
+            self.circuit.note(error)
             self.circuit.fail()
             raise
-        except BaseException:  # CancelledError too: a probe that is never ended blocks all others
+        except (
+            BaseException
+        ) as error:  # CancelledError too: a probe that is never ended blocks all others
+            if isinstance(error, ModelError):
+                self.circuit.note(error)
             self.circuit.abandon()
             raise
         self.circuit.succeed()

@@ -91,6 +91,11 @@ class Inventory:
             self._shown = {n for n in self._shown if _parts(n)[0] != provider}
             return answer
 
+    def forget(self, provider: str) -> None:
+        """Forget what a provider's server said: its address or its key has changed."""
+        self._answers.pop(provider, None)
+        self._shown = {name for name in self._shown if _parts(name)[0] != provider}
+
     def answer(self, provider: str) -> Answer | None:
         """Return what the provider's server said when it was last asked."""
         return self._answers.get(provider)

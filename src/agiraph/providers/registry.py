@@ -75,12 +75,17 @@ class Keys:
     def account(self, vendor: Vendor) -> Account:
         return self.accounts.get(vendor.name, Account())
 
+    def with_account(self, vendor: str, account: Account) -> "Keys":
+        """Return these keys with another account of a vendor."""
+        return replace(self, accounts={**self.accounts, vendor: account})
+
 
 class Registry:
     """Makes each named model once, on one HTTP client."""
 
     def __init__(self, keys: Keys, clock: Clock) -> None:
         self._keys = keys
+        self._clock = clock
         self._http = HttpClient(
             clock, proxies=keys.proxies, patience=keys.patience, rates=keys.rates
         )
@@ -93,6 +98,23 @@ class Registry:
         if name not in self._models:
             self._models[name] = self._limited(self._make(name))
         return self._models[name]
+
+    def with_account(self, vendor: str, account: Account) -> "Registry":
+        """Return a registry of its own in which a vendor has this account."""
+        return Registry(self._keys.with_account(vendor, account), self._clock)
+
+    def set_account(self, vendor: str, account: Account) -> None:
+        """Use a vendor with this account from now on."""
+        self._keys = self._keys.with_account(vendor, account)
+        self._models.clear()
+
+    def account(self, vendor: Vendor) -> Account:
+        """Return the access to a vendor; without a key if there is none."""
+        return self._keys.account(vendor)
+
+    def wait_s(self, provider: str) -> float:
+        """Return for how many seconds the rate limit keeps calls of a provider waiting now."""
+        return self._http.rate_limits.wait_s(provider)
 
     def default_models(self) -> list[str]:
         """Return the default models of the vendors that have a key."""

@@ -17,7 +17,7 @@ from agiraph.runtime import timers
 from agiraph.runtime.engine import Drive
 from agiraph.runtime.periodic import PeriodicTasks, Wait
 from agiraph.services.lifecycle import claims
-from agiraph.store import nodes, waits
+from agiraph.store import nodes, waits, work_stop
 from agiraph.store.database import Store
 from agiraph.store.job_queue import JobQueue, RetryLater
 from agiraph.store.notify import Notification, listen
@@ -206,7 +206,8 @@ class ClusteredEngine:
         """Cancel what was asked for while the connection was lost: NOTIFY keeps nothing."""
         for queue, task in list(self._running.items()):
             node = await self._store.read(nodes.running, queue)
-            if node is not None and node.cancel_requested:
+            is_stopped = await self._store.read(work_stop.find) is not None
+            if is_stopped or (node is not None and node.cancel_requested):
                 task.cancel()
 
     async def _fire_timers(self) -> Wait | None:

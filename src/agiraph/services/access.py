@@ -3,7 +3,7 @@
 import hashlib
 import secrets
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import orjson
@@ -23,6 +23,8 @@ SESSION_LIFE = timedelta(days=30)
 """How long a browser stays signed in."""
 RESPONSE_LIFE = timedelta(days=1)
 """How long the response to an Idempotency-Key is kept."""
+USE_NOTED_EVERY = timedelta(minutes=10)
+"""How exact the time of a token's last use is: each note is a write."""
 MAX_KEY_CHARS = 200
 _EPOCH = "epoch"
 
@@ -107,6 +109,16 @@ def authenticate(tx: Tx, secret: str) -> Bearer | None:
 def _is_valid(tx: Tx, token: Token) -> bool:
     is_expired = token.expires_at is not None and token.expires_at <= tx.now
     return token.revoked_at is None and not is_expired
+
+
+def is_use_due(token: Token, now: datetime) -> bool:
+    """Tell whether the use of a token now should be noted."""
+    return token.used_at is None or now - token.used_at >= USE_NOTED_EVERY
+
+
+def note_use(tx: Tx, identity: str) -> None:
+    """Note that a token was used now."""
+    PASSES.update(tx, identity, used_at=tx.now)
 
 
 def revoke(tx: Tx, identity: str) -> Token:

@@ -50,8 +50,63 @@ def use_up(tx: Tx, identity: str) -> bool:
     return tx.run(sql, id=identity, now=to_micros(tx.now)) == 1
 
 
-def audit(tx: Tx, *, after: str = "", limit: int = 100) -> list[AuditEntry]:
-    return AUDIT.select(tx, "id > :after order by id limit :limit", after=after, limit=limit)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditFilter:
+    """Which entries of the audit are wanted; empty: all."""
+
+    who: str = ""
+    """A part of the token's name, in any case."""
+    path: str = ""
+    """The beginning of the path."""
+    since: datetime | None = None
+    until: datetime | None = None
+
+    @property
+    def where(self) -> str:
+        parts = [
+            "lower(who) like :who escape '!'" if self.who else "",
+            "path like :path escape '!'" if self.path else "",
+            "at >= :since" if self.since else "",
+            "at < :until" if self.until else "",
+        ]
+        return "".join(f" and {part}" for part in parts if part)
+
+    @property
+    def values(self) -> dict[str, str | int]:
+        found: dict[str, str | int] = {}
+        if self.who:
+            found["who"] = f"%{_literal(self.who.lower())}%"
+        if self.path:
+            found["path"] = f"{_literal(self.path)}%"
+        if self.since:
+            found["since"] = to_micros(self.since)
+        if self.until:
+            found["until"] = to_micros(self.until)
+        return found
+
+
+def _literal(text: str) -> str:
+    """Return a text for LIKE in which no character is a wildcard."""
+    return "".join(f"!{c}" if c in "!%_" else c for c in text)
+
+
+def audit(
+    tx: Tx,
+    *,
+    after: str = "",
+    limit: int = 100,
+    is_newest_first: bool = False,
+    only: AuditFilter | None = None,
+) -> list[AuditEntry]:
+    """Return a page of the audit, oldest first or newest first; `after` is the last id of the page
+    before it."""
+    only = only or AuditFilter()
+    begins = "1 = 1"
+    if after:
+        begins = "id < :after" if is_newest_first else "id > :after"
+    order = "order by id desc" if is_newest_first else "order by id"
+    values = {**only.values, "limit": limit, **({"after": after} if after else {})}
+    return AUDIT.select(tx, f"{begins}{only.where} {order} limit :limit", **values)
 
 
 def claim(tx: Tx, *, who: str, key: str, request: str) -> bool:

@@ -8,6 +8,7 @@ from agiraph.domain.ids import AgentId, NodeId, TeamId
 from agiraph.domain.work import Halt, Lane, NodeStatus, Queue, WorkNode
 from agiraph.store.rows import Table, to_micros
 from agiraph.store.tx import Tx
+from agiraph.store.work_stop import IS_STOPPED
 
 NODES = Table("nodes", WorkNode)
 
@@ -20,9 +21,12 @@ def running(tx: Tx, queue: Queue) -> WorkNode | None:
 
 
 def next_assigned(tx: Tx, queue: Queue) -> WorkNode | None:
-    """Return the oldest assigned node of a queue."""
+    """Return the oldest assigned node of a queue; None while all work is stopped."""
     # Ids begin with a time, so the order of ids is the order of creation.
-    where = "assignee_id = :agent and lane = :lane and status = 'assigned' order by id limit 1"
+    where = (
+        "assignee_id = :agent and lane = :lane and status = 'assigned'"
+        f" and not {IS_STOPPED} order by id limit 1"
+    )
     found = NODES.select(tx, where, agent=queue.agent_id, lane=queue.lane)
     return found[0] if found else None
 
@@ -86,6 +90,12 @@ def count_running(tx: Tx, team_id: TeamId) -> int:
     return 0 if row is None else int(row[0])
 
 
+def count_assigned(tx: Tx) -> int:
+    """Return how many nodes of all teams are ready to run."""
+    row = tx.one("select count(*) from nodes where status = 'assigned'")
+    return 0 if row is None else int(row[0])
+
+
 def count_open(tx: Tx, team_id: TeamId) -> int:
     return _count(tx, "team_id = :id and lane = 'work'", team_id)
 
@@ -117,6 +127,11 @@ def unowned(tx: Tx, team_id: TeamId, *, chosen_by: datetime) -> list[WorkNode]:
 def at_work(tx: Tx) -> list[WorkNode]:
     """Return the running work nodes of all teams."""
     return NODES.select(tx, "status = 'running' and lane = 'work' order by claimed_at")
+
+
+def all_running(tx: Tx) -> list[WorkNode]:
+    """Return the running nodes of all teams and lanes."""
+    return NODES.select(tx, "status = 'running' and assignee_id is not null order by id")
 
 
 def waiting(tx: Tx, agent_id: AgentId) -> list[WorkNode]:
@@ -204,17 +219,18 @@ def news(tx: Tx, node_id: NodeId) -> News:
     """Return whether the node must stop, and whether its agent has unread mail."""
     row = tx.one(
         "select n.cancel_requested, t.status, n.lane, exists (select 1 from messages m"
-        " where m.recipient = n.assignee_id and m.seen_at is null)"
+        f" where m.recipient = n.assignee_id and m.seen_at is null), {IS_STOPPED}"
         " from nodes n join teams t on t.id = n.team_id where n.id = :id",
         id=node_id,
     )
     assert row is not None
-    cancel_requested, status, lane, mail = row
+    cancel_requested, status, lane, mail, is_stopped = row
     # A stopped team still replies to a person, so this ends work only.
     if cancel_requested or (status == "stopped" and lane == "work"):
         return News("cancel", bool(mail))
-    # A paused team still replies to a person.
-    return News("pause" if status == "paused" and lane != "reply" else None, bool(mail))
+    # A paused team still replies to a person; after an emergency stop nothing does.
+    is_paused = is_stopped or (status == "paused" and lane != "reply")
+    return News("pause" if is_paused else None, bool(mail))
 
 
 def board(tx: Tx, team_id: TeamId, *, after: str = "", limit: int = 1000) -> list[WorkNode]:
@@ -259,11 +275,13 @@ def newest(tx: Tx, team_id: TeamId, *, limit: int) -> list[NodeId]:
 
 
 def queues(tx: Tx) -> list[Queue]:
-    """Return each agent and lane with assigned or running nodes, for an engine that starts."""
+    """Return each agent and lane with assigned or running nodes, for an engine that starts; none
+    while all work is stopped."""
     rows = tx.all(
         "select distinct n.assignee_id, n.lane from nodes n join teams t on t.id = n.team_id"
         " where n.status in ('assigned', 'running') and n.assignee_id is not null"
         " and t.status <> 'archived' and (t.status <> 'paused' or n.lane = 'reply')"
+        f" and not {IS_STOPPED}"
     )
     return [Queue(*row) for row in rows]
 

@@ -32,6 +32,7 @@ from agiraph.store.postgres_errors import explain
 from agiraph.store.presence import FREE_JOBS, Presence
 from agiraph.store.reachability import CONNECTION_ERRORS
 from agiraph.store.tx import Tx
+from agiraph.store.work_stop import IS_STOPPED
 
 _ENTRYPOINT = "run_agent"
 """PgQueuer's name for our only kind of job. Stored in its rows: a new name orphans them."""
@@ -55,12 +56,13 @@ _CLEAR_DEAD_OWNERS = """
 update nodes set owner = null where status = 'running' and owner is not null
 and not exists (select 1 from pgqueuer q where 'job ' || q.id::text = nodes.owner)
 """
-_QUEUES_WITHOUT_JOB = """
+_QUEUES_WITHOUT_JOB = f"""
 select distinct n.assignee_id || case n.lane when 'work' then '' else '/' || n.lane end
 from nodes n join teams t on t.id = n.team_id
 where (n.status = 'assigned' or (n.status = 'running' and n.owner is null))
 and n.assignee_id is not null
 and t.status <> 'archived' and (t.status <> 'paused' or n.lane = 'reply')
+and not {IS_STOPPED}
 and not exists (
     select 1 from pgqueuer q where q.payload = convert_to(
         n.assignee_id || case n.lane when 'work' then '' else '/' || n.lane end, 'UTF8'

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 import orjson
 
@@ -184,3 +185,17 @@ def reserved_usd(tx: Tx, *, apart_from: ThreadId | None = None) -> float:
 def of_day(tx: Tx, day: str) -> list[Spend]:
     """Return what was spent on a day, of all teams."""
     return SPEND.select(tx, "day = :day order by team_id, node_id, purpose", day=day)
+
+
+class ModelSpend(NamedTuple):
+    model: str
+    calls: int
+    usd: float
+
+
+def by_model(tx: Tx, day: str) -> list[ModelSpend]:
+    """Return what was spent on each model on a day, of all teams."""
+    rows = tx.all(
+        "select model, sum(calls), sum(usd) from spend where day = :day group by model", day=day
+    )
+    return [ModelSpend(row[0], int(row[1]), float(row[2])) for row in rows]

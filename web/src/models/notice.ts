@@ -30,7 +30,7 @@ export function noticeOf(models: Models | undefined, chosen: string): Notice | n
 }
 
 function noticeOfOne(models: Models, name: string, isText: boolean): Notice | null {
-  if (name === "demo") return { tone: "wait", text: "A scripted demo answers, not an AI. Set a key such as ANTHROPIC_API_KEY, or choose a model of a server below." };
+  if (name === "demo") return { tone: "wait", text: "A scripted demo answers, not an AI. Set up a model first, or choose one of a server below." };
   const slash = name.indexOf("/");
   const provider = slash > 0 ? models.providers.find((one) => one.name === name.slice(0, slash)) : undefined;
   // The server refuses a name that it cannot place, and lists what there is.

@@ -1,13 +1,11 @@
 /** Settings: the preferences of this browser, and what the person says about themselves. The server's settings are in agiraph.toml. */
-import { lazy, type ReactNode, Suspense, useState } from "react";
+import { type ReactNode, useState } from "react";
 import { Link } from "@tanstack/react-router";
 import { useLive } from "@/live";
 import { Button, Header, Pills } from "@/ui";
 import { AwaySetting } from "@/shell/AwaySetting";
 import { SidebarButton } from "@/shell/SidebarButton";
 import { type Theme, useShell } from "@/shell/state";
-
-const ServerSettings = lazy(() => import("@/shell/ServerSettings"));
 
 function Setting({ name, description, children }: { name: string; description: string; children: ReactNode }) {
   return (
@@ -83,9 +81,11 @@ export function Settings() {
               All models
             </Link>
           </Setting>
-          <Suspense fallback={null}>
-            <ServerSettings />
-          </Suspense>
+          <Setting name="Operations" description="The server's health, providers, sandbox, MCP servers, own tools, channels, tokens and audit, and the emergency stop.">
+            <Link to="/operations" className="inline-flex h-7 items-center rounded-sm border border-line-2 bg-surface px-2.5 text-xs font-medium hover:bg-hover pointer-coarse:h-11">
+              Open operations
+            </Link>
+          </Setting>
           <p className="py-4 text-xs text-ink-3">agiraph {build ?? ""}</p>
         </div>
       </div>

@@ -2,8 +2,8 @@
 import { queryOptions } from "@tanstack/react-query";
 import { api, unwrap } from "@/api/client";
 
-/** The sandbox is chosen when the server starts, so it is fetched once for each page load. */
-export const statusQuery = queryOptions({ queryKey: ["status"] as const, queryFn: () => unwrap(api.GET("/api/status")), staleTime: Infinity });
+/** Whether work is stopped may change in another browser, so it is fetched again when the person comes back to the page. */
+export const statusQuery = queryOptions({ queryKey: ["status"] as const, queryFn: () => unwrap(api.GET("/api/status")), staleTime: 30_000, refetchOnWindowFocus: true });
 export const channelsQuery = queryOptions({ queryKey: ["channels"] as const, queryFn: () => unwrap(api.GET("/api/channels")), staleTime: 0 });
 export const extensionsQuery = queryOptions({ queryKey: ["extensions"] as const, queryFn: () => unwrap(api.GET("/api/extensions")), staleTime: 0 });
 export const skillsQuery = queryOptions({ queryKey: ["skills"] as const, queryFn: () => unwrap(api.GET("/api/skills")), staleTime: 0 });

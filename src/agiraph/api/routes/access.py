@@ -3,9 +3,9 @@
 from datetime import timedelta
 from typing import Annotated, ClassVar
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Depends, Query, Response
 from fastapi.responses import RedirectResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from agiraph.api.access_control import COOKIE
 from agiraph.api.deps import After, ApiDep, Limit, PersonDep
@@ -14,6 +14,7 @@ from agiraph.api.views import IssuedToken, LinkView, TokenView
 from agiraph.domain.access import AuditEntry, Scope, Token
 from agiraph.services import access
 from agiraph.store import access as rows
+from agiraph.store.access import AuditFilter
 
 router: APIRouter = APIRouter(tags=["access"])
 signin: APIRouter = APIRouter(include_in_schema=False)
@@ -29,6 +30,18 @@ class NewToken(BaseModel):
     name: str = Field(min_length=1, max_length=100, examples=["nightly report"])
     scope: Scope = "read"
     days: int | None = Field(default=None, ge=1, le=3650, description="How many days it is valid.")
+
+
+def _audit_filter(
+    who: Annotated[str, Query(max_length=200, description="A part of the token's name.")] = "",
+    path: Annotated[str, Query(max_length=400, description="The beginning of the path.")] = "",
+    since: Annotated[AwareDatetime | None, Query()] = None,
+    until: Annotated[AwareDatetime | None, Query()] = None,
+) -> AuditFilter:
+    return AuditFilter(who=who, path=path, since=since, until=until)
+
+
+AuditQuery = Annotated[AuditFilter, Depends(_audit_filter)]
 
 
 def _view(granted: Token) -> dict[str, object]:
@@ -68,9 +81,13 @@ async def create_link(api: ApiDep, person: PersonDep) -> LinkView:
 
 
 @router.get("/audit", responses=documented())
-async def read_audit(api: ApiDep, after: After = "", limit: Limit = 100) -> list[AuditEntry]:
-    """List who changed what, oldest first."""
-    return await api.store.read(rows.audit, after=after, limit=limit)
+async def read_audit(
+    api: ApiDep, only: AuditQuery, after: After = "", limit: Limit = 100, newest: bool = False
+) -> list[AuditEntry]:
+    """List who changed what, oldest first, or with `newest` the newest first."""
+    return await api.store.read(
+        rows.audit, after=after, limit=limit, is_newest_first=newest, only=only
+    )
 
 
 @signin.get("/signin")

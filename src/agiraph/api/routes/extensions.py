@@ -1,15 +1,20 @@
 """Extension routes: own tools, engines, channels and providers, and a person's consent to them."""
 
+import asyncio
+
 from fastapi import APIRouter
 
 from agiraph.api.deps import Api, ApiDep, CallerDep, check_owner
+from agiraph.api.extension_presenters import ContentId, content_view
 from agiraph.api.extension_views import (
+    ContentView,
     DisableRequest,
     EnableRequest,
     ExtensionView,
     OfferView,
 )
 from agiraph.api.problems import documented
+from agiraph.extensions import contents
 from agiraph.extensions.loading import Extensions
 from agiraph.extensions.statuses import ExtensionStatus
 
@@ -20,6 +25,13 @@ router: APIRouter = APIRouter(tags=["extensions"])
 async def list_extensions(api: ApiDep) -> list[ExtensionView]:
     """List the files and packages of the person, with the state of each one."""
     return [_view(one) for one in await _of(api).listed()]
+
+
+@router.get("/extensions/content", responses=documented())
+async def read_extension_content(id: ContentId, api: ApiDep, caller: CallerDep) -> ContentView:
+    """Show the file of an extension in full, and what was enabled before. Needs `admin`."""
+    check_owner(caller, "To read code of your own")
+    return content_view(id, await asyncio.to_thread(contents.of_extension, api.home, id))
 
 
 @router.post("/extensions/enable", responses=documented(409))

@@ -11,6 +11,7 @@ from agiraph.api.deps import ApiDep
 from agiraph.api.model_presenters import models_view, test_view
 from agiraph.api.model_views import ModelsView, ModelTestView
 from agiraph.api.problems import documented
+from agiraph.providers.probe import OTHERS
 
 router: APIRouter = APIRouter(tags=["models"])
 
@@ -38,6 +39,6 @@ async def run_model_test(body: ModelTestRequest, api: ApiDep) -> ModelTestView:
 
     The result is kept in the home, as the model's last test.
     """
-    test = await test_view(api.models, body.model, api.clock)
+    test = await test_view(api.models, body.model, api.clock, OTHERS)
     await asyncio.to_thread(model_tests.keep, api.home, test)
     return test

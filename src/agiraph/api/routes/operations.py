@@ -1,10 +1,18 @@
-"""Operations routes: the emergency stop."""
+"""Operations routes: the state of the server, health checks and the emergency stop."""
 
 from fastapi import APIRouter
 
-from agiraph.api.deps import ApiDep
+from agiraph.api import operations_presenters as presenters
+from agiraph.api.deps import ApiDep, CallerDep
+from agiraph.api.operations_views import (
+    EmergencyStopView,
+    ExaminationView,
+    OperationsView,
+    ProviderStatusView,
+    ResumedView,
+    WorkStopView,
+)
 from agiraph.api.problems import documented
-from agiraph.api.views import EmergencyStopView
 from agiraph.domain.errors import NotFound
 from agiraph.services.lifecycle import emergency
 from agiraph.store import teams
@@ -28,3 +36,36 @@ async def stop_everything(api: ApiDep) -> EmergencyStopView:
             stopped.teams += team.status in ("active", "paused") or ended > 0
         after = page[-1].id
     return stopped
+
+
+@router.get("/operations", responses=documented())
+async def read_operations(api: ApiDep) -> OperationsView:
+    """Show the queues, the workers, the storage and the sandbox of the server."""
+    return await presenters.operations(api)
+
+
+@router.get("/operations/providers", responses=documented())
+async def list_provider_status(api: ApiDep) -> list[ProviderStatusView]:
+    """Show the last calls of each provider of models, and what it cost today."""
+    return await presenters.providers(api)
+
+
+@router.post("/operations/doctor", responses=documented())
+async def run_health_checks(api: ApiDep) -> ExaminationView:
+    """Make all health checks of `agiraph doctor`, within 30 seconds. Nothing is repaired."""
+    return presenters.examination(api.clock.now(), await api.examine())
+
+
+@router.post("/operations/stop", responses=documented())
+async def stop_all_work(api: ApiDep, caller: CallerDep) -> WorkStopView:
+    """Interrupt all work of all teams at once, until it is resumed, also after a restart.
+
+    Nothing is cancelled: tasks go on where they stopped when work is resumed.
+    """
+    return presenters.work_stop(await api.store.write(emergency.stop_all, by=caller.name))
+
+
+@router.post("/operations/resume", responses=documented())
+async def resume_all_work(api: ApiDep) -> ResumedView:
+    """End the emergency stop: all tasks go on where they stopped."""
+    return ResumedView(queues=await api.store.write(emergency.resume_all))

@@ -8,7 +8,8 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from agiraph.api.deps import ApiDep, CallerDep, check_owner
-from agiraph.api.extension_views import DisableRequest, EnableRequest, SkillView
+from agiraph.api.extension_presenters import ContentId, content_view
+from agiraph.api.extension_views import ContentView, DisableRequest, EnableRequest, SkillView
 from agiraph.api.problems import documented
 from agiraph.api.settings_views import SkillFile
 from agiraph.domain.folders import GivenFolder
@@ -50,6 +51,13 @@ async def list_skills(api: ApiDep) -> list[SkillView]:
     folders = await api.store.read(look)
     found = await asyncio.to_thread(Skills(home=api.home).listed, folders)
     return [_view(one) for one in found]
+
+
+@router.get("/skills/content", responses=documented())
+async def read_skill_content(id: ContentId, api: ApiDep, caller: CallerDep) -> ContentView:
+    """Show the files of a skill in full, and those that were enabled before. Needs `admin`."""
+    check_owner(caller, "To read the files of a skill")
+    return content_view(id, await asyncio.to_thread(Skills(home=api.home).content, id))
 
 
 @router.post("/skills/enable", responses=documented(409))

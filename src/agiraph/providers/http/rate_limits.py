@@ -144,7 +144,7 @@ class RateLimiter:
         place.
         """
         tokens = estimated if self.counts_cached else estimated * self._new_share
-        wait_s = self._wait_s(tokens)
+        wait_s = self.wait_s(tokens)
         if not self._waiting and wait_s <= 0:
             self._take(tokens)
             return tokens
@@ -218,7 +218,7 @@ class RateLimiter:
         """Admit waiting calls, one of each team in turn, until none waits."""
         while self._waiting:
             team, calls = next(iter(self._waiting.items()))
-            wait_s = self._wait_s(calls[0].tokens)
+            wait_s = self.wait_s(calls[0].tokens)
             if wait_s > 0:
                 # Another call may give up meanwhile, so the choice is made anew afterwards.
                 await self.clock.sleep(max(wait_s, LEAST_WAIT_S))
@@ -231,7 +231,8 @@ class RateLimiter:
             if not calls:
                 del self._waiting[team]
 
-    def _wait_s(self, tokens: float) -> float:
+    def wait_s(self, tokens: float) -> float:
+        """Return for how many seconds a call of so many tokens would wait now."""
         now = self.clock.monotonic()
         self._requests.fill(now)
         self._tokens.fill(now)
@@ -336,6 +337,14 @@ class RateLimits:
             model = RateLimiter(self._clock, counts_cached=False)
             pace = self._paces[name, key] = Pace(self._account(name.partition("/")[0], key), model)
         return pace
+
+    def wait_s(self, provider: str) -> float:
+        """Return for how many seconds a small call to this provider would wait now; the longest of
+        its models."""
+        limiters = [limiter for (name, _), limiter in self._accounts.items() if name == provider]
+        paces = self._paces.items()
+        limiters += [pace.model for (name, _), pace in paces if name.startswith(f"{provider}/")]
+        return max((limiter.wait_s(1) for limiter in limiters), default=0.0)
 
     def _account(self, provider: str, key: str) -> RateLimiter:
         if (provider, key) not in self._accounts:

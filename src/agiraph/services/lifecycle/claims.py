@@ -13,7 +13,7 @@ from agiraph.domain.work import NodeStatus, Queue, WorkNode
 from agiraph.services.board import budgets, leases, planning, stage_clocks, texts, waiting
 from agiraph.services.lifecycle import endings
 from agiraph.services.mail import bus
-from agiraph.store import messages, nodes, teams, threads, waits
+from agiraph.store import messages, nodes, teams, threads, waits, work_stop
 from agiraph.store.nodes import NODES
 from agiraph.store.threads import THREADS
 from agiraph.store.tx import Tx
@@ -38,6 +38,11 @@ def claim(tx: Tx, queue: Queue, *, owner: str, only: TeamId | None = None) -> Le
     # No owner: it died. Our own: a run of this process ended without giving the node back, because
     # the store failed (`Dispatcher._release`).
     if left is not None and left.owner not in (None, owner):
+        return None
+    if left is not None and work_stop.find(tx) is not None:
+        # A crash left it running, and meanwhile all work was stopped.
+        if left.cancel_requested:
+            endings.end_cancelled(tx, left)
         return None
     node = left or nodes.next_assigned(tx, queue)
     if node is None:

@@ -1,22 +1,10 @@
-"""Checkup: the findings of one run of `agiraph doctor`."""
+"""Checkup: the findings of one run of all health checks."""
 
 from dataclasses import dataclass, field
-from typing import Literal
 
 from agiraph.config import Settings
-
-Verdict = Literal["fine", "note", "problem"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """The result of one check."""
-
-    name: str
-    verdict: Verdict
-    what: str
-    details: list[str] = field(default_factory=list[str])
-    can_fix: bool = False
+from agiraph.domain.findings import Finding
+from agiraph.extensions.loading import Extensions
 
 
 @dataclass(slots=True)
@@ -29,6 +17,8 @@ class Checkup:
     done: list[str] = field(default_factory=list[str])
     runner: str = ""
     """The process that uses the home or the database now; empty if none does."""
+    extensions: Extensions | None = None
+    """Own tools that this process has loaded; None: they are loaded for the check."""
 
     def fine(self, name: str, what: str, *details: str) -> None:
         self.findings.append(Finding(name=name, verdict="fine", what=what, details=[*details]))

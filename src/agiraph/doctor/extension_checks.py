@@ -3,7 +3,7 @@
 import sys
 from contextlib import redirect_stdout
 
-from agiraph.cli.checkup import Checkup
+from agiraph.doctor.checkup import Checkup
 from agiraph.extensions.loading import Extensions
 from agiraph.extensions.skills import Skills
 from agiraph.home import health as home_health
@@ -21,7 +21,7 @@ async def check(checkup: Checkup) -> None:
     if not home.is_dir() or home_health.why_not_writable(home):
         return  # the check of the home folder has reported this already
     given = checkup.settings.extensions
-    extensions = Extensions(
+    extensions = checkup.extensions or Extensions(
         home=Home.open(checkup.settings.home), secrets=given.secrets, rules=given.rules
     )
     # What own code prints while it is imported is no part of our output.

@@ -1,6 +1,6 @@
 """Package checks: which indexes commands get packages from, and whether they answer."""
 
-from agiraph.cli.checkup import Checkup
+from agiraph.doctor.checkup import Checkup
 from agiraph.redaction import redact
 from agiraph.web.gate import index_check
 from agiraph.web.gate.configured import shown

@@ -1,7 +1,7 @@
 """MCP checks: what `agiraph doctor` says of the MCP servers."""
 
-from agiraph.cli.checkup import Checkup
-from agiraph.cli.mcp import opened
+from agiraph.doctor.checkup import Checkup
+from agiraph.doctor.mcp_session import opened
 from agiraph.domain.errors import AgiraphError
 from agiraph.home.layout import Home
 from agiraph.mcp_client import notices, pins

@@ -1,7 +1,7 @@
 """Model checks: whether the models of `agiraph doctor` are set up, run and answer."""
 
-from agiraph.cli.checkup import Checkup
 from agiraph.config import Settings
+from agiraph.doctor.checkup import Checkup
 from agiraph.domain.errors import Misconfigured
 from agiraph.domain.time import SystemClock
 from agiraph.providers.catalogue import Catalogue, split_chain

@@ -1,6 +1,6 @@
 """Search checks: which search engine is in force, what it costs, and whether it answers."""
 
-from agiraph.cli.checkup import Checkup
+from agiraph.doctor.checkup import Checkup
 from agiraph.domain.errors import Refused
 from agiraph.domain.search import Engine
 from agiraph.providers.searching import VendorEngine

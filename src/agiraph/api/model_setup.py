@@ -1,0 +1,118 @@
+"""Model setup: takes an API key or a local model from a person, tests it, stores it and uses it."""
+
+import re
+from dataclasses import replace
+
+from agiraph import redaction
+from agiraph.api import model_tests
+from agiraph.api.deps import Api
+from agiraph.api.model_presenters import facts_view, test_view
+from agiraph.api.operations_views import SetupView
+from agiraph.domain.errors import Conflict, Refused
+from agiraph.home import stored_keys
+from agiraph.providers.catalogue import Catalogue
+from agiraph.providers.probe import CheckName
+from agiraph.providers.registry import Account
+from agiraph.providers.vendors import REMOTE_VENDOR_NAMES, VENDOR_BY_NAME, VENDORS, Vendor
+
+DEMO = "demo"
+CALLS: tuple[CheckName, ...] = ("tool_call",)
+"""Calls of a setup test besides the first one: each costs a little."""
+_FORMS: tuple[tuple[str, str], ...] = (
+    (r"sk-ant-[\w-]+", "anthropic"),
+    (r"sk-or-[\w-]+", "openrouter"),
+    (r"AIza[\w-]{30,}", "gemini"),
+    (r"gsk_\w+", "groq"),
+    (r"xai-[\w-]+", "xai"),
+    (r"sk-(proj|svcacct|admin)-[\w-]+", "openai"),
+)
+"""The forms of keys that belong to one vendor alone."""
+
+
+def vendor_of(key: str, named: str) -> Vendor:
+    """Return the vendor that a person named, or that the form of the key tells."""
+    if named:
+        if named not in REMOTE_VENDOR_NAMES:
+            raise Refused(f"{named!r} takes no key; choose one of {', '.join(_names())}.")
+        return VENDOR_BY_NAME[named]
+    for form, name in _FORMS:
+        if re.fullmatch(form, key):
+            return VENDOR_BY_NAME[name]
+    raise Refused(
+        f"The form of the key does not tell whose it is; choose one of {', '.join(_names())}."
+    )
+
+
+def _names() -> list[str]:
+    return [vendor.name for vendor in VENDORS if not vendor.is_local]
+
+
+async def set_key(api: Api, key: str, *, provider: str, model: str) -> SetupView:
+    """Test a key with two small calls. If the model answers, store the key and use it at once."""
+    key = key.strip()
+    # First of all: from here on no log and no error shows it.
+    redaction.keep({f"entered key {len(redaction.known())}": key})
+    if not key.isascii() or any(c.isspace() for c in key):
+        raise Refused("A key has no spaces and no other letters than a-z; copy it again.")
+    vendor = vendor_of(key, provider)
+    stored = stored_keys.read(api.home.path)
+    account = api.models.registry.account(vendor)
+    if account.key and vendor.key_variable not in stored.keys:
+        raise Conflict(
+            f"{vendor.key_variable} is set in the environment, which counts more than a stored "
+            "key. Change it there, and start agiraph again."
+        )
+    name = _model_of(vendor, model)
+    trial = api.models.with_account(vendor.name, replace(account, key=key))
+    try:
+        made = await _tested(api, trial, name)
+    finally:
+        await trial.close()
+    if not made.is_stored:
+        return made
+    stored_keys.write(api.home, stored.with_key(vendor.key_variable, key))
+    redaction.keep({vendor.key_variable: key})
+    api.models.set_account(vendor.name, Account(key=key, base_url=account.base_url))
+    return _used(api, made) if api.model == DEMO else made
+
+
+def _model_of(vendor: Vendor, model: str) -> str:
+    wanted = model.strip() or vendor.default_model
+    return wanted if wanted.startswith(f"{vendor.name}/") else f"{vendor.name}/{wanted}"
+
+
+async def set_default(api: Api, model: str) -> SetupView:
+    """Test a model that needs no new key. If it answers, make it the default and store that."""
+    api.check_model(model)
+    made = await _tested(api, api.models, model)
+    return _used(api, made) if made.is_stored else made
+
+
+async def _tested(api: Api, models: Catalogue, name: str) -> SetupView:
+    test = await test_view(models, name, api.clock, CALLS)
+    is_working = test.checks[0].verdict != "failed"
+    if is_working:
+        model_tests.keep(api.home, test)
+    return SetupView(
+        provider=name.removeprefix("text/").partition("/")[0],
+        model=name,
+        is_stored=is_working,
+        is_default=False,
+        note="",
+        test=test,
+        facts=facts_view(models, name, api.model, test) if is_working else None,
+    )
+
+
+def _used(api: Api, made: SetupView) -> SetupView:
+    """Make the tested model the default of this server, and of the next start."""
+    stored = stored_keys.read(api.home.path)
+    stored_keys.write(api.home, stored.with_model(made.model))
+    api.model = made.model
+    note = ""
+    if api.is_model_set:
+        note = (
+            "AGIRAPH_MODEL or agiraph.toml names another default model, which counts again at the "
+            "next start."
+        )
+    return made.model_copy(update={"is_default": True, "note": note})

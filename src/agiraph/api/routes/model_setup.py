@@ -1,0 +1,43 @@
+"""Model setup routes: an API key or a local model for the first start, tested before it is used."""
+
+import ipaddress
+
+from fastapi import APIRouter, Request
+
+from agiraph.api import model_setup
+from agiraph.api.deps import Api, ApiDep
+from agiraph.api.operations_views import DefaultModelRequest, KeyRequest, SetupView
+from agiraph.api.problems import documented
+from agiraph.domain.errors import Refused
+
+router: APIRouter = APIRouter(tags=["models"])
+
+
+@router.post("/operations/keys", responses=documented(409))
+async def set_api_key(body: KeyRequest, api: ApiDep, request: Request) -> SetupView:
+    """Take an API key, test it with two small calls, and if it works store and use it.
+
+    The key is written to a file of the home that only its owner can read, and never shown again.
+    """
+    _check_private(api, request)
+    return await model_setup.set_key(api, body.key, provider=body.provider, model=body.model)
+
+
+@router.post("/operations/default-model", responses=documented())
+async def set_default_model(body: DefaultModelRequest, api: ApiDep) -> SetupView:
+    """Test a model with two small calls, and if it answers make it the default of new teams."""
+    return await model_setup.set_default(api, body.model)
+
+
+def _check_private(api: Api, request: Request) -> None:
+    """Refuse a key that came over a network without encryption."""
+    host = request.client.host if request.client else ""
+    try:
+        is_loopback = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        is_loopback = False
+    if not (is_loopback or api.access.is_secure):
+        raise Refused(
+            "A key is taken only over https, or on the machine that runs the server. Set it in the "
+            "server's environment instead."
+        )

@@ -1,0 +1,177 @@
+"""Operations: the owner sees the state of the server, checks it, and stops and resumes all work."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from agiraph.providers.registry import Account, Keys
+from agiraph.redaction import redact
+from agiraph.testing import ModelServer, call, says
+from agiraph.testing.model_server import Status
+from tests.api.serving import Served, serving
+
+READS = ("/operations", "/operations/providers")
+CHANGES = (
+    ("/operations/doctor", None),
+    ("/operations/stop", None),
+    ("/operations/resume", None),
+    ("/operations/keys", {"key": "sk-ant-stranger-1234"}),
+    ("/operations/default-model", {"model": "demo"}),
+)
+KEY = "sk-proj-abcdefghijklmnop1234567890"
+
+
+async def test_only_the_owner_sees_and_changes_operations(served: Served) -> None:
+    for scope in ("read", "talk", "operate"):
+        _, made = await served.ask("POST", "/tokens", {"name": scope, "scope": scope})
+        token = {"Authorization": f"Bearer {made['secret']}"}
+        asked = [(await served.ask("GET", path, **token))[0] for path in READS]
+        asked += [(await served.ask("POST", path, body, **token))[0] for path, body in CHANGES]
+        for path in ("/extensions/content?id=tools/a.py", "/skills/content?id=a"):
+            asked.append((await served.ask("GET", path, **token))[0])
+        assert (scope, set(asked)) == (scope, {403})
+    # A page of another site cannot send these requests with the person's cookie.
+    for path, body in CHANGES:
+        status, _ = await served.ask("POST", path, body, Sec_Fetch_Site="cross-site")
+        assert (path, status) == (path, 403)
+
+
+async def test_an_emergency_stop_is_seen_in_the_status_and_the_audit(served: Served) -> None:
+    ada = served.world.script("ada", says(call("finish", summary="Done.")))
+    ada.gate = asyncio.Event()
+    await served.ask("POST", "/teams", {"goal": "Count the beans"})
+    async with asyncio.timeout(10):
+        while not ada.requests:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+    status, stop = await served.ask("POST", "/operations/stop")
+    assert (status, stop["running"], stop["by"]) == (200, 1, "admin")
+    assert [task["agent"] for task in stop["interrupted"]] == ["coordinator"]
+    await served.world.settle()
+    _, found = await served.ask("GET", "/operations")
+    assert found["stopped"] == stop
+    assert found["queue"] == {"running": 0, "queued": 1, "waiting": 0, "pending": 0}
+    assert found["workers"] == [{"name": f"process {os.getpid()}", "silent_s": 0.0, "failing": []}]
+    assert (await served.ask("GET", "/status"))[1]["stopped_at"] == stop["at"]
+
+    ada.gate.set()
+    assert await served.ask("POST", "/operations/resume") == (200, {"queues": 1})
+    await served.world.settle()
+    _, found = await served.ask("GET", "/operations")
+    assert (found["stopped"], found["queue"]["queued"]) == (None, 0)
+    _, audit = await served.ask("GET", "/audit?newest=true&path=/api/operations")
+    assert [(entry["path"], entry["status"]) for entry in audit] == [
+        ("/api/operations/resume", 200),
+        ("/api/operations/stop", 200),
+    ]
+
+
+async def test_the_audit_is_filtered_and_paged_newest_first(served: Served) -> None:
+    _, made = await served.ask("POST", "/tokens", {"name": "100%_sure", "scope": "operate"})
+    token = {"Authorization": f"Bearer {made['secret']}"}
+    for _ in range(3):
+        await served.ask("POST", "/stop", **token)
+    whole = (await served.ask("GET", "/audit"))[1]
+    assert (await served.ask("GET", "/audit?newest=true"))[1] == whole[::-1]
+    assert (await served.ask("GET", "/audit?newest=true&limit=2"))[1] == whole[:-3:-1]
+    after = whole[-2]["id"]
+    assert (await served.ask("GET", f"/audit?newest=true&after={after}"))[1] == whole[-3::-1]
+    # `%` and `_` are no wildcards.
+    for who, count in (("100%25_SURE", 3), ("100%25%25", 0), ("admin", 1)):
+        assert (who, len((await served.ask("GET", f"/audit?who={who}"))[1])) == (who, count)
+    at = whole[0]["at"].replace("+00:00", "Z")
+    assert len((await served.ask("GET", f"/audit?until={at}"))[1]) == 0
+    assert len((await served.ask("GET", f"/audit?since={at}"))[1]) == 4
+
+
+async def test_a_token_shows_when_it_was_last_used(served: Served) -> None:
+    _, made = await served.ask("POST", "/tokens", {"name": "report"})
+    assert made["used_at"] is None
+    await served.ask("GET", "/teams", Authorization=f"Bearer {made['secret']}")
+    [listed] = (await served.ask("GET", "/tokens"))[1]
+    assert listed == {key: made[key] for key in made if key != "secret"} | {
+        "used_at": served.world.clock.now().isoformat().replace("+00:00", "Z")
+    }
+
+
+async def test_the_health_checks_are_those_of_doctor_and_name_no_secret(served: Served) -> None:
+    status, found = await served.ask("POST", "/operations/doctor")
+    names = [finding["name"] for finding in found["findings"]]
+    assert (status, "sandbox" in names, "database" in names, "disk" in names) == (200, *[True] * 3)
+    assert {"permissions", "background work", "model demo", "integrity", "work"} <= {*names}
+    work = next(f for f in found["findings"] if f["name"] == "work")
+    assert work == {
+        "name": "work",
+        "verdict": "fine",
+        "what": "Nothing is stuck.",
+        "details": [],
+        "can_fix": False,
+    }
+
+
+def keyless(model: ModelServer) -> Keys:
+    return Keys({"openai": Account(base_url=model.openai_url)})
+
+
+async def test_a_key_is_tested_then_stored_for_its_owner_alone_and_used_at_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    answers = [says("Hello."), says(call("get_weather", city="Paris"))]
+    async with (
+        ModelServer(answers) as model,
+        serving(tmp_path, keys=keyless(model), model="demo") as served,
+    ):
+        status, made = await served.ask("POST", "/operations/keys", {"key": f" {KEY}\n"})
+        assert (status, made["provider"], made["is_stored"], made["is_default"]) == (
+            200,
+            "openai",
+            True,
+            True,
+        )
+        assert [(c["name"], c["verdict"]) for c in made["test"]["checks"]] == [
+            ("words", "passed"),
+            ("tool_call", "passed"),
+        ]
+        assert made["facts"]["window"]["value"] > 0
+        _, models = await served.ask("GET", "/models")
+        assert (models["default"], KEY in str(models), KEY in str(made)) == (
+            made["model"],
+            False,
+            False,
+        )
+        _, [openai] = await served.ask("GET", "/operations/providers")
+        assert (openai["name"], KEY in str(openai)) == ("openai", False)
+    file = tmp_path / "keys.json"
+    assert (oct(file.stat().st_mode & 0o777), KEY in file.read_text()) == ("0o600", True)
+    assert (redact(f"key {KEY}"), KEY in caplog.text) == ("key [hidden]", False)
+
+
+async def test_a_key_that_does_not_work_is_not_stored_and_not_quoted(tmp_path: Path) -> None:
+    wrong = Status(401, f"Incorrect API key provided: {KEY}")
+    async with (
+        ModelServer([wrong]) as model,
+        serving(tmp_path, keys=keyless(model), model="demo") as served,
+    ):
+        _, made = await served.ask("POST", "/operations/keys", {"key": KEY})
+        [check] = made["test"]["checks"]
+        assert (made["is_stored"], check["verdict"], KEY in str(made)) == (False, "failed", False)
+        status, problem = await served.ask("POST", "/operations/keys", {"key": "x" * 40})
+        assert (status, problem["detail"][:50]) == (
+            422,
+            "The form of the key does not tell whose it is; cho",
+        )
+        for body in ({"key": KEY, "provider": "ollama"}, {"key": "ä" + KEY}, {"key": 5}):
+            status, problem = await served.ask("POST", "/operations/keys", body)
+            assert (status, KEY in str(problem)) == (422, False)
+    assert not (tmp_path / "keys.json").exists()
+
+
+async def test_a_key_of_the_environment_is_not_replaced(tmp_path: Path) -> None:
+    keys = Keys({"openai": Account(key="sk-from-the-environment")})
+    async with serving(tmp_path, keys=keys, model="demo") as served:
+        status, problem = await served.ask("POST", "/operations/keys", {"key": KEY})
+    assert (status, problem["detail"].partition(",")[0]) == (
+        409,
+        "OPENAI_API_KEY is set in the environment",
+    )

@@ -1,0 +1,38 @@
+/** OperationsPage: the state of the server, and what only its owner decides. Its sections are loaded when they are opened. */
+import { Suspense } from "react";
+import { lazyChunk } from "@/live/chunks";
+import { SidebarButton } from "@/shell/SidebarButton";
+import { Header, Loading, Pills } from "@/ui";
+import { useSearchParams } from "@/views/shared/useSearchParams";
+
+const SECTIONS = {
+  overview: { label: "Overview", view: lazyChunk(() => import("@/operations/Overview")) },
+  health: { label: "Health", view: lazyChunk(() => import("@/operations/HealthChecks")) },
+  providers: { label: "Providers", view: lazyChunk(() => import("@/operations/Providers")) },
+  connections: { label: "Tools and channels", view: lazyChunk(() => import("@/operations/Connections")) },
+  tokens: { label: "Tokens", view: lazyChunk(() => import("@/operations/Tokens")) },
+  audit: { label: "Audit", view: lazyChunk(() => import("@/operations/Audit")) },
+} as const;
+type Name = keyof typeof SECTIONS;
+const NAMES = Object.keys(SECTIONS) as Name[];
+
+export function OperationsPage() {
+  const [params, setParams] = useSearchParams();
+  const name = NAMES.find((one) => one === params.section) ?? "overview";
+  const { label, view: View } = SECTIONS[name];
+  return (
+    <>
+      <Header lead={<SidebarButton />} title="Operations" subtitle="The server, its providers, and who may use it" />
+      <div className="shrink-0 border-b border-line px-4 py-2 max-md:px-2">
+        <Pills<Name> label="Section" value={name} onChange={(next) => setParams({ section: next === "overview" ? undefined : next })} options={NAMES.map((one) => [one, SECTIONS[one].label])} />
+      </div>
+      <div className="scroll min-h-0 flex-1 px-6 max-md:px-3" tabIndex={0} role="region" aria-label={label}>
+        <div className="mx-auto max-w-[920px] space-y-4 py-5">
+          <Suspense fallback={<Loading label={`Opening ${label.toLowerCase()}`} />}>
+            <View />
+          </Suspense>
+        </div>
+      </div>
+    </>
+  );
+}

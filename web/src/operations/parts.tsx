@@ -1,0 +1,66 @@
+/** Parts: the pieces that the sections of the Operations page share. */
+import type { UseQueryResult } from "@tanstack/react-query";
+import type { ReactNode } from "react";
+import { errorMessage } from "@/api/client";
+import { ErrorPanel, Loading } from "@/ui";
+
+export function Section({ title, description, action, children }: { title: string; description?: ReactNode; action?: ReactNode; children?: ReactNode }) {
+  return (
+    <section aria-label={title} className="rounded-md border border-line bg-surface">
+      <div className="flex flex-wrap items-start gap-x-4 gap-y-2 px-4 py-3">
+        <div className="min-w-[200px] flex-1">
+          <h2 className="text-sm font-semibold">{title}</h2>
+          {description && <p className="mt-0.5 text-sm text-ink-2">{description}</p>}
+        </div>
+        {action}
+      </div>
+      {children && <div className="border-t border-line">{children}</div>}
+    </section>
+  );
+}
+
+/** The result of a query: loading, the error, or its data. */
+export function Loaded<T>({ query, what, children }: { query: UseQueryResult<T>; what: string; children: (data: T) => ReactNode }) {
+  if (query.isPending) return <Loading label={`Loading ${what}`} />;
+  if (query.data === undefined) return <ErrorPanel title={`Loading ${what} failed`} detail={errorMessage(query.error)} onRetry={() => void query.refetch()} />;
+  return children(query.data);
+}
+
+export const Problem = ({ error }: { error: unknown }) =>
+  error ? (
+    <p role="alert" className="basis-full rounded-sm bg-fail-bg px-3 py-2 text-sm text-fail">
+      {errorMessage(error)}
+    </p>
+  ) : null;
+
+export const Empty = ({ children }: { children: ReactNode }) => <p className="px-4 py-6 text-center text-sm text-ink-2">{children}</p>;
+
+/** A number with its name, as in a row of figures. */
+export function Figure({ name, value, note }: { name: string; value: ReactNode; note?: ReactNode }) {
+  return (
+    <div className="min-w-[110px] flex-1 px-4 py-3">
+      <dt className="text-xs text-ink-3">{name}</dt>
+      <dd className="tabular text-lg font-semibold">{value}</dd>
+      {note && <dd className="text-xs break-words text-ink-2">{note}</dd>}
+    </div>
+  );
+}
+
+/** A list behind a line that says how long it is. */
+export function Lines({ label, lines }: { label: string; lines: readonly string[] }) {
+  if (lines.length === 0) return null;
+  return (
+    <details className="text-xs text-ink-2">
+      <summary className="min-h-6 cursor-pointer font-medium pointer-coarse:min-h-11 pointer-coarse:leading-[44px]">
+        {label}: {lines.length}
+      </summary>
+      <ul className="mb-1 ml-4 list-disc space-y-0.5">
+        {lines.map((line) => (
+          <li key={line} dir="auto" className="break-words">
+            {line}
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}

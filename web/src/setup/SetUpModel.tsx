@@ -1,0 +1,170 @@
+/** SetUpModel: the first model of a server: an API key, a model on this machine, or the demo. Each is tested before it is used. */
+import { useMutation, useQuery } from "@tanstack/react-query";
+import { Check, CircleAlert, KeyRound, Server, Sparkles } from "lucide-react";
+import { type FormEvent, type ReactNode, useState } from "react";
+import { api, errorMessage, type Schemas, unwrap } from "@/api/client";
+import { queryClient } from "@/api/queries";
+import { compactNumber } from "@/lib/format";
+import { modelsQuery } from "@/models/modelsQuery";
+import { Advice } from "@/models/NoticeText";
+import { useShell } from "@/shell/state";
+import { Button, Input, Loading } from "@/ui";
+
+type Setup = Schemas["SetupView"];
+
+export default function SetUpModel() {
+  const models = useQuery(modelsQuery);
+  const [made, setMade] = useState<Setup | null>(null);
+  const openNewTeam = useShell((state) => () => state.setOpen("newTeam", true));
+  const done = (setup: Setup) => {
+    setMade(setup);
+    if (setup.is_stored) void queryClient.invalidateQueries({ queryKey: modelsQuery.queryKey });
+  };
+  if (made?.is_stored) return <Ready setup={made} onStart={openNewTeam} onAnother={() => setMade(null)} />;
+  return (
+    <div className="mx-auto max-w-[560px] space-y-3 text-left">
+      <KeyForm providers={(models.data?.providers ?? []).filter((one) => !one.is_local).map((one) => one.name)} failed={made} onDone={done} />
+      <LocalModels models={models.data} isLoading={models.isFetching} onLook={() => void models.refetch()} onDone={done} />
+      <Card icon={<Sparkles />} title="Demo">
+        <p className="text-sm text-ink-2">A scripted team shows how agiraph works. It needs no key and costs nothing.</p>
+        <Button className="mt-3" onClick={openNewTeam}>
+          Try the demo
+        </Button>
+      </Card>
+    </div>
+  );
+}
+
+function Card({ icon, title, children }: { icon: ReactNode; title: string; children: ReactNode }) {
+  return (
+    <section aria-label={title} className="rounded-md border border-line bg-surface p-4">
+      <h2 className="mb-1 flex items-center gap-2 text-sm font-semibold [&_svg]:size-4 [&_svg]:text-ink-3">
+        {icon} {title}
+      </h2>
+      {children}
+    </section>
+  );
+}
+
+function KeyForm({ providers, failed, onDone }: { providers: string[]; failed: Setup | null; onDone: (setup: Setup) => void }) {
+  const [key, setKey] = useState("");
+  const [provider, setProvider] = useState("");
+  const save = useMutation({ mutationFn: () => unwrap(api.POST("/api/operations/keys", { body: { key: key.trim(), provider, model: "" } })), onSuccess: onDone });
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (key.trim()) save.mutate();
+  };
+  return (
+    <Card icon={<KeyRound />} title="API key">
+      <p className="text-sm text-ink-2">The server makes two small calls to test it, then stores it in a file that only you can read. It is never shown again.</p>
+      <form onSubmit={submit} className="mt-3 flex flex-wrap items-end gap-2 text-xs font-medium">
+        <label className="flex min-w-[200px] flex-1 flex-col gap-1">
+          Key
+          <Input type="password" autoComplete="off" spellCheck={false} dir="ltr" value={key} onChange={(event) => setKey(event.target.value)} placeholder="sk-…" className="font-normal" maxLength={500} />
+        </label>
+        <label className="flex flex-col gap-1">
+          Provider
+          <select value={provider} onChange={(event) => setProvider(event.target.value)} className="h-9 rounded-sm border border-control bg-surface px-2 text-sm font-normal pointer-coarse:h-11">
+            <option value="">Known by the key</option>
+            {providers.map((name) => (
+              <option key={name} value={name}>
+                {name}
+              </option>
+            ))}
+          </select>
+        </label>
+        <Button type="submit" variant="primary" className="h-9" disabled={!key.trim() || save.isPending}>
+          {save.isPending ? "Testing…" : "Test and save"}
+        </Button>
+      </form>
+      {save.error && (
+        <p role="alert" className="mt-2 text-sm text-fail">
+          {errorMessage(save.error)}
+        </p>
+      )}
+      {failed && failed.test.checks[0] && (
+        <p role="alert" dir="auto" className="mt-2 text-sm break-words text-fail">
+          {failed.model} did not answer, so nothing was stored. <Advice text={`${failed.test.checks[0].what} ${failed.test.checks[0].advice}`} />
+        </p>
+      )}
+    </Card>
+  );
+}
+
+function LocalModels({ models, isLoading, onLook, onDone }: { models: Schemas["ModelsView"] | undefined; isLoading: boolean; onLook: () => void; onDone: (setup: Setup) => void }) {
+  const use = useMutation({ mutationFn: (model: string) => unwrap(api.POST("/api/operations/default-model", { body: { model } })), onSuccess: onDone });
+  const found = (models?.providers ?? []).filter((one) => one.is_local && one.state === "ready").flatMap((one) => one.models.map((model) => ({ ...model, provider: one })));
+  const name = (model: (typeof found)[number]) => (model.tools?.value === false ? `text/${model.name}` : model.name);
+  return (
+    <Card icon={<Server />} title="On this machine">
+      {!models ? (
+        <Loading label="Looking for Ollama, LM Studio, llama.cpp and vLLM" className="p-0 py-1" />
+      ) : found.length === 0 ? (
+        <p className="text-sm text-ink-2">No server was found at the usual ports of Ollama, LM Studio, llama.cpp and vLLM. Start one, and look again.</p>
+      ) : (
+        <ul className="divide-y divide-line">
+          {found.map((model) => (
+            <li key={model.name} className="flex flex-wrap items-center gap-x-3 gap-y-1 py-2 text-sm">
+              <span dir="ltr" className="min-w-0 flex-1 basis-40 break-all">
+                {model.name}
+                <span className="block text-xs text-ink-3">
+                  {model.provider.address} · {compactNumber(model.window.value)} tokens of context
+                </span>
+              </span>
+              <Button size="sm" aria-label={`Use ${model.name}`} disabled={use.isPending} onClick={() => use.mutate(name(model))}>
+                {use.isPending && use.variables === name(model) ? "Testing…" : "Use"}
+              </Button>
+            </li>
+          ))}
+        </ul>
+      )}
+      <Button size="sm" className="mt-2" disabled={isLoading} onClick={onLook}>
+        {isLoading ? "Looking…" : "Look again"}
+      </Button>
+      {use.error && (
+        <p role="alert" className="mt-2 text-sm text-fail">
+          {errorMessage(use.error)}
+        </p>
+      )}
+    </Card>
+  );
+}
+
+const CHECKS: Partial<Record<Schemas["ModelCheck"]["name"], string>> = { words: "It answers", tool_call: "It calls tools" };
+
+/** What the model can do, as far as the test and the known facts tell. */
+function Ready({ setup, onStart, onAnother }: { setup: Setup; onStart: () => void; onAnother: () => void }) {
+  const { facts } = setup;
+  const known = facts ? ([["Context", `${compactNumber(facts.window.value)} tokens${facts.window.origin === "assumed" ? " (assumed)" : ""}`], facts.output_limit && ["Max output", `${compactNumber(facts.output_limit.value)} tokens`], facts.images && ["Images", facts.images.value ? "yes" : "no"], facts.thinking && ["Reasoning", facts.thinking.value ? "yes" : "no"], facts.input_usd && facts.output_usd && ["Price", facts.input_usd.value + facts.output_usd.value === 0 ? "free" : `$${facts.input_usd.value} in, $${facts.output_usd.value} out per million tokens`]] as const).filter((one) => !!one) : [];
+  return (
+    <section aria-label="The model is ready" role="status" className="mx-auto max-w-[560px] rounded-md border border-line bg-surface p-4 text-left">
+      <h2 className="text-md font-semibold break-words">{setup.model} is ready</h2>
+      {setup.is_default && <p className="text-sm text-ink-2">New teams use it unless they name another model.</p>}
+      <ul className="mt-3 space-y-1.5 text-sm">
+        {setup.test.checks.map((check) => (
+          <li key={check.name} className="flex gap-2">
+            {check.verdict === "failed" ? <CircleAlert className="mt-0.5 size-4 shrink-0 text-fail" aria-label="Does not work" role="img" /> : <Check className="mt-0.5 size-4 shrink-0 text-done" aria-label="Works" role="img" />}
+            <span dir="auto" className="min-w-0 break-words">
+              {check.verdict === "failed" ? <Advice text={`${check.what} ${check.advice}`} /> : (CHECKS[check.name] ?? check.what)}
+            </span>
+          </li>
+        ))}
+      </ul>
+      <dl className="mt-3 flex flex-wrap gap-x-5 gap-y-1 text-xs">
+        {known.map(([name, value]) => (
+          <div key={name} className="flex gap-1.5">
+            <dt className="text-ink-3">{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+      {setup.note && <p className="mt-2 text-xs text-wait">{setup.note}</p>}
+      <div className="mt-4 flex flex-wrap gap-2">
+        <Button variant="primary" onClick={onStart}>
+          Create a team
+        </Button>
+        <Button onClick={onAnother}>Set up another model</Button>
+      </div>
+    </section>
+  );
+}
