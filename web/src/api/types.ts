@@ -1231,6 +1231,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/extensions/content": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Extension Content
+         * @description Show the file of an extension in full, and what was enabled before. Needs `admin`.
+         */
+        get: operations["read_extension_content"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/extensions/enable": {
         parameters: {
             query?: never;
@@ -1285,6 +1305,26 @@ export interface paths {
          * @description List the skills of the home, of the teams, and of the folders that teams were given.
          */
         get: operations["list_skills"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/skills/content": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Skill Content
+         * @description Show the files of a skill in full, and those that were enabled before. Needs `admin`.
+         */
+        get: operations["read_skill_content"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1815,7 +1855,7 @@ export interface paths {
         };
         /**
          * Read Audit
-         * @description List who changed what, oldest first.
+         * @description List who changed what, oldest first, or with `newest` the newest first.
          */
         get: operations["read_audit"];
         put?: never;
@@ -1992,6 +2032,150 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/operations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Operations
+         * @description Show the queues, the workers, the storage and the sandbox of the server.
+         */
+        get: operations["read_operations"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/operations/providers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Provider Status
+         * @description Show the last calls of each provider of models, and what it cost today.
+         */
+        get: operations["list_provider_status"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/operations/doctor": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Run Health Checks
+         * @description Make all health checks of `agiraph doctor`, within 30 seconds. Nothing is repaired.
+         */
+        post: operations["run_health_checks"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/operations/stop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Stop All Work
+         * @description Interrupt all work of all teams at once, until it is resumed, also after a restart.
+         *
+         *     Nothing is cancelled: tasks go on where they stopped when work is resumed.
+         */
+        post: operations["stop_all_work"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/operations/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Resume All Work
+         * @description End the emergency stop: all tasks go on where they stopped.
+         */
+        post: operations["resume_all_work"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/operations/keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Set Api Key
+         * @description Take an API key, test it with two small calls, and if it works store and use it.
+         *
+         *     The key is written to a file of the home that only its owner can read, and never shown again.
+         */
+        post: operations["set_api_key"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/operations/default-model": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Set Default Model
+         * @description Test a model with two small calls, and if it answers make it the default of new teams.
+         */
+        post: operations["set_default_model"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/status": {
         parameters: {
             query?: never;
@@ -2001,7 +2185,8 @@ export interface paths {
         };
         /**
          * Status
-         * @description Say which version runs, what fails, and how commands of agents are confined.
+         * @description Say which version runs, what fails, whether work is stopped, and how commands of agents are
+         *     confined.
          */
         get: operations["status"];
         put?: never;
@@ -2166,6 +2351,16 @@ export interface components {
             /** Status */
             status: number;
         };
+        /** BackupView */
+        BackupView: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** File */
+            file: string;
+        };
         /**
          * BroadcastRequest
          * @example {
@@ -2327,6 +2522,21 @@ export interface components {
         ConfirmRequest: {
             /** Sha256 */
             sha256: string;
+        };
+        /**
+         * ContentView
+         * @description All that a consent covers, in full.
+         */
+        ContentView: {
+            /** Id */
+            id: string;
+            /**
+             * Sha256
+             * @description Send it to enable exactly this content.
+             */
+            sha256: string;
+            /** Files */
+            files: components["schemas"]["FileTextView"][];
         };
         /**
          * CostLine
@@ -2517,6 +2727,17 @@ export interface components {
              * @description The entries that were decided on.
              */
             ids: string[];
+        };
+        /**
+         * DefaultModelRequest
+         * @description Chooses the model of teams that name none.
+         * @example {
+         *       "model": "ollama/qwen3:8b"
+         *     }
+         */
+        DefaultModelRequest: {
+            /** Model */
+            model: string;
         };
         /**
          * DeletionRequest
@@ -2828,6 +3049,16 @@ export interface components {
              */
             checked: "exact" | "near" | "unchecked";
         };
+        /** ExaminationView */
+        ExaminationView: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Findings */
+            findings: components["schemas"]["FindingView"][];
+        };
         /**
          * ExtensionRequest
          * @description How much more of each limit a node is given. At least one amount is needed.
@@ -2880,6 +3111,24 @@ export interface components {
             /** Offers */
             offers: components["schemas"]["OfferView"][];
         };
+        /**
+         * FileTextView
+         * @description One file, as it was enabled and as it is now.
+         */
+        FileTextView: {
+            /** Path */
+            path: string;
+            /**
+             * Before
+             * @description None: it was not enabled before, or no copy was kept.
+             */
+            before: string | null;
+            /**
+             * Now
+             * @description None: the file is gone.
+             */
+            now: string | null;
+        };
         /** FileView */
         FileView: {
             /**
@@ -2896,6 +3145,31 @@ export interface components {
              * Format: date-time
              */
             modified: string;
+        };
+        /**
+         * FindingView
+         * @description The result of one health check.
+         */
+        FindingView: {
+            /** Name */
+            name: string;
+            /**
+             * Verdict
+             * @enum {string}
+             */
+            verdict: "fine" | "note" | "problem";
+            /**
+             * What
+             * @description What was found and, if it is a problem, what to do.
+             */
+            what: string;
+            /** Details */
+            details: string[];
+            /**
+             * Can Fix
+             * @description Whether `agiraph doctor --fix` repairs it.
+             */
+            can_fix: boolean;
         };
         /**
          * Firing
@@ -3264,6 +3538,29 @@ export interface components {
             /** Used At */
             used_at?: string | null;
         };
+        /**
+         * InterruptedTaskView
+         * @description A task that was running when all work was stopped.
+         */
+        InterruptedTaskView: {
+            /** Team Id */
+            team_id: string;
+            /** Team */
+            team: string;
+            /** Agent Id */
+            agent_id: string;
+            /** Agent */
+            agent: string;
+            /** Node Id */
+            node_id: string;
+            /** Title */
+            title: string;
+            /**
+             * Lane
+             * @enum {string}
+             */
+            lane: "work" | "reply" | "reflection";
+        };
         /** IssuedToken */
         IssuedToken: {
             /** Id */
@@ -3292,6 +3589,11 @@ export interface components {
             created_at: string;
             /** Expires At */
             expires_at: string | null;
+            /**
+             * Used At
+             * @description When it was last used, to within ten minutes; None: never.
+             */
+            used_at: string | null;
             /**
              * Secret
              * @description Shown only once; the server stores a hash.
@@ -3368,6 +3670,30 @@ export interface components {
              * @description Who wrote some of these words, if not the team. Show links in them as text.
              */
             sources: string[];
+        };
+        /**
+         * KeyRequest
+         * @description Gives the server an API key.
+         * @example {
+         *       "key": "sk-ant-…",
+         *       "provider": "anthropic"
+         *     }
+         */
+        KeyRequest: {
+            /** Key */
+            key: string;
+            /**
+             * Provider
+             * @description Empty: guessed from the key.
+             * @default
+             */
+            provider: string;
+            /**
+             * Model
+             * @description Empty: the provider's default.
+             * @default
+             */
+            model: string;
         };
         /**
          * Label
@@ -4516,6 +4842,26 @@ export interface components {
             /** Secrets */
             secrets: string[];
         };
+        /**
+         * OperationsView
+         * @description The state of a server.
+         */
+        OperationsView: {
+            /** Build */
+            build: string;
+            /** @description The emergency stop in force; None: none. */
+            stopped: components["schemas"]["WorkStopView"] | null;
+            queue: components["schemas"]["QueueView"];
+            /** Workers */
+            workers: components["schemas"]["WorkerView"][];
+            /**
+             * Failing
+             * @description A sentence for each background task that fails now.
+             */
+            failing: string[];
+            storage: components["schemas"]["StorageView"];
+            sandbox: components["schemas"]["SandboxView"];
+        };
         /** PairingView */
         PairingView: {
             /**
@@ -4606,6 +4952,53 @@ export interface components {
              */
             tokens: number;
         };
+        /**
+         * ProviderStatusView
+         * @description What this server knows of one provider of models.
+         */
+        ProviderStatusView: {
+            /** Name */
+            name: string;
+            /** Address */
+            address: string;
+            /**
+             * State
+             * @description paused: it failed several times in a row and is not called for some seconds. not_reached: a server of your own does not answer. not_called: nothing is known yet.
+             * @enum {string}
+             */
+            state: "working" | "failing" | "paused" | "not_reached" | "not_called";
+            /**
+             * Advice
+             * @description What to do; empty if nothing needs to be done.
+             */
+            advice: string;
+            /**
+             * Succeeded At
+             * @description The last successful call of this process.
+             */
+            succeeded_at: string | null;
+            /** Failed At */
+            failed_at: string | null;
+            /**
+             * Error
+             * @description What the last failed call said.
+             */
+            error: string;
+            /**
+             * Paused S
+             * @description Seconds until it is called again after its failures.
+             */
+            paused_s: number;
+            /**
+             * Rate Limit S
+             * @description Seconds that its rate limit keeps calls waiting.
+             */
+            rate_limit_s: number;
+            /** Calls Today */
+            calls_today: number;
+            /** Usd Today */
+            usd_today: number;
+        };
         /** ProviderView */
         ProviderView: {
             /** Name */
@@ -4630,6 +5023,29 @@ export interface components {
             advice: string;
             /** Models */
             models: components["schemas"]["ModelView"][];
+        };
+        /**
+         * QueueView
+         * @description How much work there is, of all teams and lanes.
+         */
+        QueueView: {
+            /** Running */
+            running: number;
+            /**
+             * Queued
+             * @description Ready to run.
+             */
+            queued: number;
+            /**
+             * Waiting
+             * @description For a person, a teammate or a time.
+             */
+            waiting: number;
+            /**
+             * Pending
+             * @description Without an agent, or a dependency is open.
+             */
+            pending: number;
         };
         /**
          * RaisedBudget
@@ -4893,6 +5309,14 @@ export interface components {
             /** Change Count */
             change_count: number;
         };
+        /** ResumedView */
+        ResumedView: {
+            /**
+             * Queues
+             * @description Queues of agents that work again.
+             */
+            queues: number;
+        };
         /** RuleMatches */
         RuleMatches: {
             /**
@@ -5036,6 +5460,33 @@ export interface components {
              * @default 20
              */
             limit: number;
+        };
+        /**
+         * SetupView
+         * @description What became of a model that a person wants to use.
+         */
+        SetupView: {
+            /** Provider */
+            provider: string;
+            /** Model */
+            model: string;
+            /**
+             * Is Stored
+             * @description False: it did not answer, so nothing was stored.
+             */
+            is_stored: boolean;
+            /**
+             * Is Default
+             * @description Whether teams that name no model use it now.
+             */
+            is_default: boolean;
+            /**
+             * Note
+             * @description What the person should know; empty: nothing.
+             */
+            note: string;
+            test: components["schemas"]["ModelTestView"];
+            facts: components["schemas"]["ModelView"] | null;
         };
         /**
          * SkillFile
@@ -5216,6 +5667,11 @@ export interface components {
              */
             failing: string[];
             sandbox: components["schemas"]["SandboxView"];
+            /**
+             * Stopped At
+             * @description When all work was stopped by an emergency stop that is in force; None: none.
+             */
+            stopped_at: string | null;
         };
         /**
          * StopReason
@@ -5223,6 +5679,27 @@ export interface components {
          * @enum {string}
          */
         StopReason: "published" | "finished" | "accepted" | "sent_back" | "answered" | "nothing_to_do" | "turns_spent" | "tokens_spent" | "money_spent" | "calls_spent" | "time_spent" | "looping" | "silent" | "cancelled" | "unmet" | "skipped" | "no_result" | "model_refused" | "broken";
+        /** StorageView */
+        StorageView: {
+            /**
+             * Database
+             * @enum {string}
+             */
+            database: "sqlite" | "postgres";
+            /** Database Bytes */
+            database_bytes: number;
+            /** Home */
+            home: string;
+            /** Free Bytes */
+            free_bytes: number;
+            /**
+             * Output Bytes
+             * @description What the output of commands takes.
+             */
+            output_bytes: number;
+            /** @description None: no backup was made of this home. */
+            last_backup: components["schemas"]["BackupView"] | null;
+        };
         /**
          * SubQuestionView
          * @description One sub-question of the plan, with its reader.
@@ -5584,6 +6061,11 @@ export interface components {
             created_at: string;
             /** Expires At */
             expires_at: string | null;
+            /**
+             * Used At
+             * @description When it was last used, to within ten minutes; None: never.
+             */
+            used_at: string | null;
         };
         /** ToolCallView */
         ToolCallView: {
@@ -5864,6 +6346,52 @@ export interface components {
              * @description Left as they are, because there is no copy.
              */
             not_kept: string[];
+        };
+        /**
+         * WorkStopView
+         * @description An emergency stop that is in force.
+         */
+        WorkStopView: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * By
+             * @description The name of the token that stopped the work.
+             */
+            by: string;
+            /**
+             * Running
+             * @description Tasks that were interrupted.
+             */
+            running: number;
+            /**
+             * Queued
+             * @description Tasks that were ready to run.
+             */
+            queued: number;
+            /**
+             * Interrupted
+             * @description The first 100 of them.
+             */
+            interrupted: components["schemas"]["InterruptedTaskView"][];
+        };
+        /**
+         * WorkerView
+         * @description A process that does background work.
+         */
+        WorkerView: {
+            /** Name */
+            name: string;
+            /**
+             * Silent S
+             * @description Seconds since it was last active.
+             */
+            silent_s: number;
+            /** Failing */
+            failing: string[];
         };
         /**
          * AgentHired
@@ -15260,6 +15788,82 @@ export interface operations {
             };
         };
     };
+    read_extension_content: {
+        parameters: {
+            query: {
+                id: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ContentView"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     enable_extension: {
         parameters: {
             query?: never;
@@ -15499,6 +16103,82 @@ export interface operations {
             };
             /** @description The token's scope is too small, or the request comes from another site */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    read_skill_content: {
+        parameters: {
+            query: {
+                id: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ContentView"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -18111,6 +18791,13 @@ export interface operations {
                 after?: string;
                 /** @description The most entries to return. */
                 limit?: number;
+                newest?: boolean;
+                /** @description A part of the token's name. */
+                who?: string;
+                /** @description The beginning of the path. */
+                path?: string;
+                since?: string | null;
+                until?: string | null;
             };
             header?: never;
             path?: never;
@@ -18790,6 +19477,631 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["EmergencyStopView"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    read_operations: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperationsView"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_provider_status: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProviderStatusView"][];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    run_health_checks: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExaminationView"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    stop_all_work: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkStopView"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    resume_all_work: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResumedView"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    set_api_key: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["KeyRequest"];
+            };
+        };
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SetupView"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Already decided, or not possible in the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    set_default_model: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DefaultModelRequest"];
+            };
+        };
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SetupView"];
                 };
             };
             /** @description The request is malformed */

@@ -84,7 +84,7 @@ function Review({ name, onClose }: { name: string; onClose: () => void }) {
     mutationFn: (sha256: string) => unwrap(api.POST("/api/mcp-servers/{name}/confirm", { params, body: { sha256 } })),
     onSuccess: async (now) => {
       await refresh();
-      // A server that was accepted has been asked for its tools, which are accepted by themselves.
+      // Accepting how a server is reached starts it. Its tools, which are shown then, are accepted with a second click.
       if (now.state === "on") onClose();
     },
     // Somebody else may have changed it meanwhile: the dialog shows the present content.
