@@ -209,17 +209,21 @@ def _api(settings: Settings, runtime: Runtime, hub: Hub, port: int) -> Api:
         is_model_set=settings.shown["AGIRAPH_MODEL"].origin in ("environment", FILE),
         extensions=runtime.extensions,
         mcp=runtime.mcp,
-        examine=Examination(
-            settings=settings,
-            home=runtime.home,
-            store=runtime.store,
-            confinement=runtime.confinement,
-            extensions=runtime.extensions,
-            failing=runtime.periodic.failing,
-        ),
+        examine=_examination(settings, runtime),
         build=version("agiraph"),
         failing=runtime.periodic.failing,
         confinement=runtime.confinement,
+    )
+
+
+def _examination(settings: Settings, runtime: Runtime) -> Examination:
+    return Examination(
+        settings=settings,
+        home=runtime.home,
+        store=runtime.store,
+        confinement=runtime.confinement,
+        extensions=runtime.extensions,
+        failing=runtime.periodic.failing,
     )
 
 

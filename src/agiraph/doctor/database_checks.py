@@ -28,12 +28,7 @@ async def check(checkup: Checkup, store: Store) -> None:
         good="The data is undamaged.",
         bad="faults: restore a backup (`agiraph restore`).",
     )
-    if stop := await store.read(emergency.found_stop):
-        checkup.note(
-            "stopped",
-            f"All work is stopped since {stop.at:%Y-%m-%d %H:%M} UTC. To let it go on: agiraph "
-            "resume --all",
-        )
+    await _note_stop(checkup, store)
     stuck = await store.read(work_health.stuck, is_running=running)
     checkup.list("work", stuck, good="Nothing is stuck.", bad="are stuck.", can_fix=True)
     undecided = await store.read(work_health.needing_a_person)
@@ -54,3 +49,12 @@ async def check(checkup: Checkup, store: Store) -> None:
     else:
         checkup.fine("money", f"{day_text(today)}.")
     await model_checks.check(checkup, list(await store.read(database_health.models)))
+
+
+async def _note_stop(checkup: Checkup, store: Store) -> None:
+    if stop := await store.read(emergency.found_stop):
+        checkup.note(
+            "stopped",
+            f"All work is stopped since {stop.at:%Y-%m-%d %H:%M} UTC. To let it go on: agiraph "
+            "resume --all",
+        )
