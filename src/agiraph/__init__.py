@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     )
     from agiraph.api.extension_views import ExtensionView, SkillView
     from agiraph.api.folder_views import FolderChangeView, GivenFolderView, UndoneView
+    from agiraph.api.history_views import BoardMomentView, TimelineView
     from agiraph.api.job_views import JobView
     from agiraph.api.knowledge_views import SearchHitView, UnconfirmedView
     from agiraph.api.mcp_views import McpServerDetails, McpServerView
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
         TriggerView,
     )
     from agiraph.client import Client, ConnectionLost, Frame, ReplyDelta, Resync
+    from agiraph.client.history import EventLogPage
     from agiraph.domain.access import AuditEntry
     from agiraph.domain.channels import Incoming, Receipt, Received
     from agiraph.domain.chat import ToolCall
@@ -111,6 +113,7 @@ __all__ = [
     "AgentView",
     "AttachmentView",
     "AuditEntry",
+    "BoardMomentView",
     "Call",
     "Change",
     "ChannelView",
@@ -129,6 +132,7 @@ __all__ = [
     "DigestView",
     "EmergencyStopView",
     "Event",
+    "EventLogPage",
     "ExaminationView",
     "ExtensionView",
     "FileView",
@@ -197,6 +201,7 @@ __all__ = [
     "TeamSettingsView",
     "TeamView",
     "ThreadView",
+    "TimelineView",
     "TokenView",
     "ToolCall",
     "ToolCallView",
@@ -225,6 +230,7 @@ _MODULES = {
     ),
     "agiraph.api.extension_views": ("ExtensionView", "SkillView"),
     "agiraph.api.folder_views": ("FolderChangeView", "GivenFolderView", "UndoneView"),
+    "agiraph.api.history_views": ("BoardMomentView", "TimelineView"),
     "agiraph.api.job_views": ("JobView",),
     "agiraph.api.knowledge_views": ("SearchHitView", "UnconfirmedView"),
     "agiraph.api.mcp_views": ("McpServerDetails", "McpServerView"),
@@ -250,6 +256,7 @@ _MODULES = {
     "agiraph.api.status_views": ("StatusView",),
     "agiraph.api.thread_views": ("ThreadView", "TurnView"),
     "agiraph.client": ("Client", "ConnectionLost", "Frame", "ReplyDelta", "Resync"),
+    "agiraph.client.history": ("EventLogPage",),
     "agiraph.domain.access": ("AuditEntry",),
     "agiraph.domain.channels": ("Incoming", "Receipt", "Received"),
     "agiraph.domain.chat": ("ToolCall",),

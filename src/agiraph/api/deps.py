@@ -12,6 +12,7 @@ from fastapi.responses import Response
 from starlette.requests import HTTPConnection
 
 from agiraph.api.access_control import AccessControl, Caller
+from agiraph.api.histories import Histories
 from agiraph.api.live import Hub
 from agiraph.domain.access import covers
 from agiraph.domain.agents import Specialist, Team
@@ -65,6 +66,7 @@ class Api:
     clock: Clock
     access: AccessControl
     hub: Hub = field(default_factory=Hub)
+    histories: Histories = field(default_factory=Histories)
     model: str = "demo"
     """The model of teams that do not name one."""
     is_model_set: bool = False

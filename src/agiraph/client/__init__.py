@@ -11,6 +11,7 @@ from agiraph.client.channels import ChannelCalls
 from agiraph.client.decisions import DecisionCalls
 from agiraph.client.extensions import ExtensionCalls
 from agiraph.client.files import FileCalls
+from agiraph.client.history import HistoryCalls
 from agiraph.client.knowledge import KnowledgeCalls
 from agiraph.client.live import ConnectionLost, Frame, Live, ReplyDelta, Resync
 from agiraph.client.models import ModelCalls
@@ -32,6 +33,7 @@ class Client(
     AccessCalls,
     ChannelCalls,
     ExtensionCalls,
+    HistoryCalls,
     Live,
 ):
     """A client of one server. A refusal of the server is raised as `Declined` with its message."""

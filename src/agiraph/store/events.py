@@ -140,6 +140,44 @@ def page(tx: Tx, team_id: TeamId, seq: int, *, limit: int, most_bytes: int) -> l
     return [_event(team_id, row) for row in found]
 
 
+def before(
+    tx: Tx,
+    team_id: TeamId,
+    seq: int,
+    *,
+    limit: int,
+    types: Sequence[str] = (),
+    mentions: str = "",
+) -> list[Event]:
+    """Return events before number `seq`, newest first. Each of `types` is a type or its first part;
+    `mentions` is an id that the event's data must contain."""
+    base = _base(tx, team_id)
+    where = "place < :place and place > :base"
+    values: dict[str, str] = {}
+    if types:
+        # Names of parameters are letters.
+        named = {f"type_{chr(97 + n)}": one for n, one in enumerate(types[:26])}
+        where += " and (" + " or ".join(f"type like :{name}" for name in named) + ")"
+        values = {name: one if "." in one else f"{one}.%" for name, one in named.items()}
+    if mentions:
+        where += " and data like :mentions"
+        values["mentions"] = f"%{mentions}%"
+    rows = tx.all(
+        f"select place, type, at, data from events where {where} order by place desc limit :limit",
+        place=base + min(seq, _SEQ_MASK),
+        base=base,
+        limit=limit,
+        **values,
+    )
+    return [_event(team_id, row) for row in rows]
+
+
+def number_at(tx: Tx, team_id: TeamId, moment: datetime) -> int:
+    """Return the number of a team's last event at or before this time; 0 if there is none."""
+    behind = _place_at(tx, team_id, moment + timedelta(microseconds=1))
+    return (behind - 1) & _SEQ_MASK
+
+
 def _event(team_id: TeamId, row: Row) -> Event:
     place, type, at, data = row
     return Event(

@@ -1555,26 +1555,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/teams/{team}/files": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List Home
-         * @description List the top level of a team's folder.
-         */
-        get: operations["list_home"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/teams/{team}/files/{path}": {
         parameters: {
             query?: never;
@@ -1587,6 +1567,96 @@ export interface paths {
          * @description Return a file of a team, or list a folder.
          */
         get: operations["browse_files"];
+        /**
+         * Save File
+         * @description Save a text of a team: its soul, goal, plan or notes, or an uploaded text.
+         *
+         *     What it held before is kept as a version. If somebody has changed it since, nothing is saved and
+         *     the answer is 409.
+         */
+        put: operations["save_file"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/teams/{team}/versions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Versions
+         * @description List the earlier contents of a text that a person or an agent has changed, newest first.
+         */
+        get: operations["list_versions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/teams/{team}/versions/{version}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Version
+         * @description Return an earlier content of a file.
+         */
+        get: operations["read_version"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/teams/{team}/uploads": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Upload File
+         * @description Upload a file for a team. All its agents may read it in `user_uploads/`.
+         *
+         *     It is never unpacked or run. Its words count as those of somebody else, as those of an attached
+         *     file do, unless the team's trust is open.
+         */
+        post: operations["upload_file"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/teams/{team}/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Home
+         * @description List the top level of a team's folder.
+         */
+        get: operations["list_home"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1774,6 +1844,66 @@ export interface paths {
          * @description List a team's events after a number, oldest first, without gaps.
          */
         get: operations["events_of"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/teams/{team}/timeline": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Timeline
+         * @description Return how the time of a team's nodes was spent: queued, in models, tools and waits.
+         */
+        get: operations["get_timeline"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/teams/{team}/board/at": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Board At
+         * @description Return a team's board as it was after an event or at a time; without either, as it is.
+         */
+        get: operations["get_board_at"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/teams/{team}/event-log": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Event Log
+         * @description List a team's events, newest first. A page may have few events and still a next one.
+         */
+        get: operations["get_event_log"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2360,6 +2490,41 @@ export interface components {
             at: string;
             /** File */
             file: string;
+        };
+        /**
+         * BoardMomentView
+         * @description A team's board as it was after an event.
+         */
+        BoardMomentView: {
+            /**
+             * Seq
+             * @description The event that was asked for.
+             */
+            seq: number;
+            /**
+             * At
+             * @description The time of that event; null before the first.
+             */
+            at: string | null;
+            /**
+             * Head
+             * @description The number of the team's newest event.
+             */
+            head: number;
+            /** Nodes */
+            nodes: components["schemas"]["NodeMomentView"][];
+            /** Stages */
+            stages: components["schemas"]["StageMomentView"][];
+            /**
+             * Members
+             * @description The ids of the agents that were in the team.
+             */
+            members: string[];
+            /**
+             * Usd
+             * @description What all model calls had cost until then.
+             */
+            usd: number;
         };
         /**
          * BroadcastRequest
@@ -3128,6 +3293,28 @@ export interface components {
              * @description None: the file is gone.
              */
             now: string | null;
+        };
+        /** FileVersionView */
+        FileVersionView: {
+            /** Id */
+            id: string;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * Author
+             * @description `human`, an agent's name, or empty if it is not known.
+             */
+            author: string;
+            /** Size */
+            size: number;
+            /**
+             * Is Labelled
+             * @description Whether it held words from outside the team.
+             */
+            is_labelled: boolean;
         };
         /** FileView */
         FileView: {
@@ -4674,6 +4861,56 @@ export interface components {
             started: number;
         };
         /**
+         * NodeMomentView
+         * @description A node as it was at a moment.
+         */
+        NodeMomentView: {
+            /** Id */
+            id: string;
+            /** Title */
+            title: string;
+            status: components["schemas"]["NodeStatus"];
+            /**
+             * Lane
+             * @enum {string}
+             */
+            lane: "work" | "reply" | "reflection";
+            /** Parent Id */
+            parent_id: string | null;
+            /** Depends On */
+            depends_on: string[];
+            /** Stage Id */
+            stage_id: string | null;
+            /** Assignee Id */
+            assignee_id: string | null;
+            /** Attempt */
+            attempt: number;
+            /** Waiting Reason */
+            waiting_reason: string | null;
+            stop_reason: components["schemas"]["StopReason"] | null;
+            /** Result */
+            result: string | null;
+            /** Doubts */
+            doubts: string | null;
+            /** Checkpoint */
+            checkpoint: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Started At */
+            started_at: string | null;
+            /** Ended At */
+            ended_at: string | null;
+            /** Running Since */
+            running_since: string | null;
+            /** Worked Seconds */
+            worked_seconds: number;
+            /** @description The cost of this node and all nodes below it until then. */
+            cost: components["schemas"]["CostView"];
+        };
+        /**
          * NodeStatus
          * @enum {string}
          */
@@ -5419,6 +5656,40 @@ export interface components {
              */
             limited_by: string;
         };
+        /**
+         * SaveRequest
+         * @description The new text of a file.
+         * @example {
+         *       "expected": "none",
+         *       "text": "# Soul\n\nBe brief.\n"
+         *     }
+         */
+        SaveRequest: {
+            /** Text */
+            text: string;
+            /**
+             * Expected
+             * @description The SHA-256 of the content that was changed, as the ETag of the file gives it; `none`: the file must not exist yet.
+             */
+            expected: string;
+            /**
+             * Version
+             * @description The earlier version whose text this is.
+             */
+            version?: string | null;
+        };
+        /** SavedView */
+        SavedView: {
+            /** Path */
+            path: string;
+            /** Size */
+            size: number;
+            /**
+             * Hash
+             * @description The SHA-256 of the content; the `expected` of the next change.
+             */
+            hash: string;
+        };
         /** SearchHitView */
         SearchHitView: {
             /**
@@ -5552,6 +5823,54 @@ export interface components {
             /** Enabled At */
             enabled_at: string | null;
         };
+        /**
+         * SpanView
+         * @description Time of one node in one phase.
+         */
+        SpanView: {
+            /** Node Id */
+            node_id: string;
+            /** Agent Id */
+            agent_id: string;
+            /**
+             * Number
+             * @description Its place among the spans of its node, from 1.
+             */
+            number: number;
+            /**
+             * Phase
+             * @enum {string}
+             */
+            phase: "queued" | "model" | "tool" | "program" | "person" | "child" | "teammate" | "timer" | "provider" | "budget" | "interrupted" | "other";
+            /**
+             * Start
+             * Format: date-time
+             */
+            start: string;
+            /**
+             * End
+             * @description Null while it lasts.
+             */
+            end: string | null;
+            /**
+             * Seq
+             * @description The event that ended it; 0 while it lasts.
+             */
+            seq: number;
+            /** Attempt */
+            attempt: number;
+            /**
+             * Label
+             * @description The tools that ran, or why the node waited.
+             */
+            label: string;
+            /** Failed */
+            failed: boolean;
+            /** Tokens */
+            tokens: number;
+            /** Usd */
+            usd: number | null;
+        };
         /** SpecialistFile */
         SpecialistFile: {
             specialist: components["schemas"]["SpecialistView"];
@@ -5619,6 +5938,18 @@ export interface components {
              * @enum {string}
              */
             wants: "all" | "majority" | "any";
+        };
+        /** StageMomentView */
+        StageMomentView: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "running" | "met" | "broken" | "timed_out" | "reconvened";
         };
         /** StageView */
         StageView: {
@@ -6033,6 +6364,85 @@ export interface components {
             /** Closed At */
             closed_at: string | null;
         };
+        /**
+         * TickView
+         * @description A moment: a tool answered, a message was sent, a model failed.
+         */
+        TickView: {
+            /** Seq */
+            seq: number;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "tool" | "message" | "question" | "answer" | "failure";
+            /** Agent Id */
+            agent_id: string;
+            /** Node Id */
+            node_id: string | null;
+            /** Label */
+            label: string;
+            /** Failed */
+            failed: boolean;
+        };
+        /** TimelineNodeView */
+        TimelineNodeView: {
+            /** Id */
+            id: string;
+            /** Title */
+            title: string;
+            /**
+             * Lane
+             * @enum {string}
+             */
+            lane: "work" | "reply" | "reflection";
+            status: components["schemas"]["NodeStatus"];
+            /** Parent Id */
+            parent_id: string | null;
+        };
+        /**
+         * TimelineView
+         * @description How the time of a team's nodes was spent, in pages by event number.
+         */
+        TimelineView: {
+            /**
+             * First Seq
+             * @description The first event that was folded: 1 unless it is very long.
+             */
+            first_seq: number;
+            /**
+             * Last Seq
+             * @description The newest event that was folded.
+             */
+            last_seq: number;
+            /**
+             * Next Seq
+             * @description Continue with this number as `after`; null if this is the last page.
+             */
+            next_seq: number | null;
+            /**
+             * Spans
+             * @description The spans that ended, in the order of their ends.
+             */
+            spans: components["schemas"]["SpanView"][];
+            /**
+             * Open
+             * @description The spans that last; only on the last page.
+             */
+            open: components["schemas"]["SpanView"][];
+            /** Ticks */
+            ticks: components["schemas"]["TickView"][];
+            /**
+             * Nodes
+             * @description The nodes of these spans.
+             */
+            nodes: components["schemas"]["TimelineNodeView"][];
+        };
         /** TokenView */
         TokenView: {
             /** Id */
@@ -6348,6 +6758,30 @@ export interface components {
             not_kept: string[];
         };
         /**
+         * UploadRequest
+         * @description A file that a person gives to a team.
+         * @example {
+         *       "data": "YSxiCg==",
+         *       "name": "prices.csv"
+         *     }
+         */
+        UploadRequest: {
+            /** Name */
+            name: string;
+            /**
+             * Data
+             * @description Base64; at most 10 MB when decoded.
+             */
+            data: string;
+            /**
+             * If Exists
+             * @description For a name that is taken: refuse with 409, replace the file and keep the old one as a version, or choose another name.
+             * @default refuse
+             * @enum {string}
+             */
+            if_exists: "refuse" | "replace" | "keep_both";
+        };
+        /**
          * WorkStopView
          * @description An emergency stop that is in force.
          */
@@ -6613,6 +7047,17 @@ export interface components {
              * @default null
              */
             cause: ("interrupted" | "failed" | "ended") | null;
+            /**
+             * Tokens
+             * @default null
+             */
+            tokens: number | null;
+            /**
+             * Usd
+             * @description The estimate that is charged.
+             * @default null
+             */
+            usd: number | null;
         };
         /**
          * CallLostEvent
@@ -6807,7 +7252,7 @@ export interface components {
              */
             op: "event";
             /** Event */
-            event: components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamChangedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["TeamRestoredEvent"] | components["schemas"]["TeamDeletedEvent"] | components["schemas"]["GrantMadeEvent"] | components["schemas"]["GrantUsedEvent"] | components["schemas"]["GrantRevokedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodePartialEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeExtendedEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeAcceptanceEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["FolderChangedEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["NetworkReachedEvent"] | components["schemas"]["NetworkRefusedEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerChangedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgePendingEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"];
+            event: components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamChangedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["TeamRestoredEvent"] | components["schemas"]["TeamDeletedEvent"] | components["schemas"]["GrantMadeEvent"] | components["schemas"]["GrantUsedEvent"] | components["schemas"]["GrantRevokedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeChangedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodePartialEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeExtendedEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeAcceptanceEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["FolderChangedEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["NetworkReachedEvent"] | components["schemas"]["NetworkRefusedEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerChangedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgePendingEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"];
         };
         /**
          * FolderChanged
@@ -7495,6 +7940,45 @@ export interface components {
             data: components["schemas"]["NodeCancelled"];
         };
         /**
+         * NodeChanged
+         * @description A node's place on the board changed although nobody started, parked or ended it.
+         */
+        NodeChanged: {
+            /** Node Id */
+            node_id: string;
+            /**
+             * Changed
+             * @description The new values of `status`, `assignee_id`, `stage_id` or `waiting_reason`.
+             */
+            changed: {
+                [key: string]: string | null;
+            };
+        };
+        /**
+         * NodeChangedEvent
+         * @description `node.changed`: A node's place on the board changed although nobody started, parked or ended it.
+         */
+        NodeChangedEvent: {
+            /** Team Id */
+            team_id: string;
+            /**
+             * Seq
+             * @description The event's number in its team: without gaps, in commit order.
+             */
+            seq: number;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "node.changed";
+            data: components["schemas"]["NodeChanged"];
+        };
+        /**
          * NodeCheckpoint
          * @description An agent recorded its progress on a node.
          */
@@ -7592,6 +8076,12 @@ export interface components {
              * @description Nodes that must succeed before this node starts.
              */
             needs: string[];
+            /**
+             * Assignee Id
+             * @description The agent that was chosen for it already.
+             * @default null
+             */
+            assignee_id: string | null;
         };
         /**
          * NodeCreatedEvent
@@ -8850,7 +9340,7 @@ export interface components {
             data: components["schemas"]["TurnAdded"];
         };
         Frame: components["schemas"]["HelloFrame"] | components["schemas"]["EventFrame"] | components["schemas"]["DeltaFrame"] | components["schemas"]["DraftFrame"] | components["schemas"]["ResyncFrame"] | components["schemas"]["PingFrame"];
-        Event: components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamChangedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["TeamRestoredEvent"] | components["schemas"]["TeamDeletedEvent"] | components["schemas"]["GrantMadeEvent"] | components["schemas"]["GrantUsedEvent"] | components["schemas"]["GrantRevokedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodePartialEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeExtendedEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeAcceptanceEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["FolderChangedEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["NetworkReachedEvent"] | components["schemas"]["NetworkRefusedEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerChangedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgePendingEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"];
+        Event: components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamChangedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["TeamRestoredEvent"] | components["schemas"]["TeamDeletedEvent"] | components["schemas"]["GrantMadeEvent"] | components["schemas"]["GrantUsedEvent"] | components["schemas"]["GrantRevokedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeChangedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodePartialEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeExtendedEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeAcceptanceEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["FolderChangedEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["NetworkReachedEvent"] | components["schemas"]["NetworkRefusedEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerChangedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgePendingEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"];
         /**
          * SubscribeFrame
          * @description The first frame that a client sends on `/api/events`.
@@ -17413,24 +17903,31 @@ export interface operations {
             };
         };
     };
-    list_home: {
+    browse_files: {
         parameters: {
-            query?: never;
+            query?: {
+                offset?: number;
+            };
             header?: never;
             path: {
                 team: string;
+                path: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description The requested data */
+            /** @description A folder's listing as JSON, or a file's bytes */
             200: {
                 headers: {
+                    /** @description Who else wrote words of the file: a JSON list of sources. Absent if only the team and its persons did. */
+                    "Agiraph-Sources"?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["FolderView"];
+                    "application/octet-stream": unknown;
+                    "text/plain": unknown;
                 };
             };
             /** @description The request is malformed */
@@ -17498,15 +17995,219 @@ export interface operations {
             };
         };
     };
-    browse_files: {
+    save_file: {
         parameters: {
-            query?: {
-                offset?: number;
-            };
+            query?: never;
             header?: never;
             path: {
                 team: string;
                 path: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SaveRequest"];
+            };
+        };
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedView"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Already decided, or not possible in the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_versions: {
+        parameters: {
+            query: {
+                path: string;
+            };
+            header?: never;
+            path: {
+                team: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileVersionView"][];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    read_version: {
+        parameters: {
+            query: {
+                path: string;
+            };
+            header?: never;
+            path: {
+                team: string;
+                version: string;
             };
             cookie?: never;
         };
@@ -17520,9 +18221,209 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["FolderView"];
                     "application/octet-stream": unknown;
                     "text/plain": unknown;
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    upload_file: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                team: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UploadRequest"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedView"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Already decided, or not possible in the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_home: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                team: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FolderView"];
                 };
             };
             /** @description The request is malformed */
@@ -18354,6 +19255,293 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Event"][];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_timeline: {
+        parameters: {
+            query?: {
+                /** @description `next_seq` of the last page. */
+                after?: number;
+                /** @description The most spans. */
+                limit?: number;
+                /** @description Leave out what ended before it. */
+                since?: string | null;
+                /** @description Leave out what began after it. */
+                until?: string | null;
+            };
+            header?: never;
+            path: {
+                team: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TimelineView"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_board_at: {
+        parameters: {
+            query?: {
+                /** @description An event's number. */
+                seq?: number | null;
+                /** @description A time, instead of a number. */
+                at?: string | null;
+            };
+            header?: never;
+            path: {
+                team: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BoardMomentView"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_event_log: {
+        parameters: {
+            query?: {
+                before?: number;
+                limit?: number;
+                /** @description Such as `node,tool.result`. */
+                types?: string;
+                agent?: string;
+                node?: string;
+                text?: string;
+                /** @description Leave out what ended before it. */
+                since?: string | null;
+                /** @description Leave out what began after it. */
+                until?: string | null;
+            };
+            header?: never;
+            path: {
+                team: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        events: components["schemas"]["Event"][];
+                        /** @description List older events with this number as `before`; null: there are none. */
+                        next: number | null;
+                        /** @description The number of the newest event. */
+                        head: number;
+                    };
                 };
             };
             /** @description The request is malformed */

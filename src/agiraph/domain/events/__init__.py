@@ -29,6 +29,7 @@ EventType = Literal[
     "agent.promoted",
     "node.created",
     "node.assigned",
+    "node.changed",
     "node.started",
     "node.waiting",
     "node.completed",

@@ -38,6 +38,8 @@ class NodeCreated(TeamEvent):
     lane: Lane
     needs: list[str]
     """Nodes that must succeed before this node starts."""
+    assignee_id: str | None = None
+    """The agent that was chosen for it already."""
 
 
 @event
@@ -52,6 +54,17 @@ class NodeAssigned(TeamEvent):
     """The agent's name, if the node is assigned for the first time."""
     added: dict[str, float] | None = None
     """For a retry: by how much each exhausted limit was raised."""
+
+
+@event
+class NodeChanged(TeamEvent):
+    """A node's place on the board changed although nobody started, parked or ended it."""
+
+    event_type: ClassVar[EventType] = "node.changed"
+
+    node_id: str
+    changed: dict[str, str | None]
+    """The new values of `status`, `assignee_id`, `stage_id` or `waiting_reason`."""
 
 
 @event
@@ -346,3 +359,6 @@ class CallLost(TeamEvent):
     thread_id: str
     cause: LossCause | None = None
     """None in events from before this field existed."""
+    tokens: int | None = None
+    usd: float | None = None
+    """The estimate that is charged."""

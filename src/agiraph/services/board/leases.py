@@ -92,7 +92,14 @@ def charge_lost_call(tx: Tx, lease: Lease, *, cause: LossCause = "interrupted") 
     threads.append(
         tx, append_at, node_id=lease.node_id, role="intent", ref="lost", text="The call was lost."
     )
-    tx.emit(lease.team_id, CallLost(node_id=lease.node_id, thread_id=lease.thread_id, cause=cause))
+    lost = CallLost(
+        node_id=lease.node_id,
+        thread_id=lease.thread_id,
+        cause=cause,
+        tokens=reserved.tokens,
+        usd=reserved.usd,
+    )
+    tx.emit(lease.team_id, lost)
 
 
 def release_reservation(tx: Tx, lease: Lease) -> None:

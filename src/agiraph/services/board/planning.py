@@ -7,7 +7,7 @@ from typing import TypedDict, Unpack
 from agiraph.domain.agents import Agent
 from agiraph.domain.effort import Effort
 from agiraph.domain.errors import NotFound, Refused
-from agiraph.domain.events.work import NodeAssigned, NodeCreated
+from agiraph.domain.events.work import NodeAssigned, NodeChanged, NodeCreated
 from agiraph.domain.ids import AgentId, NodeId, PersonId, StageId, TeamId, TriggerId, new_id
 from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.persons import is_person
@@ -94,21 +94,23 @@ def create(
         **details,
     )
     NODES.insert(tx, node)
-    tx.emit(
-        team_id,
-        NodeCreated(
-            node_id=node.id,
-            title=node.title,
-            parent_id=node.parent_id,
-            creator_id=node.creator_id,
-            lane=node.lane,
-            needs=list(depends_on),
-        ),
-    )
+    tx.emit(team_id, _created(node, depends_on))
     add_dependencies(tx, node, depends_on)
     if node.assignee_id is None or not is_ready(tx, node):
         return node
     return assign(tx, node, node.assignee_id)
+
+
+def _created(node: WorkNode, depends_on: Sequence[NodeId]) -> NodeCreated:
+    return NodeCreated(
+        node_id=node.id,
+        title=node.title,
+        parent_id=node.parent_id,
+        creator_id=node.creator_id,
+        lane=node.lane,
+        needs=list(depends_on),
+        assignee_id=node.assignee_id,
+    )
 
 
 def _check_limits(tx: Tx, parent: WorkNode) -> None:
@@ -192,6 +194,8 @@ def reassign(tx: Tx, node: WorkNode, agent: Agent) -> WorkNode:
     needed = dependencies.needs(tx, node.id)
     if any(not n.status.is_final for n in needed):
         NODES.update(tx, node.id, assignee_id=agent.id)
+        place = {"status": NodeStatus.PENDING.value, "assignee_id": agent.id}
+        tx.emit(node.team_id, NodeChanged(node_id=node.id, changed=dict(place)))
         return NODES.get(tx, node.id)
     return assign(tx, node, agent.id)
 
@@ -223,7 +227,11 @@ def assign_ready(tx: Tx, node: WorkNode) -> WorkNode:
         chosen = node.assignee_id or next(idle, None) or _hire_worker(tx, node).id
         return assign(tx, node, chosen)
     except Refused as refusal:
-        NODES.update(tx, node.id, waiting_reason=f"nobody is free: {refusal}")
+        reason = f"nobody is free: {refusal}"
+        if node.waiting_reason != reason:
+            NODES.update(tx, node.id, waiting_reason=reason)
+            changed = NodeChanged(node_id=node.id, changed={"waiting_reason": reason})
+            tx.emit(node.team_id, changed)
         return NODES.get(tx, node.id)
 
 

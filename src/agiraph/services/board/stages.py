@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from agiraph.domain.chat import Lease
 from agiraph.domain.errors import Refused
-from agiraph.domain.events.work import StageEnded, StageStarted
+from agiraph.domain.events.work import NodeChanged, StageEnded, StageStarted
 from agiraph.domain.fence import one_line
 from agiraph.domain.ids import NodeId, StageId, new_id
 from agiraph.domain.stages import Stage, StageContract, StageStatus
@@ -29,6 +29,8 @@ def start(
     """Open a stage with these nodes, or add them to the open stage of this name."""
     # Without a lock: only the runner of this node opens stages for it.
     stage = running(tx, lease.node_id, name)
+    is_new = stage is None
+    found = {n.id: n for n in (nodes.find(tx, lease.team_id, each) for each in node_ids)}
     if stage is None:
         if not node_ids:
             raise Refused("A stage needs nodes: create some first, then name them here.")
@@ -44,8 +46,9 @@ def start(
         waits.set_timer(
             tx, stage_clocks.timer(stage), tx.now + timedelta(seconds=contract.timeout_seconds)
         )
-        tx.emit(lease.team_id, StageStarted(stage_id=stage.id, name=name, nodes=list(node_ids)))
-    added = [add(tx, lease, stage, nodes.find(tx, lease.team_id, each)) for each in node_ids]
+        started = StageStarted(stage_id=stage.id, name=name, nodes=[*found])
+        tx.emit(lease.team_id, started)
+    added = [add(tx, lease, stage, node, is_told=is_new) for node in found.values()]
     if stage.status != "running" and any(added):
         reopen(tx, stage)
     # A node may have asked a person before it joined the stage.
@@ -67,8 +70,9 @@ def checked(tx: Tx, lease: Lease, stage_id: StageId) -> Stage:
     return stage
 
 
-def add(tx: Tx, lease: Lease, stage: Stage, node: WorkNode) -> bool:
-    """Add a node to a stage; False if it belongs to the stage already."""
+def add(tx: Tx, lease: Lease, stage: Stage, node: WorkNode, *, is_told: bool = False) -> bool:
+    """Add a node to a stage; False if it belongs to the stage already. `is_told`: the event of the
+    stage's start names the node."""
     if node.stage_id == stage.id:
         return False
     if node.id == lease.node_id:
@@ -81,6 +85,8 @@ def add(tx: Tx, lease: Lease, stage: Stage, node: WorkNode) -> bool:
     if node.started_at is None and "turns" not in budget.given:
         budget = replace(budget, turns=min(budget.turns, stage.contract.turns_per_node))
     NODES.update(tx, node.id, stage_id=stage.id, budget=budget)
+    if not is_told:
+        tx.emit(node.team_id, NodeChanged(node_id=node.id, changed={"stage_id": stage.id}))
     node = NODES.get(tx, node.id)
     if node.status is NodeStatus.PENDING and planning.is_ready(tx, node):
         planning.assign_ready(tx, node)

@@ -6,7 +6,7 @@ from typing import Any
 from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Lease
 from agiraph.domain.errors import Refused
-from agiraph.domain.events.work import StageReconvened
+from agiraph.domain.events.work import NodeChanged, StageReconvened
 from agiraph.domain.ids import NodeId
 from agiraph.domain.stages import Stage, StageDecision, Verdict
 from agiraph.domain.work import NodeStatus, WorkNode
@@ -121,9 +121,14 @@ def _listed(tx: Tx, members: list[WorkNode]) -> str:
 def _drop(tx: Tx, node: WorkNode, *, keeps_running: bool) -> None:
     """Leave a node out of what counts; cancel it if it has not ended."""
     if keeps_running:
-        NODES.update(tx, node.id, stage_id=None)  # the stage that runs on must not count it
+        _leave_stage(tx, node)  # the stage that runs on must not count it
     if not node.status.is_final:
         endings.cancel(tx, node.id)
+
+
+def _leave_stage(tx: Tx, node: WorkNode) -> None:
+    NODES.update(tx, node.id, stage_id=None)
+    tx.emit(node.team_id, NodeChanged(node_id=node.id, changed={"stage_id": None}))
 
 
 def _redo(tx: Tx, lease: Lease, stage: Stage, redone: Sequence[tuple[WorkNode, str]]) -> None:
@@ -134,7 +139,7 @@ def _redo(tx: Tx, lease: Lease, stage: Stage, redone: Sequence[tuple[WorkNode, s
     replaced: dict[NodeId, NodeId] = {}
     for node, reason in redone:  # in order of creation: what a node needs comes before it
         again = _again(tx, parent, node, reason, replaced)
-        NODES.update(tx, node.id, stage_id=None)
+        _leave_stage(tx, node)
         replaced[node.id] = again.id
         stages.add(tx, lease, STAGES.get(tx, stage.id), again)
     stages.check_contract(tx, stage.id)

@@ -1,0 +1,105 @@
+"""History views: the timeline, the board at a moment, and the event log, as clients get them."""
+
+from datetime import datetime
+
+from pydantic import Field
+
+from agiraph.api.view import View
+from agiraph.api.views import CostView
+from agiraph.domain.stages import StageStatus
+from agiraph.domain.work import Lane, NodeStatus, StopReason
+from agiraph.services.history.spans import Phase, TickKind
+
+
+class SpanView(View):
+    """Time of one node in one phase."""
+
+    node_id: str
+    agent_id: str
+    number: int = Field(description="Its place among the spans of its node, from 1.")
+    phase: Phase
+    start: datetime
+    end: datetime | None = Field(description="Null while it lasts.")
+    seq: int = Field(description="The event that ended it; 0 while it lasts.")
+    attempt: int
+    label: str = Field(description="The tools that ran, or why the node waited.")
+    failed: bool
+    tokens: int
+    usd: float | None
+
+
+class TickView(View):
+    """A moment: a tool answered, a message was sent, a model failed."""
+
+    seq: int
+    at: datetime
+    kind: TickKind
+    agent_id: str
+    node_id: str | None
+    label: str
+    failed: bool
+
+
+class TimelineNodeView(View):
+    id: str
+    title: str
+    lane: Lane
+    status: NodeStatus
+    parent_id: str | None
+
+
+class TimelineView(View):
+    """How the time of a team's nodes was spent, in pages by event number."""
+
+    first_seq: int = Field(description="The first event that was folded: 1 unless it is very long.")
+    last_seq: int = Field(description="The newest event that was folded.")
+    next_seq: int | None = Field(
+        description="Continue with this number as `after`; null if this is the last page."
+    )
+    spans: list[SpanView] = Field(description="The spans that ended, in the order of their ends.")
+    open: list[SpanView] = Field(description="The spans that last; only on the last page.")
+    ticks: list[TickView]
+    nodes: list[TimelineNodeView] = Field(description="The nodes of these spans.")
+
+
+class NodeMomentView(View):
+    """A node as it was at a moment."""
+
+    id: str
+    title: str
+    status: NodeStatus
+    lane: Lane
+    parent_id: str | None
+    depends_on: list[str]
+    stage_id: str | None
+    assignee_id: str | None
+    attempt: int
+    waiting_reason: str | None
+    stop_reason: StopReason | None
+    result: str | None
+    doubts: str | None
+    checkpoint: str | None
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    running_since: datetime | None
+    worked_seconds: float
+    cost: CostView = Field(description="The cost of this node and all nodes below it until then.")
+
+
+class StageMomentView(View):
+    id: str
+    name: str
+    status: StageStatus
+
+
+class BoardMomentView(View):
+    """A team's board as it was after an event."""
+
+    seq: int = Field(description="The event that was asked for.")
+    at: datetime | None = Field(description="The time of that event; null before the first.")
+    head: int = Field(description="The number of the team's newest event.")
+    nodes: list[NodeMomentView]
+    stages: list[StageMomentView]
+    members: list[str] = Field(description="The ids of the agents that were in the team.")
+    usd: float = Field(description="What all model calls had cost until then.")

@@ -1,0 +1,1 @@
+"""History: what a team did, made from its stored events."""

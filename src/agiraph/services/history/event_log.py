@@ -1,0 +1,85 @@
+"""Event log: a team's events, newest first, filtered by type, agent, node, text and time."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from agiraph.domain.events import Event
+from agiraph.domain.ids import TeamId
+from agiraph.domain.value import value
+from agiraph.store import events, nodes
+from agiraph.store.rows import to_json
+from agiraph.store.tx import Tx
+
+MOST_SCANNED = 20_000
+"""One request reads at most so many events; the next one continues where it stopped."""
+_CHUNK = 1000
+
+
+@value
+class LogFilter:
+    """Which events are listed. An empty field takes all of them."""
+
+    types: tuple[str, ...] = ()
+    """Types such as `node.failed`, or their first parts, such as `node`."""
+    agent_id: str = ""
+    node_id: str = ""
+    text: str = ""
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+@value
+class LogPage:
+    """Events that match, newest first."""
+
+    events: list[Event]
+    next: int | None
+    """Older events are listed with this number as `before`; None: there are none."""
+    head: int
+    """The number of the team's newest event."""
+
+
+def page(tx: Tx, team_id: TeamId, which: LogFilter, *, before: int, limit: int) -> LogPage:
+    """Return the newest matching events before a number."""
+    head = events.head(tx, team_id)
+    last = head if which.until is None else events.number_at(tx, team_id, which.until)
+    at = min(before, last + 1) if before else last + 1
+    agents = _agents(tx, team_id) if which.agent_id else {}
+    found: list[Event] = []
+    scanned = 0
+    while scanned < MOST_SCANNED and len(found) < limit:
+        read = events.before(
+            tx, team_id, at, limit=_CHUNK, types=which.types, mentions=which.node_id
+        )
+        for event in read:
+            at = event.seq
+            if which.since is not None and event.at < which.since:
+                return LogPage(events=found, next=None, head=head)
+            if _matches(event, which, agents):
+                found.append(event)
+            if len(found) == limit:
+                return LogPage(events=found, next=at if at > 1 else None, head=head)
+        if len(read) < _CHUNK:
+            return LogPage(events=found, next=None, head=head)
+        scanned += len(read)
+    return LogPage(events=found, next=at, head=head)
+
+
+def _agents(tx: Tx, team_id: TeamId) -> Mapping[str, str | None]:
+    """Return who works on each node: many events name only the node."""
+    return {node.id: node.assignee_id for node in nodes.everything(tx, team_id)}
+
+
+def _matches(event: Event, which: LogFilter, agents: Mapping[str, str | None]) -> bool:
+    if which.agent_id and not _is_about(event.data, which.agent_id, agents):
+        return False
+    if not which.text:
+        return True
+    needle = to_json(which.text)[1:-1].casefold()
+    return needle in f"{event.type} {to_json(event.data)}".casefold()
+
+
+def _is_about(data: dict[str, Any], agent_id: str, agents: Mapping[str, str | None]) -> bool:
+    named = [data[key] for key in ("agent_id", "sender", "recipient", "creator_id") if key in data]
+    return agent_id in named or agents.get(str(data.get("node_id"))) == agent_id

@@ -1,0 +1,64 @@
+"""History over HTTP: a timeline in pages, the board at a moment, and the event log."""
+
+from typing import Any
+
+from agiraph.client import Client
+from agiraph.testing import call, says
+from tests.api.serving import TOKEN, Served
+
+
+async def test_a_team_that_asked_and_was_answered_is_told_from_its_events(served: Served) -> None:
+    served.world.script(
+        "ada",
+        says(call("ask_human", question="Which tower?")),
+        says(call("finish", summary="The tower is 300 m high.")),
+    )
+    founded = await served.world.found("Measure the tower", review="never", acceptance=["answer"])
+    team = founded.team.id
+    await served.world.settle()
+    served.world.clock.advance(minutes=20)
+    [question] = await served.world.questions(team)
+    await served.world.answer(question, "The one in Paris")
+    await served.world.settle()
+
+    async with Client(served.origin, TOKEN) as client:
+        timeline = await client.timeline(team)
+        first = await client.timeline(team, limit=1)
+        assert first.next_seq is not None
+        rest = await client.timeline(team, after=first.next_seq)
+        assert [*first.spans, *rest.spans] == timeline.spans
+        assert [*first.ticks, *rest.ticks] == timeline.ticks
+        [waited] = [span for span in timeline.spans if span.phase == "person"]
+        assert waited.end is not None
+        assert (waited.end - waited.start).total_seconds() == 1200
+        assert [node.title for node in timeline.nodes] != []
+
+        last = await client.board_at(team)
+        _, board = await served.ask("GET", f"/teams/{team}/board")
+        assert [_place(node.model_dump(mode="json")) for node in last.nodes] == [
+            _place(node) for node in board
+        ]
+        asked = await client.board_at(team, at=waited.start)
+        assert {node.status for node in asked.nodes} == {"waiting"}
+        assert (asked.head, asked.at) == (last.head, waited.start)
+        assert (await client.board_at(team, seq=0)).nodes == []
+
+        log = await client.event_log(team, types=["question"], agent=founded.coordinator.id)
+        assert [event.type for event in log.events] == ["question.answered", "question.asked"]
+        assert (log.next, log.head) == (None, timeline.last_seq)
+
+
+def _place(node: dict[str, Any]) -> dict[str, Any]:
+    kept = ("id", "title", "status", "assignee_id", "attempt", "stop_reason", "ended_at", "lane")
+    return {name: node[name] for name in kept}
+
+
+async def test_a_time_without_a_zone_and_an_unknown_team_are_refused(served: Served) -> None:
+    founded = await served.world.found("Measure the tower", start=False)
+    path = f"/teams/{founded.team.id}"
+    status, told = await served.ask("GET", f"{path}/timeline?since=2026-11-17T09:00:00")
+    assert (status, "timezone" in str(told)) == (422, True)
+    assert (await served.ask("GET", "/teams/team_none/timeline"))[0] == 404
+    assert (await served.ask("GET", "/teams/team_none/board/at"))[0] == 404
+    assert (await served.ask("GET", "/teams/team_none/event-log"))[0] == 404
+    assert (await served.ask("GET", f"{path}/event-log?limit=100000"))[0] == 422
