@@ -72,6 +72,23 @@ async def test_the_owner_confirms_how_a_server_is_reached_and_then_its_tools(
         )
 
 
+async def test_a_damaged_file_of_one_server_hides_no_other(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    (home / "mcp").mkdir(parents=True)
+    (home / "mcp" / "broken.json").write_text("{}")
+    servers = {one.name: one for one in (of_a_file(), of_a_file(name="broken"))}
+    async with serving(home, mcp=servers) as served:
+        _, listed = await served.ask("GET", "/mcp-servers")
+        assert [(one["name"], one["state"]) for one in listed] == [
+            ("rude", "off"),
+            ("broken", "faulty"),
+        ]
+        assert "mcp/broken.json in the home is damaged. Remove it" in listed[1]["summary"]
+        _, shown = await served.ask("GET", "/mcp-servers/broken")
+        body = {"sha256": shown["sha256"]}
+        assert (await served.ask("POST", "/mcp-servers/broken/confirm", body))[0] == 422
+
+
 async def test_a_server_that_fails_is_named_with_what_it_said(tmp_path: Path) -> None:
     server = McpServer(name="broken", command=("bash", "-c", "echo no key >&2; exit 4"))
     async with serving(tmp_path / "home", mcp={"broken": server}) as served:

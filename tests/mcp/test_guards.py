@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -18,9 +19,10 @@ from agiraph.home.levels import CommandRules, Confinement
 from agiraph.mcp_client import launching, pins
 from agiraph.mcp_client.arguments import checkable, fault_in, is_plain_name
 from agiraph.mcp_client.connection import Connection, ServerFailed, Session
-from agiraph.mcp_client.pins import PinnedTool, Pins
+from agiraph.mcp_client.pins import SCHEMA_BYTES, PinnedTool, Pins
+from agiraph.mcp_client.servers import _tools_of
 from agiraph.mcp_client.settings import McpServer, literals, servers
-from agiraph.mcp_client.toolbox import McpTools, _OfServer
+from agiraph.mcp_client.toolbox import McpTools, _OfServer, tool_name
 from tests.mcp.kit import opened, rude
 from tests.mcp.test_toolbox import TEAM
 
@@ -108,12 +110,27 @@ def test_literal_secrets_of_a_server_are_known_and_plain_settings_are_not() -> N
         url="https://me:pass%40word1@a.example/mcp?key=abcdefgh12&x=1",
         headers={"Authorization": "Bearer abc123456789", "Accept": "application/json"},
         env={"API_KEY": "12345678", "MODE": "production", "TOKEN": "${declared}"},
+        command=(
+            *(
+                "serve",
+                "--api-key",
+                "argument-1",
+                "--token=argument-2",
+                "--tokenizer",
+                "cl100k_base",
+            ),
+            *("--token-file", "/home/me/token.txt", "--key", "/etc/key.pem", "--mode=production"),
+            "ghp_0123456789012345678901234567890123",
+        ),
     )
     assert sorted(set(literals(server).values())) == [
         "12345678",
         "Bearer abc123456789",
         "abc123456789",
         "abcdefgh12",
+        "argument-1",
+        "argument-2",
+        "ghp_0123456789012345678901234567890123",
         "pass@word1",
     ]
 
@@ -137,6 +154,43 @@ async def test_words_of_a_model_in_an_address_are_a_way_out(
     way = await made.way_out(cast(Any, None), ToolCall(id="c", name=made.name, arguments=arguments))
     assert way is not None
     assert way.sink is sink
+
+
+def test_what_is_declared_for_resources_is_not_for_a_tool_with_such_a_name() -> None:
+    server = rude(effects={"resource:*": "reads", "prompt:*": "reads", "read_*": "reads"})
+    tools = ("resource:send", "prompt:send", "read_it", "send")
+    assert [server.reach_of(name) for name in tools] == ["sends", "sends", "reads", "sends"]
+    assert server.reach_of_reading("resource", "note://one") == "reads"
+
+
+def test_of_two_tools_that_come_to_one_name_none_is_offered() -> None:
+    odd = tool_name("rude", "a.b").removeprefix("mcp__rude__")
+    pinned = [PinnedTool.of(n, "", {}, says_it_reads=False) for n in ("a.b", odd, "a_b")]
+    tools = McpTools(cast(Any, None))._make(rude(), Pins(tools={one.name: one for one in pinned}))
+    assert [tool.name for tool in tools] == ["mcp__rude", "mcp__rude__a_b"]
+
+
+class _Pages:
+    """A client whose server lists tools without end, none of which can be used."""
+
+    server_capabilities = SimpleNamespace(tools=object())
+
+    async def list_tools(self, cursor: str | None = None) -> Any:
+        large = {"description": "x" * SCHEMA_BYTES}
+        tools = [
+            SimpleNamespace(name="x" * 200, input_schema={}, annotations=None, description=""),
+            SimpleNamespace(name="l\narge", input_schema=large, annotations=None, description=""),
+        ]
+        return SimpleNamespace(tools=tools, next_cursor="more")
+
+
+async def test_tools_that_are_left_out_are_named_in_one_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    assert await _tools_of("rude", cast(Any, _Pages())) == []
+    [line] = caplog.messages
+    assert line.startswith("MCP server 'rude': 258 tools left out. 'xxx")
+    assert "'l⟨U+000A⟩arge': its schema is longer than 32 KiB;" in line
 
 
 def test_a_tool_may_have_an_argument_called_ctx() -> None:

@@ -5,6 +5,7 @@ import secrets
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -162,6 +163,11 @@ async def test_a_person_signs_in_once_and_the_token_is_kept_out_of_backups(tmp_p
             await asyncio.gather(*visits)
         async with opened(tmp_path, server) as servers:  # another runtime finds the token
             assert await call(servers, "whoami", "safe") == "signed in"
+        # Under the same name another address gets no token; nor does it ask for one by itself.
+        moved = replace(server, url=url.replace("127.0.0.1", "localhost"))
+        async with opened(tmp_path, moved) as servers:
+            assert servers._auth(moved) is None
+            assert servers._auth(server) is not None
         provider.tokens.clear()
         async with opened(tmp_path, server) as servers:
             with pytest.raises(ServerFailed, match="`agiraph mcp login safe`"):

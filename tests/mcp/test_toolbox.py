@@ -41,7 +41,7 @@ def served(tools: Toolset) -> list[str]:
     return [name for name in tools.tools if name.startswith("mcp__")]
 
 
-ALL = ["mcp__rude", "mcp__rude__read", "mcp__rude__send_it_", "mcp__rude__write"]
+ALL = ["mcp__rude", "mcp__rude__read", "mcp__rude__send_it__1e52c219", "mcp__rude__write"]
 
 
 @pytest.mark.parametrize(
@@ -71,4 +71,6 @@ def test_a_long_or_odd_name_fits_what_vendors_take() -> None:
     long = [tool_name("rude", f"{'x' * 80}{end}") for end in "ab"]
     assert [len(name) for name in long] == [MOST_CHARACTERS] * 2
     assert long[0] != long[1]
-    assert tool_name("rude", "a/b c") == "mcp__rude__a_b_c"
+    odd = [tool_name("rude", name) for name in ("a/b c", "a.b.c", "a_b_c")]
+    assert (odd[0], odd[2]) == ("mcp__rude__a_b_c_0af99a60", "mcp__rude__a_b_c")
+    assert len(set(odd)) == 3

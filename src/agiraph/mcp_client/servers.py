@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 
-from agiraph.domain.errors import AgiraphError, Conflict, NotFound, Refused
+from agiraph.domain.errors import AgiraphError, Conflict, Misconfigured, NotFound, Refused
 from agiraph.domain.visible import visible
 from agiraph.home import piped_commands
 from agiraph.home.layout import Home
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 log: logging.Logger = logging.getLogger("agiraph.mcp")
 MOST_NAME = 128
+MOST_NAMED = 3
+"""Tools that a line of the log names."""
 
 
 class McpServers:
@@ -105,7 +107,11 @@ class McpServers:
         """Return the state of a server, without starting it."""
         if name not in self.servers:
             raise NotFound("MCP server", name, known="`agiraph mcp list` shows all.")
-        return ServerStatus(server=self.servers[name], known=self.pins(name))
+        server = self.servers[name]
+        try:
+            return ServerStatus(server=server, known=self.pins(name))
+        except Misconfigured as error:  # its file is damaged; other servers are listed all the same
+            return ServerStatus(server=replace(server, fault=str(error)), known=None)
 
     async def confirm(self, name: str, *, sha256: str) -> ServerStatus:
         """Accept what a person was shown under this hash, and return the new state.
@@ -212,19 +218,14 @@ async def _tools_of(server: str, client: "Client") -> list[PinnedTool]:
     if client.server_capabilities.tools is None:
         return []
     found: list[PinnedTool] = []
+    left_out: list[str] = []
     cursor: str | None = None
     while len(found) < MOST_TOOLS:
         page = await client.list_tools(cursor=cursor)
         for tool in page.tools[: MOST_TOOLS - len(found)]:
             schema = cast(Mapping[str, Any], tool.input_schema)
-            if too_large := _excess(tool.name, schema):
-                shown = visible(tool.name[:MOST_NAME], keep="")
-                log.warning(
-                    "The tool %r of the MCP server %r is left out: its %s.",
-                    shown,
-                    server,
-                    too_large,
-                )
+            if excess := _excess(tool.name, schema):
+                left_out.append(f"{visible(tool.name[:MOST_NAME], keep='')!r}: its {excess}")
                 continue
             says = tool.annotations is not None and bool(tool.annotations.read_only_hint)
             found.append(
@@ -232,6 +233,12 @@ async def _tools_of(server: str, client: "Client") -> list[PinnedTool]:
             )
         if not page.tools or (cursor := page.next_cursor) is None:
             break
+        if len(left_out) > MOST_TOOLS:
+            break  # pages without end of tools that nobody can use
+    if left_out:
+        # One line, however many tools: a server must not fill the log.
+        first = "; ".join(left_out[:MOST_NAMED])
+        log.warning("MCP server %r: %d tools left out. %s.", server, len(left_out), first)
     return found
 
 

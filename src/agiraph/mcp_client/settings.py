@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired, cast
 from urllib.parse import parse_qsl, unquote
@@ -35,6 +36,8 @@ INSTALLERS = frozenset({"npx", "uvx", "pipx", "bunx", "pnpm", "uv", "npm"})
 """Programs that download the server before they run it: they get the package indexes."""
 _OPEN = frozenset({"accept", "accept-language", "content-type", "user-agent"})
 """Headers that hold no secret."""
+_SECRET_OPTIONS = frozenset({"token", "key", "apikey", "secret", "password", "passwd", "pat"})
+"""The last word of options whose value is a secret, such as `--api-key`."""
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 EXAMPLE = (
     '[mcp.NAME] with command = ["PROGRAM", "ARGUMENT"], or url = "https://…"; besides: env, '
@@ -106,13 +109,23 @@ class McpServer:
 
     def reach_of(self, tool: str) -> Reach:
         """Return what a call of this tool does outside of the team, as a person declared it."""
-        for pattern, reach in self.effects.items():
-            if fnmatchcase(tool, pattern):
-                return reach
-        return "sends"
+        # A server may call a tool "resource:x": what was declared for resources is not for it.
+        return self._reach(tool, {k: v for k, v in self.effects.items() if not _is_for_reading(k)})
+
+    def reach_of_reading(self, kind: Literal["resource", "prompt"], name: str) -> Reach:
+        """Return what it does outside of the team to read this resource or prompt."""
+        return self._reach(f"{kind}:{name}", self.effects)
+
+    def _reach(self, name: str, effects: Mapping[str, Reach]) -> Reach:
+        found = (reach for pattern, reach in effects.items() if fnmatchcase(name, pattern))
+        return next(found, "sends")
 
     def serves(self, team_id: str, team_name: str) -> bool:
         return not self.teams or team_id in self.teams or team_name in self.teams
+
+
+def _is_for_reading(pattern: str) -> bool:
+    return pattern.startswith(("resource:", "prompt:"))
 
 
 def _matches(tool: str, patterns: tuple[str, ...]) -> bool:
@@ -319,8 +332,8 @@ def _checked(server: McpServer, declared: Collection[str]) -> McpServer:
 
 def literals(server: McpServer) -> dict[str, str]:
     """Return the values in a server's settings that may be secrets, each under a name that cannot
-    be a variable's: headers, what is before `@` and in the query of its url, and variables that
-    are called or look like a secret."""
+    be a variable's: headers, what is before `@` and in the query of its url, and variables and
+    options of its program that are called or look like a secret."""
     found = {f"header {name}": v for name, v in server.headers.items() if name.lower() not in _OPEN}
     found |= {f"word of {name}": text.rpartition(" ")[2] for name, text in found.items()}
     found |= {
@@ -328,6 +341,7 @@ def literals(server: McpServer) -> dict[str, str]:
         for name, text in server.env.items()
         if redaction.is_secret(name) or redaction.looks_secret(text)
     }
+    found |= _options(server.command)
     found |= {f"query {name}": text for name, text in parse_qsl(server.url.partition("?")[2])}
     authority = server.url.partition("://")[2].partition("/")[0]
     user, _, password = authority.rpartition("@")[0].partition(":")
@@ -338,6 +352,21 @@ def literals(server: McpServer) -> dict[str, str]:
         for name, text in found.items()
         if len(text) >= shortest and not _VARIABLE.search(text)
     }
+
+
+def _options(command: tuple[str, ...]) -> dict[str, str]:
+    """Return the arguments of a program that may be secrets: `--token X`, `--token=X`, or what
+    looks like one."""
+    found: dict[str, str] = {}
+    for number, (before, word) in enumerate(pairwise(command)):
+        name, equals, value = word.partition("=")
+        is_one_word = name.startswith("-") and bool(equals)
+        option, value = (name, value) if is_one_word else (before, word)
+        is_option = option.startswith("-") and not value.startswith(("-", "/", "~"))
+        kind = re.split("[-_]", option.lower())[-1]
+        if (is_option and kind in _SECRET_OPTIONS) or redaction.looks_secret(value):
+            found[f"argument {number}"] = value
+    return found
 
 
 def expanded(server: McpServer, secrets: NamedSecrets) -> McpServer:

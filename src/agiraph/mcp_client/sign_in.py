@@ -35,11 +35,16 @@ PAGE = b"<!doctype html><title>agiraph</title><p>You are signed in. You can clos
 
 
 class TokenFile:
-    """The tokens of one server, in the file of all servers."""
+    """The tokens of one server, in the file of all servers.
 
-    def __init__(self, home: Home, server: str) -> None:
+    They count for the address at which a person signed in, and for no other: whoever changes the
+    address of a server must not be sent its tokens.
+    """
+
+    def __init__(self, home: Home, server: str, url: str = "") -> None:
         self._home = home
         self._server = server
+        self._origin = "://".join(urlsplit(url)[:2]).lower()
 
     @property
     def exists(self) -> bool:
@@ -79,18 +84,19 @@ class TokenFile:
             return {}
 
     def _read(self) -> dict[str, Any]:
-        return cast(dict[str, Any], self._all().get(self._server, {}))
+        found = cast(dict[str, Any], self._all().get(self._server, {}))
+        return found if found.get("origin") == self._origin else {}
 
     def _write(self, **more: Any) -> None:
         every = self._all()
-        every[self._server] = {**self._read(), **more}
+        every[self._server] = {**self._read(), "origin": self._origin, **more}
         self._home.folder.write(FILE, orjson.dumps(every))
 
 
 def stored(home: Home, server: McpServer) -> OAuthClientProvider | None:
     """Return the authentication that adds and renews a server's stored token; None if nobody has
     signed in."""
-    file = TokenFile(home, server.name)
+    file = TokenFile(home, server.name, server.url)
     if not file.exists:
         return None
 
@@ -124,7 +130,8 @@ async def signing_in(
             return await came
 
         address = f"http://127.0.0.1:{port}{PATH}"
-        yield _provider(server, TokenFile(home, server.name), address, open_page, wait)
+        file = TokenFile(home, server.name, server.url)
+        yield _provider(server, file, address, open_page, wait)
 
 
 async def _answer(

@@ -8,6 +8,7 @@ arguments are untrusted text: `tool_help` shows them, inside a fence.
 import hashlib
 import logging
 import re
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
@@ -48,9 +49,11 @@ _NO_WORD = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def tool_name(server: str, tool: str) -> str:
-    """Return the name under which agents call a tool of a server."""
-    name = f"{PREFIX}{server}__{_NO_WORD.sub('_', tool)}"
-    if len(name) <= MOST_CHARACTERS:
+    """Return the name under which agents call a tool of a server. One that had to be changed ends
+    with a hash, so that `a.b` and `a_b` are two tools."""
+    plain = _NO_WORD.sub("_", tool)
+    name = f"{PREFIX}{server}__{plain}"
+    if plain == tool and len(name) <= MOST_CHARACTERS:
         return name
     return f"{name[: MOST_CHARACTERS - 9]}_{hashlib.sha256(tool.encode()).hexdigest()[:8]}"
 
@@ -84,7 +87,10 @@ class McpTools:
     def _make(self, server: McpServer, known: Pins | None) -> tuple[Tool, ...]:
         of_server = _OfServer(self._servers, server)
         tools = () if known is None else known.tools.values()
-        found = (of_server.tool(tool_name(server.name, one.name), one) for one in tools)
+        # Of two tools that come to the same name, however a server did that, none is offered.
+        names = Counter(tool_name(server.name, one.name) for one in tools)
+        named = [(tool_name(server.name, one.name), one) for one in tools]
+        found = (of_server.tool(name, one) for name, one in named if names[name] == 1)
         return (of_server.server_tool(known), *found)
 
 
@@ -158,9 +164,12 @@ class _OfServer:
         person declared "resource:*" or "prompt:*"."""
 
         async def way_out(ctx: RunContext, call: ToolCall) -> WayOut | None:
-            wanted = [(key, call.arguments.get(key)) for key in ("resource", "prompt")]
-            named = [f"{key}:{value}" for key, value in wanted if value]
-            reaches = {self.server.reach_of(one) for one in named}
+            given = call.arguments
+            reaches: set[Reach] = {
+                self.server.reach_of_reading(key, str(given[key]))
+                for key in _READ
+                if given.get(key)
+            }
             if {key for key, value in call.arguments.items() if value} - _LOOKS:
                 reaches.add("sends")  # a misspelt argument is taken for the one that was meant
             reach: Reach = "changes" if "changes" in reaches else "reads"
@@ -252,5 +261,6 @@ class _OfServer:
         return Done(f"{fenced}\n{after}", label=label, is_fenced=True)
 
 
+_READ: tuple[Literal["resource", "prompt"], ...] = ("resource", "prompt")
 _LOOKS = {"show", "resource", "prompt", "arguments", WAIT}
 _HOW = "tool_help(name=…) shows the arguments of one, call_tool(name=…, arguments={…}) calls it."
