@@ -64,10 +64,24 @@ async def _open_job(page: Page) -> None:
     await page.get_by_role("log").get_by_text(re.compile("^Read: ")).click()
 
 
-async def _open_settings(page: Page) -> None:
-    await page.get_by_role("button", name="Team actions").click()
-    await page.get_by_role("menuitem", name="Settings and new goal").click()
+async def _show_permissions(page: Page) -> None:
     await page.get_by_role("region", name="Allowed without asking").scroll_into_view_if_needed()
+
+
+async def _choose_model(page: Page) -> None:
+    await page.get_by_role("button", name="Choose a model").click()
+    await expect(page.get_by_role("list", name="Models", exact=True)).to_be_visible()
+
+
+async def _try_specialist(page: Page) -> None:
+    await page.get_by_role("button", name="Edit or try writer").click()
+    await page.get_by_label("Try it with a task").fill("Write about the offers")
+    await page.get_by_role("button", name="Show what its model would see").click()
+    await expect(page.get_by_role("heading", name="System prompt")).to_be_visible()
+
+
+async def _delete_team(page: Page) -> None:
+    await page.get_by_role("button", name="Delete the team").click()
 
 
 async def _new_team_with_more(page: Page) -> None:
@@ -114,7 +128,11 @@ async def screens(desk: Desk, team: dict[str, Any]) -> list[Screen]:
         Screen("sources", f"{offers}/a/{lead['id']}", "Contains text from"),
         Screen("unconfirmed", f"{offers}/memory?tab=unconfirmed", "Nordlicht delivers"),
         Screen("files-sources", f"{offers}/files/PLAN.md", "Contains text from"),
-        Screen("team-settings", f"{offers}/a/{lead['id']}", "Quiet hours", _open_settings),
+        Screen("team-settings", f"{offers}/settings", "Quiet hours"),
+        Screen("team-permissions", f"{offers}/settings", "Quiet hours", _show_permissions),
+        Screen("team-models", f"{offers}/settings", "Quiet hours", _choose_model),
+        Screen("team-specialist", f"{offers}/settings", "Edit or try", _try_specialist),
+        Screen("team-deletion", f"{offers}/settings", "Quiet hours", _delete_team),
         Screen("board", f"{at}/board", "Power draw and cooling", _picture),
         Screen("board-list", f"{at}/board?view=list", "Power draw and cooling"),
         Screen("board-detail", f"{at}/board?node={nvidia['id']}", "Requested by", _picture),

@@ -78,7 +78,7 @@ async def grants_of(desk: Desk, team: dict[str, Any]) -> list[dict[str, Any]]:
 async def open_settings(page: Page) -> Locator:
     await page.get_by_role("button", name="Team actions").click()
     await page.get_by_role("menuitem", name="Settings and new goal").click()
-    return page.get_by_role("dialog")
+    return page.get_by_role("main")
 
 
 async def test_a_person_revokes_grants_sets_trust_and_says_that_they_are_away(visit: Visit) -> None:
@@ -100,22 +100,26 @@ async def test_a_person_revokes_grants_sets_trust_and_says_that_they_are_away(vi
     await expect(log.get_by_text(f"Contains text from the file {lively.OFFER_FILE}")).to_have_count(
         3
     )
-    dialog = await open_settings(page)
-    allowed = dialog.get_by_role("region", name="Allowed without asking")
+    settings_page = await open_settings(page)
+    permissions = settings_page.get_by_role("region", name="Permissions", exact=True)
+    notifications = settings_page.get_by_role("region", name="Notifications")
+    allowed = permissions.get_by_role("region", name="Allowed without asking")
     await expect(allowed.get_by_role("listitem")).to_have_count(2)
     search = allowed.get_by_role("listitem").filter(has_text="Call the tool web_search")
     await press(page, search.get_by_role("button", name="Revoke"))
     await expect(search).to_have_count(0)
     assert [grant["kind"] for grant in await grants_of(desk, team)] == ["read"]
 
-    await dialog.get_by_label("Quiet hours").fill("22:00-07:00")
-    await dialog.get_by_label("Time zone of the quiet hours").fill("Europe/Berlin")
-    await dialog.get_by_label("Trust").select_option("strict")
+    await notifications.get_by_label("Quiet hours", exact=True).fill("22:00-07:00")
+    await notifications.get_by_label("Time zone of the quiet hours").fill("Europe/Berlin")
+    await notifications.get_by_role("button", name="Save").click()
+    await expect(page.get_by_text("Saved.")).to_have_count(1)
+    await permissions.get_by_label("Trust").select_option("strict")
     project = desk.home.parent / "project"
     project.mkdir()
-    await dialog.get_by_label("Folders of this machine").fill(f"\n{project}:rw\n")
-    await dialog.get_by_role("button", name="Save").click()
-    await expect(dialog).to_have_count(0)
+    await permissions.get_by_label("Folders of this machine").fill(f"\n{project}:rw\n")
+    await permissions.get_by_role("button", name="Save", exact=True).click()
+    await expect(page.get_by_text("Saved.")).to_have_count(2)
     changed = await desk.up.ask("GET", f"/teams/{team['id']}")
     settings = (changed["trust"], changed["quiet_hours"], changed["quiet_zone"])
     assert settings == ("strict", "22:00-07:00", "Europe/Berlin")
@@ -126,12 +130,11 @@ async def test_a_person_revokes_grants_sets_trust_and_says_that_they_are_away(vi
     session = {"name": "agiraph_session", "url": desk.origin}
     await desk.context.add_cookies([{**session, "value": token["secret"]}])  # type: ignore[list-item]
     desk.watch.is_server_away = True  # the browser logs the refused request
-    dialog = await open_settings(page)
-    save = dialog.get_by_role("button", name="Save")
-    await dialog.get_by_label("Trust").select_option("open")
+    save = permissions.get_by_role("button", name="Save", exact=True)
+    await permissions.get_by_label("Trust").select_option("open")
     await expect(save).to_be_disabled()
-    await dialog.get_by_label("Type “Offers” to allow this").fill("Offers")
+    await permissions.get_by_label("Type “Offers” to allow this").fill("Offers")
     await save.click()
-    await expect(dialog.get_by_role("alert")).to_contain_text("needs the scope 'admin'")
+    await expect(permissions.get_by_role("alert")).to_contain_text("needs the scope 'admin'")
     await desk.context.add_cookies([{**session, "value": TOKEN}])  # type: ignore[list-item]
     assert (await desk.up.ask("GET", f"/teams/{team['id']}"))["trust"] == "strict"

@@ -318,11 +318,7 @@ async def check_knowledge_and_triggers(bait: Bait) -> None:
     await bait.open(f"/t/{place.team}/triggers", until=f"trig{bait.last}")
     await bait.open("/inbox/digest", until=f"spoilt{bait.last}")
     await bait.open(f"/t/{place.team}/a/{place.agent}", until=f"held{bait.last}")
-    await bait.page.get_by_role("button", name="Team actions").click()
-    await bait.page.get_by_role("menuitem", name="Settings and new goal").click()
-    await bait.until(f"watching.saw('grant{bait.last}')")
-    await bait.note()
-    await bait.page.keyboard.press("Escape")
+    await bait.open(f"/t/{place.team}/settings", until=f"grant{bait.last}")
     everybody = await bait.served.world.store.read(AGENTS.select, "team_id = :t", t=place.team)
     await bait.open(f"/t/{place.team}/a/{everybody[-1].id}", until=f"role{bait.last}")
 

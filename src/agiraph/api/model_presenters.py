@@ -13,6 +13,7 @@ from agiraph.api.model_views import (
 )
 from agiraph.domain.errors import Misconfigured
 from agiraph.domain.time import Clock
+from agiraph.providers import searching
 from agiraph.providers.catalogue import Catalogue
 from agiraph.providers.facts.model_facts import Fact
 from agiraph.providers.listing import ListedModel, listing
@@ -86,6 +87,7 @@ def _model_view(
         images=_flag(facts.images),
         pdf=_flag(facts.pdf),
         thinking=_flag(facts.thinking),
+        search=_search(model.name),
         input_usd=_number(facts.input_usd),
         output_usd=_number(facts.output_usd),
         retires=facts.retires,
@@ -93,6 +95,11 @@ def _model_view(
         advice=models.diagnosis(model.name).narrow_window(),
         last_test=last_test,
     )
+
+
+def _search(name: str) -> FlagFact | None:
+    is_known = name.partition("/")[0] in searching.MODELS
+    return FlagFact(value=True, origin="package") if is_known else None
 
 
 def _number(fact: Fact[int] | Fact[float] | None) -> NumberFact | None:

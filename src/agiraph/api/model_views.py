@@ -43,6 +43,7 @@ class ModelView(View):
     images: FlagFact | None
     pdf: FlagFact | None
     thinking: FlagFact | None
+    search: FlagFact | None = Field(description="Whether its vendor can search the web for it.")
     input_usd: NumberFact | None = Field(description="Dollars per million input tokens.")
     output_usd: NumberFact | None = Field(description="Dollars per million output tokens.")
     retires: str = Field(description="The day on which the vendor stops it; empty: none is known.")

@@ -4398,6 +4398,8 @@ export interface components {
             images: components["schemas"]["FlagFact"] | null;
             pdf: components["schemas"]["FlagFact"] | null;
             thinking: components["schemas"]["FlagFact"] | null;
+            /** @description Whether its vendor can search the web for it. */
+            search: components["schemas"]["FlagFact"] | null;
             /** @description Dollars per million input tokens. */
             input_usd: components["schemas"]["NumberFact"] | null;
             /** @description Dollars per million output tokens. */

@@ -19,7 +19,6 @@ import { useViewMode } from "@/conversation/viewMode";
 import { screenHref } from "@/views";
 import { useNavigate } from "@tanstack/react-router";
 
-const TeamSettings = lazy(() => import("@/conversation/TeamSettings"));
 const Details = lazy(() => import("@/conversation/Details"));
 const JobCards = lazy(() => import("@/conversation/JobCards"));
 const ConversationSearch = lazy(() => import("@/conversation/ConversationSearch"));
@@ -99,7 +98,7 @@ function AgentView({ team, agent, agents, at }: { team: Team; agent: Agent; agen
           >
             <Columns2 className="size-4" />
           </IconButton>
-          <TeamMenu team={team} coordinator={agents.find((one) => one.id === team.coordinator_id)} />
+          <TeamMenu team={team} />
         </Header>
         {isSearching && (
           <Suspense>
@@ -160,11 +159,10 @@ export function ToastMessage({ text, isError = false }: { text: string; isError?
   return <div dir="auto" className={`w-[340px] max-w-[90vw] rounded-md border bg-surface px-4 py-3 text-sm shadow-high ${isError ? "border-fail/40 text-fail" : "border-line"}`}>{text}</div>;
 }
 
-function TeamMenu({ team, coordinator }: { team: Team; coordinator: Agent | undefined }) {
+function TeamMenu({ team }: { team: Team }) {
   const runAction = useTeamAction(team);
   const navigate = useNavigate();
   const [confirming, setConfirming] = useState<"stop" | "archive" | null>(null);
-  const [isChanging, setIsChanging] = useState(false);
   const isLive = useLive((state) => state.connection === "live");
   const archive = () =>
     unwrap(api.DELETE("/api/teams/{team}", { params: { path: { team: team.id } } })).then(
@@ -198,7 +196,7 @@ function TeamMenu({ team, coordinator }: { team: Team; coordinator: Agent | unde
           <Square /> Stop all work
         </MenuItem>
         <MenuSeparator />
-        <MenuItem disabled={!isLive} onSelect={() => setIsChanging(true)}>
+        <MenuItem onSelect={() => void navigate({ to: screenHref(team.id, "settings") as "/" })}>
           <Settings2 /> Settings and new goal
         </MenuItem>
         {costHref && <MenuItem onSelect={() => void navigate({ to: costHref as "/" })}>Cost of the team</MenuItem>}
@@ -206,11 +204,6 @@ function TeamMenu({ team, coordinator }: { team: Team; coordinator: Agent | unde
           Archive the team
         </MenuItem>
       </Menu>
-      {isChanging && (
-        <Suspense>
-          <TeamSettings team={team} coordinator={coordinator} onClose={() => setIsChanging(false)} />
-        </Suspense>
-      )}
       <Dialog
         open={confirming !== null}
         onOpenChange={() => setConfirming(null)}

@@ -12,6 +12,8 @@ export function keysToInvalidate(event: Event): Key[] {
   const [subject] = event.type.split(".");
   switch (subject) {
     case "team":
+      // Nothing of a deleted team can be fetched any more.
+      if (event.type === "team.deleted") return [queryKeys.overview, queryKeys.archived, queryKeys.inbox, queryKeys.digest];
       return [queryKeys.overview, queryKeys.team(team), queryKeys.agents(team)];
     case "agent":
       return [queryKeys.overview, queryKeys.agents(team), queryKeys.team(team)];
@@ -65,6 +67,7 @@ export function batchedInvalidation(client: QueryClient): (events: Event[]) => v
   return (events) => {
     for (const event of events) {
       for (const key of keysToInvalidate(event)) pending.set(key.join("\n"), key);
+      if (event.type === "team.deleted") for (const [name, key] of pending) if (key.includes(event.team_id)) pending.delete(name);
     }
     timer ??= setTimeout(() => {
       timer = undefined;

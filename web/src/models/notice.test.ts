@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { type Model, type Models, type ModelTest, failedChecks, noticeOf, usableNames, withTest } from "@/models/notice";
 
 const model = (name: string, more: Partial<Model> = {}): Model => ({
-  name, is_default: false, window: { value: 200_000, origin: "package" }, output_limit: null, tools: null, images: null, pdf: null, thinking: null, input_usd: null, output_usd: null, retires: "", use_instead: "", advice: "", last_test: null, ...more,
+  name, is_default: false, window: { value: 200_000, origin: "package" }, output_limit: null, tools: null, images: null, pdf: null, thinking: null, search: null, input_usd: null, output_usd: null, retires: "", use_instead: "", advice: "", last_test: null, ...more,
 });
 const MODELS: Models = {
   default: "anthropic/good",

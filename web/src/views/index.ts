@@ -6,7 +6,7 @@
  * 2. here: `{ path: "hello", label: "Hello", icon: Smile, load: () => import("./hello/Hello"), isListed: true, key: "l" }`
  * 3. `api/queries.ts`: the query. (Events invalidate the keys that `live/invalidation.ts` lists.)
  */
-import { AlarmClock, Brain, Coins, Folder, type LucideIcon, PackageCheck, ScrollText, Workflow } from "lucide-react";
+import { AlarmClock, Brain, Coins, Folder, type LucideIcon, PackageCheck, ScrollText, Settings2, Workflow } from "lucide-react";
 import type { ComponentType } from "react";
 import type { Team } from "@/api/client";
 
@@ -36,6 +36,7 @@ export const SCREENS: Screen[] = [
   { path: "triggers", label: "Triggers", icon: AlarmClock, load: () => import("./triggers/Triggers"), isListed: true, key: "t" },
   { path: "cost", label: "Cost", icon: Coins, load: () => import("./cost/Cost"), isListed: true, key: "o" },
   { path: "threads", label: "Threads", icon: ScrollText, load: () => import("./threads/Threads"), isListed: true, key: "h" },
+  { path: "settings", label: "Settings", icon: Settings2, load: () => import("@/settings/TeamSettingsPage"), isListed: true, key: "e" },
 ];
 
 export const screen = (path: string): Screen | undefined => SCREENS.find((one) => one.path === path);

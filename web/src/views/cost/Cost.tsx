@@ -13,6 +13,7 @@ import { screenHref, type ScreenProps } from "@/views";
 import { useSearchParams } from "@/views/shared/useSearchParams";
 import { LANE_LABELS } from "@/views/shared/taskStatus";
 import { addSums, byCost, costRows, type CostSum, costText, hitRateText, NO_COST, type NodeCosts, pathTo, tokensOf, tokensText } from "@/views/cost/costTree";
+import { type Budget, LimitUses } from "@/views/cost/LimitUses";
 import { timeBuckets, type CallCost } from "@/views/cost/timeBuckets";
 
 type TeamCosts = Schemas["TeamCosts"];
@@ -32,13 +33,17 @@ export default function Cost({ team }: ScreenProps) {
           <Loading label="Loading the cost" />
         ) : query.isError && !costs ? (
           <ErrorPanel title="The cost could not be loaded" detail={errorMessage(query.error)} onRetry={() => void query.refetch()} />
-        ) : !costs || costs.total.calls === 0 ? (
-          <EmptyState icon={<Coins />} title="Nothing spent yet">
-            Every call to a model is counted here: by run and task, by agent, by what it was for and by model, with tokens and money.
-          </EmptyState>
+        ) : !costs || isNothing(costs.total) ? (
+          <div className="mx-auto max-w-[1080px] space-y-8 p-6 max-md:p-4">
+            <BudgetOfGoal team={team} budget={costs?.budget ?? null} />
+            <EmptyState icon={<Coins />} title="Nothing spent yet">
+              Every call to a model is counted here: by run and task, by agent, by what it was for and by model, with tokens and money.
+            </EmptyState>
+          </div>
         ) : (
           <div className="mx-auto max-w-[1080px] space-y-8 p-6 max-md:p-4">
             <Totals total={costs.total} />
+            <BudgetOfGoal team={team} budget={costs.budget ?? null} />
             <Today />
             <CostOverTime team={team} />
             <section aria-labelledby="cost-by">
@@ -71,10 +76,34 @@ function Totals({ total }: { total: CostSum }) {
         <p className="mt-3 max-w-[72ch] text-sm text-ink-2">
           {total.estimated > 0 && `The tokens of ${plural(total.estimated, "call")} are estimated, because the server did not count them. `}
           {total.unpriced > 0 && `The price of ${plural(total.unpriced, "call")} is not known: the tokens are counted, the cost is not. `}
-          {total.lost > 0 && `${plural(total.lost, "call")} got lost in a crash and may have been paid for twice.`}
+          {total.lost > 0 && `${plural(total.lost, "call")} got no answer and may have been charged: what was set aside for it counts as spent.`}
         </p>
       )}
     </div>
+  );
+}
+
+/** Whether nothing was booked: neither a call, nor one whose answer was lost. */
+const isNothing = (total: CostSum): boolean => total.calls === 0 && total.lost === 0 && total.usd === 0;
+
+/** What is left of the limits of the team's goal. */
+function BudgetOfGoal({ team, budget }: { team: Team; budget: Budget | null }) {
+  if (!budget) return null;
+  const href = screenHref(team.id, "settings");
+  return (
+    <section aria-labelledby="cost-budget">
+      <div className="mb-3 flex flex-wrap items-baseline gap-x-3">
+        <h2 id="cost-budget" className="text-md font-semibold">
+          Budget of the goal
+        </h2>
+        {href && (
+          <Link to={href as "/"} hash="budget" className="text-sm underline decoration-line-2 underline-offset-2 hover:decoration-ink">
+            {budget.can_raise ? "Raise it" : "Settings"}
+          </Link>
+        )}
+      </div>
+      <LimitUses budget={budget} />
+    </section>
   );
 }
 

@@ -1,0 +1,153 @@
+"""Team settings: one page on which a person sees and changes everything about a team."""
+
+import zipfile
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Locator, expect
+
+from agiraph.testing import call, says
+from agiraph.testing.model_server import Status
+from tests.web_ui.browsing import Desk, Visit
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+STEPS = [
+    says(call("bash", command="echo beans")),
+    says(call("write_file", path="beans.md", content="42")),
+    says(call("ask_human", question="Which beans?")),
+]
+NO_ANSWER = Status(500, "The model crashed.", headers={"Retry-After": "90"})
+"""An error that may have cost money. With a longer wait than agiraph takes, nothing is retried."""
+WRONG_KEY = Status(401, "Incorrect API key provided: sk-canary.")
+
+
+async def opened(desk: Desk, path: str, **more: object) -> dict[str, str]:
+    """Create a team, wait until it asks something, and open a page of it."""
+    team = await desk.found("Count the beans", name="Beans", **more)
+    await desk.open(f"/t/{team['id']}/a/{team['coordinator_id']}")
+    await expect(desk.page.locator("[data-question]").first).to_be_visible()
+    await desk.open(f"/t/{team['id']}/{path}")
+    return team
+
+
+def part(desk: Desk, name: str) -> Locator:
+    return desk.page.get_by_role("region", name=name, exact=True)
+
+
+async def test_everything_about_a_team_is_changed_on_one_page(visit: Visit, tmp_path: Path) -> None:
+    desk = await visit(STEPS)
+    page = desk.page
+    budget = {"usd": 2.0, "turns": 20}
+    team = await opened(desk, "settings#budget", budget=budget)
+    await expect(page.get_by_role("heading", name="Budget")).to_be_in_viewport()
+
+    # Money: what is used and left, and more of it while the team works.
+    await expect(part(desk, "Budget")).to_contain_text("$2.00 left")
+    desk.watch.is_server_away = True  # the browser logs the refused request
+    await part(desk, "Budget").get_by_label("Dollars in total").fill("1")
+    await part(desk, "Budget").get_by_role("button", name="Raise the limits").click()
+    await expect(part(desk, "Budget").get_by_role("alert")).to_contain_text(
+        "limits are only raised"
+    )
+    await part(desk, "Budget").get_by_label("Dollars in total").fill("5")
+    await part(desk, "Budget").get_by_role("button", name="Raise the limits").click()
+    await expect(part(desk, "Budget")).to_contain_text("$5.00 left")
+
+    # A second model that answers if the first cannot.
+    model = part(desk, "Model")
+    await model.get_by_role("button", name="Choose a model").click()
+    await model.get_by_label("Search for a model").fill("openai/gpt-5-mini")
+    await model.get_by_role("button", name="Add openai/gpt-5-mini as a fallback").click()
+    await expect(model.get_by_role("listitem")).to_have_count(2)
+    await model.get_by_role("button", name="Move openai/gpt-5-mini up").click()
+    await model.get_by_role("button", name="Save").click()
+
+    # A rule, with the calls that it would have decided on.
+    rules = part(desk, "Permission rules")
+    await rules.get_by_role("button", name="Add a rule").click()
+    await rules.get_by_label("Pattern of rule 1").fill("echo *")
+    await expect(rules).to_contain_text("Decides on 1 of the team's newest 3 calls.")
+    await expect(rules.get_by_role("listitem").first).to_contain_text("bash echo beans")
+    await rules.get_by_label("What rule 1 does").select_option("Refuse")
+    await rules.get_by_role("button", name="Save the rules").click()
+    await expect(page.get_by_text("The rules are saved.")).to_be_visible()
+
+    await part(desk, "Soul").get_by_label("Soul").fill("Be brief.")
+    await part(desk, "Soul").get_by_role("button", name="Save").click()
+    notifications = part(desk, "Notifications")
+    await notifications.get_by_role("button", name="Until I unmute it").click()
+    await expect(notifications).to_contain_text("Muted until you unmute it.")
+    found = await desk.up.ask("GET", f"/teams/{team['id']}/settings")
+    assert (found["model"], found["soul"], found["team"]["muted_until"]) == (
+        "openai/gpt-5-mini, openai/test",
+        "Be brief.",
+        "9999-12-31T00:00:00Z",
+    )
+    assert found["permissions"] == [{"tool": "bash", "action": "deny", "pattern": "echo *"}]
+
+    async with page.expect_download() as saved:
+        await page.get_by_role("link", name="Download").click()
+    await (await saved.value).save_as(tmp_path / "beans.zip")
+    with zipfile.ZipFile(tmp_path / "beans.zip") as archive:
+        assert "Which beans?" in archive.read("conversation.jsonl").decode()
+
+
+async def test_specialists_and_skills_are_written_and_tried_and_a_team_deleted(
+    visit: Visit,
+) -> None:
+    desk = await visit(STEPS)
+    page = desk.page
+    team = await opened(desk, "settings")
+    await part(desk, "Specialists").get_by_label("New specialist").fill("poet")
+    await part(desk, "Specialists").get_by_role("button", name="Write it").click()
+    dialog = page.get_by_role("dialog")
+    text = "---\nname: poet\ndescription: Writes poems.\n---\nYou write short poems."
+    await dialog.get_by_label("File of poet").fill(text)
+    await dialog.get_by_label("Try it with a task").fill("About the sea")
+    await dialog.get_by_role("button", name="Show what its model would see").click()
+    await expect(dialog.get_by_text("You write short poems.").last).to_be_visible()
+    await expect(dialog.get_by_text("About the sea").last).to_be_visible()
+    await dialog.get_by_role("button", name="Save").click()
+    await expect(part(desk, "Specialists").get_by_text("Writes poems.")).to_be_visible()
+
+    await part(desk, "Skills").get_by_label("New skill").fill("letters")
+    await part(desk, "Skills").get_by_role("button", name="Write it").click()
+    await dialog.get_by_role("button", name="Save").click()
+    await part(desk, "Skills").get_by_role("button", name="Turn letters on").click()
+    await expect(
+        part(desk, "Skills").get_by_role("button", name="Turn letters off")
+    ).to_be_visible()
+
+    await page.get_by_role("button", name="Delete the team").click()
+    gone = dialog.get_by_role("button", name="Delete for good")
+    await dialog.get_by_role("textbox").fill("beans")
+    await expect(gone).to_be_disabled()
+    await dialog.get_by_role("textbox").fill("Beans")
+    await gone.click()
+    await expect(page.get_by_text("Beans is deleted.")).to_be_visible()
+    await expect(page.get_by_role("navigation").get_by_text("Beans")).to_have_count(0)
+    assert await desk.up.ask("GET", "/teams") == []
+    assert not (desk.home / "teams" / team["id"] / "SOUL.md").exists()
+
+
+async def test_all_figures_of_cost_agree_when_a_call_got_no_answer(visit: Visit) -> None:
+    """The sum in the sidebar was shown, and the page of costs said that nothing was spent."""
+    desk = await visit([NO_ANSWER])
+    team = await desk.found("Count", name="Beans", model="openai/gpt-5-pro", budget={"usd": 2.0})
+    await desk.open(f"/t/{team['id']}/cost")
+    await expect(desk.page.get_by_text("1 call got no answer and may have been")).to_be_visible()
+    usd = (await desk.up.ask("GET", f"/teams/{team['id']}"))["usd"]
+    assert usd > 0.01
+    spent, left = f"${usd:.2f}", f"${2 - usd:.2f}"
+    await expect(desk.page.get_by_role("definition").first).to_have_text(spent)
+    await expect(desk.page.get_by_role("navigation").get_by_text(spent).first).to_be_visible()
+    await expect(desk.page.get_by_text(f"{spent} of $2.00")).to_be_visible()
+    await expect(desk.page.get_by_text(f"{left} left")).to_be_visible()
+
+
+async def test_a_call_that_the_provider_refused_is_not_booked(visit: Visit) -> None:
+    desk = await visit([WRONG_KEY])
+    team = await opened(desk, "cost", model="openai/gpt-5", budget={"usd": 2.0})
+    await expect(desk.page.get_by_text("Nothing spent yet")).to_be_visible()
+    await expect(desk.page.get_by_text("$0 of $2.00")).to_be_visible()
+    assert (await desk.up.ask("GET", f"/teams/{team['id']}"))["usd"] == 0.0

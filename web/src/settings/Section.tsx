@@ -1,0 +1,58 @@
+/** Section: one part of the settings page, with its heading, its form and its button to save. */
+import type { FormEvent, ReactNode } from "react";
+import { errorMessage } from "@/api/client";
+import { Button } from "@/ui";
+
+export interface Part {
+  /** The anchor in the page's address, such as `model`. */
+  id: string;
+  title: string;
+}
+
+export function Section({ id, title, about, children }: Part & { about?: ReactNode; children: ReactNode }) {
+  return (
+    <section id={id} aria-labelledby={`${id}-title`} className="scroll-mt-4 border-b border-line pb-8 last:border-b-0">
+      <h2 id={`${id}-title`} className="text-md font-semibold" tabIndex={-1}>
+        {title}
+      </h2>
+      {about && <p className="mt-0.5 max-w-[66ch] text-sm text-ink-2">{about}</p>}
+      <div className="mt-4 flex flex-col gap-4 text-sm">{children}</div>
+    </section>
+  );
+}
+
+interface Saving {
+  isPending: boolean;
+  error: unknown;
+}
+
+/** A form that saves one section. Its button is disabled while nothing has changed. */
+export function SectionForm({ save, isChanged, onSave, label = "Save", children }: { save: Saving; isChanged: boolean; onSave: () => void; label?: string; children: ReactNode }) {
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (isChanged && !save.isPending) onSave();
+  };
+  return (
+    <form onSubmit={submit} className="flex flex-col gap-4 font-medium">
+      {children}
+      <Problem error={save.error} />
+      <div>
+        <Button variant="primary" type="submit" disabled={!isChanged || save.isPending}>
+          {save.isPending ? "Saving…" : label}
+        </Button>
+      </div>
+    </form>
+  );
+}
+
+export function Problem({ error }: { error: unknown }) {
+  if (!error) return null;
+  return (
+    <p role="alert" className="text-sm font-normal text-fail">
+      {errorMessage(error)}
+    </p>
+  );
+}
+
+/** Two columns of fields, one on narrow screens. */
+export const Fields = ({ children }: { children: ReactNode }) => <div className="grid grid-cols-2 gap-x-4 gap-y-4 max-sm:grid-cols-1">{children}</div>;

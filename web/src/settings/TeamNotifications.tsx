@@ -1,0 +1,90 @@
+/** TeamNotifications: when and where the team reaches the person: mute, quiet hours, channel, and how long it waits. */
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { fullTime } from "@/lib/format";
+import { isMuted, MUTED_FOREVER } from "@/lib/quiet";
+import { Fields, Problem, Section, SectionForm } from "@/settings/Section";
+import { type TeamChanges, type TeamSettings, useSave } from "@/settings/settingsQuery";
+import { meQuery } from "@/shell/AwaySetting";
+import { ReachFields } from "@/shell/teamFields";
+import { Button } from "@/ui";
+
+const HOUR_S = 3600;
+const PATIENCES: readonly (readonly [number, string])[] = [
+  [0, "For ever"],
+  [HOUR_S, "1 hour"],
+  [4 * HOUR_S, "4 hours"],
+  [24 * HOUR_S, "1 day"],
+  [7 * 24 * HOUR_S, "1 week"],
+];
+const selectStyle = "h-9 w-full rounded-sm border border-control bg-surface px-2 text-sm font-normal pointer-coarse:h-11";
+
+export function TeamNotifications({ settings: { team } }: { settings: TeamSettings }) {
+  const save = useSave(team.id);
+  const me = useQuery(meQuery);
+  const [hours, setHours] = useState(team.quiet_hours);
+  const [zone, setZone] = useState(team.quiet_zone);
+  const [channel, setChannel] = useState(team.channel);
+  const [patience, setPatience] = useState(team.answer_within);
+  const changes: TeamChanges = {
+    ...(hours.trim() !== team.quiet_hours ? { quiet_hours: hours.trim() } : {}),
+    ...(zone.trim() !== team.quiet_zone ? { quiet_zone: zone.trim() } : {}),
+    ...(channel !== team.channel ? { channel } : {}),
+    ...(patience !== team.answer_within ? { answer_within: patience } : {}),
+  };
+  const isListed = PATIENCES.some(([seconds]) => seconds === patience);
+  return (
+    <Section id="notifications" title="Notifications" about="What the team says is in the inbox in any case.">
+      <Mute settings={{ team }} />
+      <SectionForm save={save} isChanged={Object.keys(changes).length > 0} onSave={() => save.mutate(changes)}>
+        <p className="font-normal text-ink-2">In quiet hours nothing pops up in the browser, channels are silent, and briefings wait until the hours are over.</p>
+        <Fields>
+          <ReachFields {...{ hours, zone, channel }} channels={me.data?.channels ?? []} onHours={setHours} onZone={setZone} onChannel={setChannel} />
+          <label className="flex flex-col gap-1">
+            Waits for your answer
+            <select className={selectStyle} value={patience} onChange={(event) => setPatience(Number(event.target.value))}>
+              {!isListed && <option value={patience}>{Math.round(patience / 60)} minutes</option>}
+              {PATIENCES.map(([seconds, label]) => (
+                <option key={seconds} value={seconds}>
+                  {label}
+                </option>
+              ))}
+            </select>
+          </label>
+        </Fields>
+      </SectionForm>
+    </Section>
+  );
+}
+
+function Mute({ settings: { team } }: { settings: Pick<TeamSettings, "team"> }) {
+  const save = useSave(team.id, "Saved.");
+  const muteFor = (hours: number) => save.mutate({ muted_until: new Date(Date.now() + hours * 3_600_000).toISOString() });
+  const until = team.muted_until;
+  return (
+    <div>
+      <h3 className="font-medium">Mute</h3>
+      {until && isMuted(team, new Date()) ? (
+        <div className="mt-1 flex flex-wrap items-center gap-3">
+          <span>{until === MUTED_FOREVER ? "Muted until you unmute it." : `Muted until ${fullTime(until)}.`} Nothing pops up, and nothing is sent to your channels.</span>
+          <Button size="sm" disabled={save.isPending} onClick={() => save.mutate({ muted_until: null })}>
+            Unmute
+          </Button>
+        </div>
+      ) : (
+        <div role="group" aria-label="Mute the team for" className="mt-1.5 flex flex-wrap gap-2">
+          <Button size="sm" disabled={save.isPending} onClick={() => muteFor(1)}>
+            For 1 hour
+          </Button>
+          <Button size="sm" disabled={save.isPending} onClick={() => muteFor(8)}>
+            For 8 hours
+          </Button>
+          <Button size="sm" disabled={save.isPending} onClick={() => save.mutate({ muted_until: MUTED_FOREVER })}>
+            Until I unmute it
+          </Button>
+        </div>
+      )}
+      <Problem error={save.error} />
+    </div>
+  );
+}

@@ -1,0 +1,93 @@
+/** TeamSettingsPage: all settings of a team on one page, in sections with anchors. */
+import { useQuery } from "@tanstack/react-query";
+import { useEffect, useRef } from "react";
+import { errorMessage } from "@/api/client";
+import { Budget } from "@/settings/Budget";
+import { EndOfTeam } from "@/settings/EndOfTeam";
+import { General, Goal, Soul } from "@/settings/General";
+import { ModelChain } from "@/settings/ModelChain";
+import { Permissions } from "@/settings/Permissions";
+import type { Part } from "@/settings/Section";
+import { settingsQuery, type TeamSettings } from "@/settings/settingsQuery";
+import { Skills } from "@/settings/Skills";
+import { Specialists } from "@/settings/Specialists";
+import { TeamNotifications } from "@/settings/TeamNotifications";
+import { SidebarButton } from "@/shell/SidebarButton";
+import { ErrorPanel, Header, Loading } from "@/ui";
+import type { ScreenProps } from "@/views";
+
+const PARTS: readonly Part[] = [
+  { id: "general", title: "General" },
+  { id: "goal", title: "Goal" },
+  { id: "soul", title: "Soul" },
+  { id: "model", title: "Model" },
+  { id: "budget", title: "Budget" },
+  { id: "permissions", title: "Permissions" },
+  { id: "specialists", title: "Specialists" },
+  { id: "skills", title: "Skills" },
+  { id: "notifications", title: "Notifications" },
+  { id: "export", title: "Export, archive, delete" },
+];
+
+export default function TeamSettingsPage({ team }: ScreenProps) {
+  const settings = useQuery(settingsQuery(team.id));
+  return (
+    <>
+      <Header lead={<SidebarButton />} title="Settings" subtitle={team.name} />
+      {settings.isPending ? (
+        <Loading label="Loading the settings" />
+      ) : settings.data ? (
+        <Page key={team.id} settings={settings.data} />
+      ) : (
+        <ErrorPanel title="The settings could not be loaded" detail={errorMessage(settings.error)} onRetry={() => void settings.refetch()} />
+      )}
+    </>
+  );
+}
+
+function Page({ settings }: { settings: TeamSettings }) {
+  const page = useRef<HTMLDivElement>(null);
+  const show = (id: string) => {
+    const heading = page.current?.querySelector<HTMLElement>(`#${id} > h2`);
+    heading?.parentElement?.scrollIntoView({ block: "start" });
+    heading?.focus({ preventScroll: true });
+  };
+  useEffect(() => {
+    if (location.hash) show(location.hash.slice(1));
+  }, []);
+  return (
+    <div ref={page} className="scroll flex min-h-0 flex-1 justify-center gap-10 px-6 max-md:flex-col max-md:justify-start max-md:gap-0 max-md:px-4" tabIndex={-1}>
+      <nav aria-label="Sections" className="sticky top-0 h-fit w-44 shrink-0 py-6 max-md:static max-md:w-full max-md:py-3">
+        <ul className="flex flex-col gap-0.5 max-md:scroll max-md:flex-row">
+          {PARTS.map(({ id, title }) => (
+            <li key={id}>
+              <a
+                href={`#${id}`}
+                className="flex h-8 items-center rounded-sm px-2.5 text-sm whitespace-nowrap text-ink-2 hover:bg-hover hover:text-ink pointer-coarse:h-11"
+                onClick={(event) => {
+                  event.preventDefault();
+                  history.replaceState(history.state, "", `#${id}`);
+                  show(id);
+                }}
+              >
+                {title}
+              </a>
+            </li>
+          ))}
+        </ul>
+      </nav>
+      <div className="flex w-full max-w-[680px] min-w-0 flex-col gap-8 py-6 max-md:pt-2">
+        <General settings={settings} />
+        <Goal settings={settings} />
+        <Soul settings={settings} />
+        <ModelChain settings={settings} />
+        <Budget settings={settings} />
+        <Permissions settings={settings} />
+        <Specialists team={settings.team} />
+        <Skills team={settings.team} />
+        <TeamNotifications settings={settings} />
+        <EndOfTeam team={settings.team} />
+      </div>
+    </div>
+  );
+}
