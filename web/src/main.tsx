@@ -1,7 +1,6 @@
 import "@/styles.css";
 import { QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
-import { Tooltip } from "radix-ui";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { queryClient } from "@/api/queries";
@@ -15,9 +14,7 @@ startLive();
 createRoot(document.getElementById("root")!).render(
   <StrictMode>
     <QueryClientProvider client={queryClient}>
-      <Tooltip.Provider delayDuration={350}>
-        <RouterProvider router={router} />
-      </Tooltip.Provider>
+      <RouterProvider router={router} />
     </QueryClientProvider>
   </StrictMode>,
 );

@@ -1,8 +1,9 @@
 /** AgentPage: one agent: its conversation, the composer, the details panel and the team menu. */
 import { useQuery } from "@tanstack/react-query";
 import { Columns2, MoreVertical, Pause, Play, Search, Settings2, Square, Wrench } from "lucide-react";
-import { lazy, Suspense, useEffect, useState } from "react";
-import { toast } from "sonner";
+import { Suspense, useEffect, useState } from "react";
+import { lazyChunk } from "@/live/chunks";
+import { toast } from "@/ui/toast";
 import { type Agent, ApiError, api, errorMessage, type Team, unwrap } from "@/api/client";
 import { agentsQuery, queryClient, queryKeys, teamQuery } from "@/api/queries";
 import { useLive } from "@/live";
@@ -14,14 +15,14 @@ import { restoreTeam } from "@/shell/restoreTeam";
 import { useShell } from "@/shell/state";
 import { showToast } from "@/views/shared/toast";
 import { Composer } from "@/conversation/Composer";
-import { ConversationView } from "@/conversation/ConversationView";
 import { useViewMode } from "@/conversation/viewMode";
 import { screenHref } from "@/views";
 import { useNavigate } from "@tanstack/react-router";
 
-const Details = lazy(() => import("@/conversation/Details"));
-const JobCards = lazy(() => import("@/conversation/JobCards"));
-const ConversationSearch = lazy(() => import("@/conversation/ConversationSearch"));
+const ConversationView = lazyChunk(() => import("@/conversation/ConversationView").then((loaded) => ({ default: loaded.ConversationView })));
+const Details = lazyChunk(() => import("@/conversation/Details"));
+const JobCards = lazyChunk(() => import("@/conversation/JobCards"));
+const ConversationSearch = lazyChunk(() => import("@/conversation/ConversationSearch"));
 const VIEWS = [["conversation", "Conversation"], ["work", "Work"]] as const;
 const STATUS_TONES: Record<AgentStatus, Tone> = { idle: "done", queued: "work", working: "work", waiting: "plain", waiting_for_you: "wait", left: "plain", failed: "fail" };
 const STATUS_MARKS: Record<AgentStatus, string> = { idle: "●", queued: "○", working: "●", waiting: "◌", waiting_for_you: "◆", left: "○", failed: "●" };
@@ -113,7 +114,9 @@ function AgentView({ team, agent, agents, at }: { team: Team; agent: Agent; agen
             />
           </Suspense>
         )}
-        <ConversationView team={team} agent={agent} agents={agents} at={foundKey ?? at} view={view} expandTools={!isCoordinator} isCoordinator={isCoordinator} />
+        <Suspense fallback={<Loading className="flex-1" label="Loading the conversation" />}>
+          <ConversationView team={team} agent={agent} agents={agents} at={foundKey ?? at} view={view} expandTools={!isCoordinator} isCoordinator={isCoordinator} />
+        </Suspense>
         <Suspense>
           <JobCards team={team} agent={agent} isCoordinator={isCoordinator} />
         </Suspense>

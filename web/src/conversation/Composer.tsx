@@ -1,7 +1,7 @@
 /** Composer: the text field for messages to one agent, with attachments. It is never disabled; sending and stopping are separate buttons. */
 import { ArrowUp, Paperclip, Square, X } from "lucide-react";
 import { type ClipboardEvent, type DragEvent, type KeyboardEvent, useEffect, useLayoutEffect, useRef, useState } from "react";
-import { toast } from "sonner";
+import { toast } from "@/ui/toast";
 import { type Agent, api, errorMessage, type Team, unwrap } from "@/api/client";
 import { sendMessage, useLive } from "@/live";
 import { cx } from "@/lib/cx";

@@ -1,7 +1,8 @@
 /** Details: the panel beside a conversation: goal, plan and team for the coordinator; current task for a worker. */
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { lazy, type ReactNode, Suspense, useEffect, useState } from "react";
+import { type ReactNode, Suspense, useEffect, useState } from "react";
+import { lazyChunk } from "@/live/chunks";
 import { type Agent, errorMessage, type Schemas, type Team, type WorkNode } from "@/api/client";
 import { boardQuery, nodeQuery, stagesQuery } from "@/api/queries";
 import { useLive } from "@/live";
@@ -11,8 +12,8 @@ import { Avatar, Chip, StatusDot, Meter, type AgentStatus, STATUS_LABELS } from 
 import { screenHref } from "@/views";
 import { displayStatusOf, elapsed, isFinished, STATUS_STYLES, StatusChip } from "@/views/shared/taskStatus";
 
-const FailureActions = lazy(() => import("@/inbox/FailureActions"));
-const EffortSetting = lazy(() => import("@/models/EffortSetting"));
+const FailureActions = lazyChunk(() => import("@/inbox/FailureActions"));
+const EffortSetting = lazyChunk(() => import("@/models/EffortSetting"));
 
 interface Props {
   team: Team;

@@ -2,7 +2,8 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { ChevronRight, Hourglass, LoaderCircle, Search, Square } from "lucide-react";
-import { lazy, Suspense, useState } from "react";
+import { Suspense, useState } from "react";
+import { lazyChunk } from "@/live/chunks";
 import { type Agent, api, errorMessage, type Team, unwrap } from "@/api/client";
 import { nodeQuery, queryClient, queryKeys } from "@/api/queries";
 import { type Job, jobFacts, jobsOf, jobState } from "@/conversation/jobs";
@@ -15,7 +16,7 @@ import { useNow } from "@/views/shared/RelativeTime";
 import { Sources } from "@/views/shared/Sources";
 import { showToast } from "@/views/shared/toast";
 
-const ResearchCard = lazy(() => import("@/research/ResearchCard"));
+const ResearchCard = lazyChunk(() => import("@/research/ResearchCard"));
 
 /** More open work is counted, and listed on the board. */
 const MOST_CARDS = 3;

@@ -1,7 +1,8 @@
 /** Markdown: agents' text as Markdown. Plain text is shown until the Markdown chunk is loaded, and if rendering fails. */
-import { Component, lazy, memo, type ReactNode, Suspense } from "react";
+import { Component, memo, type ReactNode, Suspense } from "react";
+import { lazyChunk } from "@/live/chunks";
 
-const MarkdownBody = lazy(() => import("@/conversation/MarkdownBody"));
+const MarkdownBody = lazyChunk(() => import("@/conversation/MarkdownBody"));
 /** Characters that may be Markdown. A text without them is shown as it is, and the Markdown chunk is not loaded. */
 const HAS_MARKUP = /[*_`#[\]|~<>]|&[#a-z]|^\s*([-+]|\d+[.)])\s|https?:|www\.|\n/im;
 

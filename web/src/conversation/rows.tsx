@@ -4,7 +4,8 @@ import { Link } from "@tanstack/react-router";
 import {
   AlarmClock, Ban, BookOpen, Check, CheckCircle2, ChevronRight, CircleAlert, CirclePlay, CircleSlash2, Copy, FileText, Flag, Globe, Hourglass, PenLine, Pencil, RotateCcw, StickyNote, Unplug, UserRound, Users, Wrench,
 } from "lucide-react";
-import { createContext, lazy, memo, Suspense, useContext, useState } from "react";
+import { createContext, memo, Suspense, useContext, useState } from "react";
+import { lazyChunk } from "@/live/chunks";
 import type { Message } from "@/api/client";
 import { inboxQuery } from "@/api/queries";
 import { type Draft, resendMessage, discardUnsent, useLive } from "@/live";
@@ -41,7 +42,7 @@ interface TeamInfo {
 }
 export const TeamContext = createContext<TeamInfo>({ members: new Map(), team: "", nodes: {}, answers: {}, expandTools: false });
 
-const FailureActions = lazy(() => import("@/inbox/FailureActions"));
+const FailureActions = lazyChunk(() => import("@/inbox/FailureActions"));
 
 const senderName = (info: TeamInfo, id: string): string => (id === HUMAN ? "You" : id === SYSTEM ? "agiraph" : (info.members.get(id)?.name ?? "A former member"));
 

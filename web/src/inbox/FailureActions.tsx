@@ -1,7 +1,8 @@
 /** FailureActions: what a person can do about a task that failed or stopped early: try again, change its model, extend its limits. Each is offered where it helps. */
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { Cpu, RotateCw } from "lucide-react";
-import { lazy, Suspense, useState } from "react";
+import { Suspense, useState } from "react";
+import { lazyChunk } from "@/live/chunks";
 import { api, unwrap } from "@/api/client";
 import { nodeQuery, queryClient } from "@/api/queries";
 import { Button, Dialog } from "@/ui";
@@ -9,7 +10,7 @@ import { canExtend, ExtendButton, type NodeDetail } from "@/views/shared/Extend"
 import { isFinished } from "@/views/shared/taskStatus";
 import { showError, showToast } from "@/views/shared/toast";
 
-const ChangeModelForm = lazy(() => import("@/inbox/ChangeModelForm"));
+const ChangeModelForm = lazyChunk(() => import("@/inbox/ChangeModelForm"));
 
 type StopReason = NonNullable<NodeDetail["stop_reason"]>;
 /** Reasons that another model may remove: the model cannot be used, says nothing, or goes round in circles. */

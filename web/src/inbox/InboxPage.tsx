@@ -2,8 +2,9 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { ArrowLeft, CircleAlert, CircleSlash2, FileText, Flag, Inbox, ListChecks, MailOpen, MessageCircleQuestion, MessageSquareReply, Newspaper, ShieldQuestion, ThumbsDown, ThumbsUp } from "lucide-react";
-import { lazy, Suspense, useEffect, useMemo, useState } from "react";
-import { toast } from "sonner";
+import { Suspense, useEffect, useMemo, useState } from "react";
+import { lazyChunk } from "@/live/chunks";
+import { toast } from "@/ui/toast";
 import { api, errorMessage, type InboxItem, type Team, unwrap } from "@/api/client";
 import { digestQuery, inboxQuery, queryKeys, queryClient, teamsQuery } from "@/api/queries";
 import { live } from "@/live";
@@ -20,9 +21,9 @@ import { QuestionCard } from "@/conversation/QuestionCard";
 import { screenHref } from "@/views";
 import { Sources } from "@/views/shared/Sources";
 
-const Digest = lazy(() => import("@/inbox/Digest"));
-const FailureActions = lazy(() => import("@/inbox/FailureActions"));
-const Report = lazy(() => import("@/research/Report"));
+const Digest = lazyChunk(() => import("@/inbox/Digest"));
+const FailureActions = lazyChunk(() => import("@/inbox/FailureActions"));
+const Report = lazyChunk(() => import("@/research/Report"));
 
 const FILTERS = [
   ["all", "All"],

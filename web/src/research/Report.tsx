@@ -40,11 +40,13 @@ const CitedText = memo(function CitedText({ text, research }: { text: string; re
     return { plugins: [remarkGfm, markCitations(known)], components: own };
   }, [research]);
   return (
+    <Tooltip.Provider>
     <div className="prose">
       <ReactMarkdown remarkPlugins={plugins} rehypePlugins={HTML_PLUGINS} skipHtml components={components} urlTransform={(url) => (url.startsWith("#source-") ? url : safeUrl(url))}>
         {text}
       </ReactMarkdown>
     </div>
+    </Tooltip.Provider>
   );
 });
 

@@ -29,7 +29,8 @@ export function matchScore(value: string, search: string, keywords: string[] = [
 export default function CommandPalette() {
   const { setOpen, update } = useShell();
   const navigate = useNavigate();
-  const [typed, setTyped] = useState("");
+  const [typed, setTyped] = useState(() => useShell.getState().paletteText);
+  useEffect(() => update({ paletteText: "" }), [update]);
   const { team: current } = useParams({ strict: false });
   const teams = useQuery(overviewQuery).data ?? [];
   const found = useQuery(searchQuery(useSettled(typed.trim()))).data ?? [];
@@ -105,7 +106,7 @@ export default function CommandPalette() {
             Settings
           </PaletteItem>
         </Group>
-        {typed.trim().length > 1 && <FoundEntries found={found.filter((one) => one.kind !== "agent" || one.team_id !== current)} go={go} />}
+        {typed.trim().length > 1 && <FoundEntries words={typed.toLowerCase().split(/\s+/).filter(Boolean)} found={found.filter((one) => one.kind !== "agent" || one.team_id !== current)} go={go} />}
       </Command.List>
     </Command.Dialog>
   );
@@ -147,9 +148,11 @@ function TeamEntries({ team, go }: { team: TeamOverview; go: (to: string) => voi
 }
 
 /** What the server has found, by kind. The server has compared the words, so nothing of it is filtered here. */
-function FoundEntries({ found, go }: { found: Found[]; go: (to: string) => void }) {
+function FoundEntries({ found, words, go }: { found: Found[]; words: string[]; go: (to: string) => void }) {
   return FOUND_GROUPS.map(({ name, kinds, icon: Icon }) => {
-    const entries = found.filter((one) => kinds.includes(one.kind));
+    // A note that several agents know is found once for each of them.
+    const known = new Set<string>();
+    const entries = found.filter((one) => kinds.includes(one.kind) && !known.has(`${one.team_id} ${one.ref} ${one.preview}`) && known.add(`${one.team_id} ${one.ref} ${one.preview}`));
     return entries.length === 0 ? null : (
       <Group key={name} name={name} forceMount>
         {entries.map((one, index) => (
@@ -164,8 +167,8 @@ function FoundEntries({ found, go }: { found: Found[]; go: (to: string) => void 
               <Icon />
             </span>
             <span className="min-w-0 flex-1" dir="auto">
-              {one.title && <span className="block truncate">{one.kind === "agent" ? capitalize(one.title) : one.title}</span>}
-              {one.preview !== one.title && <span className="line-clamp-2 text-xs text-ink-2">{one.preview}</span>}
+              {one.title && <span className="block truncate"><Marked text={one.kind === "agent" ? capitalize(one.title) : one.title} words={words} /></span>}
+              {one.preview !== one.title && <span className="line-clamp-2 text-xs text-ink-2"><Marked text={one.preview} words={words} /></span>}
             </span>
             <span className="max-w-[35%] shrink-0 truncate text-xs text-ink-3">
               {one.kind !== "team" && `${one.team_name} · `}
@@ -176,6 +179,26 @@ function FoundEntries({ found, go }: { found: Found[]; go: (to: string) => void 
       </Group>
     );
   });
+}
+
+/** A text with the words that were searched for marked. */
+function Marked({ text, words }: { text: string; words: string[] }) {
+  return splitAtWords(text, words).map((part, index) =>
+    index % 2 === 1 ? (
+      <mark key={index} className="rounded-[2px] bg-wait-bg font-medium text-ink">
+        {part}
+      </mark>
+    ) : (
+      part
+    ),
+  );
+}
+
+/** Return the parts of a text: those at odd places are searched words. */
+export function splitAtWords(text: string, words: string[]): string[] {
+  if (words.length === 0) return [text];
+  const escaped = [...words].sort((one, other) => other.length - one.length).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+  return text.split(new RegExp(`(${escaped.join("|")})`, "gi"));
 }
 
 const Group = ({ name, forceMount, children }: { name: string; forceMount?: boolean; children: ReactNode }) => (

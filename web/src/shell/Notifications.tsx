@@ -3,9 +3,9 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useLocation, useNavigate } from "@tanstack/react-router";
 import { X } from "lucide-react";
 import { useEffect, useRef } from "react";
-import { toast } from "sonner";
+import { toast } from "@/ui/toast";
 import type { InboxItem } from "@/api/client";
-import { inboxQuery } from "@/api/queries";
+import { inboxQuery, overviewQuery, queryClient } from "@/api/queries";
 import { capitalize } from "@/lib/format";
 import { revealHidden } from "@/lib/visible";
 import { unansweredItems } from "@/shell/unanswered";
@@ -14,15 +14,15 @@ import { AnswerForm, QuestionBody } from "@/conversation/QuestionCard";
 import { ReadGate } from "@/conversation/ReadGate";
 
 const RENDER_DELAY_MS = 500;
-/** Kinds of messages that are worth a notification. Chat messages are not. */
-const NOTIFIED_KINDS = new Set(["question", "approval", "report", "result", "failure", "briefing"]);
+/** Kinds of messages that are worth a notification: an agent needs the person, finished or failed. */
+const NOTIFIED_KINDS = new Set(["question", "approval", "report", "result", "failure"]);
 
-export function Notifications() {
+export default function Notifications({ knownAtStart }: { knownAtStart: ReadonlySet<string> }) {
   const inbox = useQuery(inboxQuery);
   const notifications = useShell((state) => state.notifications);
   const navigate = useNavigate();
   const { pathname } = useLocation();
-  const knownIds = useRef<Set<string> | null>(null);
+  const knownIds = useRef(knownAtStart);
   const openToasts = useRef(new Map<string, string | number>());
   const items = inbox.data?.items;
 
@@ -46,16 +46,15 @@ export function Notifications() {
     const timer = setTimeout(dismiss, RENDER_DELAY_MS);
     const previousIds = knownIds.current;
     knownIds.current = new Set(items.map((item) => item.message.id));
-    // Items that existed when the page was opened get no toast; they are in the inbox.
-    for (const item of previousIds === null ? [] : items) {
+    for (const item of items) {
       const { message } = item;
-      if (previousIds?.has(message.id) || item.state !== "unread" || !NOTIFIED_KINDS.has(message.kind)) continue;
+      if (previousIds.has(message.id) || item.state !== "unread" || !NOTIFIED_KINDS.has(message.kind)) continue;
       if (item.needs_answer && !isOnScreen(item, pathname)) {
         // The toast stays until the question is answered or the person closes it.
         const toastId = toast.custom((id) => <QuestionToast item={item} onClose={() => toast.dismiss(id)} />, { duration: Number.POSITIVE_INFINITY });
         openToasts.current.set(message.id, toastId);
       }
-      if (notifications && document.hidden) showNotification(item, () => void navigate({ to: "/inbox/$item", params: { item: message.id } }));
+      if (notifications && document.hidden) showNotification(item, teamName(message.team_id), () => void navigate({ to: "/inbox/$item", params: { item: message.id } }));
     }
     return () => clearTimeout(timer);
   }, [items, notifications, navigate, pathname]);
@@ -66,15 +65,24 @@ export function Notifications() {
 const isOnScreen = ({ message }: InboxItem, pathname: string): boolean =>
   pathname.startsWith("/inbox") || pathname.includes(message.sender) || document.querySelector(`[data-question="${message.id}"]`) !== null;
 
+const teamName = (team: string): string => queryClient.getQueryData(overviewQuery.queryKey)?.find((one) => one.id === team)?.name ?? "";
+
 function QuestionToast({ item, onClose }: { item: InboxItem; onClose: () => void }) {
   const { message } = item;
   const kind = message.kind === "approval" ? "approval" : "question";
+  const team = useQuery(overviewQuery).data?.find((one) => one.id === message.team_id)?.name ?? "";
   return (
-    <div role="group" aria-label={`${message.sender_name} asks`} className="w-[372px] max-w-[calc(100vw-24px)] rounded-lg border border-wait-line bg-surface p-4 shadow-high">
+    <div role="group" aria-label={`${message.sender_name} asks${team && `, ${team}`}`} className="w-[372px] max-w-[calc(100vw-24px)] rounded-lg border border-wait-line bg-surface p-4 shadow-high">
       <div className="mb-1 flex items-center gap-2">
         <span aria-hidden className="size-2 shrink-0 rotate-45 rounded-[1px] bg-wait-dot" />
         <Link dir="auto" to="/t/$team/a/$agent" params={{ team: message.team_id, agent: message.sender }} search={{ at: message.id }} onClick={onClose} className="min-w-0 flex-1 truncate text-sm font-semibold hover:underline">
           {capitalize(message.sender_name)} {kind === "approval" ? "wants your approval" : "asks"}
+          {team && (
+            <span dir="auto" className="font-normal text-ink-2">
+              {" "}
+              · {team}
+            </span>
+          )}
         </Link>
         <button type="button" aria-label="Later" title="Later; it stays in the inbox" onClick={onClose} className="flex size-7 items-center justify-center rounded-sm text-ink-3 hover:bg-hover">
           <X className="size-4" />
@@ -90,11 +98,12 @@ function QuestionToast({ item, onClose }: { item: InboxItem; onClose: () => void
   );
 }
 
-function showNotification(item: InboxItem, open: () => void): void {
+function showNotification(item: InboxItem, team: string, open: () => void): void {
   if (!("Notification" in window) || Notification.permission !== "granted") return;
   const { message } = item;
   // The text comes from an agent: hidden characters are shown as code points.
-  const notification = new Notification(`${capitalize(message.sender_name)}: ${item.needs_answer ? "needs you" : message.kind}`, { body: revealHidden(message.title || message.text).slice(0, 140), tag: message.id, icon: "/icon.svg" });
+  const what = item.needs_answer ? "needs you" : message.kind === "failure" ? "failed" : "finished";
+  const notification = new Notification(revealHidden(`${capitalize(message.sender_name)} ${what}${team && ` · ${team}`}`), { body: revealHidden(message.title || message.text).slice(0, 140), tag: message.id, icon: "/icon.svg" });
   notification.onclick = () => {
     window.focus();
     notification.close();

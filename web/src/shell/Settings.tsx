@@ -4,6 +4,7 @@ import { Link } from "@tanstack/react-router";
 import { useLive } from "@/live";
 import { Button, Header, Pills } from "@/ui";
 import { AwaySetting } from "@/shell/AwaySetting";
+import { askForNotifications } from "@/shell/notifyPermission";
 import { SidebarButton } from "@/shell/SidebarButton";
 import { type Theme, useShell } from "@/shell/state";
 
@@ -26,8 +27,8 @@ export function Settings() {
   const switchNotifications = async (on: boolean) => {
     setProblem("");
     if (!on) return update({ notifications: false });
-    if (!("Notification" in window)) return setProblem("Notifications are not available: the browser offers them only on https, or on the machine that runs the server.");
-    if ((await Notification.requestPermission()) !== "granted") return setProblem("The browser blocks notifications. Allow them for this site in the browser's settings.");
+    const refusal = await askForNotifications();
+    if (refusal) return setProblem(refusal);
     update({ notifications: true });
   };
   return (

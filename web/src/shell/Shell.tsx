@@ -1,18 +1,21 @@
 /** Shell: the frame around every screen: sidebar, banner, dialogs, shortcuts and toasts. */
+import { useQuery } from "@tanstack/react-query";
 import { Outlet, useLocation } from "@tanstack/react-router";
-import { Suspense, useEffect } from "react";
-import { Toaster } from "sonner";
+import { inboxQuery } from "@/api/queries";
+import { Suspense, useEffect, useRef, useState } from "react";
 import { useLive } from "@/live";
 import { lazyChunk } from "@/live/chunks";
 import { writeStored } from "@/lib/storage";
 import { Loading, Sheet } from "@/ui";
-import { Notifications } from "@/shell/Notifications";
 import { ConnectionBanner } from "@/shell/Connection";
 import { SignIn } from "@/shell/statusPages";
 import { Shortcuts } from "@/shell/Shortcuts";
 import { Sidebar } from "@/shell/Sidebar";
 import { useShell } from "@/shell/state";
+import { useToaster } from "@/ui/toast";
 
+const Notifications = lazyChunk(() => import("@/shell/Notifications"));
+const Toaster = lazyChunk(() => import("@/ui/Toaster"));
 const CommandPalette = lazyChunk(() => import("@/shell/CommandPalette"));
 const SandboxWarning = lazyChunk(() => import("@/shell/SandboxWarning"));
 const NewTeam = lazyChunk(() => import("@/shell/NewTeam"));
@@ -29,6 +32,8 @@ export function Shell() {
     if (pathname !== "/" && pathname !== "/settings") writeStored("last-place", href);
   }, [pathname, href, setOpen]);
 
+  const isSettled = useSettled();
+  const knownAtStart = useKnownAtStart();
   if (connection === "signed-out") return <SignIn />;
   return (
     <div className="flex h-full">
@@ -46,16 +51,22 @@ export function Shell() {
       </Sheet>
       <main id="main" tabIndex={-1} className="flex min-w-0 flex-1 flex-col outline-none">
         <ConnectionBanner />
-        <Suspense fallback={null}>
-          <SandboxWarning />
-        </Suspense>
+        {isSettled && (
+          <Suspense fallback={null}>
+            <SandboxWarning />
+          </Suspense>
+        )}
         <Suspense fallback={<Loading label="Opening the page" />}>
           <Outlet />
         </Suspense>
       </main>
       <Shortcuts />
-      <Notifications />
-      <Toaster position="top-right" offset={{ top: 60, right: 16 }} mobileOffset={{ top: 60, right: 12, left: 12 }} className="font-sans!" visibleToasts={3} toastOptions={{ unstyled: true }} />
+      {isSettled && knownAtStart && (
+        <Suspense fallback={null}>
+          <Notifications knownAtStart={knownAtStart} />
+        </Suspense>
+      )}
+      <Toasts />
       <Suspense fallback={null}>
         {palette && <CommandPalette />}
         {newTeam && <NewTeam />}
@@ -63,4 +74,34 @@ export function Shell() {
       </Suspense>
     </div>
   );
+}
+
+/** How long the first screen has the line for itself. */
+const SETTLE_MS = 1_200;
+
+/** Whether the first screen had time to load. What it does not need waits: on a slow line, every file counts. */
+function useSettled(): boolean {
+  const [isSettled, setIsSettled] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setIsSettled(true), SETTLE_MS);
+    return () => clearTimeout(timer);
+  }, []);
+  return isSettled;
+}
+
+/** Return the ids of the inbox items that existed when the page was opened. They get no toast. */
+function useKnownAtStart(): ReadonlySet<string> | undefined {
+  const items = useQuery(inboxQuery).data?.items;
+  const known = useRef<ReadonlySet<string>>(undefined);
+  known.current ??= items && new Set(items.map((item) => item.message.id));
+  return known.current;
+}
+
+function Toasts() {
+  const isWanted = useToaster((state) => state.isWanted);
+  return isWanted ? (
+    <Suspense fallback={null}>
+      <Toaster />
+    </Suspense>
+  ) : null;
 }

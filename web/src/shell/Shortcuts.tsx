@@ -20,6 +20,7 @@ export function Shortcuts() {
       const { setOpen, update, singleKeys, sidebarHidden, detailsPanel } = useShell.getState();
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
         event.preventDefault();
+        update({ paletteText: "" });
         return setOpen("palette", !useShell.getState().palette);
       }
       if (event.altKey && (event.key === "ArrowUp" || event.key === "ArrowDown")) {
@@ -83,9 +84,25 @@ export function Shortcuts() {
       }
     };
     addEventListener("keydown", onKey);
-    return () => removeEventListener("keydown", onKey);
+    addEventListener("keydown", keepForPalette, { capture: true });
+    return () => {
+      removeEventListener("keydown", onKey);
+      removeEventListener("keydown", keepForPalette, { capture: true });
+    };
   }, [navigate, pathname]);
   return null;
+}
+
+/** Keep what is typed between the shortcut of the palette and its appearance: without this, the keys would go to the page. */
+function keepForPalette(event: KeyboardEvent): void {
+  const { palette, paletteText, setOpen, update } = useShell.getState();
+  if (!palette || isModal() || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+  if (event.key.length === 1) update({ paletteText: paletteText + event.key });
+  else if (event.key === "Backspace") update({ paletteText: paletteText.slice(0, -1) });
+  else if (event.key === "Escape") setOpen("palette", false);
+  else if (event.key !== "Enter") return;
+  event.preventDefault();
+  event.stopPropagation();
 }
 
 /** Whether the element is visible. The virtualizer also renders rows outside the visible part; a key must not answer a question that the person does not see. */

@@ -2,16 +2,19 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useLocation } from "@tanstack/react-router";
 import { Archive, Inbox, Moon, Plus, Search, Settings, Sun, X } from "lucide-react";
-import { type KeyboardEvent, useRef } from "react";
+import { type KeyboardEvent, Suspense, useRef } from "react";
 import { errorMessage } from "@/api/client";
 import { inboxQuery, overviewQuery } from "@/api/queries";
 import { cx } from "@/lib/cx";
+import { lazyChunk } from "@/live/chunks";
 import { Badge, Button, IconButton, Kbd, Logo } from "@/ui";
 import { ConnectionStatus } from "@/shell/Connection";
-import { currentStyle, rowStyle, TeamList } from "@/shell/TeamList";
+import { currentStyle, rowStyle } from "@/shell/rowStyle";
 import { unansweredItems } from "@/shell/unanswered";
 import { useShell } from "@/shell/state";
 
+const TeamList = lazyChunk(() => import("@/shell/TeamList"));
+const NotifyOffer = lazyChunk(() => import("@/shell/NotifyOffer"));
 const MODIFIER_KEY = navigator.platform.startsWith("Mac") ? "⌘" : "Ctrl ";
 /** From this many teams on, the list has a filter. */
 const MANY_TEAMS = 8;
@@ -19,6 +22,8 @@ const MANY_TEAMS = 8;
 export function Sidebar() {
   const { setOpen, theme, update } = useShell();
   const overview = useQuery(overviewQuery);
+  const inbox = useQuery(inboxQuery);
+  const unanswered = unansweredItems(inbox.data?.items).length;
   const { pathname } = useLocation();
   const list = useRef<HTMLDivElement>(null);
   const teams = overview.data;
@@ -46,7 +51,7 @@ export function Sidebar() {
           <span className="flex-1 text-left">Jump to…</span>
           <Kbd className="pointer-coarse:hidden">{MODIFIER_KEY}K</Kbd>
         </button>
-        <InboxLink pathname={pathname} />
+        <InboxLink pathname={pathname} unanswered={unanswered} unread={inbox.data?.unread ?? 0} />
         {teams !== undefined && teams.length >= MANY_TEAMS && <TeamFilter onLeave={() => list.current?.querySelector<HTMLElement>("[data-nav][tabindex='0']")?.focus()} />}
       </div>
       {overview.isError && (
@@ -55,7 +60,13 @@ export function Sidebar() {
         </p>
       )}
       <div ref={list} className="flex min-h-0 flex-1 flex-col">
-        {teams === undefined ? <LoadingRows isBroken={overview.isError} /> : <TeamList teams={teams} pathname={pathname} />}
+        {teams === undefined ? (
+          <LoadingRows isBroken={overview.isError} />
+        ) : (
+          <Suspense fallback={<LoadingRows isBroken={false} />}>
+            <TeamList teams={teams} pathname={pathname} />
+          </Suspense>
+        )}
         {teams?.length === 0 && (
           <div className="flex-1 px-4 text-sm text-ink-2">
             <p>No teams yet. A team works towards one goal, and you can talk to anyone in it.</p>
@@ -65,6 +76,11 @@ export function Sidebar() {
           </div>
         )}
       </div>
+      {unanswered > 0 && (
+        <Suspense fallback={null}>
+          <NotifyOffer />
+        </Suspense>
+      )}
       <div className="flex h-11 shrink-0 items-center gap-1 border-t border-line px-3">
         <ConnectionStatus />
         <span className="flex-1" />
@@ -136,10 +152,7 @@ function TeamFilter({ onLeave }: { onLeave: () => void }) {
   );
 }
 
-function InboxLink({ pathname }: { pathname: string }) {
-  const inbox = useQuery(inboxQuery);
-  const unanswered = unansweredItems(inbox.data?.items).length;
-  const unread = inbox.data?.unread ?? 0;
+function InboxLink({ pathname, unanswered, unread }: { pathname: string; unanswered: number; unread: number }) {
   return (
     <Link to="/inbox" className={cx(rowStyle, "mt-2", pathname.startsWith("/inbox") && currentStyle)}>
       <Inbox className="size-4 text-ink-2" aria-hidden />

@@ -9,12 +9,10 @@ import { agentsQuery } from "@/api/queries";
 import { cx } from "@/lib/cx";
 import { capitalize, money, plural } from "@/lib/format";
 import { Badge, StatusDot, type AgentStatus } from "@/ui";
+import { currentStyle, rowStyle } from "@/shell/rowStyle";
 import { keepOrder, type SidebarRow, sidebarRows, sortTeams } from "@/shell/sidebarRows";
 import { useShell } from "@/shell/state";
 import { SCREENS } from "@/views";
-
-export const rowStyle = "flex h-8 w-full items-center gap-2.5 rounded-sm px-2.5 text-sm hover:bg-hover pointer-coarse:h-11";
-export const currentStyle = "bg-press font-medium hover:bg-press";
 
 interface Place {
   pathname: string;
@@ -39,7 +37,7 @@ function useRows(teams: TeamOverview[], place: Place, isHeld: boolean, unfolded:
 
 const rowPx = (row: SidebarRow | undefined, isTouch: boolean): number => (row?.kind === "screens" ? (isTouch ? 88 : 62) : isTouch ? 44 : 32);
 
-export function TeamList({ teams, pathname }: { teams: TeamOverview[]; pathname: string }) {
+export default function TeamList({ teams, pathname }: { teams: TeamOverview[]; pathname: string }) {
   const place = { pathname, team: /^\/t\/([^/]+)/.exec(pathname)?.[1] };
   const [unfolded, setUnfolded] = useState<string[]>([]);
   const [isHeld, setIsHeld] = useState(false);

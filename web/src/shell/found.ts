@@ -33,8 +33,9 @@ export function foundHref(found: Found): string {
       return href("threads", found.ref);
     case "insight":
       return href("memory", "", "?tab=insights");
-    case "page":
     case "note":
+      return href("memory", found.ref);
+    case "page":
       return href("memory");
   }
 }

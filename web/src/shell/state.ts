@@ -6,6 +6,8 @@ export type Theme = "light" | "dark" | "system";
 
 interface ShellState {
   palette: boolean;
+  /** What was typed before the palette was loaded. */
+  paletteText: string;
   newTeam: boolean;
   shortcutsDialog: boolean;
   sidebarDrawer: boolean;
@@ -46,6 +48,7 @@ export function applyTheme(theme: Theme): void {
 
 export const useShell = create<ShellState>((set, get) => ({
   palette: false,
+  paletteText: "",
   newTeam: false,
   shortcutsDialog: false,
   sidebarDrawer: false,

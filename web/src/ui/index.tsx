@@ -1,10 +1,11 @@
 /** ui: the basic components that all screens share. Only a state has a colour; everything else is black, white or grey. */
 import { cva, type VariantProps } from "class-variance-authority";
-import { Dialog as RadixDialog, DropdownMenu, Tooltip } from "radix-ui";
-import { X } from "lucide-react";
 import type { ButtonHTMLAttributes, ComponentProps, ReactNode } from "react";
 import { cx } from "@/lib/cx";
-import { submitOnCtrlEnter } from "@/ui/submit";
+import { Tip } from "@/ui/tip";
+
+export { Dialog, Menu, MenuItem, MenuSeparator, Sheet } from "@/ui/lazyOverlays";
+export { Tip };
 
 const buttonStyle = cva(
   "inline-flex shrink-0 items-center justify-center gap-1.5 rounded-sm font-medium whitespace-nowrap select-none transition-colors disabled:opacity-50 pointer-coarse:min-h-10",
@@ -33,20 +34,6 @@ export function IconButton({ label, keys, className, variant = "ghost", ...rest 
     <Tip text={label} keys={keys}>
       <Button variant={variant} size="icon" aria-label={label} className={className} {...rest} />
     </Tip>
-  );
-}
-
-export function Tip({ text, keys, children }: { text: string; keys?: string; children: ReactNode }) {
-  return (
-    <Tooltip.Root>
-      <Tooltip.Trigger asChild>{children}</Tooltip.Trigger>
-      <Tooltip.Portal>
-        <Tooltip.Content dir="auto" sideOffset={6} className="z-50 flex items-center gap-2 rounded-sm bg-ink px-2 py-1 text-xs text-paper shadow-high animate-pop">
-          {text}
-          {keys && <Kbd className="border-paper/30 text-paper">{keys}</Kbd>}
-        </Tooltip.Content>
-      </Tooltip.Portal>
-    </Tooltip.Root>
   );
 }
 
@@ -191,84 +178,8 @@ export function ErrorPanel({ title, detail, onRetry }: { title: string; detail: 
   );
 }
 
-/** A modal dialog. Radix traps the focus in it and returns the focus to the trigger when it closes. */
-export function Dialog({ open, onOpenChange, title, description, children, className }: { open: boolean; onOpenChange: (open: boolean) => void; title: string; description?: string; children: ReactNode; className?: string }) {
-  return (
-    <RadixDialog.Root open={open} onOpenChange={onOpenChange}>
-      <RadixDialog.Portal>
-        <RadixDialog.Overlay className="fixed inset-0 z-40 bg-black/40" />
-        <RadixDialog.Content
-          aria-describedby={undefined}
-          onKeyDown={submitOnCtrlEnter}
-          className={cx("scroll fixed top-1/2 left-1/2 z-50 max-h-[92dvh] w-[min(560px,calc(100vw-24px))] -translate-x-1/2 -translate-y-1/2 rounded-lg border border-line bg-surface p-6 shadow-high", className)}
-        >
-          <div className="mb-4 flex items-start gap-4">
-            <div className="min-w-0 flex-1">
-              <RadixDialog.Title dir="auto" className="text-lg font-semibold">{title}</RadixDialog.Title>
-              {description && <p dir="auto" className="text-sm text-ink-2">{description}</p>}
-            </div>
-            <RadixDialog.Close asChild>
-              <Button variant="ghost" size="icon" aria-label="Close" className="-mt-1 -mr-2">
-                <X className="size-4" />
-              </Button>
-            </RadixDialog.Close>
-          </div>
-          {children}
-        </RadixDialog.Content>
-      </RadixDialog.Portal>
-    </RadixDialog.Root>
-  );
-}
-
 /** The buttons at the end of a dialog. They stay in sight while a long form scrolls under them. */
 export const DialogActions = ({ children }: { children: ReactNode }) => <div className="sticky -bottom-6 -mx-6 -mb-6 flex justify-end gap-2 border-t border-line bg-surface px-6 py-4">{children}</div>;
-
-/** A modal panel that slides in from one side: the sidebar and the details on narrow screens. */
-export function Sheet({ open, onOpenChange, side, title, children, className }: { open: boolean; onOpenChange: (open: boolean) => void; side: "left" | "right"; title: string; children: ReactNode; className?: string }) {
-  return (
-    <RadixDialog.Root open={open} onOpenChange={onOpenChange}>
-      <RadixDialog.Portal>
-        <RadixDialog.Overlay className="fixed inset-0 z-40 bg-black/40" />
-        <RadixDialog.Content
-          aria-describedby={undefined}
-          // Focus the panel itself. Radix would focus the first button, and on touch screens that opens the button's tooltip over the panel.
-          onOpenAutoFocus={(event) => {
-            event.preventDefault();
-            (event.currentTarget as HTMLElement).focus();
-          }}
-          className={cx("fixed inset-y-0 z-50 flex w-[min(340px,88vw)] flex-col bg-rail shadow-high", side === "left" ? "left-0" : "right-0", className)}
-        >
-          <RadixDialog.Title dir="auto" className="sr-only">{title}</RadixDialog.Title>
-          {children}
-        </RadixDialog.Content>
-      </RadixDialog.Portal>
-    </RadixDialog.Root>
-  );
-}
-
-export function Menu({ trigger, children }: { trigger: ReactNode; children: ReactNode }) {
-  return (
-    <DropdownMenu.Root>
-      <DropdownMenu.Trigger asChild>{trigger}</DropdownMenu.Trigger>
-      <DropdownMenu.Portal>
-        <DropdownMenu.Content align="end" sideOffset={6} className="z-50 min-w-[190px] rounded-md border border-line bg-surface p-1 shadow-high animate-pop">
-          {children}
-        </DropdownMenu.Content>
-      </DropdownMenu.Portal>
-    </DropdownMenu.Root>
-  );
-}
-
-export function MenuItem({ className, ...rest }: ComponentProps<typeof DropdownMenu.Item>) {
-  return (
-    <DropdownMenu.Item
-      className={cx("flex h-8 cursor-pointer items-center gap-2.5 rounded-sm px-2.5 text-sm outline-none data-[disabled]:opacity-50 data-[highlighted]:bg-hover pointer-coarse:h-11 [&_svg]:size-4 [&_svg]:text-ink-3", className)}
-      {...rest}
-    />
-  );
-}
-
-export const MenuSeparator = () => <DropdownMenu.Separator className="my-1 h-px bg-line" />;
 
 const inputStyle = "w-full rounded-sm border border-control bg-surface px-3 text-sm";
 export const Input = ({ className, ...rest }: ComponentProps<"input">) => <input dir="auto" className={cx(inputStyle, "h-9 pointer-coarse:h-10", className)} {...rest} />;

@@ -1,7 +1,8 @@
 /** Board: a team's tasks by stage, as a graph or as a list. */
 import { useQuery } from "@tanstack/react-query";
 import { LayoutList, Workflow } from "lucide-react";
-import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { Suspense, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { lazyChunk } from "@/live/chunks";
 import { errorMessage } from "@/api/client";
 import { agentsQuery, inboxQuery, stagesQuery } from "@/api/queries";
 import { plural } from "@/lib/format";
@@ -20,7 +21,7 @@ import { NodeList } from "@/views/board/NodeList";
 import { refoldOrder, stackBoard } from "@/views/board/stacks";
 import { useBoard } from "@/views/board/useBoard";
 
-const Graph = lazy(() => import("@/views/board/Graph"));
+const Graph = lazyChunk(() => import("@/views/board/Graph"));
 
 export default function Board({ team }: ScreenProps) {
   const board = useBoard(team.id);

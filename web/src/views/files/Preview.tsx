@@ -1,6 +1,7 @@
 /** Preview: a file as Markdown, table, JSON tree, image or source. Agents wrote the files, so nothing in them is executed or inserted as HTML. */
 import { Download, FileQuestion } from "lucide-react";
-import { lazy, type ReactNode, Suspense, useMemo, useState } from "react";
+import { type ReactNode, Suspense, useMemo, useState } from "react";
+import { lazyChunk } from "@/live/chunks";
 import { fileSize } from "@/lib/format";
 import { Markdown } from "@/conversation/Markdown";
 import { Button, EmptyState, Loading, Pills } from "@/ui";
@@ -10,9 +11,9 @@ import { baseName } from "@/views/files/tree";
 import type { FileContent } from "@/views/files/fileQuery";
 import { Sources } from "@/views/shared/Sources";
 
-const Code = lazy(() => import("@/views/files/Code"));
-const LargeText = lazy(() => import("@/views/files/LargeText"));
-const CsvTable = lazy(() => import("@/views/files/CsvTable"));
+const Code = lazyChunk(() => import("@/views/files/Code"));
+const LargeText = lazyChunk(() => import("@/views/files/LargeText"));
+const CsvTable = lazyChunk(() => import("@/views/files/CsvTable"));
 
 const MAX_SVG = 1_000_000;
 /** Longer Markdown is shown as its source: to parse it would block the page for seconds. */

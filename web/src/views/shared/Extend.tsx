@@ -1,11 +1,12 @@
 /** Extend: a button that gives a task more of its limits; one that a limit ended goes on. */
 import { TimerReset } from "lucide-react";
-import { lazy, Suspense, useState } from "react";
+import { Suspense, useState } from "react";
+import { lazyChunk } from "@/live/chunks";
 import type { Schemas } from "@/api/client";
 import { Button, Dialog } from "@/ui";
 import { isFinished } from "@/views/shared/taskStatus";
 
-const ExtendForm = lazy(() => import("@/views/shared/ExtendForm"));
+const ExtendForm = lazyChunk(() => import("@/views/shared/ExtendForm"));
 
 export type NodeDetail = Schemas["NodeDetail"];
 export type Limit = "turns" | "tokens" | "usd" | "seconds";

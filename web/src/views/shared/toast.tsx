@@ -1,5 +1,5 @@
 /** Toasts of the team screens: a result with an optional Undo, and an error. */
-import { toast } from "sonner";
+import { toast } from "@/ui/toast";
 import { errorMessage } from "@/api/client";
 import { Button } from "@/ui";
 

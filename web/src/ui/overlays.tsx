@@ -1,0 +1,85 @@
+/** Overlays: dialogs, side panels and menus. `lazyOverlays.tsx` loads this file when the first of them is opened. */
+import { X } from "lucide-react";
+import { Dialog as RadixDialog, DropdownMenu } from "radix-ui";
+import type { ComponentProps, ReactNode } from "react";
+import { cx } from "@/lib/cx";
+import { Button } from "@/ui";
+import type { DialogProps, SheetProps } from "@/ui/lazyOverlays";
+import { submitOnCtrlEnter } from "@/ui/submit";
+
+/** A modal dialog. Radix traps the focus in it and returns the focus to the trigger when it closes. */
+export function Dialog({ open, onOpenChange, title, description, children, className }: DialogProps) {
+  return (
+    <RadixDialog.Root open={open} onOpenChange={onOpenChange}>
+      <RadixDialog.Portal>
+        <RadixDialog.Overlay className="fixed inset-0 z-40 bg-black/40" />
+        <RadixDialog.Content
+          aria-describedby={undefined}
+          onKeyDown={submitOnCtrlEnter}
+          className={cx("scroll fixed top-1/2 left-1/2 z-50 max-h-[92dvh] w-[min(560px,calc(100vw-24px))] -translate-x-1/2 -translate-y-1/2 rounded-lg border border-line bg-surface p-6 shadow-high", className)}
+        >
+          <div className="mb-4 flex items-start gap-4">
+            <div className="min-w-0 flex-1">
+              <RadixDialog.Title dir="auto" className="text-lg font-semibold">{title}</RadixDialog.Title>
+              {description && <p dir="auto" className="text-sm text-ink-2">{description}</p>}
+            </div>
+            <RadixDialog.Close asChild>
+              <Button variant="ghost" size="icon" aria-label="Close" className="-mt-1 -mr-2">
+                <X className="size-4" />
+              </Button>
+            </RadixDialog.Close>
+          </div>
+          {children}
+        </RadixDialog.Content>
+      </RadixDialog.Portal>
+    </RadixDialog.Root>
+  );
+}
+
+/** A modal panel that slides in from one side: the sidebar and the details on narrow screens. */
+export function Sheet({ open, onOpenChange, side, title, children, className }: SheetProps) {
+  return (
+    <RadixDialog.Root open={open} onOpenChange={onOpenChange}>
+      <RadixDialog.Portal>
+        <RadixDialog.Overlay className="fixed inset-0 z-40 bg-black/40" />
+        <RadixDialog.Content
+          aria-describedby={undefined}
+          // Focus the panel itself. Radix would focus the first button, and on touch screens that opens the button's tooltip over the panel.
+          onOpenAutoFocus={(event) => {
+            event.preventDefault();
+            (event.currentTarget as HTMLElement).focus();
+          }}
+          className={cx("fixed inset-y-0 z-50 flex w-[min(340px,88vw)] flex-col bg-rail shadow-high", side === "left" ? "left-0" : "right-0", className)}
+        >
+          <RadixDialog.Title dir="auto" className="sr-only">{title}</RadixDialog.Title>
+          {children}
+        </RadixDialog.Content>
+      </RadixDialog.Portal>
+    </RadixDialog.Root>
+  );
+}
+
+/** A menu that is open at first: it is loaded when the person opens it. */
+export function Menu({ trigger, children }: { trigger: ReactNode; children: ReactNode }) {
+  return (
+    <DropdownMenu.Root defaultOpen>
+      <DropdownMenu.Trigger asChild>{trigger}</DropdownMenu.Trigger>
+      <DropdownMenu.Portal>
+        <DropdownMenu.Content align="end" sideOffset={6} className="z-50 min-w-[190px] rounded-md border border-line bg-surface p-1 shadow-high animate-pop">
+          {children}
+        </DropdownMenu.Content>
+      </DropdownMenu.Portal>
+    </DropdownMenu.Root>
+  );
+}
+
+export function MenuItem({ className, ...rest }: ComponentProps<typeof DropdownMenu.Item>) {
+  return (
+    <DropdownMenu.Item
+      className={cx("flex h-8 cursor-pointer items-center gap-2.5 rounded-sm px-2.5 text-sm outline-none data-[disabled]:opacity-50 data-[highlighted]:bg-hover pointer-coarse:h-11 [&_svg]:size-4 [&_svg]:text-ink-3", className)}
+      {...rest}
+    />
+  );
+}
+
+export const MenuSeparator = () => <DropdownMenu.Separator className="my-1 h-px bg-line" />;
