@@ -1,6 +1,7 @@
 /** QuestionCard: a question or approval that waits for the person. Conversation, inbox and board show the same card; toasts show its body and form. */
 import { Check, MessageCircleQuestion, RotateCw, ShieldQuestion, X } from "lucide-react";
-import { type KeyboardEvent, lazy, Suspense, useId, useState } from "react";
+import { type KeyboardEvent, Suspense, useId, useState } from "react";
+import { lazyChunk } from "@/live/chunks";
 import type { Message, Schemas } from "@/api/client";
 import type { GivenAnswer } from "@/live/log";
 import { cx } from "@/lib/cx";
@@ -11,7 +12,7 @@ import { useAnswer } from "@/conversation/useAnswer";
 import { ApprovalCall, Literal, QuestionText } from "@/conversation/Literal";
 import { ReadGate, useUnread } from "@/conversation/ReadGate";
 
-const ChangeModel = lazy(async () => ({ default: (await import("@/inbox/FailureActions")).ChangeModel }));
+const ChangeModel = lazyChunk(async () => ({ default: (await import("@/inbox/FailureActions")).ChangeModel }));
 
 interface Props {
   id: string;
