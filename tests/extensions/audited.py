@@ -63,7 +63,7 @@ async def _run(home: Path, *, enables: bool) -> dict[str, Any]:
     if enables:
         await extensions.enable("tools/evil.py", at=AT)
         skills.enable("evil", at=AT)
-    listed = [one.state for one in await extensions.listed()]
+    listed: list[str] = [one.state for one in await extensions.listed()]
     listed += [one.state for one in skills.listed()]
     async with World(home, mcp=servers(home / FILE, {}, [], ()), easy_endings=True) as world:
         if enables:

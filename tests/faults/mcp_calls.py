@@ -11,6 +11,7 @@ from agiraph.mcp_client.pins import PinnedTool, Pins
 from agiraph.providers.base import Request
 from agiraph.runtime.calls import IN_DOUBT
 from agiraph.testing import Says, World, call, says
+from agiraph.testing.script import Call
 from tests.faults.invariants import Ledger, database
 from tests.faults.scenarios import counting_model, found_team_once, step
 from tests.mcp import rude_server
@@ -33,7 +34,7 @@ def react(request: Request) -> Says:
             return says(call("finish", summary="Noted."))
 
 
-def _called(tool: str, **given: str) -> object:
+def _called(tool: str, **given: str) -> Call:
     return call("call_tool", name=f"mcp__rude__{tool}", arguments=given)
 
 
