@@ -63,7 +63,7 @@ async def test_a_server_of_a_file_is_shown_and_confirmed_before_it_runs(tmp_path
     assert (confirmed.code, "echo: new\n  + Say it again.\n" in confirmed.out) == (0, True)
     assert "ready" in (await agiraph("mcp", "list")).out
     file.write_text(json.dumps({"mcpServers": {"rude": server | {"env": {"OWN": "2"}}}}))
-    assert "to confirm" in (await agiraph("mcp", "list")).out
+    assert "needs review" in (await agiraph("mcp", "list")).out
 
 
 async def test_adding_a_server_accepts_what_was_shown_and_no_tool_that_came_after(
@@ -87,7 +87,13 @@ async def test_a_server_that_does_not_start_is_named_with_what_it_said(tmp_path:
     ended = await agiraph("mcp", "add", "broken", "--", "bash", "-c", "echo no key >&2; exit 4")
     assert ended.code == 1
     assert "It ended (exit code 4). no key\n" in ended.err
-    assert "agiraph: The MCP server 'broken' could not be started.\n" in ended.err
+    assert (
+        "agiraph: The MCP server 'broken' could not be started. It is in agiraph.toml" in ended.err
+    )
+    assert "`agiraph mcp remove broken`.\n" in ended.err
+    away = await agiraph("mcp", "add", "away", "http://127.0.0.1:9/mcp")
+    assert "agiraph: The MCP server 'away' could not be reached. It is" in away.err
+    assert (await agiraph("mcp", "remove", "away")).out == "Removed.\n"
 
 
 async def test_nothing_of_a_given_folder_is_started_or_read_as_a_server(tmp_path: Path) -> None:

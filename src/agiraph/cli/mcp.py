@@ -25,7 +25,7 @@ from agiraph.mcp_client.connection import ServerFailed
 from agiraph.mcp_client.pins import PinnedTool, Pins
 from agiraph.mcp_client.servers import McpServers
 from agiraph.mcp_client.settings import NAME, McpServer
-from agiraph.mcp_client.statuses import ServerStatus, reached_lines
+from agiraph.mcp_client.statuses import ServerStatus, reached_lines, status_of
 from agiraph.redaction import environment, redact
 
 SIGN_IN_S = 600.0
@@ -101,7 +101,13 @@ async def add(name: str, how: tuple[str, ...], **given: Any) -> None:
     click.echo(f"Written to {home.config_path}.")
     for path in launching.unseen_paths(config.load(environment()).mcp[name]):
         click.echo(f"Its program does not see {path!r}: give it with --folder {path}:ro or :rw.")
-    await _accept_first(name)
+    try:
+        await _accept_first(name)
+    except ServerFailed as error:
+        raise ServerFailed(
+            f"{error} It is in agiraph.toml now: try it again with `agiraph mcp test {name}`, or "
+            f"take it out with `agiraph mcp remove {name}`."
+        ) from error
     click.echo("A running server of agiraph takes it up at its next start.")
 
 
@@ -142,7 +148,11 @@ def _show_tools(server: McpServer, tools: Iterable[PinnedTool], *, is_whole: boo
             _show_words(tool, "   ")
         else:
             click.echo(f"    {visible(tool.summary, keep='')}")
-    click.echo(f"{server.name}: {len(found)} tools.")
+    click.echo(f"{server.name}: {_tools(len(found))}.")
+
+
+def _tools(count: int) -> str:
+    return f"{count} tool{'' if count == 1 else 's'}"
 
 
 @mcp.command("list")
@@ -152,37 +162,37 @@ async def list_(json_: bool) -> None:
     """List the MCP servers, and which of their tools wait for your confirmation."""
     settings = config.load(environment())
     home = Home.open(settings.home)
-    found = {name: pins.load(home.folder, name) for name in settings.mcp}
+    found = [status_of(home.folder, server) for server in settings.mcp.values()]
     if json_:
-        return click.echo(
-            as_json([_as_value(server, found[name]) for name, server in settings.mcp.items()])
-        )
+        return click.echo(as_json([_as_value(one) for one in found]))
     if not found:
         return click.echo("There are no MCP servers. Add one: agiraph mcp add NAME -- COMMAND")
     table = Table("name", "reached by", "tools", "state", box=None)
-    for name, server in settings.mcp.items():
-        known = found[name]
-        count = "" if known is None else str(len(known.usable))
-        table.add_row(name, visible(redact(server.description)), count, _state(server, known))
+    for one in found:
+        count = "" if one.known is None else str(len(one.known.usable))
+        reached = visible(redact(one.server.description))
+        table.add_row(one.server.name, reached, count, _state(one))
     Console(emoji=False, highlight=False, soft_wrap=True).print(table)
 
 
-def _state(server: McpServer, known: Pins | None) -> str:
+def _state(one: ServerStatus) -> str:
+    name = one.server.name
     return {
         "faulty": "cannot be used",
-        "off": f"needs review: agiraph mcp confirm {server.name}",
-        "unknown": f"not asked yet: agiraph mcp test {server.name}",
-        "changed": f"changed: agiraph mcp confirm {server.name}",
+        "off": f"needs review: agiraph mcp confirm {name}",
+        "unknown": f"not asked yet: agiraph mcp test {name}",
+        "changed": f"changed: agiraph mcp confirm {name}",
         "on": "ready",
-    }[ServerStatus(server=server, known=known).state]
+    }[one.state]
 
 
-def _as_value(server: McpServer, known: Pins | None) -> dict[str, Any]:
+def _as_value(one: ServerStatus) -> dict[str, Any]:
+    server, known = one.server, one.known
     return {
         "name": server.name,
         "reached_by": redact(server.description),
         "from": server.origin,
-        "state": _state(server, known),
+        "state": _state(one),
         "tools": {} if known is None else {n: server.reach_of(n) for n in known.usable},
         "to_confirm": [] if known is None else sorted({*known.pending, *known.gone}),
     }
@@ -276,7 +286,7 @@ async def login(name: str) -> None:
         async with sign_in.signing_in(home, server, show) as auth:
             servers.signing_in = auth
             found, _ = await _looked(servers, name)
-    click.echo(f"Signed in. {name}: {len(found.usable)} tools.")
+    click.echo(f"Signed in. {name}: {_tools(len(found.usable))}.")
 
 
 @mcp.command()
@@ -313,4 +323,6 @@ async def remove(name: str) -> None:
         from agiraph.mcp_client import sign_in
 
         sign_in.TokenFile(home, name).forget()
-    click.echo(f"Removed. What its program stored is still in {home.path / pins.FOLDER / name}.")
+    kept = home.path / pins.FOLDER / name
+    also = f" What its program stored is still in {kept}." if kept.exists() else ""
+    click.echo(f"Removed.{also}")

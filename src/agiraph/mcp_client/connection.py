@@ -197,8 +197,7 @@ class Connection:
     def _not_started(self, error: Exception) -> ServerFailed:
         if isinstance(error, ServerFailed):
             return error
-        said = words_of(error)
-        return ServerFailed(f"The MCP server {self.server.name!r} could not be started.", said=said)
+        return could_not_start(self.server, said=words_of(error))
 
     async def _live(self, ready: asyncio.Future[Session], stop: asyncio.Event) -> None:
         """Hold one session open until `stop` is set or the server's program ends. The SDK demands
@@ -256,6 +255,12 @@ class Connection:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
+
+
+def could_not_start(server: McpServer, *, said: str) -> ServerFailed:
+    """Return the error for a server that gave no session; `said` is why, in its own words."""
+    done = "started" if server.kind == "stdio" else "reached"
+    return ServerFailed(f"The MCP server {server.name!r} could not be {done}.", said=said)
 
 
 def sign_in_wanted(name: str) -> str:

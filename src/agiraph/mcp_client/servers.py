@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 
-from agiraph.domain.errors import AgiraphError, Conflict, Misconfigured, NotFound, Refused
+from agiraph.domain.errors import AgiraphError, Conflict, NotFound, Refused
 from agiraph.domain.visible import visible
 from agiraph.home import piped_commands
 from agiraph.home.layout import Home
@@ -22,12 +22,13 @@ from agiraph.mcp_client.connection import (
     Connection,
     ServerFailed,
     Session,
+    could_not_start,
     sign_in_wanted,
     words_of,
 )
 from agiraph.mcp_client.pins import MOST_TOOLS, SCHEMA_BYTES, PinnedTool, Pins
 from agiraph.mcp_client.settings import McpServer, expanded
-from agiraph.mcp_client.statuses import ServerStatus
+from agiraph.mcp_client.statuses import ServerStatus, status_of
 from agiraph.web.access import Web
 
 if TYPE_CHECKING:
@@ -107,11 +108,7 @@ class McpServers:
         """Return the state of a server, without starting it."""
         if name not in self.servers:
             raise NotFound("MCP server", name, known="`agiraph mcp list` shows all.")
-        server = self.servers[name]
-        try:
-            return ServerStatus(server=server, known=self.pins(name))
-        except Misconfigured as error:  # its file is damaged; other servers are listed all the same
-            return ServerStatus(server=replace(server, fault=str(error)), known=None)
+        return status_of(self._home.folder, self.servers[name])
 
     async def confirm(self, name: str, *, sha256: str) -> ServerStatus:
         """Accept what a person was shown under this hash, and return the new state.
@@ -191,10 +188,13 @@ class McpServers:
             try:
                 await stack.enter_async_context(client)
             except Exception as error:
-                why = sign_in_wanted(server.name) if link.wants_sign_in else "could not be started."
-                raise ServerFailed(
-                    f"The MCP server {server.name!r} {why}", said=link.said() or words_of(error)
-                ) from error
+                said = link.said() or words_of(error)
+                if link.wants_sign_in:
+                    why = sign_in_wanted(server.name)
+                    raise ServerFailed(
+                        f"The MCP server {server.name!r} {why}", said=said
+                    ) from error
+                raise could_not_start(server, said=said) from error
             # The SDK validates each result against the output schema that the server sent. That
             # schema may hold a regular expression that runs for ever, and a result that does not
             # fit raises an error that would end the session for all agents. So it is off.

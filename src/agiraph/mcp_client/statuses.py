@@ -1,13 +1,15 @@
 """MCP statuses: the state of each server, and what a person is shown before they confirm it."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import orjson
 
+from agiraph.domain.errors import Misconfigured
 from agiraph.domain.tools import Reach
 from agiraph.domain.visible import visible
+from agiraph.home.safe_folder import Folder
 from agiraph.mcp_client import pins
 from agiraph.mcp_client.pins import PinnedTool, Pins
 from agiraph.mcp_client.settings import McpServer
@@ -118,6 +120,14 @@ class ServerStatus:
             sorted(known.gone),
         ]
         return hashlib.sha256(orjson.dumps(shown, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def status_of(home: Folder, server: McpServer) -> ServerStatus:
+    """Return the state of a server from its pins in the home. Damaged pins make it faulty."""
+    try:
+        return ServerStatus(server=server, known=pins.load(home, server.name))
+    except Misconfigured as error:
+        return ServerStatus(server=replace(server, fault=str(error)), known=None)
 
 
 def reached_lines(server: McpServer) -> list[str]:
