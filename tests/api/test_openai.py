@@ -11,7 +11,9 @@ import pytest
 from openai import AsyncOpenAI
 
 from agiraph.api.openai_compat import reply_stream, side_calls
+from agiraph.domain.errors import QuotaSpent
 from agiraph.domain.persons import OWNER
+from agiraph.domain.work import Budget
 from agiraph.services import access
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import spend
@@ -113,6 +115,33 @@ async def test_side_calls_wait_for_their_turn_and_their_prompts_are_cut(served: 
     served.api.side_calls.release()
     answered = await side_calls.answer(served.api, team.coordinator, OWNER, body)
     assert answered.text == "A title"
+
+
+async def test_a_side_call_is_not_paid_from_a_budget_that_is_spent(served: Served) -> None:
+    served.world.script("ada", says(call("finish", summary="Done.")))
+    team = await served.world.found("Work", name="Spenders", budget=Budget(model_calls=1))
+    await served.world.settle()
+    body = {"messages": [{"role": "user", "content": "A title, please"}]}
+    with pytest.raises(QuotaSpent, match="budget of coordinator's work is spent"):
+        await side_calls.answer(served.api, team.coordinator, OWNER, body)
+
+
+async def test_another_agent_that_goes_on_with_a_response_repeats_none_of_its_old_reports(
+    served: Served, client: AsyncOpenAI
+) -> None:
+    replies = [says(f"Reply {number}.", call("no_work_needed")) for number in (1, 2, 3)]
+    served.world.script("mouth", *replies)
+    served.world.script("ada", says(call("finish", summary="An old result.")))
+    await served.world.found("Work", name="Workers")
+    await served.world.settle()
+    await idle_team(served)
+    first = await client.responses.create(model="Workers", input="One")
+    other = await client.responses.create(model="Stocks", input="Two")
+    both = await client.responses.create(
+        model="Workers", input="Three", previous_response_id=other.id
+    )
+    said = [one.output_text for one in (first, other, both)]
+    assert said == ["Reply 1.", "Reply 2.", "Reply 3."]
 
 
 async def test_the_responses_api_continues_a_conversation_by_its_last_response(

@@ -77,6 +77,8 @@ async def answer(api: Api, agent: Agent, person_id: PersonId, body: Mapping[str,
             f"{agent.name} has had no conversation yet that a title or the like could be about.",
             "messages",
         )
+    if await api.store.read(client_turns.spent_limit, payer) is not None:
+        raise QuotaSpent(f"The budget of {agent.name}'s work is spent; extend it first.")
     limit = api.usd_per_day
     if limit is not None and not await api.store.read(client_turns.has_money_today, limit):
         raise QuotaSpent("Today's limit for model calls is reached; see the inbox.")

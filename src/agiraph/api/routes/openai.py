@@ -153,16 +153,22 @@ async def _conversation(
     the one of the caller's token."""
     if words.previous:
         before = words.previous.removeprefix("resp_")
-        found = await api.store.read(client_turns.conversation_of, before, caller.person.id)
+        found = await api.store.read(client_turns.earlier, before, caller.person.id)
         if found is None:
             raise Unsupported(
                 f"There is no response {words.previous!r} to continue.",
                 "previous_response_id",
                 code="previous_response_not_found",
             )
-        return found
+        if found.agent_id == agent.id:
+            return found.conversation
+        # Another agent goes on with it: in a conversation of its own, as each has its own reports.
+        return _key(caller.name, agent.id, found.conversation)
     named = request.headers.get(CHAT_ID, "") or words.key
-    parts = [caller.name, agent.id, named]
+    return _key(caller.name, agent.id, named)
+
+
+def _key(*parts: str) -> str:
     return hashlib.sha256(orjson.dumps(parts)).hexdigest()[:40]
 
 

@@ -12,7 +12,8 @@ from agiraph.domain.errors import NotFound
 from agiraph.domain.ids import AgentId, NodeId, PersonId, ThreadId, new_id
 from agiraph.domain.messages import Message
 from agiraph.domain.value import value
-from agiraph.domain.work import Usage
+from agiraph.domain.work import StopReason, Usage
+from agiraph.services.board import budgets
 from agiraph.services.lifecycle import conversation
 from agiraph.store import client_turns, messages, nodes, spend, teams
 from agiraph.store.client_turns import CLIENT_TURNS, ClientTurn
@@ -162,10 +163,10 @@ def reply(tx: Tx, turn: ClientTurn) -> ClientReply | None:
     return None
 
 
-def conversation_of(tx: Tx, turn_id: str, person_id: PersonId) -> str | None:
-    """Return the conversation of an earlier turn of this person; None if there is none."""
+def earlier(tx: Tx, turn_id: str, person_id: PersonId) -> ClientTurn | None:
+    """Return an earlier turn of this person; None if there is none."""
     turn = CLIENT_TURNS.find(tx, turn_id)
-    return None if turn is None or turn.person_id != person_id else turn.conversation
+    return None if turn is None or turn.person_id != person_id else turn
 
 
 def payer(tx: Tx, agent: Agent, person_id: PersonId) -> NodeId | None:
@@ -175,6 +176,11 @@ def payer(tx: Tx, agent: Agent, person_id: PersonId) -> NodeId | None:
     replies = [message.reply_id for message in recent if message.reply_id is not None]
     last = nodes.last_of(tx, agent.id)
     return replies[-1] if replies else (None if last is None else last.id)
+
+
+def spent_limit(tx: Tx, payer_id: NodeId) -> StopReason | None:
+    """Return which limit of the node that pays for side calls is used up, if one is."""
+    return budgets.exhausted_above(tx, nodes.NODES.get(tx, payer_id))
 
 
 def charge(tx: Tx, agent: Agent, node_id: NodeId, *, model: str, usage: Usage) -> None:
