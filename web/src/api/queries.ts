@@ -43,6 +43,8 @@ export const queryClient = new QueryClient({
 });
 
 export const MESSAGES_PER_PAGE = 100;
+/** The most that the server returns at once. */
+const MOST_MESSAGES_PER_PAGE = 500;
 
 export const teamsQuery = queryOptions({
   queryKey: queryKeys.teams,
@@ -118,8 +120,8 @@ export interface LoadedConversation {
   hasMore: boolean;
 }
 
-const fetchMessages = (agent: string, before: string) =>
-  unwrap(api.GET("/api/agents/{agent}/conversation", { params: { path: { agent }, query: { before, limit: MESSAGES_PER_PAGE } } }));
+const fetchMessages = (agent: string, before: string, limit = MESSAGES_PER_PAGE) =>
+  unwrap(api.GET("/api/agents/{agent}/conversation", { params: { path: { agent }, query: { before, limit } } }));
 
 /** Fetch the newest page and join it to the older pages in the cache. Message ids sort by time. */
 export const conversationQuery = (agent: string) =>
@@ -141,13 +143,22 @@ export function joinPages(known: LoadedConversation | undefined, newest: LoadedC
   return { messages: [...older, ...newest.messages], hasMore: known.hasMore };
 }
 
+/** Load older messages into the cache until a message is among them. Message ids sort by time. */
+export async function loadMessagesUntil(agent: string, message: string): Promise<void> {
+  for (;;) {
+    const known = queryClient.getQueryData<LoadedConversation>(queryKeys.conversation(agent));
+    if (!known?.hasMore || !known.messages[0] || known.messages[0].id <= message) return;
+    await loadOlderMessages(agent, MOST_MESSAGES_PER_PAGE);
+  }
+}
+
 /** Load one more page of older messages into the cache. */
-export async function loadOlderMessages(agent: string): Promise<void> {
+export async function loadOlderMessages(agent: string, limit = MESSAGES_PER_PAGE): Promise<void> {
   const known = queryClient.getQueryData<LoadedConversation>(queryKeys.conversation(agent));
   const first = known?.messages[0];
   if (!known?.hasMore || !first) return;
-  const older = await fetchMessages(agent, first.id);
+  const older = await fetchMessages(agent, first.id, limit);
   queryClient.setQueryData<LoadedConversation>(queryKeys.conversation(agent), (now) =>
-    now ? { messages: [...older.filter((one) => one.id < now.messages[0]!.id), ...now.messages], hasMore: older.length === MESSAGES_PER_PAGE } : now,
+    now ? { messages: [...older.filter((one) => one.id < now.messages[0]!.id), ...now.messages], hasMore: older.length === limit } : now,
   );
 }

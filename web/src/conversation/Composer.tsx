@@ -1,25 +1,21 @@
-/** Composer: the text field for messages to one agent, with attachments. It is never disabled; sending and stopping are separate buttons. */
-import { ArrowUp, Paperclip, Square, X } from "lucide-react";
-import { type ClipboardEvent, type DragEvent, type KeyboardEvent, useEffect, useLayoutEffect, useRef, useState } from "react";
+/** Composer: the text field for messages to one agent, with attachments, mentions and references. It is never disabled; sending and stopping are separate buttons. */
+import { ArrowUp, Paperclip, Square } from "lucide-react";
+import { type ClipboardEvent, type DragEvent, type KeyboardEvent, lazy, Suspense, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
 import { toast } from "@/ui/toast";
 import { type Agent, api, errorMessage, type Team, unwrap } from "@/api/client";
 import { sendMessage, useLive } from "@/live";
 import { cx } from "@/lib/cx";
-import { capitalize, fileSize } from "@/lib/format";
+import { capitalize } from "@/lib/format";
 import { Button, IconButton, Kbd } from "@/ui";
 import { ToastMessage } from "@/conversation/AgentPage";
-import { storedText, useComposer } from "@/conversation/composerState";
+import { AttachmentList } from "@/conversation/AttachmentList";
+import { type Attachment, fitting, MAX_PASTE, textAsFile, toAttachment, tooLong, wordsFor } from "@/conversation/attachments";
+import type { CompletionKeys } from "@/conversation/Completion";
+import { storedReferences, storedText, useComposer } from "@/conversation/composerState";
+import { mentionedIn, type Reference, type Typed, typedAt, withLinks } from "@/conversation/references";
 
-/** The server's limits for the attachments of one message. */
-const MAX_FILES = 10;
-const MAX_FILE_BYTES = 10 * 2 ** 20;
-const MAX_TOTAL_BYTES = 11 * 2 ** 20;
-interface Attachment {
-  name: string;
-  media_type: string;
-  data: string;
-  bytes: number;
-}
+const Completion = lazy(() => import("@/conversation/Completion"));
+const NO_FILES: Attachment[] = [];
 
 /** Return the hint below the text field: when the agent answers. */
 function replyHint(agent: Agent, isCoordinator: boolean): string {
@@ -30,15 +26,25 @@ function replyHint(agent: Agent, isCoordinator: boolean): string {
   return agent.status === "waiting_for_you" ? `${name} waits for your answer above` : `${name} answers at once`;
 }
 
+/** Return the hint for a message with mentions: who gets it. */
+function mentionHint(mentioned: Agent[], agent: Agent): string {
+  const names = mentioned.map((one) => capitalize(one.name)).join(", ");
+  return mentioned.includes(agent) ? `Goes to ${names}` : `Goes to ${names}, not to ${capitalize(agent.name)}`;
+}
+
+const refuse = (text: string) => toast.custom(() => <ToastMessage isError text={text} />);
+
 export function Composer({ team, agent, isCoordinator, agents }: { team: Team; agent: Agent; isCoordinator: boolean; agents: Agent[] }) {
   const text = useComposer((state) => state.texts[agent.id]) ?? storedText(agent.id);
-  const focusRequests = useComposer((state) => state.focusRequests);
-  const setText = useComposer((state) => state.setText);
+  const files = useComposer((state) => state.files[agent.id]) ?? NO_FILES;
+  const { focusRequests, setText, setFiles, addReference, clear } = useComposer();
   const isLive = useLive((state) => state.connection === "live");
-  const [files, setFiles] = useState<Attachment[]>([]);
   const [isNudge, setIsNudge] = useState(false);
   const [isDragOver, setIsDragOver] = useState(false);
+  const [typed, setTyped] = useState<Typed | null>(null);
+  const [activeOption, setActiveOption] = useState<string | undefined>();
   const input = useRef<HTMLTextAreaElement>(null);
+  const completion = useRef<CompletionKeys>(null);
   const filePicker = useRef<HTMLInputElement>(null);
   useLayoutEffect(() => {
     const element = input.current;
@@ -51,41 +57,71 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
     if (focusRequests > 0) input.current?.focus();
   }, [focusRequests]);
 
+  const mentioned = mentionedIn(text, agents);
+  const problem = tooLong(text);
+  const canSend = (text.trim() !== "" || files.length > 0) && problem === null;
   const send = () => {
-    const trimmed = text.trim();
-    if (!trimmed) return;
-    sendMessage(agent.id, trimmed, isNudge ? "nudge" : "send", files.map(({ bytes: _, ...file }) => file));
-    setText(agent.id, "");
-    setFiles([]);
+    if (!canSend) return;
+    const references = useComposer.getState().references[agent.id] ?? storedReferences(agent.id);
+    const words = withLinks(text.trim(), references) || wordsFor(files);
+    const attachments = files.map(({ name, media_type, data }) => ({ name, media_type, data }));
+    sendMessage(agent.id, words, isNudge ? "nudge" : "send", attachments, mentioned.map((one) => one.id));
+    clear(agent.id);
+    setTyped(null);
     // This button exists only while the conversation is scrolled up. Clicking it shows the message that was just sent.
     document.getElementById("to-end")?.click();
   };
   const onKey = (event: KeyboardEvent) => {
-    // On touch keyboards Enter is a new line. While an input method composes a character, Enter ends the composition.
+    // While an input method composes a character, its keys are not ours: Enter ends the composition.
+    if (event.nativeEvent.isComposing) return;
+    if (typed && !event.shiftKey && !event.ctrlKey && completion.current?.press(event.key)) return event.preventDefault();
+    // On touch keyboards Enter is a new line.
     const isTouch = matchMedia("(pointer: coarse)").matches;
-    if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing && !isTouch) {
+    if (event.key === "Enter" && !event.shiftKey && (!isTouch || event.ctrlKey || event.metaKey)) {
       event.preventDefault();
       send();
     }
     if (event.key === "Escape") input.current?.blur();
   };
-  const attach = async (chosen: File[]) => {
-    const added: Attachment[] = [];
-    let totalBytes = files.reduce((sum, file) => sum + file.bytes, 0);
-    for (const file of chosen.slice(0, MAX_FILES - files.length)) {
-      totalBytes += file.size;
-      if (file.size > MAX_FILE_BYTES || totalBytes > MAX_TOTAL_BYTES) {
-        toast.custom(() => <ToastMessage isError text={`${file.name} is too large: a message carries ${fileSize(MAX_TOTAL_BYTES)} at most.`} />);
-        break;
-      }
-      added.push({ name: file.name.slice(0, 200), media_type: mediaType(file), data: await readBase64(file), bytes: file.size });
+  const readTyped = () => {
+    const element = input.current;
+    if (element) setTyped(element.selectionStart === element.selectionEnd ? typedAt(element.value, element.selectionStart) : null);
+  };
+  const complete = (token: string, reference: Reference | null) => {
+    const element = input.current;
+    if (!element || !typed) return;
+    if (reference) addReference(agent.id, reference);
+    const after = text.slice(typed.start + 1 + typed.words.length);
+    const before = `${text.slice(0, typed.start)}${token}${/^\s/.test(after) ? "" : " "}`;
+    setText(agent.id, before + after);
+    setTyped(null);
+    requestAnimationFrame(() => element.setSelectionRange(before.length, before.length));
+  };
+  const closeCompletion = useCallback(() => setTyped(null), []);
+  const attach = async (chosen: File[], pasted?: string) => {
+    const known = useComposer.getState().files[agent.id] ?? NO_FILES;
+    const { files: accepted, problems } = fitting(known, chosen);
+    problems.forEach(refuse);
+    try {
+      const added = await Promise.all(accepted.map(toAttachment));
+      const now = useComposer.getState().files[agent.id] ?? NO_FILES;
+      setFiles(agent.id, [...now, ...added.map((file) => ({ ...file, pasted }))]);
+    } catch (error) {
+      refuse(errorMessage(error));
     }
-    setFiles([...files, ...added]);
+  };
+  const sendAsFile = () => {
+    void attach([textAsFile(text, files)], text);
+    setText(agent.id, "");
   };
   const onPaste = (event: ClipboardEvent) => {
+    const pasted = event.clipboardData.getData("text/plain");
     if (event.clipboardData.files.length > 0) {
       event.preventDefault();
       void attach([...event.clipboardData.files]);
+    } else if (pasted.length > MAX_PASTE) {
+      event.preventDefault();
+      void attach([textAsFile(pasted, files)], pasted);
     }
   };
   const onDrop = (event: DragEvent) => {
@@ -93,8 +129,14 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
     setIsDragOver(false);
     void attach([...event.dataTransfer.files]);
   };
+  const removeFile = (index: number) => setFiles(agent.id, files.filter((_, other) => other !== index));
+  const insertPasted = (index: number) => {
+    setText(agent.id, text + (files[index]!.pasted ?? ""));
+    removeFile(index);
+    input.current?.focus();
+  };
   const isBusy = agent.status === "working" || agent.status === "waiting";
-  const canBroadcast = isCoordinator && agents.filter((one) => one.retired_at === null).length > 1;
+  const canBroadcast = isCoordinator && mentioned.length === 0 && files.length === 0 && problem === null && agents.filter((one) => one.retired_at === null).length > 1;
   return (
     <div className="shrink-0 px-4 pt-1 pb-2 max-md:px-2">
       <div
@@ -104,32 +146,42 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
         }}
         onDragLeave={() => setIsDragOver(false)}
         onDrop={onDrop}
-        className={cx("rounded-lg border border-control bg-surface shadow-low focus-within:border-ink", isDragOver && "border-dashed border-work-dot")}
+        className={cx("relative rounded-lg border border-control bg-surface shadow-low focus-within:border-ink", isDragOver && "border-dashed border-work-dot")}
       >
-        <textarea dir="auto"
+        {typed && (
+          <Suspense>
+            <Completion team={team} agents={agents} typed={typed} onChoose={complete} onClose={closeCompletion} onActive={setActiveOption} keys={completion} />
+          </Suspense>
+        )}
+        <textarea
+          dir="auto"
           ref={input}
           id="composer"
           rows={1}
           value={text}
           aria-label={`Message ${capitalize(agent.name)}`}
+          aria-autocomplete="list"
+          aria-controls={activeOption ? "completion" : undefined}
+          aria-activedescendant={activeOption}
           placeholder={`Message ${capitalize(agent.name)}…`}
-          maxLength={20_000}
-          onChange={(event) => setText(agent.id, event.target.value)}
+          onChange={(event) => {
+            setText(agent.id, event.target.value);
+            readTyped();
+          }}
+          onSelect={readTyped}
+          onBlur={closeCompletion}
           onKeyDown={onKey}
           onPaste={onPaste}
           className="scroll block max-h-[220px] w-full resize-none bg-transparent px-3.5 pt-3 pb-1 outline-none"
         />
-        {files.length > 0 && (
-          <ul className="flex flex-wrap gap-2 px-3 py-1">
-            {files.map((file, index) => (
-              <li dir="auto" key={index} className="flex items-center gap-1.5 rounded-sm border border-line bg-sunken py-0.5 pr-1 pl-2 text-xs">
-                {file.name} <span className="text-ink-3">{fileSize(file.bytes)}</span>
-                <button type="button" aria-label={`Remove ${file.name}`} className="flex size-6 items-center justify-center" onClick={() => setFiles(files.filter((_, other) => other !== index))}>
-                  <X className="size-3.5" />
-                </button>
-              </li>
-            ))}
-          </ul>
+        {files.length > 0 && <AttachmentList files={files} onRemove={removeFile} onInsert={insertPasted} />}
+        {problem && (
+          <p role="alert" className="flex flex-wrap items-center gap-2 px-3.5 py-1 text-xs text-fail">
+            {problem}
+            <Button size="sm" onClick={sendAsFile}>
+              Send it as a file
+            </Button>
+          </p>
         )}
         <div className="flex items-center gap-1 p-2">
           <input ref={filePicker} type="file" multiple hidden onChange={(event) => void attach([...(event.target.files ?? [])]).then(() => filePicker.current && (filePicker.current.value = ""))} />
@@ -141,17 +193,24 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
               Don't reply
             </Button>
           )}
-          <span className="min-w-0 flex-1 truncate px-1 text-xs text-ink-3 max-sm:opacity-0">{isLive ? replyHint(agent, isCoordinator) : "Not connected: your message is sent when the connection is back"}</span>
+          {mentioned.length > 0 ? (
+            <span role="status" className="min-w-0 flex-1 truncate px-1 text-xs font-medium text-work">
+              {mentionHint(mentioned, agent)}
+            </span>
+          ) : (
+            <span className="min-w-0 flex-1 truncate px-1 text-xs text-ink-3 max-sm:opacity-0">{isLive ? replyHint(agent, isCoordinator) : "Not connected: your message is sent when the connection is back"}</span>
+          )}
           {canBroadcast && text.trim() && <BroadcastButton team={team} text={text} onSent={() => setText(agent.id, "")} />}
           {isBusy && agent.node_id && <StopButton agent={agent} />}
-          <Button variant="primary" onClick={send} disabled={!text.trim()} aria-label="Send">
+          <Button variant="primary" onClick={send} disabled={!canSend} aria-label="Send">
             <span className="max-sm:sr-only">Send</span> <ArrowUp className="size-4" />
           </Button>
         </div>
       </div>
-      <div className="flex h-5 items-center justify-end gap-1.5 pt-1 text-2xs text-ink-3 max-md:hidden">
-        <Kbd>⏎</Kbd> send <Kbd className="ml-2">⇧ ⏎</Kbd> new line <Kbd className="ml-2">?</Kbd> all keys
+      <div className="flex h-5 items-center justify-end gap-1.5 pt-1 text-2xs text-ink-3 max-md:hidden pointer-coarse:hidden">
+        <Kbd>⏎</Kbd> send <Kbd className="ml-2">⇧ ⏎</Kbd> new line <Kbd className="ml-2">@</Kbd> member <Kbd className="ml-2">#</Kbd> task or file <Kbd className="ml-2">?</Kbd> all keys
       </div>
+      <p className="hidden pt-1 text-center text-2xs text-ink-3 pointer-coarse:block">Tap the arrow to send · @ names a member, # a task or file</p>
     </div>
   );
 }
@@ -189,18 +248,4 @@ function StopButton({ agent }: { agent: Agent }) {
       <Square className="size-3.5" /> {isConfirming ? "Stop it now?" : "Stop"}
     </Button>
   );
-}
-
-/** Return the file's media type; the server refuses types with other characters. */
-function mediaType(file: File): string {
-  return /^[a-z]+\/[A-Za-z0-9.+-]+$/.test(file.type) ? file.type : "application/octet-stream";
-}
-
-function readBase64(file: File): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const reader = new FileReader();
-    reader.onload = () => resolve(String(reader.result).split(",")[1] ?? "");
-    reader.onerror = () => reject(new Error(`${file.name} cannot be read`));
-    reader.readAsDataURL(file);
-  });
 }

@@ -3,9 +3,10 @@ import { useQuery } from "@tanstack/react-query";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { ArrowDown, MessageCircle } from "lucide-react";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { toast } from "@/ui/toast";
 import { useShallow } from "zustand/shallow";
 import { type Agent, api, errorMessage, type Message, type Team, unwrap } from "@/api/client";
-import { conversationQuery, inboxQuery, queryKeys, loadOlderMessages, queryClient } from "@/api/queries";
+import { conversationQuery, inboxQuery, queryKeys, loadMessagesUntil, loadOlderMessages, queryClient } from "@/api/queries";
 import { live, useLive } from "@/live";
 import type { NodeSummary, Row } from "@/live/log";
 import { capitalize } from "@/lib/format";
@@ -14,6 +15,7 @@ import { Button, EmptyState, Loading, ErrorPanel } from "@/ui";
 import type { ViewMode } from "@/conversation/folding";
 import { buildItems, type Item } from "@/conversation/items";
 import { DraftItem, TeamContext, ItemView } from "@/conversation/rows";
+import { ToastMessage } from "@/conversation/AgentPage";
 
 const NO_ROWS: Row[] = [];
 const NO_NODES: Record<string, NodeSummary> = {};
@@ -171,8 +173,13 @@ function Scroller({ items, drafts, at, team, agent, messages, onFold }: Scroller
     scrolledTo.current = target;
     if (!at) return;
     isPinned.current = false;
-    // The virtualizer knows the new rows only after this render.
-    requestAnimationFrame(() => virtualizer.scrollToIndex(index, { align: "center" }));
+    // The virtualizer knows the new rows only after this render, and keeps the rows in place that were visible before it: say it again until it has done both.
+    const scroll = (frames: number) =>
+      requestAnimationFrame(() => {
+        virtualizer.scrollToIndex(index, { align: "center" });
+        if (frames > 1) scroll(frames - 1);
+      });
+    scroll(4);
   }, [at, items, count, virtualizer]);
 
   const fold = useCallback(
@@ -218,13 +225,24 @@ function Scroller({ items, drafts, at, team, agent, messages, onFold }: Scroller
     requestAnimationFrame(() => virtualizer.scrollToIndex(index, { align: "start" }));
   }, [items, virtualizer]);
 
-  // The message that the URL names may be in an older page: load pages until it is found, up to a limit.
-  const searchedPages = useRef(0);
+  // What a link names may be far back: load the person's messages up to it, then older events, up to a limit.
+  const search = useRef({ at: "", hasMessages: false, pages: 0, isReported: false });
   useEffect(() => {
-    if (at === undefined || scrolledTo.current === at || items[0]?.kind !== "earlier" || searchedPages.current >= MAX_SEARCHED_PAGES) return;
-    searchedPages.current++;
-    void loadEarlier();
-  }, [at, items, loadEarlier]);
+    if (at === undefined || scrolledTo.current === at || isLoading) return;
+    if (search.current.at !== at) search.current = { at, hasMessages: !at.startsWith("msg_"), pages: 0, isReported: false };
+    const state = search.current;
+    if (!state.hasMessages) {
+      state.hasMessages = true;
+      setIsLoading(true);
+      loadMessagesUntil(agent.id, at).then(() => setIsLoading(false), () => setIsLoading(false));
+    } else if (items[0]?.kind === "earlier" && state.pages < MAX_SEARCHED_PAGES) {
+      state.pages++;
+      void loadEarlier();
+    } else if (!state.isReported) {
+      state.isReported = true;
+      toast.custom(() => <ToastMessage isError text="The message that the link names is not in this conversation. It may be in that of another member." />);
+    }
+  }, [at, items, isLoading, loadEarlier, agent.id]);
 
   const onScroll = () => {
     if (scroller.current) setIsAtEnd(updatePinned(scroller.current));

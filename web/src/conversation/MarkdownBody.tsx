@@ -4,6 +4,7 @@
  * The text is untrusted: HTML in it is dropped, images are not loaded (a request would tell another server that the
  * message was read), and a link opens only after the person has seen its address.
  */
+import { Link } from "@tanstack/react-router";
 import { Check, Copy, ExternalLink, ImageOff } from "lucide-react";
 import { isValidElement, memo, type ReactElement, type ReactNode, useState } from "react";
 import ReactMarkdown, { type Components } from "react-markdown";
@@ -11,6 +12,7 @@ import remarkGfm from "remark-gfm";
 import { copyText } from "@/lib/clipboard";
 import { Button, Dialog } from "@/ui";
 import { highlightCode } from "@/conversation/highlight";
+import { ownPage } from "@/conversation/references";
 
 export default memo(function MarkdownBody({ text, breaks }: { text: string; breaks: boolean }) {
   return (
@@ -110,6 +112,14 @@ function ConfirmedLink({ href, children }: { href: string; children: ReactNode }
     target = null;
   }
   if (!href || !target || href.startsWith("#")) return <span>{children}</span>;
+  const page = ownPage(href);
+  if (page) {
+    return (
+      <Link to={page as "/"} className="link">
+        {children}
+      </Link>
+    );
+  }
   return (
     <>
       <button type="button" className="link" onClick={() => setIsConfirming(true)} title={target.href}>
@@ -149,7 +159,7 @@ function CodeBlock({ children }: { children: ReactNode }) {
         type="button"
         aria-label={copied ? "Copied" : "Copy code"}
         onClick={() => void copyText(code).then(() => setCopied(true))}
-        className="absolute top-1.5 right-1.5 flex size-7 items-center justify-center rounded-sm bg-surface text-ink-3 opacity-0 group-hover/code:opacity-100 hover:text-ink focus-visible:opacity-100 pointer-coarse:opacity-100"
+        className="absolute top-1.5 right-1.5 flex size-7 items-center justify-center rounded-sm bg-surface text-ink-3 opacity-0 group-hover/code:opacity-100 hover:text-ink focus-visible:opacity-100 pointer-coarse:size-11 pointer-coarse:opacity-100"
       >
         {copied ? <Check className="size-3.5" /> : <Copy className="size-3.5" />}
       </button>

@@ -1,26 +1,57 @@
-/** Composer state: the unsent text for each agent. It is kept in localStorage, so that it survives navigation and a reload. */
+/** Composer state: the unsent message to each agent. Its text and references are kept in localStorage, so that they survive navigation and a reload; its files survive navigation. */
 import { create } from "zustand";
 import { writeStored, readStored } from "@/lib/storage";
+import type { Attachment } from "@/conversation/attachments";
+import type { Reference } from "@/conversation/references";
 
 interface ComposerState {
   texts: Record<string, string>;
+  files: Record<string, Attachment[]>;
+  references: Record<string, Reference[]>;
   /** Raised to ask the composer to take the focus. */
   focusRequests: number;
   setText: (agentId: string, text: string) => void;
+  setFiles: (agentId: string, files: Attachment[]) => void;
+  addReference: (agentId: string, reference: Reference) => void;
   editText: (agentId: string, text: string) => void;
+  /** Forget a message that was sent. */
+  clear: (agentId: string) => void;
 }
 
 export const useComposer = create<ComposerState>((set, get) => ({
   texts: {},
+  files: {},
+  references: {},
   focusRequests: 0,
   setText: (agentId, text) => {
     writeStored(`words.${agentId}`, text || null);
     set({ texts: { ...get().texts, [agentId]: text } });
   },
+  setFiles: (agentId, files) => set({ files: { ...get().files, [agentId]: files } }),
+  addReference: (agentId, reference) => {
+    const known = (get().references[agentId] ?? storedReferences(agentId)).filter((one) => one.token !== reference.token);
+    const references = [...known, reference];
+    writeStored(`references.${agentId}`, JSON.stringify(references));
+    set({ references: { ...get().references, [agentId]: references } });
+  },
   editText: (agentId, text) => {
     get().setText(agentId, text);
     set({ focusRequests: get().focusRequests + 1 });
   },
+  clear: (agentId) => {
+    get().setText(agentId, "");
+    get().setFiles(agentId, []);
+    writeStored(`references.${agentId}`, null);
+    set({ references: { ...get().references, [agentId]: [] } });
+  },
 }));
 
 export const storedText = (agentId: string): string => readStored(`words.${agentId}`) ?? "";
+
+export function storedReferences(agentId: string): Reference[] {
+  try {
+    return JSON.parse(readStored(`references.${agentId}`) ?? "[]") as Reference[];
+  } catch {
+    return [];
+  }
+}

@@ -15,6 +15,8 @@ export function linkOfEvent(team: string, event: Event): NoticeLink | null {
     case "agent.hired":
     case "agent.promoted":
       return { label: "Open", href: `/t/${team}/a/${event.data.agent_id}` };
+    case "team.changed":
+      return to("Settings", screenHref(team, "settings"));
     case "trigger.fired":
       return to("Triggers", screenHref(team, "triggers"));
     case "memory.written":

@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import {
-  AlarmClock, Ban, BookOpen, Check, CheckCircle2, ChevronRight, CircleAlert, CirclePlay, CircleSlash2, Copy, FileText, Flag, Globe, Hourglass, PenLine, Pencil, RotateCcw, StickyNote, Unplug, UserRound, Users, Wrench,
+  AlarmClock, Ban, BookOpen, CheckCircle2, ChevronRight, CircleAlert, CirclePlay, CircleSlash2, Flag, Globe, Hourglass, PenLine, RotateCcw, StickyNote, Unplug, UserRound, Users, Wrench,
 } from "lucide-react";
 import { createContext, memo, Suspense, useContext, useState } from "react";
 import { lazyChunk } from "@/live/chunks";
@@ -10,7 +10,6 @@ import type { Message } from "@/api/client";
 import { inboxQuery } from "@/api/queries";
 import { type Draft, resendMessage, discardUnsent, useLive } from "@/live";
 import { callMs, type GivenAnswer, type ToolCall, type NodeSummary, type MessageRow, type TextRow, type SystemRow, type ToolsRow } from "@/live/log";
-import { copyText } from "@/lib/clipboard";
 import { describeConsulted } from "@/lib/consulted";
 import { cx } from "@/lib/cx";
 import { type Ending, messageLabel } from "@/lib/endings";
@@ -22,6 +21,9 @@ import { useComposer } from "@/conversation/composerState";
 import type { Item } from "@/conversation/items";
 import { Literal } from "@/conversation/Literal";
 import { Markdown } from "@/conversation/Markdown";
+import { HoverActions, TouchActions } from "@/conversation/MessageActions";
+import { MessageAttachments } from "@/conversation/MessageAttachments";
+import { wordsFor } from "@/conversation/attachments";
 import { noticeLink } from "@/conversation/noticeLinks";
 import { QuestionCard } from "@/conversation/QuestionCard";
 import { screenHref } from "@/views";
@@ -118,17 +120,22 @@ function MessageItem({ row, message, isContinued, isHighlighted, agentId }: { ro
     );
   }
   const isPeer = row.sender !== HUMAN && row.recipient !== HUMAN;
+  const attachments = message?.attachments ?? [];
+  const isFilesOnly = attachments.length > 0 && row.text === wordsFor(attachments);
+  const actions = { row, author: `${senderName(info, row.sender)}, ${clockTime(row.at)}`, team: info.team, agentId };
   const label = messageLabel(row.messageKind, (row.nodeId ? info.nodes[row.nodeId] : undefined) ?? UNKNOWN);
   const title = message?.title ?? (isPeer && label.text && row.nodeId ? (info.nodes[row.nodeId]?.title ?? "") : "");
   return (
-    <article onPointerMove={() => setIsHovered(true)} onPointerDown={() => setIsHovered(true)} onFocus={() => setIsHovered(true)} className={cx("group/message relative flex gap-3 px-4 pr-10 max-md:px-3", isContinued ? "py-0.5" : "pt-2 pb-1", isHighlighted && "bg-wait-bg")}>
+    <article onPointerMove={() => setIsHovered(true)} onPointerDown={() => setIsHovered(true)} onFocus={() => setIsHovered(true)} className={cx("group/message relative flex gap-3 px-4 pr-10 max-md:pl-3", isContinued ? "py-0.5" : "pt-2 pb-1", isHighlighted && "bg-wait-bg")}>
       <div className="w-8 shrink-0">{!isContinued && <SenderAvatar id={row.sender} />}</div>
       <div className="min-w-0 flex-1">
         {!isContinued && (
           <div className="flex items-baseline gap-2 leading-5">
             <span dir="auto" className="font-semibold">{senderName(info, row.sender)}</span>
             {isPeer && <span className="text-xs text-ink-3">to {senderName(info, row.recipient)}</span>}
-            {row.sender === HUMAN && row.recipient !== agentId && <span className="text-xs text-ink-3">to {senderName(info, row.recipient)}</span>}
+            {row.isGoal && <span className="text-xs text-ink-3">The goal</span>}
+            {row.sender === HUMAN && row.recipient !== agentId && <OtherConversation agent={row.recipient} message={row.id} words="to" />}
+            {message?.said_to && message.said_to !== agentId && <OtherConversation agent={message.said_to} message={row.id} words="written to" />}
             {label.text && <span dir="auto" className={cx("text-xs", TONE_STYLES[label.tone], label.tone !== "plain" && "font-medium")}>{label.text}</span>}
             <time className="text-xs text-ink-3" dateTime={row.at} title={fullTime(row.at)}>
               {clockTime(row.at)}
@@ -136,15 +143,16 @@ function MessageItem({ row, message, isContinued, isHighlighted, agentId }: { ro
           </div>
         )}
         {title && label.text && <p dir="auto" className="font-medium">{title}</p>}
-        <div className={cx(isPeer && "text-ink-2")}>
+        <div className={cx(isPeer && "text-ink-2", isFilesOnly && "sr-only")}>
           <Markdown text={isPeer ? fencedWords(row.text) : row.text} breaks={row.messageKind !== "report" && row.messageKind !== "briefing"} />
         </div>
-        {message && message.attachments.length > 0 && <Attachments message={message} />}
+        {attachments.length > 0 && <MessageAttachments files={attachments} />}
         {message && message.consulted.length > 0 && <Consulted calls={message.consulted} />}
         {message && <Sources of={message.sources} />}
         {row.messageKind === "failure" && row.recipient === HUMAN && row.nodeId && <WhatToDo node={row.nodeId} />}
+        <TouchActions {...actions} />
       </div>
-      {isHovered && <Actions row={row} agentId={agentId} />}
+      {isHovered && <HoverActions {...actions} />}
     </article>
   );
 }
@@ -164,30 +172,24 @@ function WhatToDo({ node }: { node: string }) {
   );
 }
 
+/** The other conversation that shows a message, with a link to the message there: a message with a mention is shown in two. */
+function OtherConversation({ agent, message, words }: { agent: string; message: string; words: string }) {
+  const info = useContext(TeamContext);
+  return (
+    <span className="text-xs text-ink-3">
+      {words}{" "}
+      <Link to="/t/$team/a/$agent" params={{ team: info.team, agent }} search={{ at: message }} dir="auto" className="underline">
+        {senderName(info, agent)}
+      </Link>
+    </span>
+  );
+}
+
 /** A question in the conversation. What "always" would allow stands in the inbox only. */
 function QuestionItem({ row, message }: { row: MessageRow; message: Message | null }) {
   const info = useContext(TeamContext);
   const always = useQuery({ ...inboxQuery, select: (inbox) => inbox.items.find((item) => item.message.id === row.id)?.always }).data;
   return <QuestionCard id={row.id} text={row.text} at={row.at} kind={row.messageKind as "question" | "approval"} asker={senderName(info, row.sender)} message={message} answered={info.answers[row.id] ?? null} always={always} />;
-}
-
-function Actions({ row, agentId }: { row: MessageRow; agentId: string }) {
-  const [copied, setCopied] = useState(false);
-  const editText = useComposer((state) => state.editText);
-  const isOwn = row.sender === HUMAN;
-  const buttonStyle = "flex size-7 items-center justify-center rounded-sm text-ink-3 hover:bg-hover hover:text-ink";
-  return (
-    <div className="absolute -top-1 right-3 hidden rounded-sm border border-line bg-surface shadow-low group-focus-within/message:flex group-hover/message:flex">
-      <button type="button" className={buttonStyle} aria-label={copied ? "Copied" : "Copy message"} title="Copy" onClick={() => void copyText(row.text).then(() => setCopied(true))}>
-        {copied ? <Check className="size-3.5" /> : <Copy className="size-3.5" />}
-      </button>
-      {isOwn && (
-        <button type="button" className={buttonStyle} aria-label="Edit and send again" title="Edit and send again" onClick={() => editText(agentId, row.text)}>
-          <Pencil className="size-3.5" />
-        </button>
-      )}
-    </div>
-  );
 }
 
 /** What a reply has read before it was written, folded into one line. */
@@ -223,22 +225,6 @@ function Consulted({ calls }: { calls: readonly string[] }) {
   );
 }
 
-function Attachments({ message }: { message: Message }) {
-  return (
-    <ul className="mt-1 flex flex-wrap gap-2">
-      {message.attachments.map((one, index) => (
-        <li key={index} className="flex items-center gap-2 rounded-sm border border-line bg-surface px-2 py-1 text-xs">
-          <FileText className="size-3.5 text-ink-3" aria-hidden />
-          {/* octet-stream and `download`: the browser saves the file and never renders it. */}
-          <a dir="auto" download={one.name} href={`data:application/octet-stream;base64,${one.data}`} className="hover:underline">
-            {one.name}
-          </a>
-        </li>
-      ))}
-    </ul>
-  );
-}
-
 function UnsentItem({ item }: { item: Extract<Item, { kind: "unsent" }> }) {
   const { unsent } = item;
   const editText = useComposer((state) => state.editText);
@@ -252,6 +238,7 @@ function UnsentItem({ item }: { item: Extract<Item, { kind: "unsent" }> }) {
           <span className="text-xs text-ink-3">{unsent.state === "sending" ? "Sending…" : unsent.state === "queued" ? "Queued: sent when the connection is back" : ""}</span>
         </div>
         <Markdown text={unsent.text} breaks />
+        {unsent.attachments.length > 0 && <MessageAttachments files={unsent.attachments} />}
         {unsent.state === "refused" && (
           <div dir="auto" role="alert" className="mt-1 flex flex-wrap items-center gap-2 text-xs text-fail">
             <CircleAlert className="size-3.5" aria-hidden /> Not delivered. {unsent.reason}

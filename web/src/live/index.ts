@@ -75,8 +75,8 @@ export function useLive<T>(select: (state: LiveState) => T): T {
 }
 
 /** Send a message. It is shown at once and kept until the server has it; it is sent again with the same client id, so that it arrives once. */
-export function sendMessage(agentId: string, text: string, mode: UnsentMessage["mode"], attachments: UnsentMessage["attachments"] = []): void {
-  const unsent: UnsentMessage = { clientId: randomId(), agentId, text, mode, attachments, at: new Date().toISOString(), state: "sending", reason: "" };
+export function sendMessage(agentId: string, text: string, mode: UnsentMessage["mode"], attachments: UnsentMessage["attachments"] = [], mentions: string[] = []): void {
+  const unsent: UnsentMessage = { clientId: randomId(), agentId, text, mode, attachments, mentions, at: new Date().toISOString(), state: "sending", reason: "" };
   live.putUnsent(unsent);
   const kept = keepUnsent(unsent);
   inOrder(agentId, async () => {
@@ -106,7 +106,7 @@ async function postUnsent(unsent: UnsentMessage): Promise<void> {
     const message = await unwrap(
       api.POST("/api/agents/{agent}/send", {
         params: { path: { agent: unsent.agentId } },
-        body: { message: unsent.text, mode: unsent.mode, client_id: unsent.clientId, attachments: unsent.attachments },
+        body: { message: unsent.text, mode: unsent.mode, client_id: unsent.clientId, attachments: unsent.attachments, mentions: unsent.mentions ?? [] },
       }),
     );
     // Put the message into the cache before the unsent one is removed: otherwise it would disappear until the next fetch.
@@ -114,6 +114,8 @@ async function postUnsent(unsent: UnsentMessage): Promise<void> {
     queryClient.setQueryData<unknown>(key, (known: { messages: { id: string }[] } | undefined) =>
       known && !known.messages.some((one) => one.id === message.id) ? { ...known, messages: [...known.messages, message] } : known,
     );
+    // Of several mentioned agents the response names one; the conversation shows what went to each.
+    if ((unsent.mentions?.length ?? 0) > 1) void queryClient.invalidateQueries({ queryKey: key });
     discardUnsent(unsent);
   } catch (error) {
     // Signed out is no refusal of the message: it is sent after the next sign-in.

@@ -32,6 +32,8 @@ export interface UnsentMessage {
   /** Why the server refused it. */
   reason: string;
   attachments: { name: string; media_type: string; data: string }[];
+  /** The ids of the agents that it mentions: it goes to these instead of `agentId`. */
+  mentions?: string[];
 }
 
 export interface LiveState {

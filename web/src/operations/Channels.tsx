@@ -38,7 +38,7 @@ function Channel({ channel }: { channel: Schemas["ChannelView"] }) {
   const facts = [channel.is_two_way ? (channel.address ? `paired with ${channel.address}` : "not paired") : "sends only", channel.muted_until && `silent until ${fullTime(channel.muted_until)}`, channel.dropped > 0 && `${channel.dropped} messages from unknown senders dropped`];
   return (
     <li className="flex flex-wrap items-center gap-x-3 gap-y-1 px-4 py-2.5 text-sm">
-      <span className="font-medium">{channel.name}</span>
+      <span dir="auto" className="font-medium">{channel.name}</span>
       <span dir="auto" className="min-w-0 flex-1 text-xs break-words text-ink-2">
         {facts.filter(Boolean).join(" · ")}
       </span>

@@ -45,7 +45,7 @@ function Server({ server }: { server: McpServer }) {
   const needsReview = server.state === "changed" || server.state === "off";
   return (
     <li className="flex flex-wrap items-center gap-x-3 gap-y-1 px-4 py-2.5 text-sm">
-      <span className="font-medium">{server.name}</span>
+      <span dir="auto" className="font-medium">{server.name}</span>
       <Chip tone={tone}>{label}</Chip>
       <span dir="auto" className="min-w-0 flex-1 basis-60 text-xs break-words text-ink-2">
         {server.summary}

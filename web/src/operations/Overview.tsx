@@ -40,7 +40,7 @@ function Work({ state }: { state: Operations }) {
           const [tone, label]: [Tone, string] = worker.failing.length > 0 ? ["fail", "Failing"] : worker.silent_s > 10 ? ["wait", `Silent for ${Math.round(worker.silent_s)} s`] : ["done", "Active"];
           return (
             <li key={worker.name} className="flex flex-wrap items-center gap-x-3 gap-y-1 px-4 py-2.5">
-              <span className="min-w-0 flex-1">Worker: {worker.name}</span>
+              <span dir="auto" className="min-w-0 flex-1">Worker: {worker.name}</span>
               <Chip tone={tone}>{label}</Chip>
               {worker.failing.map((line) => (
                 <p key={line} dir="auto" className="basis-full text-xs break-words text-fail">

@@ -59,7 +59,7 @@ function ProviderItem({ provider }: { provider: Provider }) {
   return (
     <li className="px-4 py-3 text-sm">
       <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
-        <h3 className="font-medium">{provider.name}</h3>
+        <h3 dir="auto" className="font-medium">{provider.name}</h3>
         <Chip tone={tone}>{label}</Chip>
         <span dir="ltr" className="min-w-0 truncate text-xs text-ink-3">
           {provider.address}

@@ -9,8 +9,8 @@ export function Section({ title, description, action, children }: { title: strin
     <section aria-label={title} className="rounded-md border border-line bg-surface">
       <div className="flex flex-wrap items-start gap-x-4 gap-y-2 px-4 py-3">
         <div className="min-w-[200px] flex-1">
-          <h2 className="text-sm font-semibold">{title}</h2>
-          {description && <p className="mt-0.5 text-sm text-ink-2">{description}</p>}
+          <h2 dir="auto" className="text-sm font-semibold">{title}</h2>
+          {description && <p dir="auto" className="mt-0.5 text-sm text-ink-2">{description}</p>}
         </div>
         {action}
       </div>

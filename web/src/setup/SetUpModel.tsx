@@ -38,7 +38,7 @@ export default function SetUpModel() {
 function Card({ icon, title, children }: { icon: ReactNode; title: string; children: ReactNode }) {
   return (
     <section aria-label={title} className="rounded-md border border-line bg-surface p-4">
-      <h2 className="mb-1 flex items-center gap-2 text-sm font-semibold [&_svg]:size-4 [&_svg]:text-ink-3">
+      <h2 dir="auto" className="mb-1 flex items-center gap-2 text-sm font-semibold [&_svg]:size-4 [&_svg]:text-ink-3">
         {icon} {title}
       </h2>
       {children}

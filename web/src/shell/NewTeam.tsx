@@ -5,6 +5,7 @@ import { type FormEvent, useId, useRef, useState } from "react";
 import { api, errorMessage, unwrap } from "@/api/client";
 import { queryKeys, queryClient } from "@/api/queries";
 import { cx } from "@/lib/cx";
+import { refuseUnfilled, unfilled } from "@/lib/placeholders";
 import { randomId } from "@/lib/randomId";
 import type { Trust } from "@/lib/trust";
 import { Button, Dialog, DialogActions, Input, Textarea } from "@/ui";
@@ -58,6 +59,13 @@ export default function NewTeam() {
   const createTeam = async (event: FormEvent) => {
     event.preventDefault();
     if (!goal.trim()) return setProblem("Write a goal: what should the team do?");
+    const blanks = refuseUnfilled(`${goal}\n${acceptance}`, TEMPLATES.map((template) => template.goal));
+    if (blanks !== null) {
+      const start = goal.indexOf(unfilled(goal, TEMPLATES.map((template) => template.goal))[0] ?? "");
+      goalInput.current?.focus();
+      goalInput.current?.setSelectionRange(start, goal.indexOf("]", start) + 1);
+      return setProblem(blanks);
+    }
     if (trust === "open" && typedName.trim() !== openName) return setProblem(`Type “${openName}” to create an open team.`);
     setIsSending(true);
     setProblem("");

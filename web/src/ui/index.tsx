@@ -39,7 +39,7 @@ export function IconButton({ label, keys, className, variant = "ghost", ...rest 
 
 export function Kbd({ children, className }: { children: ReactNode; className?: string }) {
   return (
-    <kbd className={cx("inline-flex h-[18px] min-w-[18px] items-center justify-center rounded-xs border border-line-2 px-1 font-sans text-2xs text-ink-3", className)}>
+    <kbd className={cx("inline-flex h-[18px] pointer-coarse:hidden min-w-[18px] items-center justify-center rounded-xs border border-line-2 px-1 font-sans text-2xs text-ink-3", className)}>
       {children}
     </kbd>
   );

@@ -1,0 +1,232 @@
+"""Talk: the conversation comes first, nothing written is lost, and words reach whom they name."""
+
+import base64
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page, expect
+
+from agiraph.testing import call, says
+from agiraph.testing.model_server import Seen, Step
+from tests.scenarios.thread_queries import agent_name, reply_count
+from tests.web_ui import seeding
+from tests.web_ui.browsing import PHONE, STILL, Desk, visiting_world
+from tests.web_ui.test_flow import is_reflection, is_reply, thread
+from tests.web_ui.test_large_data_rendering import signed_in_page
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+GOAL = "قارن المضخات الثلاث"
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+PASTE = """(text) => {
+    const data = new DataTransfer();
+    data.setData('text/plain', text);
+    const options = {clipboardData: data, bubbles: true, cancelable: true};
+    const event = new ClipboardEvent('paste', options);
+    const field = document.getElementById('composer');
+    if (field.dispatchEvent(event)) field.setRangeText(text, 0, 0, 'end');
+}"""
+
+
+def play(seen: Seen) -> Step:
+    if is_reply(seen):
+        return says(f"{agent_name(seen)} here.", call("no_work_needed"))
+    if is_reflection(seen):
+        return says("There is nothing to add.")
+    if reply_count(seen) == 0:
+        return says(
+            "I plan it.",
+            call("spawn_worker", name="alice"),
+            call("spawn_worker", name="bob"),
+            call("write_file", path="plan.md", content="Read, then compare."),
+        )
+    return says(call("finish", summary="All three are compared."))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def desk(
+    browser: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[tuple[Desk, dict[str, Any]]]:
+    """A page at a team that has done its work; the tests of this file share it."""
+    home = tmp_path_factory.mktemp("talk") / "home"
+    async with visiting_world(browser, home) as visit:
+        opened = await visit(play)
+        team = await opened.found(GOAL, acceptance=["answer"], review="never")
+        await opened.up.wait_for_event(team["id"], "team.completed")
+        yield opened, team
+
+
+Talk = tuple[Desk, dict[str, Any]]
+
+
+async def start(talk: Talk) -> Page:
+    """Open the coordinator's page as a link would."""
+    desk, team = talk
+    await desk.go(f"/t/{team['id']}/a/{team['coordinator_id']}")
+    await expect(desk.page.locator("#composer")).to_be_visible()
+    await desk.page.locator("#composer").fill("")
+    return desk.page
+
+
+async def last_said(talk: Talk) -> dict[str, Any]:
+    desk, team = talk
+    said = await desk.up.ask("GET", f"/agents/{team['coordinator_id']}/conversation")
+    return [message for message in said if message["sender"] == "human"][-1]
+
+
+async def test_the_goal_is_the_first_message_and_the_work_is_folded_below_it(desk: Talk) -> None:
+    page = await start(desk)
+    goal = thread(page).get_by_role("article").first
+    await expect(goal).to_contain_text(GOAL)
+    direction = "e => getComputedStyle(e).direction"
+    assert await goal.get_by_text(GOAL).evaluate(direction) == "rtl"
+    await expect(thread(page).get_by_text("I plan it.")).to_have_count(0)
+
+    # One line holds the steps, and opens in place; its notice leads to what changed.
+    line = thread(page).get_by_role("button", name=re.compile("tool call"))
+    await expect(line).to_have_count(1)
+    await line.click()
+    await expect(thread(page).get_by_text("I plan it.")).to_be_visible()
+    joined = thread(page).locator("p").filter(has_text="Bob joined")
+    await expect(joined.get_by_role("link")).to_have_attribute("href", re.compile("/a/agent_"))
+    await thread(page).get_by_role("button", name="Fold").click()
+    await expect(thread(page).get_by_text("I plan it.")).to_have_count(0)
+
+    # The switch is remembered.
+    await page.get_by_role("button", name="Work", exact=True).click()
+    await expect(thread(page).get_by_text("I plan it.")).to_be_visible()
+    await page.reload()
+    await expect(thread(page).get_by_text("I plan it.")).to_be_visible()
+    await page.get_by_role("button", name="Conversation", exact=True).click()
+    await expect(thread(page).get_by_text("I plan it.")).to_have_count(0)
+
+
+async def test_a_long_paste_becomes_a_file_and_nothing_is_cut(desk: Talk) -> None:
+    page = await start(desk)
+    box, files = page.locator("#composer"), page.get_by_role("list", name="Attached files")
+    await box.focus()
+    await page.evaluate(PASTE, "long " * 6_000)
+    await expect(files).to_contain_text("30,000 characters, sent as a file")
+    await expect(box).to_have_value("")
+    await files.get_by_role("button", name="Put into the message").click()
+    assert len(await box.input_value()) == 30_000
+
+    await box.fill("x" * 100_001)
+    problem = "The message has 100,001 characters; 100,000 fit. Shorten it by 1"
+    await expect(page.get_by_role("alert")).to_contain_text(problem)
+    await expect(page.get_by_role("button", name="Send", exact=True)).to_be_disabled()
+    await page.get_by_role("button", name="Send it as a file").click()
+    await expect(files).to_contain_text("100,001 characters, sent as a file")
+    await files.get_by_role("button", name="Remove").click()
+
+    # A picture goes without words, and is shown small before and after.
+    chosen: Any = {"name": "dot.png", "mimeType": "image/png", "buffer": PIXEL}
+    await page.locator("input[type=file]").set_input_files(chosen)
+    await expect(page.get_by_role("img", name="Preview of dot.png")).to_be_visible()
+    await page.get_by_role("button", name="Send", exact=True).click()
+    picture = thread(page).get_by_role("img", name="dot.png")
+    await expect(picture).to_be_visible()
+    assert await picture.evaluate("e => e.naturalWidth") == 1
+    await expect(thread(page).get_by_text("Sending…")).to_have_count(0)
+    said = await last_said(desk)
+    assert (said["text"], said["attachments"][0]["name"]) == ("(I send dot.png.)", "dot.png")
+
+
+async def test_a_mention_goes_to_that_agent_and_is_shown_in_both_conversations(desk: Talk) -> None:
+    page = await start(desk)
+    box = page.locator("#composer")
+    await box.press_sequentially("@")
+    options = page.get_by_role("listbox", name="Members").get_by_role("option")
+    await expect(options).to_have_count(3)
+    await box.press_sequentially("bo")
+    await expect(options).to_have_count(1)
+    await box.press("Enter")
+    await expect(box).to_have_value("@bob ")
+    await box.press_sequentially("which pump?")
+    await expect(page.get_by_text("Goes to Bob, not to Coordinator")).to_be_visible()
+    await box.press("Enter")
+
+    here = thread(page).get_by_role("article").filter(has_text="@bob which pump?")
+    await expect(here).to_have_count(1)
+    await here.get_by_role("link", name="Bob").click()
+    there = thread(page).get_by_role("article").filter(has_text="@bob which pump?")
+    await expect(there.get_by_role("link", name="Coordinator")).to_be_visible()
+    await expect(thread(page).get_by_text("bob here.")).to_have_count(1)
+
+
+async def test_a_task_is_completed_with_the_mouse_and_a_message_quoted(desk: Talk) -> None:
+    page = await start(desk)
+    box = page.locator("#composer")
+    await box.press_sequentially("How is #work")
+    option = page.get_by_role("option", name=re.compile("Get to work on the goal"))
+    await option.click()
+    await expect(box).to_have_value("How is #Get to work on the goal ")
+    await box.press("Enter")
+    link = thread(page).get_by_role("link", name="#Get to work on the goal")
+    href = await link.last.get_attribute("href")
+    said = await last_said(desk)
+    assert said["text"] == f"How is [#Get to work on the goal]({href})"
+    assert re.search(r"node=node_\w+$", said["text"][:-1])
+
+    message = thread(page).get_by_role("article").filter(has_text="How is").last
+    await message.hover()
+    await message.get_by_role("button", name="Quote message").click()
+    text = await box.input_value()
+    assert re.fullmatch(
+        r"> How is \[#.*\n>\n> — \[You, .*\]\(/t/team_\w+/a/agent_\w+\?at=msg_\w+\)\n\n", text
+    )
+    await box.fill("")
+    await link.last.click()
+    await expect(page).to_have_url(re.compile(r"/board\?node=node_"))
+
+
+async def test_dialogs_submit_with_ctrl_enter_and_refuse_blanks(desk: Talk) -> None:
+    page = await start(desk)
+    await page.locator("#main").focus()
+    await page.keyboard.press("c")
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_role("button", name="Watch").click()
+    goal = dialog.get_by_label("Goal")
+    await goal.press("Control+Enter")
+    await expect(dialog.get_by_role("alert")).to_have_text(
+        "Fill in [subject] and [why you care], or take them out: "
+        "the team would not know what is meant."
+    )
+    await goal.fill("")
+    await goal.press("Control+Enter")
+    await expect(dialog.get_by_role("alert")).to_contain_text("Write a goal")
+    await page.keyboard.press("Escape")
+
+
+async def test_on_a_phone_a_message_is_copied_by_tapping(desk: Talk) -> None:
+    opened, team = desk
+    phone = await opened.opens(**PHONE, **STILL)
+    await phone.goto(f"{opened.origin}/t/{team['id']}/a/{team['coordinator_id']}")
+    message = thread(phone).get_by_role("article").first
+    await expect(message).to_contain_text(GOAL)
+    await expect(phone.get_by_text("Tap the arrow to send")).to_be_visible()
+    await expect(phone.locator("kbd").locator("visible=true")).to_have_count(0)
+    button = message.get_by_role("button", name="Message actions")
+    size = await button.bounding_box()
+    assert size is not None
+    assert (size["width"], size["height"]) >= (44, 44)
+    await button.tap()
+    await phone.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text }")
+    await message.get_by_role("button", name="Copy message").tap()
+    await expect(message.get_by_role("button", name="Copied")).to_be_visible()
+    assert await phone.evaluate("window.copied") == GOAL
+
+
+async def test_a_link_to_a_message_far_back_scrolls_to_it(browser: Browser, tmp_path: Path) -> None:
+    long = await seeding.long_team(tmp_path / "home", event_count=1_000)
+    async with signed_in_page(browser, tmp_path / "home") as (served, page):
+        _, said = await served.ask("GET", f"/agents/{long.agent}/conversation?limit=500")
+        await page.goto(f"{served.origin}/t/{long.team}/a/{long.agent}?at={said[1]['id']}")
+        first = page.get_by_role("article").filter(has_text=said[0]["text"])
+        await expect(first.first).to_be_in_viewport()

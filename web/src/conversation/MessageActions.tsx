@@ -1,0 +1,85 @@
+/** MessageActions: copy, quote, link and edit a message. With a mouse they appear over the message; on a touch screen a button of its own opens them below it. */
+import { Check, Copy, Ellipsis, Link2, Pencil, TextQuote } from "lucide-react";
+import { useState } from "react";
+import { copyText } from "@/lib/clipboard";
+import { cx } from "@/lib/cx";
+import { HUMAN } from "@/lib/participants";
+import type { MessageRow } from "@/live/log";
+import { storedText, useComposer } from "@/conversation/composerState";
+import { quotation } from "@/conversation/references";
+
+interface Props {
+  row: MessageRow;
+  /** The sender's name and the time, for a quotation. */
+  author: string;
+  team: string;
+  /** The agent whose conversation this is. */
+  agentId: string;
+}
+
+interface Action {
+  icon: typeof Copy;
+  label: string;
+  done?: string;
+  run: () => Promise<void> | void;
+}
+
+function useActions({ row, author, team, agentId }: Props): Action[] {
+  const { texts, editText } = useComposer.getState();
+  const href = `/t/${team}/a/${agentId}?at=${row.id}`;
+  const actions: Action[] = [
+    { icon: Copy, label: "Copy message", done: "Copied", run: () => copyText(row.text) },
+    { icon: TextQuote, label: "Quote message", run: () => editText(agentId, `${quotation(row.text, author, href)}${texts[agentId] ?? storedText(agentId)}`) },
+    { icon: Link2, label: "Copy link to message", done: "Link copied", run: () => copyText(location.origin + href) },
+  ];
+  if (row.sender === HUMAN) actions.push({ icon: Pencil, label: "Edit and send again", run: () => editText(agentId, row.text) });
+  return actions;
+}
+
+function ActionButton({ action, withText }: { action: Action; withText: boolean }) {
+  const [isDone, setIsDone] = useState(false);
+  const Icon = isDone ? Check : action.icon;
+  const label = isDone && action.done ? action.done : action.label;
+  const run = () => void Promise.resolve(action.run()).then(() => action.done && setIsDone(true));
+  return (
+    <button type="button" aria-label={label} title={label} onClick={run} className={cx("flex items-center justify-center gap-1.5 rounded-sm text-ink-3 hover:bg-hover hover:text-ink", withText ? "min-h-11 px-2.5 text-xs" : "size-7")}>
+      <Icon className="size-3.5 shrink-0" aria-hidden /> {withText && label.replace(/ (to )?message| and send again/, "")}
+    </button>
+  );
+}
+
+/** The toolbar that appears over a message under the mouse or the keyboard's focus. */
+export function HoverActions(props: Props) {
+  const actions = useActions(props);
+  return (
+    <div className="absolute -top-1 right-3 hidden rounded-sm border border-line bg-surface shadow-low group-focus-within/message:flex group-hover/message:flex pointer-coarse:hidden!">
+      {actions.map((action) => (
+        <ActionButton key={action.label} action={action} withText={false} />
+      ))}
+    </div>
+  );
+}
+
+/** The button of a message on a touch screen, where nothing hovers. */
+export function TouchActions(props: Props) {
+  const [isOpen, setIsOpen] = useState(false);
+  return (
+    <>
+      <button type="button" aria-label="Message actions" aria-expanded={isOpen} onClick={() => setIsOpen(!isOpen)} className="absolute top-0 right-0 hidden size-11 items-center justify-center text-ink-3 pointer-coarse:flex">
+        <Ellipsis className="size-4" />
+      </button>
+      {isOpen && <TouchToolbar {...props} />}
+    </>
+  );
+}
+
+function TouchToolbar(props: Props) {
+  const actions = useActions(props);
+  return (
+    <div role="group" aria-label="Message actions" className="mt-1 hidden flex-wrap rounded-sm border border-line bg-surface pointer-coarse:flex">
+      {actions.map((action) => (
+        <ActionButton key={action.label} action={action} withText />
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,28 @@
+import { describe, expect, it } from "vitest";
+import { type Attachment, fitting, MAX_CHARACTERS, thumbnail, tooLong } from "@/conversation/attachments";
+
+const file = (name: string, size: number) => ({ name, size }) as File;
+const attached = (bytes: number): Attachment => ({ name: "a", media_type: "text/plain", data: "", bytes });
+const MB = 2 ** 20;
+
+describe("the files of a message", () => {
+  it("are taken up to the limits, and each that is not is named with the reason", () => {
+    const { files, problems } = fitting([attached(9 * MB)], [file("big.zip", 11 * MB), file("b.txt", MB), file("c.txt", 2 * MB), file("d.txt", MB)]);
+    expect(files.map((one) => one.name)).toEqual(["b.txt", "d.txt"]);
+    expect(problems).toEqual([
+      "“big.zip” was not attached: it has 11.0 MB, and a file may have 10.0 MB.",
+      "“c.txt” was not attached: the files of a message may have 11.0 MB together. Send it with the next one.",
+    ]);
+    expect(fitting(Array.from({ length: 10 }, () => attached(1)), [file("e.txt", 1)]).problems).toEqual(["“e.txt” was not attached: a message holds 10 files. Send it with the next one."]);
+  });
+
+  it("are drawn only if they are bitmaps", () => {
+    expect(thumbnail({ media_type: "image/png", data: "AA" })).toBe("data:image/png;base64,AA");
+    expect(thumbnail({ media_type: "image/svg+xml", data: "AA" })).toBeNull();
+  });
+});
+
+it("a message that is too long says by how much", () => {
+  expect(tooLong("x".repeat(MAX_CHARACTERS))).toBeNull();
+  expect(tooLong("x".repeat(MAX_CHARACTERS + 1234))).toBe("The message has 101,234 characters; 100,000 fit. Shorten it by 1,234, or send it as a file.");
+});
