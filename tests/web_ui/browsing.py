@@ -205,7 +205,8 @@ async def visiting(browser: Browser, shell: Shell, port: int) -> AsyncGenerator[
             return desk
 
         yield visit
-    assert [fault for watch in watches for fault in watch.faults] == []
+    faults = [fault for watch in watches for fault in watch.faults]
+    assert faults == [], faults
 
 
 @asynccontextmanager
@@ -234,4 +235,5 @@ async def visiting_world(browser: Browser, home: Path) -> AsyncGenerator[Visit]:
             return desk
 
         yield visit
-    assert [fault for watch in watches for fault in watch.faults] == []
+    faults = [fault for watch in watches for fault in watch.faults]
+    assert faults == [], faults
