@@ -1,9 +1,10 @@
 /** Composer: the text field for messages to one agent, with attachments, mentions and references. It is never disabled; sending and stopping are separate buttons. */
 import { ArrowUp, Paperclip, Square } from "lucide-react";
-import { type ClipboardEvent, type DragEvent, type KeyboardEvent, lazy, Suspense, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
+import { type ClipboardEvent, type DragEvent, type KeyboardEvent, Suspense, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
 import { toast } from "@/ui/toast";
 import { type Agent, api, errorMessage, type Team, unwrap } from "@/api/client";
 import { sendMessage, useLive } from "@/live";
+import { lazyChunk } from "@/live/chunks";
 import { cx } from "@/lib/cx";
 import { capitalize } from "@/lib/format";
 import { Button, IconButton, Kbd } from "@/ui";
@@ -14,7 +15,7 @@ import type { CompletionKeys } from "@/conversation/Completion";
 import { storedReferences, storedText, useComposer } from "@/conversation/composerState";
 import { mentionedIn, type Reference, type Typed, typedAt, withLinks } from "@/conversation/references";
 
-const Completion = lazy(() => import("@/conversation/Completion"));
+const Completion = lazyChunk(() => import("@/conversation/Completion"));
 const NO_FILES: Attachment[] = [];
 
 /** Return the hint below the text field: when the agent answers. */

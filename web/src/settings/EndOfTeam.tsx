@@ -58,7 +58,7 @@ export function EndOfTeam({ team }: { team: Team }) {
 const Step = ({ title, about, children }: { title: string; about: string; children: ReactNode }) => (
   <div className="flex flex-wrap items-center gap-x-6 gap-y-2">
     <div className="min-w-0 flex-1 basis-72">
-      <h3 className="font-medium">{title}</h3>
+      <h3 dir="auto" className="font-medium">{title}</h3>
       <p className="text-ink-2">{about}</p>
     </div>
     {children}

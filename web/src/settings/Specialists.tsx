@@ -34,7 +34,7 @@ export function Specialists({ team }: { team: Team }) {
           {specialists.data.map((one) => (
             <li key={one.name} className="flex items-start gap-3 px-3 py-2.5">
               <div className="min-w-0 flex-1">
-                <span className="font-medium">{one.name}</span> <Chip className="ml-1">{SOURCES[one.source]}</Chip>
+                <span dir="auto" className="font-medium">{one.name}</span> <Chip className="ml-1">{SOURCES[one.source]}</Chip>
                 <p dir="auto" className="text-ink-2">
                   {one.description}
                 </p>
@@ -154,7 +154,7 @@ function Trial({ team, name, text }: { team: Team; name: string; text: string | 
 
 const Shown = ({ title, text }: { title: string; text: string }) => (
   <div>
-    <h4 className="text-xs font-medium">{title}</h4>
+    <h4 dir="auto" className="text-xs font-medium">{title}</h4>
     <pre dir="auto" tabIndex={0} className="scroll mt-1 max-h-64 rounded-sm bg-sunken p-2.5 font-mono text-xs break-words whitespace-pre-wrap">
       {text}
     </pre>
