@@ -147,6 +147,16 @@ async def _call_every_method(client: Client) -> None:
         client.skills(),
         client.enable_skill("skills/x", "0" * 64),
         client.disable_skill("skills/x"),
+        client.skill_file("skills/x"),
+        client.write_skill_file("skills/x", "---\ndescription: x\n---\nx"),
+        client.specialists(),
+        client.specialist("writer"),
+        client.write_specialist("x", "---\ndescription: x\n---\nx"),
+        client.try_specialist("x", team=team.id, task="Write"),
+        client.delete_specialist("x"),
+        client.team_settings(team.id),
+        client.preview_permissions(team.id, [{"tool": "*", "action": "ask"}]),
+        client.export_team(team.id),
         client.mcp_servers(),
         client.mcp_server("x"),
         client.confirm_mcp_server("x", "0" * 64),
@@ -163,6 +173,7 @@ async def _call_every_method(client: Client) -> None:
         client.restore(team.id),
         client.overview(),
         client.stop_everything(),
+        client.delete_team(team.id, name="Beans", stop=True),
     ):
         with contextlib.suppress(Declined):
             await awaited

@@ -166,6 +166,29 @@ async def test_new_quiet_hours_count_for_briefings_that_wait_already(
     assert len(lines) == 1
 
 
+async def test_a_muted_team_sends_nothing_until_it_is_unmuted_or_its_time_is_over(
+    tmp_path: Path, database_url: str
+) -> None:
+    lines: list[str] = []
+    async with with_channels(tmp_path, database_url, here=terminal(lines)) as world:
+        founded = await world.found("Wait", start=False)
+        team, hour = founded.team.id, timedelta(hours=1)
+        await world.store.write(settings.change, team, muted_until=world.clock.now() + hour)
+        await tell(world, founded, "Which one?", "question")
+        await world.settle()
+        assert lines == []
+        await world.store.write(settings.change, team, muted_until=None)
+        await world.settle()
+        assert len(lines) == 1
+        await world.store.write(settings.change, team, muted_until=world.clock.now() + hour)
+        await tell(world, founded, "And which colour?", "question")
+        await world.settle()
+        assert len(lines) == 1
+        world.clock.advance(hours=1)
+        await world.settle()
+    assert len(lines) == 2
+
+
 async def test_a_question_that_nobody_answers_in_time_goes_on_with_its_default(
     world: World,
 ) -> None:

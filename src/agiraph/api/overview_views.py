@@ -34,3 +34,10 @@ class TeamOverview(View):
     open_questions: int
     unread: int
     usd: float
+    quiet_hours: str = Field(
+        description="When nothing of it pops up, such as 22:00-07:00; empty: never."
+    )
+    quiet_zone: str
+    muted_until: datetime | None = Field(
+        description="Until when it sends nothing unasked; null: it is not muted."
+    )

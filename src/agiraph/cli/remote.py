@@ -21,7 +21,7 @@ from agiraph.domain.work import Budget, NodeStatus
 
 _MAY_END = frozenset(
     {"node.waiting", "node.completed", "node.partial", "node.failed", "node.cancelled",
-     "question.asked", "team.stopped", "team.archived"}
+     "question.asked", "team.stopped", "team.archived", "team.deleted"}
 )  # fmt: skip
 """Event types after which the goal may be done, or may wait for an answer."""
 

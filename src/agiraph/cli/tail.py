@@ -103,7 +103,10 @@ def _print_event(console: Console, event: Event) -> None:
             console.print(f"  [dim]agiraph answer {data['message_id']} {answer}[/]")
         case "question.answered":
             console.print(f"[green]you[/] {shown(data['decision'] or data['text'])}")
-        case "team.paused" | "team.resumed" | "team.stopped" | "team.completed" | "team.archived":
+        case (
+            "team.paused" | "team.resumed" | "team.stopped" | "team.completed"
+            | "team.archived" | "team.deleted"
+        ):  # fmt: skip
             console.print(f"[blue]■[/] the team is {event.type.removeprefix('team.')}")
         case "team.restored":
             console.print("[blue]■[/] the team was taken out of the archive")

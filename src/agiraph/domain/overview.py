@@ -38,3 +38,6 @@ class TeamSummary:
     open_questions: int
     unread: int
     usd: float
+    quiet_hours: str
+    quiet_zone: str
+    muted_until: datetime | None

@@ -14,11 +14,13 @@ from agiraph.store import spend
 from agiraph.store.rows import from_micros
 from agiraph.store.tx import Tx
 
+_KEPT = "t.id not in (select team_id from deletions)"
 MAX_TEAMS = 1000
 """Teams in one answer: those with the newest activity."""
 _TEAMS = (
     # The events of a team lie between its number and the next: the newest is found by the key.
-    "select * from (select t.id, t.name, t.status, t.trust, t.created_at, coalesce((select e.at"
+    "select * from (select t.id, t.name, t.status, t.trust, t.quiet_hours, t.quiet_zone,"
+    " t.muted_until, t.created_at, coalesce((select e.at"
     " from events e where e.place > t.number * 1099511627776"
     " and e.place < (t.number + 1) * 1099511627776 order by e.place desc limit 1), t.created_at)"
     " as active_at from teams t where {which}) found"
@@ -58,7 +60,7 @@ _QUESTIONS = (
 
 def read(tx: Tx, person_id: PersonId, *, archived: bool = False) -> list[TeamSummary]:
     """Return all teams as a person sees them, or the archived ones; newest activity first."""
-    which = f"t.status {'=' if archived else '<>'} 'archived'"
+    which = f"t.status {'=' if archived else '<>'} 'archived' and {_KEPT}"
     unread = _counts(tx.all(_UNREAD, person=person_id))
     questions = _counts(tx.all(_QUESTIONS))
     members = _members(tx, which, unread, questions)
@@ -77,8 +79,13 @@ def read(tx: Tx, person_id: PersonId, *, archived: bool = False) -> list[TeamSum
             open_questions=sum(questions[team].values()),
             unread=sum(unread[team].values()),
             usd=spent.get(team, 0.0),
+            quiet_hours=hours,
+            quiet_zone=zone,
+            muted_until=None if muted is None else from_micros(muted),
         )
-        for team, name, status, trust, created_at, active_at in tx.all(_TEAMS.format(which=which))
+        for team, name, status, trust, hours, zone, muted, created_at, active_at in tx.all(
+            _TEAMS.format(which=which)
+        )
     ]
 
 

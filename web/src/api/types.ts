@@ -6217,6 +6217,18 @@ export interface components {
             unread: number;
             /** Usd */
             usd: number;
+            /**
+             * Quiet Hours
+             * @description When nothing of it pops up, such as 22:00-07:00; empty: never.
+             */
+            quiet_hours: string;
+            /** Quiet Zone */
+            quiet_zone: string;
+            /**
+             * Muted Until
+             * @description Until when it sends nothing unasked; null: it is not muted.
+             */
+            muted_until: string | null;
         };
         /**
          * TeamSettingsView

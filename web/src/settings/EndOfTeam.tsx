@@ -59,7 +59,7 @@ const Step = ({ title, about, children }: { title: string; about: string; childr
   <div className="flex flex-wrap items-center gap-x-6 gap-y-2">
     <div className="min-w-0 flex-1 basis-72">
       <h3 dir="auto" className="font-medium">{title}</h3>
-      <p className="text-ink-2">{about}</p>
+      <p dir="auto" className="text-ink-2">{about}</p>
     </div>
     {children}
   </div>

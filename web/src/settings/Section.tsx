@@ -11,8 +11,8 @@ export interface Part {
 
 export function Section({ id, title, about, children }: Part & { about?: ReactNode; children: ReactNode }) {
   return (
-    <section id={id} aria-labelledby={`${id}-title`} className="scroll-mt-4 border-b border-line pb-8 last:border-b-0">
-      <h2 dir="auto" id={`${id}-title`} className="text-md font-semibold" tabIndex={-1}>
+    <section id={id} aria-labelledby={`${id}-title`} className="scroll-mt-4 max-md:scroll-mt-16 border-b border-line pb-8 last:border-b-0">
+      <h2 id={`${id}-title`} dir="auto" className="text-md font-semibold" tabIndex={-1}>
         {title}
       </h2>
       {about && <p className="mt-0.5 max-w-[66ch] text-sm text-ink-2">{about}</p>}

@@ -57,12 +57,13 @@ function Page({ settings }: { settings: TeamSettings }) {
   }, []);
   return (
     <div ref={page} className="scroll flex min-h-0 flex-1 justify-center gap-10 px-6 max-md:flex-col max-md:justify-start max-md:gap-0 max-md:px-4" tabIndex={-1}>
-      <nav aria-label="Sections" className="sticky top-0 h-fit w-44 shrink-0 py-6 max-md:static max-md:w-full max-md:py-3">
+      <nav aria-label="Sections" className="sticky top-0 h-fit w-44 shrink-0 py-6 max-md:z-10 max-md:-mx-4 max-md:w-[calc(100%+2rem)] max-md:border-b max-md:border-line max-md:bg-canvas max-md:px-2 max-md:py-1">
         <ul className="flex flex-col gap-0.5 max-md:scroll max-md:flex-row">
           {PARTS.map(({ id, title }) => (
             <li key={id}>
               <a dir="auto"
                 href={`#${id}`}
+                dir="auto"
                 className="flex h-8 items-center rounded-sm px-2.5 text-sm whitespace-nowrap text-ink-2 hover:bg-hover hover:text-ink pointer-coarse:h-11"
                 onClick={(event) => {
                   event.preventDefault();
@@ -76,7 +77,7 @@ function Page({ settings }: { settings: TeamSettings }) {
           ))}
         </ul>
       </nav>
-      <div className="flex w-full max-w-[680px] min-w-0 flex-col gap-8 py-6 max-md:pt-2">
+      <div className="flex w-full max-w-[680px] min-w-0 flex-col gap-8 py-6 max-md:pt-4">
         <General settings={settings} />
         <Goal settings={settings} />
         <Soul settings={settings} />

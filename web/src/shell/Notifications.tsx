@@ -7,6 +7,7 @@ import { toast } from "@/ui/toast";
 import type { InboxItem } from "@/api/client";
 import { inboxQuery, overviewQuery, queryClient } from "@/api/queries";
 import { capitalize } from "@/lib/format";
+import { isQuiet } from "@/lib/quiet";
 import { revealHidden } from "@/lib/visible";
 import { unansweredItems } from "@/shell/unanswered";
 import { useShell } from "@/shell/state";
@@ -48,7 +49,7 @@ export default function Notifications({ knownAtStart }: { knownAtStart: Readonly
     knownIds.current = new Set(items.map((item) => item.message.id));
     for (const item of items) {
       const { message } = item;
-      if (previousIds.has(message.id) || item.state !== "unread" || !NOTIFIED_KINDS.has(message.kind)) continue;
+      if (previousIds.has(message.id) || item.state !== "unread" || !NOTIFIED_KINDS.has(message.kind) || isQuietNow(message.team_id)) continue;
       if (item.needs_answer && !isOnScreen(item, pathname)) {
         // The toast stays until the question is answered or the person closes it.
         const toastId = toast.custom((id) => <QuestionToast item={item} onClose={() => toast.dismiss(id)} />, { duration: Number.POSITIVE_INFINITY });
@@ -59,6 +60,12 @@ export default function Notifications({ knownAtStart }: { knownAtStart: Readonly
     return () => clearTimeout(timer);
   }, [items, notifications, navigate, pathname]);
   return null;
+}
+
+/** Whether the team is muted, or has quiet hours now. What it says is in the inbox all the same. */
+function isQuietNow(teamId: string): boolean {
+  const team = queryClient.getQueryData(overviewQuery.queryKey)?.find((one) => one.id === teamId);
+  return team !== undefined && isQuiet(team, new Date());
 }
 
 /** Whether the current page already shows the question. A toast would show it twice. */

@@ -49,4 +49,7 @@ def _as_view(team: TeamSummary) -> TeamOverview:
         open_questions=team.open_questions,
         unread=team.unread,
         usd=team.usd,
+        quiet_hours=team.quiet_hours,
+        quiet_zone=team.quiet_zone,
+        muted_until=team.muted_until,
     )
