@@ -43,6 +43,13 @@ if TYPE_CHECKING:
     )
     from agiraph.api.overview_views import MemberOverview, TeamOverview
     from agiraph.api.research_views import ResearchView
+    from agiraph.api.result_views import (
+        FileVersionView,
+        FoundPathView,
+        ResultPage,
+        ResultView,
+        SavedView,
+    )
     from agiraph.api.search_views import FoundView
     from agiraph.api.settings_views import (
         DeletionView,
@@ -135,10 +142,12 @@ __all__ = [
     "EventLogPage",
     "ExaminationView",
     "ExtensionView",
+    "FileVersionView",
     "FileView",
     "Firing",
     "FolderChangeView",
     "FolderView",
+    "FoundPathView",
     "FoundView",
     "Frame",
     "GivenFolderView",
@@ -183,9 +192,12 @@ __all__ = [
     "ReplyDelta",
     "Request",
     "ResearchView",
+    "ResultPage",
+    "ResultView",
     "ResumedView",
     "Resync",
     "RulesPreview",
+    "SavedView",
     "Says",
     "ScriptExhausted",
     "ScriptedModel",
@@ -231,6 +243,13 @@ _MODULES = {
     "agiraph.api.extension_views": ("ExtensionView", "SkillView"),
     "agiraph.api.folder_views": ("FolderChangeView", "GivenFolderView", "UndoneView"),
     "agiraph.api.history_views": ("BoardMomentView", "TimelineView"),
+    "agiraph.api.result_views": (
+        "FileVersionView",
+        "FoundPathView",
+        "ResultPage",
+        "ResultView",
+        "SavedView",
+    ),
     "agiraph.api.job_views": ("JobView",),
     "agiraph.api.knowledge_views": ("SearchHitView", "UnconfirmedView"),
     "agiraph.api.mcp_views": ("McpServerDetails", "McpServerView"),

@@ -1,6 +1,7 @@
 """Files and results: what a team delivered can be found, read, changed and taken along."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,8 +26,17 @@ class Shelf:
 
     served: Served
     page: Page
+    watch: Watch
     team: str
+    agent: str
     folder: Path
+
+    @contextmanager
+    def refusing(self) -> Iterator[None]:
+        """Expect that the server refuses requests: a browser logs each."""
+        self.watch.is_server_away = True
+        yield
+        self.watch.is_server_away = False
 
     async def show(self, screen: str, rest: str = "") -> None:
         """Show a screen of the team, as a link would."""
@@ -52,7 +62,7 @@ async def shelf(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> A
         page = await context.new_page()
         watch = Watch(served.origin)
         watch.over(page)
-        yield Shelf(served, page, team["id"], folder)
+        yield Shelf(served, page, watch, team["id"], team["coordinator_id"], folder)
         await context.close()
     assert watch.faults == []
 
@@ -62,7 +72,13 @@ DELIVERY = (
         call("write_file", path="report.md", content="# Prices\n\nApples cost **2 euros**.\n"),
         call("write_file", path="table.csv", content="fruit,price\napple,2\npear,3\n"),
     ),
-    says(call("finish", summary="Apples are cheaper: see `report.md` and `table.csv`.")),
+    says(
+        call(
+            "finish",
+            summary="Apples are cheaper: see `report.md` and table.csv, "
+            "not `missing.md` nor `../../token`.",
+        )
+    ),
 )
 
 
@@ -109,7 +125,7 @@ async def test_results_show_who_delivered_what_and_preview_it(shelf: Shelf) -> N
     await expect(card.get_by_role("link", name="Coordinator")).to_be_visible()
     assert await axe_violations(page, without=OTHER_LINKS) == []
 
-    await card.get_by_role("link", name="report.md").first.press("Enter")
+    await card.get_by_role("list").get_by_role("link", name="report.md").first.press("Enter")
     preview = page.get_by_role("region", name="Preview")
     await expect(preview.get_by_text("Apples cost 2 euros.")).to_be_visible()
     assert await axe_violations(page, contrast_in=(), without=OTHER_LINKS) == []
@@ -124,3 +140,148 @@ async def test_results_show_who_delivered_what_and_preview_it(shelf: Shelf) -> N
     assert (await started.value).suggested_filename == "Compare prices results.zip"
     await page.get_by_role("button", name="Changes", exact=True).click()
     await expect(page.get_by_role("heading", name="No changes yet")).to_be_visible()
+
+
+async def test_names_of_files_in_messages_lead_to_the_files(shelf: Shelf) -> None:
+    page = shelf.page
+    await shelf.show(f"a/{shelf.agent}")
+    log = page.get_by_role("log")
+    link = log.get_by_role("link", name="report.md").last
+    await expect(link).to_be_visible()
+    await expect(log.get_by_text("missing.md").last).to_be_visible()
+    assert await log.get_by_role("link", name="missing.md").count() == 0
+    assert await log.get_by_role("link", name="token").count() == 0
+    await link.press("Enter")
+    await expect(page.get_by_role("region", name="Preview")).to_contain_text("Apples cost 2 euros")
+
+
+async def test_a_text_is_edited_with_history_and_nothing_of_an_agent_is_overwritten(
+    shelf: Shelf,
+) -> None:
+    page, plan = shelf.page, shelf.folder / "PLAN.md"
+    await shelf.show("files", "PLAN.md")
+    preview = page.get_by_role("region", name="Preview")
+    await preview.get_by_role("button", name="Edit").press("Enter")
+    text = preview.get_by_role("textbox", name="Text of PLAN.md")
+    await text.fill("# Plan\n\nMy first plan\n")
+    await text.press("Control+s")
+    await expect(preview.get_by_text("My first plan")).to_be_visible()
+
+    await preview.get_by_role("button", name="Edit").click()
+    await text.fill("# Plan\n\nMy second plan\n")
+    plan.write_text("# Plan\n\nThe agent's plan\n")
+    with shelf.refusing():
+        await preview.get_by_role("button", name="Save").click()
+        alert = preview.get_by_role("alert")
+        await expect(alert).to_contain_text("was changed while you wrote")
+    both = preview.get_by_role("region", name="Their text and yours")
+    await expect(both).to_contain_text("The agent's plan")
+    await expect(both).to_contain_text("My second plan")
+    assert await axe_violations(page, without=OTHER_LINKS) == []
+    assert plan.read_text() == "# Plan\n\nThe agent's plan\n"
+    await preview.get_by_role("button", name="Go on editing mine").click()
+    await shelf.show("files", "SOUL.md")  # unsaved words are kept
+    await shelf.show("files", "PLAN.md")
+    await preview.get_by_role("button", name="Edit").click()
+    await expect(preview.get_by_text("they were not saved yet")).to_be_visible()
+    await expect(text).to_have_value("# Plan\n\nMy second plan\n")
+    await preview.get_by_role("button", name="Save").click()
+    await expect(preview.get_by_text("My second plan")).to_be_visible()
+
+    await preview.get_by_role("button", name="History").click()
+    versions = preview.get_by_role("list", name="Versions").get_by_role("button")
+    await expect(versions).to_have_count(4)
+    await versions.nth(1).click()
+    changes = preview.get_by_role("region", name="Changes since this version")
+    await expect(changes).to_contain_text("The agent's plan")
+    assert await axe_violations(page, contrast_in=(), without=OTHER_LINKS) == []
+    await preview.get_by_role("button", name="Restore this version").click()
+    await expect(preview.get_by_text("The agent's plan")).to_be_visible()
+    assert plan.read_text() == "# Plan\n\nThe agent's plan\n"
+
+
+DROP = """([name, text, bytes]) => {
+  const files = new DataTransfer();
+  files.items.add(new File([text], name));
+  if (bytes) files.items.add(new File([new Uint8Array(bytes)], "large.bin"));
+  const target = document.querySelector("[aria-label='Files of the team']");
+  for (const type of ["dragover", "drop"])
+    target.dispatchEvent(
+      new DragEvent(type, { bubbles: true, cancelable: true, dataTransfer: files }),
+    );
+}"""
+
+
+async def test_files_are_uploaded_by_button_and_by_dropping_them(shelf: Shelf) -> None:
+    page, uploads = shelf.page, shelf.folder / "user_uploads"
+    await shelf.show("files")
+    await page.evaluate(DROP, ["prices.csv", "a,1\n", 10_000_001])
+    panel = page.get_by_role("region", name="Uploads")
+    await expect(panel).to_contain_text("1 of 2 files uploaded")
+    await expect(panel).to_contain_text("a file may have 10 MB at most")
+
+    one = {"name": "prices.csv", "mimeType": "text/csv", "buffer": b"a,2\n"}
+    with shelf.refusing():
+        await page.get_by_label("Files to upload").set_input_files(one)  # type: ignore[arg-type]
+        await expect(panel).to_contain_text("There is a file with this name already")
+    assert await axe_violations(page, contrast_in=(), without=OTHER_LINKS) == []
+    await panel.get_by_role("button", name="Keep both").press("Enter")
+    await expect(panel).to_contain_text("user_uploads/prices (2).csv")
+    await panel.get_by_role("button", name="Close the list of uploads").click()
+    stored = {path.name: path.read_text() for path in uploads.iterdir()}
+    assert stored == {"prices.csv": "a,1\n", "prices (2).csv": "a,2\n"}
+
+
+MARKDOWN = """# Extras
+
+The sum is $a^2 + b^2 = c^2$, it costs $5 or $10:
+
+$$\\int_0^1 x\\,dx = \\frac{1}{2}$$
+
+```mermaid
+graph TD
+  A[Start] --> B{Good?}
+  B -->|yes| C["<img src=x onerror=alert(1)>"]
+```
+
+```diff
+- old
++ new
+```
+
+```mermaid
+gantt
+  title No such diagram here
+```
+"""
+
+
+async def test_markdown_shows_formulas_diagrams_and_diffs(shelf: Shelf) -> None:
+    page = shelf.page
+    (shelf.folder / "extras.md").write_text(MARKDOWN)
+    await shelf.show("files", "extras.md")
+    preview = page.get_by_role("region", name="Preview")
+    await expect(preview.locator("math")).to_have_count(2)
+    await expect(preview.get_by_text("it costs $5 or $10")).to_be_visible()
+    picture = preview.get_by_role("img", name="Diagram: graph TD")
+    await expect(picture).to_be_visible()
+    assert await picture.evaluate("(image) => image.decode().then(() => image.naturalWidth)") > 50
+    await expect(preview.locator(".hljs-addition")).to_have_text("+ new")
+    await expect(preview.get_by_text("cannot be drawn here")).to_be_visible()
+    assert await axe_violations(page, contrast_in=(), without=OTHER_LINKS) == []
+    await preview.get_by_role("button", name="Show the source").click()
+    await expect(preview.get_by_text("B -->|yes| C")).to_be_visible()
+
+
+async def test_a_picture_with_a_script_is_shown_and_runs_nothing(shelf: Shelf) -> None:
+    page = shelf.page
+    (shelf.folder / "evil.svg").write_text(
+        "<svg xmlns='http://www.w3.org/2000/svg' width='40' height='30' onload='alert(1)'>"
+        "<script>alert(2)</script><image href='https://evil.invalid/x.png'/>"
+        "<rect width='40' height='30' fill='red'/></svg>"
+    )
+    await shelf.show("files", "evil.svg")
+    preview = page.get_by_role("region", name="Preview")
+    await expect(preview.get_by_text("40 \N{MULTIPLICATION SIGN} 30")).to_be_visible()
+    await preview.get_by_role("button", name="Source").click()
+    await expect(preview.get_by_role("region", name="Source")).to_contain_text("alert(2)")

@@ -65,20 +65,35 @@ def check_size(files: Iterable[Entry]) -> None:
 def stream(folder: Folder, files: Iterable[Member]) -> Iterator[bytes]:
     """Yield the bytes of a zip file. A file that is gone, or a link by now, is left out; files that
     have grown meanwhile end at MOST_BYTES in all. The folder is closed at the end."""
-    written, taken, room = _Written(), set[str](), MOST_BYTES
+    written, taken, budget = _Written(), set[str](), _Budget(MOST_BYTES)
     with folder, zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as out:
         for member in files:
-            try:
-                file = folder.open_file(member.path)
-            except Refused:
-                continue
             info = _info(_free_name(member.name, taken), member.modified)
-            with file, out.open(info, "w") as entry:
-                while room > 0 and (chunk := file.read(min(_CHUNK, room))):
-                    room -= len(chunk)
-                    entry.write(chunk)
-                    yield written.take()
+            for _ in _pack(out, info, folder, member.path, budget):
+                yield written.take()
     yield written.take()
+
+
+@dataclass(slots=True)
+class _Budget:
+    """How many bytes may still be read."""
+
+    left: int
+
+
+def _pack(
+    out: zipfile.ZipFile, info: zipfile.ZipInfo, folder: Folder, path: str, budget: _Budget
+) -> Iterator[None]:
+    """Write one file into the archive; yield after each chunk. One that is gone is left out."""
+    try:
+        file = folder.open_file(path)
+    except Refused:
+        return
+    with file, out.open(info, "w") as entry:
+        while budget.left > 0 and (chunk := file.read(min(_CHUNK, budget.left))):
+            budget.left -= len(chunk)
+            entry.write(chunk)
+            yield
 
 
 def safe_name(name: str) -> str:

@@ -4,7 +4,7 @@ import { lazyChunk } from "@/live/chunks";
 
 const MarkdownBody = lazyChunk(() => import("@/conversation/MarkdownBody"));
 /** Characters that may be Markdown. A text without them is shown as it is, and the Markdown chunk is not loaded. */
-const HAS_MARKUP = /[*_`#[\]|~<>]|&[#a-z]|^\s*([-+]|\d+[.)])\s|https?:|www\.|\n/im;
+const HAS_MARKUP = /[*_`#[\]|~<>]|&[#a-z]|^\s*([-+]|\d+[.)])\s|https?:|www\.|\n|\w\.[a-z]{1,8}\b|\$[^\s\d]|\\[([]/im;
 
 /** `breaks`: keep single line breaks, as in a chat. */
 export const Markdown = memo(function Markdown({ text, breaks = false }: { text: string; breaks?: boolean }) {

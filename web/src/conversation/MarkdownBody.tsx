@@ -6,18 +6,25 @@
  */
 import { Link } from "@tanstack/react-router";
 import { Check, Copy, ExternalLink, ImageOff } from "lucide-react";
-import { isValidElement, memo, type ReactElement, type ReactNode, useState } from "react";
+import { isValidElement, memo, type ReactElement, type ReactNode, Suspense, useEffect, useRef, useState } from "react";
 import ReactMarkdown, { type Components } from "react-markdown";
 import remarkGfm from "remark-gfm";
+import { lazyChunk } from "@/live/chunks";
 import { copyText } from "@/lib/clipboard";
 import { Button, Dialog } from "@/ui";
+import { formulaOf, markFormulas } from "@/conversation/formulas";
 import { highlightCode } from "@/conversation/highlight";
+import { linkPaths, mayBePath, PathLink } from "@/conversation/paths";
 import { ownPage } from "@/conversation/references";
+
+// Loaded with the first formula and the first diagram.
+const Formula = lazyChunk(() => import("@/conversation/Formula"));
+const Diagram = lazyChunk(() => import("@/conversation/Diagram"));
 
 export default memo(function MarkdownBody({ text, breaks }: { text: string; breaks: boolean }) {
   return (
     <div className={breaks ? "prose prose-breaks" : "prose"}>
-      {splitBlocks(text).map((block, at) => (
+      {splitBlocks(markFormulas(text)).map((block, at) => (
         <Block key={at} text={block} />
       ))}
     </div>
@@ -37,7 +44,7 @@ const Block = memo(function Block({ text }: { text: string }) {
   blockCache.set(text, rendered);
   return rendered;
 });
-const PLUGINS = [remarkGfm];
+const PLUGINS = [remarkGfm, () => linkPaths];
 export const HTML_PLUGINS = [() => setDirections];
 
 interface HtmlNode {
@@ -86,14 +93,27 @@ export function safeUrl(url: string): string {
 }
 
 export const components: Components = {
-  a: ({ href, children }) => <ConfirmedLink href={href ?? ""}>{children}</ConfirmedLink>,
+  a: ({ href, children }) => (mayBePath(decoded(href ?? "")) ? <PathLink text={decoded(href ?? "")}>{children}</PathLink> : <ConfirmedLink href={href ?? ""}>{children}</ConfirmedLink>),
+  code: ({ className, children }) => {
+    const text = typeof children === "string" && !className ? children : "";
+    const formula = formulaOf(text);
+    if (formula) {
+      return (
+        <Suspense fallback={<code dir="ltr">{formula.tex}</code>}>
+          <Formula {...formula} />
+        </Suspense>
+      );
+    }
+    const code = <code className={className}>{children}</code>;
+    return mayBePath(text) ? <PathLink text={text}>{code}</PathLink> : code;
+  },
   img: ({ src, alt }) => (
     <ConfirmedLink href={typeof src === "string" ? src : ""}>
       <ImageOff className="mr-1 inline size-3.5 align-[-2px]" aria-hidden />
       Picture{alt ? `: ${alt}` : ""}
     </ConfirmedLink>
   ),
-  pre: ({ children }) => <CodeBlock>{children}</CodeBlock>,
+  pre: ({ children }) => <Fence>{children}</Fence>,
   table: ({ children }) => (
     <div className="table-frame scroll" tabIndex={0} role="group" aria-label="Table">
       <table>{children}</table>
@@ -148,11 +168,50 @@ function ConfirmedLink({ href, children }: { href: string; children: ReactNode }
   );
 }
 
-function CodeBlock({ children }: { children: ReactNode }) {
-  const [copied, setCopied] = useState(false);
+/** Return an address as a person reads it; Markdown encodes spaces and letters. */
+function decoded(href: string): string {
+  try {
+    return decodeURIComponent(href);
+  } catch {
+    return href;
+  }
+}
+
+/** A fenced block: code, a diagram, or a formula. */
+function Fence({ children }: { children: ReactNode }) {
   const inner = isValidElement<{ className?: string; children?: ReactNode }>(children) ? children.props : {};
   const code = String(inner.children ?? "").replace(/\n$/, "");
   const language = /language-([\w+#-]+)/.exec(inner.className ?? "")?.[1] ?? "";
+  const block = <CodeBlock code={code} language={language} />;
+  if (language === "mermaid") return <SeenDiagram source={code} fallback={block} />;
+  if (language === "math" || language === "latex-math") {
+    return (
+      <Suspense fallback={block}>
+        <Formula tex={code} isOnItsOwn />
+      </Suspense>
+    );
+  }
+  return block;
+}
+
+/** A diagram whose code is loaded once it is on screen. */
+function SeenDiagram({ source, fallback }: { source: string; fallback: ReactNode }) {
+  const frame = useRef<HTMLDivElement>(null);
+  const [isSeen, setIsSeen] = useState(false);
+  useEffect(() => {
+    const observer = new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && setIsSeen(true));
+    observer.observe(frame.current!);
+    return () => observer.disconnect();
+  }, []);
+  return (
+    <div ref={frame}>
+      <Suspense fallback={fallback}>{isSeen ? <Diagram source={source} fallback={fallback} /> : fallback}</Suspense>
+    </div>
+  );
+}
+
+function CodeBlock({ code, language }: { code: string; language: string }) {
+  const [copied, setCopied] = useState(false);
   return (
     <div className="fence group/code">
       <button

@@ -2,6 +2,7 @@
 import hljs from "highlight.js/lib/core";
 import bash from "highlight.js/lib/languages/bash";
 import css from "highlight.js/lib/languages/css";
+import diff from "highlight.js/lib/languages/diff";
 import javascript from "highlight.js/lib/languages/javascript";
 import json from "highlight.js/lib/languages/json";
 import python from "highlight.js/lib/languages/python";
@@ -11,7 +12,7 @@ import xml from "highlight.js/lib/languages/xml";
 import yaml from "highlight.js/lib/languages/yaml";
 import { createElement, type ReactNode } from "react";
 
-for (const [name, language] of Object.entries({ bash, css, javascript, json, python, sql, typescript, xml, yaml })) hljs.registerLanguage(name, language);
+for (const [name, language] of Object.entries({ bash, css, diff, javascript, json, python, sql, typescript, xml, yaml })) hljs.registerLanguage(name, language);
 hljs.registerAliases(["sh", "shell", "console"], { languageName: "bash" });
 
 /** Longer code is shown without colours: highlighting would block the page. */

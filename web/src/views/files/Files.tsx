@@ -1,21 +1,23 @@
 /** Files: the team's folder as a tree with a preview. */
 import { useQueries, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
-import { ChevronLeft, ChevronRight, Copy, Download, FileText, Folder } from "lucide-react";
-import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
+import { ChevronLeft, ChevronRight, Copy, Download, FileText, Folder, FolderDown, Upload } from "lucide-react";
+import { type DragEvent, type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
 import { ApiError, errorMessage } from "@/api/client";
 import { boardQuery } from "@/api/queries";
 import { copyText } from "@/lib/clipboard";
 import { cx } from "@/lib/cx";
 import { fullTime, fileSize, shortTime } from "@/lib/format";
 import { SidebarButton } from "@/shell/SidebarButton";
-import { EmptyState, Header, IconButton, Loading, ErrorPanel } from "@/ui";
+import { Button, EmptyState, Header, IconButton, Loading, ErrorPanel } from "@/ui";
 import { screenHref, type ScreenProps } from "@/views";
 import { useNarrow } from "@/views/shared/useNarrow";
 import { showToast } from "@/views/shared/toast";
 import { EntryIcon } from "@/views/files/EntryIcon";
-import { Preview } from "@/views/files/Preview";
-import { type FileContent, fileQuery, rawHref } from "@/views/files/fileQuery";
+import { Document, DocumentActions, type DocumentMode, useDocumentMode } from "@/views/files/Document";
+import { archiveHref, type FileContent, fileQuery, rawHref } from "@/views/files/fileQuery";
+import { UploadPanel } from "@/views/files/UploadPanel";
+import { useUploads } from "@/views/files/uploads";
 import { ancestors, type Entry, moveByKey, baseName, parentFolder, type TreeRow, treeRows } from "@/views/files/tree";
 
 /** Titles to show instead of folder names: a task's folder is named by its id, so the task's title is shown. */
@@ -29,10 +31,44 @@ export default function Files({ team, rest }: ScreenProps) {
   const titles = useMemo<FolderTitles>(() => new Map((board.data ?? []).map((node) => [`nodes/${node.id}`, node.title])), [board.data]);
   const isFile = path !== "" && file.data?.path === path && file.data.kind !== "folder";
   const showsTree = !isPhone || !isFile;
+  const [mode, setMode] = useDocumentMode(path);
+  const { uploads, add, retry, remove, clear } = useUploads(team.id);
+  const picker = useRef<HTMLInputElement>(null);
+  const [isOver, setIsOver] = useState(false);
+  const drag = {
+    onDragOver: (event: DragEvent) => {
+      if (!event.dataTransfer.types.includes("Files")) return;
+      event.preventDefault();
+      setIsOver(true);
+    },
+    onDragLeave: (event: DragEvent) => event.currentTarget.contains(event.relatedTarget as Node | null) || setIsOver(false),
+    onDrop: (event: DragEvent) => {
+      event.preventDefault();
+      setIsOver(false);
+      void add([...event.dataTransfer.files]);
+    },
+  };
   return (
     <>
-      <Header lead={<SidebarButton />} title="Files" subtitle={team.name} />
-      <div className="flex min-h-0 flex-1">
+      <Header lead={<SidebarButton />} title="Files" subtitle={team.name}>
+        <input
+          ref={picker}
+          type="file"
+          multiple
+          hidden
+          aria-label="Files to upload"
+          onChange={(event) => {
+            void add([...(event.target.files ?? [])]);
+            event.target.value = ""; // the same file can be chosen again
+          }}
+        />
+        <Button onClick={() => picker.current?.click()} title="Upload files for the team, or drop them here">
+          <Upload className="size-4" aria-hidden /> Upload
+        </Button>
+      </Header>
+      <UploadPanel uploads={uploads} onRetry={(upload, ifExists) => void retry(upload, ifExists)} onRemove={remove} onClear={clear} />
+      <div className="relative flex min-h-0 flex-1" {...drag}>
+        {isOver && <div className="pointer-events-none absolute inset-2 z-20 flex items-center justify-center rounded-md border-2 border-dashed border-ink bg-paper/80 text-md font-semibold">Drop the files here to upload them</div>}
         {showsTree && (
           <nav aria-label="Files of the team" className={cx("scroll shrink-0 py-2", isPhone ? "w-full" : "w-[300px] border-r border-line bg-rail")}>
             <Tree team={team.id} path={path} titles={titles} />
@@ -40,7 +76,7 @@ export default function Files({ team, rest }: ScreenProps) {
         )}
         {(!isPhone || isFile) && (
           <section aria-label="Preview" className="flex min-w-0 flex-1 flex-col">
-            <PathBar team={team.id} path={path} file={file.data} titles={titles} isPhone={isPhone} />
+            <PathBar team={team.id} path={path} file={file.data} titles={titles} isPhone={isPhone} mode={mode} onMode={setMode} />
             <div className="scroll min-h-0 flex-1" tabIndex={-1}>
               {path === "" ? (
                 <NoFileSelected />
@@ -51,7 +87,7 @@ export default function Files({ team, rest }: ScreenProps) {
               ) : file.data.kind === "folder" ? (
                 <FolderList team={team.id} entries={file.data.entries} titles={titles} />
               ) : (
-                <Preview file={file.data} href={rawHref(team.id, path)} />
+                <Document team={team.id} file={file.data} href={rawHref(team.id, path)} mode={mode} onMode={setMode} />
               )}
             </div>
           </section>
@@ -69,14 +105,24 @@ function NoFileSelected() {
   return (
     <EmptyState icon={<FileText />} title="Select a file to read it">
       <p>
-        <code>memory</code> holds the team's notes, <code>agents</code> each agent's own files, and <code>nodes</code> one folder for each task: the
-        request, its scratch files and its published result.
+        <code>memory</code> holds the team's notes, <code>agents</code> each agent's own files, <code>user_uploads</code> what you uploaded, and <code>nodes</code> one folder for each
+        task: the request, its scratch files and its published result. Drop files here to upload them.
       </p>
     </EmptyState>
   );
 }
 
-function PathBar({ team, path, file, titles, isPhone }: { team: string; path: string; file: FileContent | undefined; titles: FolderTitles; isPhone: boolean }) {
+interface PathBarProps {
+  team: string;
+  path: string;
+  file: FileContent | undefined;
+  titles: FolderTitles;
+  isPhone: boolean;
+  mode: DocumentMode;
+  onMode: (mode: DocumentMode) => void;
+}
+
+function PathBar({ team, path, file, titles, isPhone, mode, onMode }: PathBarProps) {
   if (path === "") return null;
   const folders = ancestors(path);
   const isFile = file !== undefined && file.kind !== "folder";
@@ -100,6 +146,12 @@ function PathBar({ team, path, file, titles, isPhone }: { team: string; path: st
           {titles.get(path) ?? baseName(path)}
         </li>
       </ol>
+      {file?.kind === "folder" && (
+        <a href={archiveHref(team, { path })} download aria-label="Download this folder as zip" title="Download this folder as zip" className="flex size-8 items-center justify-center rounded-sm text-ink-2 hover:bg-hover pointer-coarse:size-10">
+          <FolderDown className="size-4" />
+        </a>
+      )}
+      <DocumentActions file={file} mode={mode} onMode={onMode} />
       {isFile && (
         <>
           {"bytes" in file && <span className="tabular mr-1 text-xs text-ink-3 max-md:hidden">{fileSize(file.bytes)}</span>}

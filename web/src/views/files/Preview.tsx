@@ -1,8 +1,8 @@
 /** Preview: a file as Markdown, table, JSON tree, image or source. Agents wrote the files, so nothing in them is executed or inserted as HTML. */
 import { Download, FileQuestion } from "lucide-react";
 import { type ReactNode, Suspense, useMemo, useState } from "react";
-import { lazyChunk } from "@/live/chunks";
 import { fileSize } from "@/lib/format";
+import { lazyChunk } from "@/live/chunks";
 import { Markdown } from "@/conversation/Markdown";
 import { Button, EmptyState, Loading, Pills } from "@/ui";
 import { extension, LANGUAGES, previewKind } from "@/views/files/previewKind";
@@ -74,7 +74,7 @@ function TextPreview({ file }: { file: Extract<FileContent, { kind: "text" }> })
       </Suspense>
     );
   }
-  if (!isSource && kind === "svg") body = <ImagePreview url={svgUrl(file.text)} name={baseName(file.path)} />;
+  if (!isSource && kind === "svg") body = <ImagePreview url={svgUrl(file.text)} name={baseName(file.path)} fallback={code} />;
   if (!isSource && kind === "json") body = <JsonPreview text={file.text} fallback={code} />;
   return (
     <div className="flex h-full flex-col">
@@ -103,9 +103,10 @@ const Note = ({ children }: { children: ReactNode }) => <p className="mx-4 mt-3 
  */
 const svgUrl = (text: string): string => `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
 
-function ImagePreview({ url, name }: { url: string; name: string }) {
+function ImagePreview({ url, name, fallback }: { url: string; name: string; fallback?: ReactNode }) {
   const [dimensions, setDimensions] = useState<string | null>(null);
   const [failed, setFailed] = useState(false);
+  if (failed && fallback) return fallback;
   if (failed) return <EmptyState icon={<FileQuestion />} title="This picture cannot be shown">The browser cannot read this picture.</EmptyState>;
   return (
     <figure className="flex h-full flex-col items-center justify-center gap-2 p-6">

@@ -9,7 +9,7 @@ export const MAX_BYTES = 8 * 2 ** 20;
 
 export type FileContent =
   | { kind: "folder"; path: string; entries: Entry[] }
-  | { kind: "text"; path: string; text: string; bytes: number; isTruncated: boolean; sources: string[] }
+  | { kind: "text"; path: string; text: string; bytes: number; isTruncated: boolean; sources: string[]; hash: string }
   | { kind: "image"; path: string; url: string; sources: string[] }
   | { kind: "binary"; path: string; bytes: number; sources: string[] };
 
@@ -55,7 +55,7 @@ async function fetchPath(team: string, path: string): Promise<FileContent> {
   const bytes = new Uint8Array(await response.arrayBuffer());
   const text = decodeText(bytes);
   if (text === null) return { kind: "binary", path, bytes: bytes.length, sources };
-  return { kind: "text", path, text, bytes: bytes.length, isTruncated: bytes.length === MAX_BYTES, sources };
+  return { kind: "text", path, text, bytes: bytes.length, isTruncated: bytes.length === MAX_BYTES, sources, hash: (response.headers.get("etag") ?? "").replace(/^W\/|"/g, "") };
 }
 
 export const fileQuery = (team: string, path: string) => queryOptions({ queryKey: queryKeys.files(team, path), queryFn: () => fetchPath(team, path) });

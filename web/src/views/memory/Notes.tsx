@@ -10,7 +10,7 @@ import { capitalize, fullTime, shortTime } from "@/lib/format";
 import { EmptyState, Input, Loading, ErrorPanel } from "@/ui";
 import { screenHref } from "@/views";
 import { fileQuery, rawHref } from "@/views/files/fileQuery";
-import { Preview } from "@/views/files/Preview";
+import { Document, DocumentActions, useDocumentMode } from "@/views/files/Document";
 import { type Entry, baseName } from "@/views/files/tree";
 import { useNarrow } from "@/views/shared/useNarrow";
 
@@ -65,6 +65,7 @@ function titleOf(folder: string): string {
 export function Notes({ team, path }: { team: Team; path: string }) {
   const isPhone = useNarrow(768);
   const [text, setText] = useState("");
+  const [mode, setMode] = useDocumentMode(path);
   const notes = useQuery({ queryKey: queryKeys.memory(team.id), queryFn: () => listNotes(team.id) });
   const file = useQuery({ ...fileQuery(team.id, path), enabled: path !== "" });
   const groups = useMemo(() => {
@@ -125,6 +126,7 @@ export function Notes({ team, path }: { team: Team; path: string }) {
                 </Link>
               )}
               <span className="min-w-0 flex-1 truncate text-ink-2">{path}</span>
+              <DocumentActions file={file.data} mode={mode} onMode={setMode} />
               <Link to={screenHref(team.id, "files", path) as "/"} className="flex min-h-6 items-center gap-1 text-xs text-ink-2 hover:underline">
                 <FolderOpen className="size-3.5" aria-hidden /> Show in files
               </Link>
@@ -143,7 +145,7 @@ export function Notes({ team, path }: { team: Team; path: string }) {
             ) : file.data.kind === "folder" ? (
               <EmptyState title="This is a folder">Select a note in the list.</EmptyState>
             ) : (
-              <Preview file={file.data} href={rawHref(team.id, path)} />
+              <Document team={team.id} file={file.data} href={rawHref(team.id, path)} mode={mode} onMode={setMode} />
             )}
           </div>
         </section>

@@ -1,0 +1,1 @@
+var e={read:`open any address of`,reach:`let commands talk to`,packages:`install the package`,tool:`call the tool`,command:`run exactly`,trust:`treat as its own the text of`,call:`make one exact call`};export{e as t};

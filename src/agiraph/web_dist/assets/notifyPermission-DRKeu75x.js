@@ -1,0 +1,1 @@
+async function e(){return`Notification`in window?await Notification.requestPermission()===`granted`?``:`The browser blocks notifications. Allow them for this site in the browser's settings.`:`Notifications are not available: the browser offers them only on https, or on the machine that runs the server.`}export{e as t};

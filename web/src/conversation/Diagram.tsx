@@ -1,0 +1,84 @@
+/**
+ * Diagram: a Mermaid text as a picture.
+ *
+ * Mermaid itself cannot run here: it sets innerHTML, which the Content-Security-Policy refuses. beautiful-mermaid returns
+ * SVG as text and needs no document. The SVG is shown by an <img> element, where no script of it runs and nothing is loaded.
+ */
+import { renderMermaid } from "beautiful-mermaid";
+import { Code2, Workflow } from "lucide-react";
+import { type ReactNode, useEffect, useState } from "react";
+import { IconButton } from "@/ui";
+
+/** The layout of a larger diagram would block the page. */
+const MAX_CHARACTERS = 12_000;
+const MAX_LINES = 250;
+
+const color = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+async function draw(source: string): Promise<string> {
+  if (source.length > MAX_CHARACTERS || source.split("\n").length > MAX_LINES) throw new Error("too large");
+  const svg = await renderMermaid(source, {
+    bg: color("--surface"), fg: color("--ink"), line: color("--ink-3"), accent: color("--ink-2"), muted: color("--ink-2"),
+    surface: color("--sunken"), border: color("--line-2"), font: "system-ui", padding: 16, transparent: true,
+  });
+  // A picture loads nothing; the address is taken out all the same.
+  return `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg.replace(/@import[^)]*\)[^;]*;/g, ""))}`;
+}
+
+/** Changes when the page gets other colours. */
+function useTheme(): string {
+  const read = (): string => color("--ink");
+  const [ink, setInk] = useState(read);
+  useEffect(() => {
+    const update = (): void => setInk(read());
+    const observer = new MutationObserver(update);
+    observer.observe(document.documentElement, { attributes: true });
+    const system = matchMedia("(prefers-color-scheme: dark)");
+    system.addEventListener("change", update);
+    return () => {
+      observer.disconnect();
+      system.removeEventListener("change", update);
+    };
+  }, []);
+  return ink;
+}
+
+export default function Diagram({ source, fallback }: { source: string; fallback: ReactNode }) {
+  const theme = useTheme();
+  const [url, setUrl] = useState<string | null>(null);
+  const [hasFailed, setHasFailed] = useState(false);
+  const [isSource, setIsSource] = useState(false);
+  useEffect(() => {
+    let isCurrent = true;
+    draw(source).then(
+      (drawn) => isCurrent && (setUrl(drawn), setHasFailed(false)),
+      () => isCurrent && setHasFailed(true),
+    );
+    return () => void (isCurrent = false);
+  }, [source, theme]);
+  if (hasFailed) {
+    return (
+      <>
+        {fallback}
+        <p className="-mt-1 mb-2 text-xs text-ink-3">This diagram cannot be drawn here, so its source is shown.</p>
+      </>
+    );
+  }
+  const name = source.trim().split("\n")[0]!.slice(0, 80);
+  return (
+    <figure className="fence my-2">
+      {isSource || !url ? (
+        fallback
+      ) : (
+        <div className="scroll rounded-md border border-line bg-surface p-2" tabIndex={0} role="group" aria-label="Diagram">
+          <img src={url} alt={`Diagram: ${name}. Show its source to read it as text.`} className="mx-auto max-w-full" onError={() => setHasFailed(true)} />
+        </div>
+      )}
+      {url && (
+        <IconButton label={isSource ? "Show the diagram" : "Show the source"} className="absolute top-1.5 right-10 size-7 bg-surface pointer-coarse:size-10" onClick={() => setIsSource(!isSource)}>
+          {isSource ? <Workflow className="size-3.5" /> : <Code2 className="size-3.5" />}
+        </IconButton>
+      )}
+    </figure>
+  );
+}

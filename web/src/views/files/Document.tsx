@@ -1,0 +1,51 @@
+/** Document: a file with its preview; one that a person may change also has an editor and a history. */
+import { History, Pencil } from "lucide-react";
+import { Suspense, useState } from "react";
+import { lazyChunk } from "@/live/chunks";
+import { IconButton, Loading } from "@/ui";
+import { isEditable } from "@/views/files/documents";
+import type { FileContent } from "@/views/files/fileQuery";
+import { Preview } from "@/views/files/Preview";
+
+const Editor = lazyChunk(() => import("@/views/files/Editor"));
+const Versions = lazyChunk(() => import("@/views/files/Versions"));
+
+export type DocumentMode = "read" | "edit" | "history";
+type File = Exclude<FileContent, { kind: "folder" }>;
+
+/** The mode in which a file is shown; another file is read first. */
+export function useDocumentMode(path: string): [DocumentMode, (mode: DocumentMode) => void] {
+  const [mode, setMode] = useState<DocumentMode>("read");
+  const [shown, setShown] = useState(path);
+  if (shown !== path) {
+    setShown(path);
+    setMode("read");
+  }
+  return [shown === path ? mode : "read", setMode];
+}
+
+const canChange = (file: FileContent | undefined): boolean => file?.kind === "text" && !file.isTruncated && isEditable(file.path);
+
+export function DocumentActions({ file, mode, onMode }: { file: FileContent | undefined; mode: DocumentMode; onMode: (mode: DocumentMode) => void }) {
+  if (!canChange(file)) return null;
+  return (
+    <>
+      <IconButton label="Edit" aria-pressed={mode === "edit"} onClick={() => onMode(mode === "edit" ? "read" : "edit")}>
+        <Pencil className="size-4" />
+      </IconButton>
+      <IconButton label="History" aria-pressed={mode === "history"} onClick={() => onMode(mode === "history" ? "read" : "history")}>
+        <History className="size-4" />
+      </IconButton>
+    </>
+  );
+}
+
+export function Document({ team, file, href, mode, onMode }: { team: string; file: File; href: string; mode: DocumentMode; onMode: (mode: DocumentMode) => void }) {
+  if (file.kind !== "text" || mode === "read" || !canChange(file)) return <Preview file={file} href={href} />;
+  const onDone = () => onMode("read");
+  return (
+    <Suspense fallback={<Loading label={mode === "edit" ? "Opening the editor" : "Loading the history"} />}>
+      {mode === "edit" ? <Editor key={file.path} team={team} file={file} onDone={onDone} /> : <Versions key={file.path} team={team} file={file} onDone={onDone} />}
+    </Suspense>
+  );
+}
