@@ -130,7 +130,16 @@ ON_A_PHONE = frozenset(
 )
 """Screens of different layouts, which every run shows on a phone."""
 LIKE_ANOTHER = frozenset(
-    {"coordinator", "inbox-approval", "sources", "files-sources", "new-team", "board-list"}
+    {
+        "coordinator",
+        "inbox-approval",
+        "sources",
+        "files-sources",
+        "new-team",
+        "board-list",
+        "team-permissions",
+        "team-deletion",
+    }
 )
 """Screens that differ little from another one; only the long test looks at them."""
 

@@ -130,6 +130,25 @@ async def test_specialists_and_skills_are_written_and_tried_and_a_team_deleted(
     assert not (desk.home / "teams" / team["id"] / "SOUL.md").exists()
 
 
+async def test_a_muted_team_shows_no_toast_and_asks_in_the_inbox(visit: Visit) -> None:
+    ask = call("ask_human", question="Which beans?")
+    desk = await visit([says(ask), says(call("ask_human", question="Which jar?"))], path="/models")
+    page = desk.page
+    team = await desk.found("Count", name="Beans", start=False)
+    muted = {"muted_until": "9999-12-31T00:00:00Z"}
+    await desk.up.ask("PATCH", f"/teams/{team['id']}", muted)
+    await desk.open("/models")
+    await desk.up.ask("POST", f"/teams/{team['id']}/goal", {"goal": "Count the beans"})
+    await expect(page).to_have_title("(1) agiraph")
+    toast = page.get_by_role("group", name="coordinator asks")
+    await expect(toast).to_have_count(0)
+    async with page.expect_response("**/api/overview*"):
+        await desk.up.ask("PATCH", f"/teams/{team['id']}", {"muted_until": None})
+    [item] = (await desk.up.ask("GET", "/inbox"))["items"]
+    await desk.up.ask("POST", f"/inbox/{item['message']['id']}/answer", {"text": "The red ones"})
+    await expect(toast).to_contain_text("Which jar?")
+
+
 async def test_all_figures_of_cost_agree_when_a_call_got_no_answer(visit: Visit) -> None:
     """The sum in the sidebar was shown, and the page of costs said that nothing was spent."""
     desk = await visit([NO_ANSWER])

@@ -61,7 +61,7 @@ function Page({ settings }: { settings: TeamSettings }) {
         <ul className="flex flex-col gap-0.5 max-md:scroll max-md:flex-row">
           {PARTS.map(({ id, title }) => (
             <li key={id}>
-              <a dir="auto"
+              <a
                 href={`#${id}`}
                 dir="auto"
                 className="flex h-8 items-center rounded-sm px-2.5 text-sm whitespace-nowrap text-ink-2 hover:bg-hover hover:text-ink pointer-coarse:h-11"
