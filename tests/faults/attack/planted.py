@@ -92,11 +92,15 @@ def orphaned_commands() -> None:
         shutil.copy(each, copied)
     script = copied / "supervisor.py"
     for file, old, new in (
-        (copied / "kernel.py", "libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)", "pass"),
+        (
+            copied / "kernel.py",
+            'check(libc.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0), "parent death signal")',
+            "pass",
+        ),
         (
             script,
             "    watch.end(",
-            "    if ended == 'interrupted':\n        os._exit(0)\n    watch.end(",
+            "    if ended == 'gone':\n        os._exit(0)\n    watch.end(",
         ),
     ):
         source = file.read_text()
