@@ -141,3 +141,57 @@ async def test_after_a_server_kill_the_page_reconnects_without_lost_or_double_me
     await expect(thread(page).get_by_text("Heard: while it was away.")).to_have_count(1)
     fresh = await thread(page).inner_text()
     assert fresh.replace("\nNew\n", "\n") == shown.replace("\nNew\n", "\n")
+
+
+async def test_words_survive_a_lost_server_a_screen_that_cannot_load_and_a_crash_of_the_tab(
+    visit_up: VisitUp,
+) -> None:
+    words = ["Before it left", "Written to nobody"]
+
+    def play(seen: Seen) -> Step:
+        if not is_reply(seen):
+            return says("There is nothing to add.")
+        heard = [line for line in words if line in seen.messages[-1].text]
+        return says(f"Heard: {heard[-1].lower()}.", call("no_work_needed"))
+
+    desk = await visit_up(play)
+    page = desk.page
+    # Without this list, no screen is put into the cache before it is opened.
+    await desk.context.route("**/chunks.json", lambda route: route.fulfill(body="none"))
+    team = await desk.found("Listen", start=False, name="ears")
+    await desk.open(f"/t/{team['id']}")
+    await say(page, words[0])
+    await expect(thread(page).get_by_text("Heard: before it left.")).to_have_count(1)
+    await page.evaluate("window.neverReloaded = true")
+    await desk.kill()
+    await expect(page.get_by_text("The server does not answer.")).to_be_visible()
+    await say(page, words[1])
+    await expect(page.get_by_text("Queued: sent when the connection is back")).to_be_visible()
+
+    # A screen whose file was not loaded: the page stays, and says when the screen appears.
+    await sidebar(page).get_by_role("link", name="Triggers").click()
+    await expect(page.get_by_text("What you opened appears then, too.")).to_be_visible()
+    assert await page.evaluate("window.neverReloaded")
+    await sidebar(page).get_by_role("link", name="Coordinator").click()
+    await expect(thread(page).get_by_text(words[1], exact=True)).to_have_count(1)
+
+    # The tab crashes; another one sends the words once the server is there.
+    await page.close()
+    await desk.start_again()
+    page = await desk.context.new_page()
+    desk.watch.over(page)
+    await page.goto(f"{desk.origin}/t/{team['id']}")
+    await expect(thread(page).get_by_text("Heard: written to nobody.")).to_have_count(1)
+    await expect(thread(page).get_by_text(words[1], exact=True)).to_have_count(1)
+    desk.is_back()
+    await page.reload()
+    await expect(thread(page).get_by_text("Heard: written to nobody.")).to_have_count(1)
+    await expect(thread(page).get_by_text(words[1], exact=True)).to_have_count(1)
+    kept = """async () => {
+      const open = indexedDB.open("agiraph", 1);
+      await new Promise((done) => (open.onsuccess = done));
+      const all = open.result.transaction("outbox").objectStore("outbox").getAll();
+      await new Promise((done) => (all.onsuccess = done));
+      return all.result.length;
+    }"""
+    assert await page.evaluate(kept) == 0

@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useParams } from "@tanstack/react-router";
 import { Command } from "cmdk";
 import { Archive, Inbox, Keyboard, Moon, Plus, Settings, Sun } from "lucide-react";
-import { type ReactNode, useEffect, useState } from "react";
+import { type FocusEvent, type ReactNode, useEffect, useState } from "react";
 import type { Found, TeamOverview } from "@/api/client";
 import { inboxQuery, overviewQuery, searchQuery } from "@/api/queries";
 import { FOUND_GROUPS, foundHref } from "@/shell/found";
@@ -33,7 +33,10 @@ export default function CommandPalette() {
   useEffect(() => update({ paletteText: "" }), [update]);
   const { team: current } = useParams({ strict: false });
   const teams = useQuery(overviewQuery).data ?? [];
-  const found = useQuery(searchQuery(useSettled(typed.trim()))).data ?? [];
+  const settled = useSettled(typed.trim());
+  const search = useQuery(searchQuery(settled));
+  const found = search.data ?? [];
+  const isSearching = typed.trim().length > 1 && (settled !== typed.trim() || search.isFetching);
   const unanswered = unansweredItems(useQuery(inboxQuery).data?.items);
   const close = () => setOpen("palette", false);
   const go = (to: string) => {
@@ -50,9 +53,9 @@ export default function CommandPalette() {
       overlayClassName="fixed inset-0 z-40 bg-black/40"
       contentClassName="fixed top-[12vh] left-1/2 z-50 w-[min(600px,calc(100vw-24px))] -translate-x-1/2 overflow-hidden rounded-lg border border-line bg-surface shadow-high"
     >
-      <Command.Input dir="auto" value={typed} onValueChange={setTyped} placeholder="Jump to a member, a board, an answer, or search…" className="h-12 w-full border-b border-line bg-transparent px-4 text-base outline-none" />
+      <Command.Input onFocus={caretToEnd} dir="auto" value={typed} onValueChange={setTyped} placeholder="Jump to a member, a board, an answer, or search…" className="h-12 w-full border-b border-line bg-transparent px-4 text-base outline-none" />
       <Command.List className="scroll max-h-[56vh] p-2">
-        <Command.Empty className="p-6 text-center text-sm text-ink-3">Nothing matches.</Command.Empty>
+        {(found.length === 0 || typed.trim().length < 2) && <Command.Empty className="p-6 text-center text-sm text-ink-3">{isSearching ? "Searching…" : "Nothing matches."}</Command.Empty>}
         {unanswered.length > 0 && (
           <Group name="Needs you">
             {unanswered.map((item) => (
@@ -110,6 +113,12 @@ export default function CommandPalette() {
       </Command.List>
     </Command.Dialog>
   );
+}
+
+/** Put the caret behind the text that was typed before the palette was there. The dialog selects it, and the next key would replace it. */
+function caretToEnd(event: FocusEvent<HTMLInputElement>): void {
+  const input = event.currentTarget;
+  queueMicrotask(() => input.setSelectionRange(input.value.length, input.value.length));
 }
 
 /** Return the text once it has not changed for a moment, so that not every letter asks the server. */

@@ -188,7 +188,7 @@ export const Textarea = ({ className, ...rest }: ComponentProps<"textarea">) => 
 /** A group of toggle buttons of which one is pressed. */
 export function Pills<T extends string>({ value, onChange, options, label }: { value: T; onChange: (value: T) => void; options: readonly (readonly [T, string])[]; label: string }) {
   return (
-    <div role="group" aria-label={label} className="scroll flex gap-1">
+    <div role="group" aria-label={label} className="flex flex-wrap gap-1">
       {options.map(([name, text]) => (
         <button dir="auto"
           key={name}

@@ -1,0 +1,87 @@
+"""Shell: questions of several teams, notifications of the browser, and the archive."""
+
+import pytest
+from playwright.async_api import Page, expect
+
+from agiraph.testing import call, says
+from agiraph.testing.model_server import Seen, Step
+from tests.web_ui.browsing import Visit
+from tests.web_ui.test_flow import is_reflection, is_reply, sidebar
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+# A headless browser has no notifications. This records what a real one would show.
+NOTIFICATIONS = """
+window.notified = [];
+window.Notification = class {
+  static permission = "default";
+  static async requestPermission() { return (this.permission = "granted"); }
+  constructor(title, options) { window.notified.push({ title, ...options, shown: this }); }
+  close() {}
+};
+Object.defineProperty(document, "hidden", { get: () => window.isAway === true });
+"""
+
+
+def _ask(seen: Seen) -> Step:
+    """Ask a question in every team; the name of the team is in its goal."""
+    if is_reply(seen) or is_reflection(seen):
+        return says("There is nothing to add.")
+    what = "peas" if "peas" in seen.messages[0].text else "beans"
+    return says(call("ask_human", question=f"Which {what}?"))
+
+
+async def test_questions_name_their_team_and_a_team_comes_back_from_the_archive(
+    visit: Visit,
+) -> None:
+    desk = await visit(_ask, path="/icon.svg")
+    page = desk.page
+    await page.add_init_script(NOTIFICATIONS)
+    await desk.open("/settings")
+    await expect(page.get_by_text("No teams yet.")).to_be_visible()
+    beans = await desk.found("Count the beans", name="Beans")
+    bean_toast = page.get_by_role("group", name="coordinator asks, Beans")
+    await expect(bean_toast.get_by_text("Which beans?")).to_be_visible()
+    await expect(bean_toast.get_by_role("link")).to_have_text("Coordinator asks · Beans")
+    peas = await desk.found("Count the peas", name="Peas")
+    await expect(page.get_by_text("Which peas?").first).to_be_visible()
+
+    # At the first question the sidebar offers notifications; the next question is one.
+    offer = page.get_by_role("region", name="Notifications").filter(has_text="needs you, finishes")
+    await offer.get_by_role("button", name="Turn on").click()
+    await expect(offer).to_have_count(0)
+    await page.evaluate("window.isAway = true")
+    corn = await desk.found("Count the beans in the corn", name="Corn")
+    await page.wait_for_function("() => window.notified.length > 0")
+    title, body = await page.evaluate("[window.notified[0].title, window.notified[0].body]")
+    assert (title, body) == ("Coordinator needs you · Corn", "Which beans?")
+    await page.evaluate("window.isAway = false; window.notified[0].shown.onclick()")
+    await expect(page).to_have_url(f"{desk.origin}/inbox/{await _asked(desk.page)}")
+
+    # `a` leads to the question of the team on screen first, then to those of other teams.
+    for team in (peas, corn, beans):
+        await desk.go(f"/t/{team['id']}/triggers")
+        await expect(page.get_by_role("heading", name="Triggers", exact=True)).to_be_visible()
+        await page.keyboard.press("a")
+        await page.wait_for_url(f"**/t/{team['id']}/a/{team['coordinator_id']}?at=*")
+
+    # A team that was archived is one click away, and later on its own page.
+    bar = sidebar(page)
+    for way in ("toast", "page"):
+        await desk.go(f"/t/{peas['id']}/a/{peas['coordinator_id']}")
+        await page.get_by_role("button", name="Team actions").click()
+        await page.get_by_role("menuitem", name="Archive the team").click()
+        await page.get_by_role("button", name="Archive", exact=True).click()
+        await expect(bar.get_by_role("link", name="Peas", exact=True)).to_have_count(0)
+        if way == "toast":
+            await page.get_by_role("button", name="Undo").click()
+        else:
+            await bar.get_by_role("link", name="Archived teams").click()
+            await page.get_by_role("button", name="Restore Peas").click()
+            await expect(page.get_by_text("No archived teams")).to_be_visible()
+        await expect(bar.get_by_role("link", name="Peas", exact=True)).to_be_visible()
+
+
+async def _asked(page: Page) -> str:
+    """Return the id of the message that the first notification was about."""
+    return await page.evaluate("window.notified[0].tag")
