@@ -1,1 +1,0 @@
-import{A as e}from"./libraries-CsrLe0DK.js";import{an as t,nn as n}from"./frame-Ds5lXyWK.js";var r=e({queryKey:[`models`],queryFn:()=>t(n.GET(`/api/models`))});export{r as t};
