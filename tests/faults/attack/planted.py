@@ -100,7 +100,7 @@ def orphaned_commands() -> None:
         (
             script,
             "    watch.end(",
-            "    if ended == 'gone':\n        os._exit(0)\n    watch.end(",
+            "    if ended == 'interrupted':\n        os._exit(0)\n    watch.end(",
         ),
     ):
         source = file.read_text()
