@@ -148,9 +148,11 @@ def before(
     limit: int,
     types: Sequence[str] = (),
     mentions: str = "",
+    words: str = "",
 ) -> list[Event]:
     """Return events before number `seq`, newest first. Each of `types` is a type or its first part;
-    `mentions` is an id that the event's data must contain."""
+    `mentions` is an id that the event's data must contain, and `words` are ASCII words in lower
+    case that its type or data must contain."""
     base = _base(tx, team_id)
     where = "place < :place and place > :base"
     values: dict[str, str] = {}
@@ -162,6 +164,10 @@ def before(
     if mentions:
         where += " and data like :mentions"
         values["mentions"] = f"%{mentions}%"
+    if words:
+        where += " and (lower(data) like :words escape '!' or type like :words escape '!')"
+        literal = words.replace("!", "!!").replace("%", "!%").replace("_", "!_")
+        values["words"] = f"%{literal}%"
     rows = tx.all(
         f"select place, type, at, data from events where {where} order by place desc limit :limit",
         place=base + min(seq, _SEQ_MASK),

@@ -6,7 +6,7 @@
  * 2. here: `{ path: "hello", label: "Hello", icon: Smile, load: () => import("./hello/Hello"), isListed: true, key: "l" }`
  * 3. `api/queries.ts`: the query. (Events invalidate the keys that `live/invalidation.ts` lists.)
  */
-import { AlarmClock, Brain, Coins, Folder, type LucideIcon, PackageCheck, ScrollText, Settings2, Workflow } from "lucide-react";
+import { AlarmClock, Brain, ChartNoAxesGantt, Coins, Folder, type LucideIcon, PackageCheck, ScrollText, Settings2, Workflow } from "lucide-react";
 import type { ComponentType } from "react";
 import type { Team } from "@/api/client";
 
@@ -35,6 +35,7 @@ export const SCREENS: Screen[] = [
   { path: "memory", label: "Memory", icon: Brain, load: () => import("./memory/Memory"), isListed: true, key: "m" },
   { path: "triggers", label: "Triggers", icon: AlarmClock, load: () => import("./triggers/Triggers"), isListed: true, key: "t" },
   { path: "cost", label: "Cost", icon: Coins, load: () => import("./cost/Cost"), isListed: true, key: "o" },
+  { path: "timeline", label: "Timeline", icon: ChartNoAxesGantt, load: () => import("./timeline/Timeline"), isListed: true, key: "l" },
   { path: "threads", label: "Threads", icon: ScrollText, load: () => import("./threads/Threads"), isListed: true, key: "h" },
   { path: "settings", label: "Settings", icon: Settings2, load: () => import("@/settings/TeamSettingsPage"), isListed: true, key: "e" },
 ];

@@ -73,8 +73,8 @@ export const StackCard = memo(function StackCard({ data, selected }: NodeProps<S
             <span dir="auto" className="mt-1 line-clamp-1 text-sm font-medium" title={stack.title}>
               {stack.title}
             </span>
-            <StatusBar counts={counts} total={total} className="mt-2 h-1.5" />
-            <span className="mt-auto truncate text-xs text-ink-2" title={inWords(counts)}>
+            <StatusBar counts={counts} total={total} className="mt-1.5 h-1.5" />
+            <span className="mt-auto line-clamp-2 text-xs leading-4 text-ink-2" title={inWords(counts)}>
               {inWords(counts)}
             </span>
           </>

@@ -1,0 +1,238 @@
+/** Paint: draws the visible part of a chart on a canvas. */
+import { clockTime, clockTimeWithSeconds, dayKey, money } from "@/lib/format";
+import { axisMarks, type Bar, type Chart, type Piece } from "@/views/timeline/gantt";
+import { PHASES, type Phase } from "@/views/timeline/phases";
+
+/** A row holds a line of text and, below it, a bar. */
+export const ROW = 34;
+export const LANE_GAP = 16;
+export const AXIS = 28;
+export const COST = 44;
+const TITLE = 15;
+const BAR = 13;
+/** A narrower piece is drawn with this width: it must be seen. */
+const MIN_PIECE = 1;
+/** A wider bar shows its title. */
+const MIN_TITLE = 46;
+
+export interface View {
+  width: number;
+  height: number;
+  /** The width of the column with the names. */
+  gutter: number;
+  from: number;
+  to: number;
+  scrollTop: number;
+}
+export interface Names {
+  agent: (id: string) => string;
+  node: (id: string) => string;
+}
+export type Palette = (token: string) => string;
+
+export const xOf = (view: View, at: number): number => view.gutter + ((at - view.from) / (view.to - view.from)) * (view.width - view.gutter);
+export const timeAt = (view: View, x: number): number => view.from + ((x - view.gutter) / Math.max(1, view.width - view.gutter)) * (view.to - view.from);
+/** Return the top of a row in the whole chart, without scrolling. */
+export const topOfRow = (chart: Chart, row: number): number => {
+  const lane = chart.lanes.findIndex((one) => row < one.firstRow + one.rows);
+  return AXIS + row * ROW + (lane < 0 ? chart.lanes.length : lane) * LANE_GAP + LANE_GAP / 2;
+};
+export const heightOf = (chart: Chart): number => AXIS + chart.rows * ROW + chart.lanes.length * LANE_GAP + COST + 8;
+/** Return the row at a height of the visible part, or -1. */
+export function rowAt(chart: Chart, view: View, y: number): number {
+  for (const lane of chart.lanes) {
+    for (let row = lane.firstRow; row < lane.firstRow + lane.rows; row++) {
+      const top = topOfRow(chart, row) - view.scrollTop;
+      if (y >= top && y < top + ROW) return row;
+    }
+  }
+  return -1;
+}
+
+/** Return the colours of the page's theme. */
+export function readPalette(): Palette {
+  const styles = getComputedStyle(document.documentElement);
+  const found = new Map<string, string>();
+  return (token) => {
+    if (!found.has(token)) found.set(token, styles.getPropertyValue(token).trim());
+    return found.get(token)!;
+  };
+}
+
+/** Fill of each phase. A striped one is a pattern of lines over the page's background. */
+function fills(context: CanvasRenderingContext2D, palette: Palette): (phase: Phase) => string | CanvasPattern {
+  const made = new Map<Phase, string | CanvasPattern>();
+  return (phase) => {
+    const known = made.get(phase);
+    if (known) return known;
+    const style = PHASES[phase];
+    const fill = style.isStriped ? (stripes(context, palette(style.colour), palette("--canvas")) ?? palette(style.colour)) : palette(style.colour);
+    made.set(phase, fill);
+    return fill;
+  };
+}
+
+function stripes(context: CanvasRenderingContext2D, colour: string, background: string): CanvasPattern | null {
+  const tile = document.createElement("canvas");
+  tile.width = tile.height = 6;
+  const pen = tile.getContext("2d");
+  if (!pen) return null;
+  pen.fillStyle = background;
+  pen.fillRect(0, 0, 6, 6);
+  pen.strokeStyle = colour;
+  pen.lineWidth = 2;
+  for (const shift of [-6, 0, 6]) {
+    pen.beginPath();
+    pen.moveTo(shift, 6);
+    pen.lineTo(shift + 6, 0);
+    pen.stroke();
+  }
+  return context.createPattern(tile, "repeat");
+}
+
+export function paint(context: CanvasRenderingContext2D, chart: Chart, view: View, names: Names, palette: Palette, selected: Piece | null, hovered: Piece | null): void {
+  const ratio = devicePixelRatio;
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.fillStyle = palette("--canvas");
+  context.fillRect(0, 0, view.width, view.height);
+  const fill = fills(context, palette);
+  context.textBaseline = "middle";
+  const axis = axisMarks(view.from, view.to, Math.max(2, Math.floor((view.width - view.gutter) / 90)));
+  context.save();
+  context.beginPath();
+  context.rect(0, AXIS, view.width, view.height - AXIS - COST);
+  context.clip();
+  const visible = chart.lanes.map((lane) => ({ lane, top: topOfRow(chart, lane.firstRow) - view.scrollTop, height: lane.rows * ROW })).filter(({ top, height }) => top + height >= AXIS && top <= view.height - COST);
+  context.fillStyle = palette("--lane-2");
+  for (const { top, height } of visible) context.fillRect(view.gutter, top - 3, view.width - view.gutter, height + 6);
+  paintGrid(context, axis.marks, view, palette);
+  context.font = "500 12px 'Inter Variable', sans-serif";
+  for (const { lane, top, height } of visible) {
+    context.fillStyle = palette("--ink");
+    context.fillText(fit(context, names.agent(lane.agentId), view.gutter - 20), 12, top + TITLE + BAR / 2);
+    for (const bar of lane.bars) paintBar(context, bar, top + bar.row * ROW, view, names, palette, fill);
+    paintTicks(context, lane.ticks, top + height, view, palette);
+    outline(context, lane.bars, top, view, palette, hovered, 1);
+    outline(context, lane.bars, top, view, palette, selected, 2);
+  }
+  context.restore();
+  paintAxis(context, axis, view, palette);
+  paintCosts(context, chart, view, palette);
+}
+
+function paintBar(context: CanvasRenderingContext2D, bar: Bar, top: number, view: View, names: Names, palette: Palette, fill: (phase: Phase) => string | CanvasPattern): void {
+  const left = xOf(view, bar.from);
+  const right = xOf(view, bar.to);
+  if (right < view.gutter || left > view.width) return;
+  let painted = -1;
+  for (const { span, from, to } of bar.pieces) {
+    const start = Math.max(view.gutter, xOf(view, from));
+    const end = Math.min(view.width, Math.max(xOf(view, to), xOf(view, from) + MIN_PIECE));
+    // Thousands of pieces may fall on one pixel; one of them is painted.
+    if (end < view.gutter || start > view.width || end <= painted + 0.5) continue;
+    context.fillStyle = fill(span.phase);
+    context.fillRect(start, top + TITLE, Math.max(MIN_PIECE, end - start), BAR);
+    if (span.failed) {
+      context.fillStyle = palette("--fail-dot");
+      context.fillRect(start, top + TITLE + BAR - 3, Math.max(2, end - start), 3);
+    }
+    painted = end;
+  }
+  const shown = Math.min(right, view.width) - Math.max(left, view.gutter);
+  if (shown < MIN_TITLE) return;
+  context.fillStyle = palette("--ink-2");
+  context.fillText(fit(context, names.node(bar.nodeId), shown - 4), Math.max(left, view.gutter), top + TITLE / 2);
+}
+
+function paintTicks(context: CanvasRenderingContext2D, ticks: Chart["lanes"][number]["ticks"], bottom: number, view: View, palette: Palette): void {
+  let painted = -2;
+  for (const tick of ticks) {
+    const x = xOf(view, Date.parse(tick.at));
+    if (x < view.gutter || x > view.width || (x - painted < 1.5 && !tick.failed)) continue;
+    painted = x;
+    context.fillStyle = palette(tick.failed ? "--fail-dot" : tick.kind === "tool" ? "--ink-3" : tick.kind === "question" || tick.kind === "answer" ? "--wait-dot" : "--work-dot");
+    context.fillRect(x, bottom - ROW + TITLE + BAR + 1, 1.5, tick.kind === "tool" ? 4 : 6);
+  }
+}
+
+function outline(context: CanvasRenderingContext2D, bars: readonly Bar[], top: number, view: View, palette: Palette, piece: Piece | null, width: number): void {
+  const bar = piece && bars.find((one) => one.pieces.includes(piece));
+  if (!piece || !bar) return;
+  const left = Math.max(view.gutter, xOf(view, piece.from));
+  const right = Math.min(view.width, Math.max(xOf(view, piece.to), left + 3));
+  context.strokeStyle = palette("--ink");
+  context.lineWidth = width;
+  context.strokeRect(left - 1, top + bar.row * ROW + TITLE - 1.5, right - left + 2, BAR + 3);
+}
+
+function paintGrid(context: CanvasRenderingContext2D, marks: readonly number[], view: View, palette: Palette): void {
+  context.fillStyle = palette("--line");
+  for (const mark of marks) {
+    const x = xOf(view, mark);
+    if (x >= view.gutter) context.fillRect(x, 0, 1, view.height);
+  }
+}
+
+function paintAxis(context: CanvasRenderingContext2D, { marks, stepMs }: ReturnType<typeof axisMarks>, view: View, palette: Palette): void {
+  context.fillStyle = palette("--canvas");
+  context.fillRect(0, 0, view.width, AXIS);
+  context.font = "400 11px 'Inter Variable', sans-serif";
+  let day = "";
+  for (const mark of marks) {
+    const x = xOf(view, mark);
+    if (x < view.gutter) continue;
+    const at = new Date(mark).toISOString();
+    const isNewDay = dayKey(at) !== day && day !== "";
+    day = dayKey(at);
+    const text = isNewDay || stepMs >= 86_400_000 ? new Date(mark).toLocaleDateString(undefined, { day: "numeric", month: "short" }) : stepMs < 60_000 ? clockTimeWithSeconds(at) : clockTime(at);
+    context.fillStyle = palette("--ink-3");
+    context.fillText(text, x + 4, AXIS / 2);
+    context.fillStyle = palette("--line");
+    context.fillRect(x, 0, 1, AXIS);
+  }
+  context.fillStyle = palette("--line-2");
+  context.fillRect(0, AXIS - 1, view.width, 1);
+}
+
+/** Draw the cost of all calls over time, as a strip at the bottom. */
+function paintCosts(context: CanvasRenderingContext2D, chart: Chart, view: View, palette: Palette): void {
+  const top = view.height - COST;
+  context.fillStyle = palette("--canvas");
+  context.fillRect(0, top, view.width, COST);
+  context.fillStyle = palette("--line-2");
+  context.fillRect(0, top, view.width, 1);
+  const total = chart.costs.at(-1)?.usd ?? 0;
+  context.fillStyle = palette("--ink-2");
+  context.font = "500 12px 'Inter Variable', sans-serif";
+  context.fillText("Cost", 12, top + 16);
+  context.font = "400 11px 'Inter Variable', sans-serif";
+  context.fillText(money(total), 12, top + 31);
+  if (total === 0) return;
+  const y = (usd: number): number => top + COST - 4 - (usd / total) * (COST - 10);
+  context.save();
+  context.beginPath();
+  context.rect(view.gutter, top, view.width - view.gutter, COST);
+  context.clip();
+  context.beginPath();
+  context.moveTo(view.gutter, y(0));
+  let last = 0;
+  for (const { at, usd } of chart.costs) {
+    const x = xOf(view, at);
+    context.lineTo(x, y(last));
+    context.lineTo(x, y(usd));
+    last = usd;
+  }
+  context.lineTo(view.width, y(last));
+  context.strokeStyle = palette("--done-dot");
+  context.lineWidth = 1.5;
+  context.stroke();
+  context.restore();
+}
+
+/** Return the text, shortened to a width. */
+function fit(context: CanvasRenderingContext2D, text: string, width: number): string {
+  if (context.measureText(text).width <= width) return text;
+  let end = Math.max(0, Math.floor(text.length * (width / context.measureText(text).width)) - 1);
+  while (end > 0 && context.measureText(`${text.slice(0, end)}…`).width > width) end--;
+  return end === 0 ? "" : `${text.slice(0, end)}…`;
+}
