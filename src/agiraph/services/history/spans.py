@@ -174,7 +174,9 @@ class SpanFold:
 
     def _end(self, event: Event) -> None:
         node = str(event.data.get("node_id"))
-        if node in self._open:
+        if (run := self._open.get(node)) is not None:
+            if run.phase == "model":
+                run.phase = "other"  # no reply came
             self._close(node, event, failed=event.type == "node.failed")
             del self._open[node]
 
