@@ -1,5 +1,7 @@
 """Extensions over HTTP: every client sees how they stand, the owner alone enables them."""
 
+from pathlib import Path
+
 from agiraph import call
 from tests.api.serving import Served
 from tests.extensions.files import put, put_skill
@@ -48,6 +50,20 @@ async def test_a_skill_is_enabled_with_the_hash_that_was_listed(served: Served) 
     status, enabled = await served.ask("POST", "/skills/enable", body)
     assert (status, enabled["state"], enabled["summary"]) == (200, "on", "How PDFs are made.")
     assert (await served.ask("POST", "/skills/disable", {"id": "skills/pdf"}))[0] == 200
+
+
+async def test_a_token_that_only_reads_gets_no_file_outside_of_the_home(
+    served: Served, tmp_path: Path
+) -> None:
+    put_skill(tmp_path, "private/.claude/skills/pdf", about="How PDFs are made.")
+    put_skill(served.world.path, "skills/pdf", about="How PDFs are made.")
+    _, made = await served.ask("POST", "/tokens", {"name": "reader", "scope": "read"})
+    token = {"Authorization": f"Bearer {made['secret']}"}
+    outside = f"/skills/file?id={tmp_path}/private/.claude/skills/pdf"
+    assert (await served.ask("GET", outside, **token))[0] == 403
+    assert (await served.ask("GET", "/skills/file?id=~/.claude/skills/pdf", **token))[0] == 403
+    assert (await served.ask("GET", "/skills/file?id=skills/pdf", **token))[0] == 200
+    assert (await served.ask("GET", outside))[0] == 200
 
 
 async def test_a_token_that_is_not_the_owners_enables_nothing(served: Served) -> None:

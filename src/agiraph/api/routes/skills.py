@@ -80,9 +80,13 @@ async def disable_skill(body: DisableRequest, api: ApiDep, caller: CallerDep) ->
 
 @router.get("/skills/file", responses=documented())
 async def get_skill_file(
-    api: ApiDep, id: Annotated[str, Query(min_length=1, max_length=400)]
+    api: ApiDep, caller: CallerDep, id: Annotated[str, Query(min_length=1, max_length=400)]
 ) -> SkillFile:
-    """Return the SKILL.md of a skill, and the line about it that agents are shown."""
+    """Return the SKILL.md of a skill, and the line about it that agents are shown. One outside of
+    the home needs the scope `admin`."""
+    if id.startswith(("/", "~")):
+        # Any folder of the machine can be named here, also one that no team was given.
+        check_owner(caller, "To read files outside of the home")
     found, is_ours = await asyncio.to_thread(Skills(home=api.home).files_of, id)
     return SkillFile(
         id=id,
