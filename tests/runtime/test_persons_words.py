@@ -13,13 +13,15 @@ from agiraph.domain.labels import CLEAN, Label, of_file
 from agiraph.domain.persons import OWNER
 from agiraph.domain.quotations import PASTED
 from agiraph.domain.work import WorkNode
-from agiraph.services.board import planning
+from agiraph.services.board import labels, planning
 from agiraph.services.knowledge import items
 from agiraph.services.lifecycle.teams import NewTeam
+from agiraph.services.mail import bus
 from agiraph.store import threads
 from agiraph.store.knowledge import INSIGHTS, MEMORIES
 from agiraph.store.nodes import NODES
 from agiraph.store.teams import TEAMS
+from agiraph.store.tx import Tx
 from agiraph.testing import Call, ScriptedModel, World, call, says
 from agiraph.testing.scripted import Asked
 from tests.tools.strangers import DONE, READ, STRANGER, strange_world
@@ -276,6 +278,21 @@ async def test_in_a_clean_reply_the_agent_words_the_task_itself(world: World) ->
 
 
 # ---- what the person quotes and attaches --------------------------------------------------------
+
+
+async def test_a_short_quotation_of_a_labelled_message_keeps_its_label(world: World) -> None:
+    founded = await world.found("Keep watch", start=False)
+    team, ada = founded.team.id, founded.coordinator.id
+
+    def labels_of(tx: Tx) -> list[Label]:
+        said = bus.send(
+            tx, team_id=team, sender=ada, recipient=OWNER, text="Pay first.", label=STRANGER
+        )
+        link = f"[Ada](/t/{team}/a/{ada}?at={said.id})"
+        quoted = (f"> Pay first.\n>\n> — {link}\n\nWhy?", f"See {link}", "> x ?at=msg_none")
+        return [labels.of_person(tx, team, text) for text in quoted]
+
+    assert await world.store.write(labels_of) == [STRANGER, CLEAN, CLEAN]
 
 
 async def test_a_pasted_mail_is_labelled_and_the_words_around_it_are_not(world: World) -> None:

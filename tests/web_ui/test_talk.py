@@ -96,7 +96,7 @@ async def test_the_goal_is_the_first_message_and_the_work_is_folded_below_it(des
     joined = thread(page).get_by_role("link", name="Open")
     await expect(joined).to_have_count(2)
     await expect(joined.first).to_have_attribute("href", re.compile("/a/agent_"))
-    await thread(page).get_by_role("button", name="Fold").click()
+    await line.first.click()
     await expect(thread(page).get_by_text("I plan it.")).to_have_count(0)
 
     # The switch is remembered.

@@ -23,6 +23,7 @@ LONGEST_PASSAGE = 500
 
 _CODE = re.compile(r"[ \t]{0,3}(```+|~~~+)")
 _MARKED = re.compile(r"[ \t]{0,3}>")
+_MESSAGE_LINK = re.compile(r"[?&]at=(msg_[0-9a-z]+)")
 _SENTENCE_END = re.compile("[.!?…](?=\\s|$)|[\n\u3002\uff01\uff1f]")
 _EDGES = " \t\n\"'\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb\u300c\u300d"
 """White space and quotation marks that a model puts around a passage."""
@@ -79,6 +80,16 @@ def own_words(text: str) -> str:
 def label_of(text: str) -> Label:
     """Return the label of a message's words: clean unless the person quotes a long passage."""
     return PASTED if any(part.is_quoted for part in parts(text)) else CLEAN
+
+
+def quoted_messages(text: str) -> list[str]:
+    """Return the ids of messages that quoted lines link to, as the web UI's quotations do."""
+    return [
+        found[1]
+        for line, is_quoted in _marked_lines(text)
+        if is_quoted
+        for found in _MESSAGE_LINK.finditer(line)
+    ]
 
 
 def enclose_quoted(text: str, *, thread: str, longest: int | None = None) -> str:

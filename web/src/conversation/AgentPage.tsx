@@ -71,8 +71,8 @@ function AgentView({ team, agent, agents, at }: { team: Team; agent: Agent; agen
               <span dir="auto" className="truncate">{capitalize(agent.name)}</span>
               <Chip tone={STATUS_TONES[status]} className="shrink-0">
                 <span aria-hidden>{STATUS_MARKS[status]}</span>
-                <span className="max-sm:hidden">{STATUS_LABELS[status]}</span>
-                <span className="sm:hidden">{status === "waiting_for_you" ? "Needs you" : STATUS_LABELS[status]}</span>
+                <span className={status === "waiting_for_you" ? "max-sm:hidden" : "max-sm:sr-only"}>{STATUS_LABELS[status]}</span>
+                {status === "waiting_for_you" && <span className="sm:hidden">Needs you</span>}
               </Chip>
             </span>
           }

@@ -176,6 +176,11 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
           className="scroll block max-h-[220px] w-full resize-none bg-transparent px-3.5 pt-3 pb-1 outline-none"
         />
         {files.length > 0 && <AttachmentList files={files} onRemove={removeFile} onInsert={insertPasted} />}
+        {mentioned.length > 0 && (
+          <p role="status" dir="auto" className="px-3.5 py-1 text-xs font-medium text-work">
+            {mentionHint(mentioned, agent)}
+          </p>
+        )}
         {problem && (
           <p role="alert" className="flex flex-wrap items-center gap-2 px-3.5 py-1 text-xs text-fail">
             {problem}
@@ -194,13 +199,7 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
               Don't reply
             </Button>
           )}
-          {mentioned.length > 0 ? (
-            <span role="status" className="min-w-0 flex-1 truncate px-1 text-xs font-medium text-work">
-              {mentionHint(mentioned, agent)}
-            </span>
-          ) : (
-            <span className="min-w-0 flex-1 truncate px-1 text-xs text-ink-3 max-sm:opacity-0">{isLive ? replyHint(agent, isCoordinator) : "Not connected: your message is sent when the connection is back"}</span>
-          )}
+          <span className="min-w-0 flex-1 truncate px-1 text-xs text-ink-3 max-sm:opacity-0">{isLive ? mentioned.length === 0 && replyHint(agent, isCoordinator) : "Not connected: your message is sent when the connection is back"}</span>
           {canBroadcast && text.trim() && <BroadcastButton team={team} text={text} onSent={() => setText(agent.id, "")} />}
           {isBusy && agent.node_id && <StopButton agent={agent} />}
           <Button variant="primary" onClick={send} disabled={!canSend} aria-label="Send">

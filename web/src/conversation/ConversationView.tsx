@@ -248,7 +248,11 @@ function Scroller({ items, drafts, at, team, agent, messages, onFold }: Scroller
     if (scroller.current) setIsAtEnd(updatePinned(scroller.current));
   };
   // A layout effect runs before the paint, so the person does not see the list at the wrong position.
-  useLayoutEffect(scrollToEndIfPinned, [count]);
+  useLayoutEffect(() => {
+    scrollToEndIfPinned();
+    // Opening a folded line moves the end away without a scroll event.
+    if (scroller.current && !isPinned.current) setIsAtEnd(updatePinned(scroller.current));
+  }, [count]);
   useEffect(() => {
     const element = scroller.current;
     if (!element) return;

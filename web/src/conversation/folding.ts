@@ -18,7 +18,7 @@ export interface FoldedItem {
   rows: Row[];
   /** The newest notice among the rows, which the line shows. */
   notice: SystemRow | null;
-  /** What else the line holds, such as "2 notices, 5 tool calls". */
+  /** What the line holds, such as "2 notices, 5 tool calls"; while it is folded, beside the notice that it shows. */
   more: string;
   failed: number;
   isOpen: boolean;
@@ -46,8 +46,9 @@ export function foldedItem(rows: Row[], opened: ReadonlyMap<string, boolean>, at
   if (known?.isOpen === isOpen && known.rows.length === rows.length && known.rows.every((row, index) => row === rows[index])) return known;
   const notice = rows.findLast((row) => row.kind === "system") ?? null;
   const calls = rows.flatMap((row) => (row.kind === "tools" ? row.calls : []));
+  const notices = rows.filter((row) => row.kind === "system").length;
   const counts: [number, string][] = [
-    [rows.filter((row) => row.kind === "system").length - (notice ? 1 : 0), notice ? "more notice" : "notice"],
+    isOpen ? [notices, "notice"] : [notices - 1, "more notice"],
     [calls.length, "tool call"],
     [rows.filter((row) => row.kind === "text").length, "remark"],
     [rows.filter((row) => row.kind === "message").length, "message between teammates"],

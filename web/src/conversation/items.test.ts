@@ -72,7 +72,7 @@ describe("what a conversation folds", () => {
   });
 
   it("opens on demand, or to show what a link names, and closes again", () => {
-    const opened = ["goal1", "Bob joined (1 more notice, 2 tool calls, 1 message between teammates; 1 failed; true)", "s1", "s2", "c1", "p1", "s3", " (1 tool call; 1 failed; false)", "m1"];
+    const opened = ["goal1", "Bob joined (2 notices, 2 tool calls, 1 message between teammates; 1 failed; true)", "s1", "s2", "c1", "p1", "s3", " (1 tool call; 1 failed; false)", "m1"];
     expect(line({ rows, opened: new Map([["folded s1", true]]) })).toEqual(opened);
     expect(line({ rows, at: "p1" })).toEqual(opened);
     expect(line({ rows, at: "p1", opened: new Map([["folded s1", false]]) })).toHaveLength(5);

@@ -319,7 +319,7 @@ function NoticeText({ row }: { row: SystemRow }) {
       {after}
       {row.detail && <span dir="auto" className="text-ink-3">: {row.detail.length > 240 ? `${row.detail.slice(0, 240)}…` : row.detail}</span>}{" "}
       {changed && (
-        <Link to={changed.href as "/"} className="font-medium text-ink underline">
+        <Link to={changed.href as "/"} className="underline hover:text-ink">
           {changed.label}
         </Link>
       )}{" "}
@@ -351,19 +351,19 @@ function SystemItem({ row, isHighlighted }: { row: SystemRow; isHighlighted: boo
 /** Everything between two messages in one line: the newest notice, and what else there is. A click shows it below the line. */
 function FoldedLine({ item, onFold }: { item: Extract<Item, { kind: "folded" }>; onFold: Props["onFold"] }) {
   const { notice, more, failed, isOpen } = item;
-  const Icon = notice ? ICONS[notice.icon] : Wrench;
+  const Icon = notice && !isOpen ? ICONS[notice.icon] : Wrench;
   return (
     <div className="flex items-center gap-3 py-0.5 pr-4 pl-4 text-sm text-ink-2 max-md:px-3">
       <span className="flex h-5 w-8 shrink-0 items-center justify-center max-md:hidden">
-        <Icon className={cx("size-4", notice ? TONE_STYLES[notice.tone] : "text-ink-3")} aria-hidden />
+        <Icon className={cx("size-4", notice && !isOpen ? TONE_STYLES[notice.tone] : "text-ink-3")} aria-hidden />
       </span>
-      {notice && (
+      {notice && !isOpen && (
         <p className="min-w-0 truncate">
           <NoticeText row={notice} />
         </p>
       )}
       <button type="button" aria-expanded={isOpen} onClick={() => onFold(item.key, !isOpen)} className="flex min-h-7 max-w-full min-w-0 shrink-0 items-center gap-1 rounded-sm text-xs text-ink-3 hover:text-ink pointer-coarse:min-h-11">
-        <span className="truncate">{isOpen ? "Fold" : more}</span>
+        <span className="truncate">{more}</span>
         {!isOpen && failed > 0 && <span className="font-medium text-fail">{failed} failed</span>}
         <ChevronRight className={cx("size-3.5 shrink-0 transition-transform", isOpen && "rotate-90")} aria-hidden />
       </button>

@@ -61,9 +61,13 @@ def of_task(tx: Tx, node: WorkNode) -> Label:
 def of_person(tx: Tx, team_id: TeamId, text: str, attachments: Sequence[Attachment] = ()) -> Label:
     """Return the label of a person's message: of what they quote at length and what they attach.
 
-    Their own words are clean. In a team whose trust is open all of it is.
+    Their own words are clean. A quotation with a link to a message has that message's label, also
+    if it is short. In a team whose trust is open all of it is clean.
     """
     found = quotations.label_of(text) | join(of_file(a.name) for a in attachments)
+    for quoted in quotations.quoted_messages(text):
+        message = messages.MESSAGES.find(tx, quoted)
+        found |= CLEAN if message is None else message.label
     return CLEAN if found and TEAMS.get(tx, team_id).trust == "open" else found
 
 

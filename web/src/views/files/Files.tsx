@@ -1,7 +1,7 @@
 /** Files: the team's folder as a tree with a preview. */
 import { useQueries, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
-import { ChevronLeft, ChevronRight, Copy, Download, FileText, Folder, FolderDown, Upload } from "lucide-react";
+import { ChevronLeft, ChevronRight, Copy, Download, FileText, Folder, FolderDown, Upload, Link2 } from "lucide-react";
 import { type DragEvent, type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
 import { ApiError, errorMessage } from "@/api/client";
 import { boardQuery } from "@/api/queries";
@@ -155,6 +155,9 @@ function PathBar({ team, path, file, titles, isPhone, mode, onMode }: PathBarPro
       {isFile && (
         <>
           {"bytes" in file && <span className="tabular mr-1 text-xs text-ink-3 max-md:hidden">{fileSize(file.bytes)}</span>}
+          <IconButton label="Copy a link to this file" onClick={() => void copyText(location.href).then(() => showToast("The link is copied."))}>
+            <Link2 className="size-4" />
+          </IconButton>
           {file.kind === "text" && (
             <IconButton label="Copy the text" onClick={() => void copyText(file.text).then(() => showToast("The text is copied."))}>
               <Copy className="size-4" />
