@@ -1,20 +1,17 @@
 """Frames: the cost of a frame of the web UI with much data: `make bench-web`.
 
-A conversation of 10,000 events that is scrolled and written to, the thread behind it, and a board
-of 500 tasks that is moved, zoomed and grows. CPU is the main thread's
-time by Chromium's clock; the intervals between frames depend on the machine's load. The budget is
-8 ms of CPU a frame.
+A conversation of 10,000 events that is scrolled and written to, the thread behind it, a board of
+500 tasks that is moved, zoomed and grows, 100 teams of ten agents, and a slow line. CPU is the main
+thread's time by Chromium's clock; the intervals between frames depend on the machine's load. The
+budget is 8 ms of CPU a frame.
 """
 
 import asyncio
 import tempfile
-import time
-from collections.abc import Awaitable, Callable
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from playwright.async_api import Page, async_playwright
+from playwright.async_api import async_playwright
 from tests.api.serving import TOKEN, Served, serving
 from tests.web_ui import seeding
 from tests.web_ui.browsing import DESKTOP, launch
@@ -23,66 +20,12 @@ from agiraph.domain.time import SystemClock
 from agiraph.providers.registry import Account, Keys
 from agiraph.testing import ModelServer, says
 from agiraph.testing.model_server import Seen, Step, Trickle
-
-COUNTED = """() => {
-  const at = [];
-  let on = true;
-  const tick = (now) => { at.push(now); if (on) requestAnimationFrame(tick); };
-  requestAnimationFrame(tick);
-  window.counted = () => { on = false; return at; };
-}"""
+from bench import many_teams, slow_line
+from bench.stage import Stage
 
 
 def write_long(_: Seen) -> Step:
     return Trickle(900, says(seeding.WORDS.format(n=7) * 8), seconds=0.016)
-
-
-class Stage:
-    """A page, and the measurement of its frames."""
-
-    def __init__(self, page: Page, cdp: Any) -> None:
-        self.page = page
-        self._cdp = cdp
-
-    async def _clock(self) -> dict[str, float]:
-        found = await self._cdp.send("Performance.getMetrics")
-        return {one["name"]: one["value"] for one in found["metrics"]}
-
-    async def measure(self, name: str, act: Callable[[], Awaitable[Any]]) -> None:
-        await self.page.evaluate(COUNTED)
-        before, begun = await self._clock(), time.monotonic()
-        await act()
-        after, ended = await self._clock(), time.monotonic()
-        at: list[float] = await self.page.evaluate("window.counted()")
-        gaps = sorted(b - a for a, b in pairwise(at)) or [0.0]
-        count = len(gaps)
-
-        def each(part: str) -> float:
-            return 1000 * (after[part] - before[part]) / count
-
-        elements = await self.page.evaluate("document.querySelectorAll('*').length")
-        cpu = each("TaskDuration")
-        # A busy machine draws fewer frames and each does more work; this number stays the same.
-        busy = (after["TaskDuration"] - before["TaskDuration"]) / (ended - begun)
-        print(
-            f"{name:22} {count:4} frames, every {gaps[count // 2]:5.1f} ms"
-            f" (p95 {gaps[int(count * 0.95)]:6.1f}, worst {gaps[-1]:7.1f}); CPU {cpu:5.2f} ms"
-            f" (script {each('ScriptDuration'):.2f}, layout {each('LayoutDuration'):.2f}, style"
-            f" {each('RecalcStyleDuration'):.2f}); {elements} elements"
-            f"; busy {100 * busy:.0f} %, {busy * 1000 / 60:.2f} ms of each 60th of a second",
-            flush=True,
-        )
-
-    async def scroll(self, pixels: int, *, speed: int = 2400) -> None:
-        await self._cdp.send(
-            "Input.synthesizeScrollGesture",
-            {"x": 800, "y": 400, "yDistance": pixels, "speed": speed, "gestureSourceType": "mouse"},
-        )
-
-    async def wheel(self, steps: list[tuple[int, int]]) -> None:
-        await self.page.mouse.move(700, 500)
-        for dx, dy in steps:
-            await self.page.mouse.wheel(dx, dy)
 
 
 async def conversation(stage: Stage, served: Served, long: seeding.Long) -> None:
@@ -152,20 +95,21 @@ async def main() -> None:
     wide = await seeding.wide_team(home)
     async with ModelServer(write_long) as model, async_playwright() as playwright:
         keys = Keys({"openai": Account(key="k", base_url=model.openai_url)})
+        browser = await launch(playwright)
         async with serving(home, clock=SystemClock(), keys=keys) as served:
-            browser = await launch(playwright)
+            await slow_line.measure(browser, served, long)
             context = await browser.new_context(**DESKTOP)
             session: Any = {"name": "agiraph_session", "value": TOKEN, "url": served.origin}
             await context.add_cookies([session])
-            page = await context.new_page()
-            cdp: Any = await context.new_cdp_session(page)
-            # CPU time of the page's thread, not wall time: other programs on the machine do not
-            # count.
-            await cdp.send("Performance.enable", {"timeDomain": "threadTicks"})
-            stage = Stage(page, cdp)
+            stage = await Stage.on(await context.new_page())
             await conversation(stage, served, long)
             await board(stage, served, wide)
-            await browser.close()
+            await context.close()
+        crowded = Path(tempfile.mkdtemp(prefix="agiraph-bench-"))
+        teams = await seeding.many_teams(crowded, count=100, members=10)
+        async with serving(crowded, clock=SystemClock(), keys=keys) as served:
+            await many_teams.measure(browser, served, teams)
+        await browser.close()
 
 
 if __name__ == "__main__":

@@ -180,6 +180,12 @@ Visit = Callable[..., Awaitable[Desk]]
 VisitUp = Callable[..., Awaitable[UpDesk]]
 
 
+def _expect_lost_requests(watches: list[Watch]) -> None:
+    """Record no lost requests from now on: the server stops before the pages are closed."""
+    for watch in watches:
+        watch.is_server_away = True
+
+
 @asynccontextmanager
 async def visiting(browser: Browser, shell: Shell, port: int) -> AsyncGenerator[VisitUp]:
     """`await visit(script)` starts server and model and signs in; faults are raised at the end."""
@@ -205,6 +211,7 @@ async def visiting(browser: Browser, shell: Shell, port: int) -> AsyncGenerator[
             return desk
 
         yield visit
+        _expect_lost_requests(watches)
     faults = [fault for watch in watches for fault in watch.faults]
     assert faults == [], faults
 
@@ -235,5 +242,6 @@ async def visiting_world(browser: Browser, home: Path) -> AsyncGenerator[Visit]:
             return desk
 
         yield visit
+        _expect_lost_requests(watches)
     faults = [fault for watch in watches for fault in watch.faults]
     assert faults == [], faults

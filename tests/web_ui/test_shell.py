@@ -1,7 +1,10 @@
 """Shell: questions of several teams, notifications of the browser, and the archive."""
 
+import asyncio
+import re
+
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from agiraph.testing import call, says
 from agiraph.testing.model_server import Seen, Step
@@ -37,8 +40,22 @@ async def test_questions_name_their_team_and_a_team_comes_back_from_the_archive(
     desk = await visit(_ask, path="/icon.svg")
     page = desk.page
     await page.add_init_script(NOTIFICATIONS)
-    await desk.open("/settings")
+    may_answer = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await may_answer.wait()
+        await route.continue_()
+
+    # Teams that are being loaded are not drawn as no teams.
+    await page.route("**/api/overview", hold)
+    await desk.open("/")
+    await expect(page.get_by_text("Loading your teams").first).to_be_attached()
+    await expect(sidebar(page).get_by_text("Loading your teams")).to_be_attached()
+    await expect(page.get_by_text(re.compile("No teams yet|Give a team"))).to_have_count(0)
+    may_answer.set()
     await expect(page.get_by_text("No teams yet.")).to_be_visible()
+    await page.unroute("**/api/overview")
+    await desk.go("/settings")
     beans = await desk.found("Count the beans", name="Beans")
     bean_toast = page.get_by_role("group", name="coordinator asks, Beans")
     await expect(bean_toast.get_by_text("Which beans?")).to_be_visible()

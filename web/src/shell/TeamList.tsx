@@ -3,7 +3,7 @@ import { useQueries } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { defaultRangeExtractor, useVirtualizer } from "@tanstack/react-virtual";
 import { ChevronRight, Pin } from "lucide-react";
-import { type KeyboardEvent, memo, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { type KeyboardEvent, memo, useCallback, useLayoutEffect, useMemo, useRef, useState } from "react";
 import type { Agent, TeamOverview } from "@/api/client";
 import { agentsQuery } from "@/api/queries";
 import { cx } from "@/lib/cx";
@@ -55,6 +55,8 @@ export default function TeamList({ teams, pathname }: { teams: TeamOverview[]; p
     getItemKey: (index) => rows[index]!.key,
     overscan: 6,
     paddingEnd: 12,
+    // Rows are rendered ahead of the visible part, so a synchronous render on each scroll event is not needed.
+    useFlushSync: false,
     // The row that takes the focus is always rendered: otherwise Tab would skip the list once it is scrolled away.
     rangeExtractor: (range) => [...new Set([...defaultRangeExtractor(range), activeIndex])].filter((index) => index < rows.length).sort((one, other) => one - other),
   });
@@ -88,6 +90,10 @@ export default function TeamList({ teams, pathname }: { teams: TeamOverview[]; p
     if (row.kind === "finished") update({ showsFinished: !isFolded });
     if (row.kind === "former") setUnfolded(isFolded ? unfolded.filter((team) => team !== row.team.id) : [...unfolded, row.team.id]);
   };
+  const latestFold = useRef(setFolded);
+  latestFold.current = setFolded;
+  // Rows are rendered again only when they change: this function must stay the same while the list is scrolled.
+  const onFold = useCallback((row: SidebarRow, isFolded: boolean) => latestFold.current(row, isFolded), []);
   const onKeyDown = (event: KeyboardEvent<HTMLElement>) => {
     const index = Number((event.target as HTMLElement).closest<HTMLElement>("[data-index]")?.dataset.index);
     const row = rows[index];
@@ -130,7 +136,7 @@ export default function TeamList({ teams, pathname }: { teams: TeamOverview[]; p
               className={cx("absolute inset-x-0 top-0", row.kind === "team" && item.index > 0 && row.isOpen && "pt-2")}
               style={{ transform: `translateY(${item.start}px)` }}
             >
-              <Row row={row} pathname={pathname} tabIndex={item.index === activeIndex ? 0 : -1} onFold={setFolded} />
+              <Row row={row} pathname={pathname} tabIndex={item.index === activeIndex ? 0 : -1} onFold={onFold} />
             </div>
           );
         })}
@@ -165,7 +171,7 @@ interface RowProps<Kind extends SidebarRow["kind"]> {
   onFold: (row: SidebarRow, isFolded: boolean) => void;
 }
 
-function Row(props: RowProps<SidebarRow["kind"]>) {
+const Row = memo(function Row(props: RowProps<SidebarRow["kind"]>) {
   const { row, ...rest } = props;
   switch (row.kind) {
     case "team":
@@ -179,7 +185,7 @@ function Row(props: RowProps<SidebarRow["kind"]>) {
     case "finished":
       return <FoldRow row={row} {...rest} label={plural(row.count, "finished team")} />;
   }
-}
+});
 
 function TeamRow({ row, tabIndex, onFold }: RowProps<"team">) {
   const { team, isOpen, isPinned } = row;
@@ -225,7 +231,7 @@ function TeamRow({ row, tabIndex, onFold }: RowProps<"team">) {
   );
 }
 
-const MemberRow = memo(function MemberRow({ row, pathname, tabIndex }: RowProps<"member">) {
+function MemberRow({ row, pathname, tabIndex }: RowProps<"member">) {
   const { member, team, isFormer } = row;
   const isCurrent = pathname === `/t/${team.id}/a/${member.id}`;
   const isAsking = member.questions > 0;
@@ -247,7 +253,7 @@ const MemberRow = memo(function MemberRow({ row, pathname, tabIndex }: RowProps<
       <Badge n={isAsking ? Math.max(1, unread) : unread} isUrgent={isAsking} label={isAsking ? "Waiting for your answer" : `${unread} unread`} />
     </Link>
   );
-});
+}
 
 function ScreensRow({ row, pathname, tabIndex }: RowProps<"screens">) {
   const here = `/t/${row.team.id}`;
