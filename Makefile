@@ -102,7 +102,7 @@ faults: setup postgres chromium models proxy open-webui more-types ## The long r
 bench: setup ## What a durable turn costs, against the floor of the same run
 	@$(BIN)/python bench/run.py
 
-bench-web: setup ## What a picture of the web UI costs, with 10,000 events and 500 pieces of work
+bench-web: setup ## What a frame of the web UI costs, with 10,000 events, 500 tasks, 100 teams and a slow line
 	@$(BIN)/python -m bench.frames
 
 lock: ## Renew requirements.lock from pyproject.toml
