@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from agiraph.api.channel_views import ChannelView, PairingView
     from agiraph.api.decision_views import (
+        BulkOutcome,
+        BulkView,
         DecidedView,
         DigestEntry,
         DigestGroup,
@@ -121,6 +123,8 @@ __all__ = [
     "AttachmentView",
     "AuditEntry",
     "BoardMomentView",
+    "BulkOutcome",
+    "BulkView",
     "Call",
     "Change",
     "ChannelView",
@@ -238,7 +242,8 @@ _VIEWS = "agiraph.api.views"
 _MODULES = {
     "agiraph.api.channel_views": ("ChannelView", "PairingView"),
     "agiraph.api.decision_views": (
-        "DecidedView", "DigestEntry", "DigestGroup", "DigestView", "GrantView",
+        "BulkOutcome", "BulkView", "DecidedView", "DigestEntry", "DigestGroup", "DigestView",
+        "GrantView",
     ),
     "agiraph.api.extension_views": ("ExtensionView", "SkillView"),
     "agiraph.api.folder_views": ("FolderChangeView", "GivenFolderView", "UndoneView"),

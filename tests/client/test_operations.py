@@ -57,6 +57,7 @@ async def _call_every_method(client: Client) -> None:
     assert trigger.secret is not None
     insight = await client.add_insight(agent, "fact", "Beans are round.", confidence=0.5)
     memory = await client.add_memory(agent, "Likes beans.")
+    await client.act_in_bulk("archive", ["msg_none"])
     token = await client.create_token("t", days=1)
     await client.change_team(team.id, name="Beans", review="never")
     said = await client.send(agent, "Hello", mode="nudge")

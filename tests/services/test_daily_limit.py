@@ -15,7 +15,7 @@ from agiraph.providers.facts.prices import Priced, Prices, Terms
 from agiraph.services import health
 from agiraph.services.lifecycle import daily_limit, timers
 from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.store import messages, waits
+from agiraph.store import inbox_items, waits
 from agiraph.testing import Says, World, call, says
 from agiraph.testing.clock import ManualClock
 from agiraph.testing.scripted import Line, ScriptedModel
@@ -305,7 +305,8 @@ async def test_a_cancelled_node_leaves_the_request_open_for_the_others(world: Wo
     await world.settle()
     await world.store.write(endings.cancel, (await goal(world, first)).id)
     await world.settle()
-    waiting = await world.store.read(lambda tx: messages.waiting_for_person(tx, OWNER, limit=9))
+    asked = inbox_items.InboxFilter(person_id=OWNER)
+    waiting = await world.store.read(lambda tx: inbox_items.waiting_for_person(tx, asked, limit=9))
     assert waiting == [request]
     await world.answer(request, decision="approve")
     await world.settle()

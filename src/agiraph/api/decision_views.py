@@ -62,3 +62,15 @@ class DigestView(View):
 
 class DecidedView(View):
     ids: list[str] = Field(description="The entries that were decided on.")
+
+
+class BulkOutcome(View):
+    """What became of one item of a bulk action."""
+
+    id: str
+    is_done: bool
+    reason: str = Field(description="Why nothing was done; empty if it was.")
+
+
+class BulkView(View):
+    outcomes: list[BulkOutcome] = Field(description="One for each id, in their order.")

@@ -282,6 +282,8 @@ def inbox_item_view(tx: Tx, item: inbox.Item) -> InboxItem:
         stop_reason=None if node is None else node.stop_reason,
         doubts=None if node is None else node.doubts,
         always=_offer(item.message),
+        snoozed_until=item.message.snoozed_until,
+        archived_at=item.message.archived_at,
         reply_to=_reply_to(tx, item.message, node),
     )
 

@@ -249,6 +249,10 @@ class InboxItem(View):
     always: GrantOffer | None = Field(
         description="For an open request: what `always` would allow; null if nothing."
     )
+    snoozed_until: datetime | None = Field(
+        description="Until when it is out of the inbox; in the past: it came back then."
+    )
+    archived_at: datetime | None
     reply_to: str | None = Field(
         description="The agent that knows what the message is about; null if no agent sent it."
     )

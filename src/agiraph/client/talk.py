@@ -1,12 +1,15 @@
 """Talk: messages to agents, their threads, and the inbox."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Literal
 
+from agiraph.api.decision_views import BulkView
 from agiraph.api.thread_views import ThreadView, TurnView
 from agiraph.api.views import InboxItem, InboxPage, MessageView
 from agiraph.client.connection import PAGE, Connection, path_of
-from agiraph.domain.messages import Decision, Rating
+from agiraph.domain.digest import EntryDecision
+from agiraph.domain.messages import Box, Decision, Filing, MessageKind, Rating
 
 
 class TalkCalls(Connection):
@@ -63,9 +66,33 @@ class TalkCalls(Connection):
                 return found
             found += page
 
-    async def inbox(self, *, after: str = "", limit: int = 100) -> InboxPage:
+    async def inbox(
+        self,
+        *,
+        box: Box = "inbox",
+        team: str = "",
+        kind: MessageKind | None = None,
+        after: str = "",
+        limit: int = 100,
+    ) -> InboxPage:
         """Return a page of the inbox; items that need an answer come first."""
-        return await self.get(InboxPage, "/inbox", after=after, limit=limit)
+        more = {} if kind is None else {"kind": kind}
+        return await self.get(
+            InboxPage, "/inbox", box=box, team=team, after=after, limit=limit, **more
+        )
+
+    async def act_in_bulk(
+        self,
+        action: Filing | EntryDecision,
+        ids: Sequence[str],
+        *,
+        until: datetime | None = None,
+    ) -> BulkView:
+        """Do one thing with many items of the inbox or entries of the digest; each has its own
+        outcome. `until` is when snoozed items return."""
+        moment = None if until is None else until.isoformat()
+        body = {"action": action, "ids": list(ids), "until": moment}
+        return await self.make(BulkView, "/inbox/bulk", body)
 
     async def item(self, item: str) -> InboxItem:
         return await self.get(InboxItem, path_of("inbox", item))

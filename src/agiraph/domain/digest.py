@@ -13,6 +13,9 @@ unverified: knowledge that comes from foreign words. file: a file of the team th
 words; its entry names the file only, so it is confirmed by its id and never with others. trigger:
 an agent made it after it had read such words. use: a grant allowed a call."""
 
+EntryDecision = Literal["confirm", "reject", "stop"]
+"""What a person decides on entries that they have selected: knowledge, notes and triggers."""
+
 COVERED: frozenset[EntryKind] = frozenset({"pending", "unverified", "trigger"})
 """What "confirm all" covers: knowledge, notes and triggers, never a way out and never a file."""
 

@@ -33,6 +33,11 @@ StoppedBy = Literal["model", "crash"]
 STOPPED = "stopped:"
 """Prefix of the `ref` of such a question."""
 
+Box = Literal["inbox", "snoozed", "archived"]
+"""Where an item is: in sight, out of sight until a moment, or put away for good."""
+Filing = Literal["read", "unread", "archive", "restore", "snooze"]
+"""What a person does with items of the inbox. `restore` ends a snooze, or undoes an archiving."""
+
 NEEDS_ANSWER: frozenset[MessageKind] = frozenset({"question", "approval"})
 ASKS_FOR_WORK: frozenset[MessageKind] = frozenset({"message", "nudge", "suggestion", "question"})
 """Kinds that an idle agent starts work on. It reads the others when it next works. A question to an
@@ -80,6 +85,9 @@ class Message:
     attachments: tuple[Attachment, ...] = ()
     label: Label = CLEAN
     """Web sites, files or programs that some of its text was taken from; empty: the team's own."""
+    snoozed_until: datetime | None = None
+    """Of an inbox item: until when it is out of sight; a moment in the past: it came back then."""
+    archived_at: datetime | None = None
     rating: Rating | None = None
     """The person's rating of a briefing."""
     call: ToolCall | None = None

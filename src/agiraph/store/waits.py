@@ -80,6 +80,10 @@ def set_timer(tx: Tx, timer_id: str, due_at: datetime) -> None:
     tx.alarm()
 
 
+def drop_timer(tx: Tx, timer_id: str) -> None:
+    tx.run("delete from timers where id = :id", id=timer_id)
+
+
 def is_set(tx: Tx, timer_id: str) -> bool:
     """Whether a timer is set and has not fired."""
     return tx.one("select 1 from timers where id = :id", id=timer_id) is not None

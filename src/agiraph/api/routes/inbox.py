@@ -3,16 +3,20 @@
 from typing import Annotated, ClassVar, Literal
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
-from agiraph.api.deps import ApiDep, CallerDep, Idempotent, Limit, PersonDep, check_owner
+from agiraph.api.decision_views import BulkOutcome, BulkView
+from agiraph.api.deps import Api, ApiDep, CallerDep, Idempotent, Limit, PersonDep, check_owner
 from agiraph.api.presenters import inbox_item_view
 from agiraph.api.problems import documented
 from agiraph.api.views import InboxItem, InboxPage
-from agiraph.domain.ids import MessageId
-from agiraph.domain.messages import Decision
-from agiraph.services.lifecycle import answers, briefings
-from agiraph.services.mail import bus, inbox
+from agiraph.domain.digest import EntryDecision
+from agiraph.domain.errors import Refused
+from agiraph.domain.ids import MessageId, PersonId
+from agiraph.domain.messages import Box, Decision, Filing
+from agiraph.services.lifecycle import answers, briefings, digest
+from agiraph.services.mail import bus, filing, inbox
+from agiraph.store import teams
 from agiraph.store.tx import Tx
 
 router: APIRouter = APIRouter(tags=["inbox"])
@@ -41,6 +45,28 @@ class AnswerRequest(BaseModel):
         return self
 
 
+InboxKind = Literal["question", "approval", "briefing", "report", "failure", "result"]
+BulkAction = Filing | EntryDecision
+
+
+class BulkRequest(BaseModel):
+    """One action on many items. Each item has its own outcome: one that fails stops no other."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid", json_schema_extra={"example": {"action": "archive", "ids": ["msg_1"]}}
+    )
+
+    action: BulkAction = Field(
+        description="`read`, `unread`, `archive`, `restore` and `snooze` are for items of the "
+        "inbox; `confirm`, `reject` and `stop` for entries of the digest. Requests for approval "
+        "are never decided in bulk."
+    )
+    ids: list[Annotated[str, Field(max_length=200)]] = Field(
+        min_length=1, max_length=filing.MOST_ITEMS
+    )
+    until: AwareDatetime | None = Field(default=None, description="When a snoozed item returns.")
+
+
 class RatingRequest(BaseModel):
     model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid", strict=True, json_schema_extra={"example": {"thumb": "up"}}
@@ -57,15 +83,46 @@ async def list_inbox(
         str, Query(max_length=200, description="The cursor of the previous page.")
     ] = "",
     limit: Limit = 100,
+    box: Annotated[Box, Query(description="What is in sight, snoozed or archived.")] = "inbox",
+    team: Annotated[str, Query(max_length=200, description="Only items of this team.")] = "",
+    kind: Annotated[
+        InboxKind | None, Query(description="Only items of this kind; else of all.")
+    ] = None,
 ) -> InboxPage:
     """List the inbox: items that need an answer first, then the newest. Changes nothing."""
 
     def look(tx: Tx) -> InboxPage:
-        page = inbox.page(tx, person, after=after, limit=limit)
+        team_id = teams.find(tx, team).id if team else None
+        page = inbox.page(tx, person, box=box, team_id=team_id, kind=kind, after=after, limit=limit)
         shown = [inbox_item_view(tx, item) for item in page.items]
         return InboxPage(items=shown, cursor=page.cursor, unread=inbox.count_unread(tx, person))
 
     return await api.store.read(look)
+
+
+@router.post("/inbox/bulk", responses=documented(422))
+async def act_in_bulk(body: BulkRequest, api: ApiDep, person: PersonDep) -> BulkView:
+    """Do one thing with many items, and return the outcome of each."""
+    action = body.action
+    if action == "confirm" or action == "reject" or action == "stop":
+        # Each in its own transaction: what a refused entry has written is taken back with it.
+        filing.check(body.ids, "read", until=body.until, now=api.clock.now())
+        outcomes = [await _decide(api, one, action, person) for one in body.ids]
+    else:
+        outcomes = await api.store.write(filing.file, person, body.ids, action, until=body.until)
+    return BulkView(
+        outcomes=[BulkOutcome(id=o.id, is_done=not o.reason, reason=o.reason) for o in outcomes]
+    )
+
+
+async def _decide(
+    api: Api, identity: str, decision: EntryDecision, person: PersonId
+) -> filing.Outcome:
+    try:
+        await api.store.write(digest.decide_one, identity, decision, person_id=person)
+    except Refused as error:
+        return filing.Outcome(id=identity, reason=str(error))
+    return filing.Outcome(id=identity)
 
 
 @router.get("/inbox/{item}", responses=documented(404))

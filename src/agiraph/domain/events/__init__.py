@@ -53,6 +53,7 @@ EventType = Literal[
     "network.refused",
     "message.sent",
     "message.seen",
+    "message.filed",
     "question.asked",
     "question.answered",
     "model.failed",

@@ -32,6 +32,17 @@ class MessageSeen(TeamEvent):
 
 
 @event
+class MessageFiled(TeamEvent):
+    """A person has put items of their inbox away, or they came back."""
+
+    event_type: ClassVar[EventType] = "message.filed"
+
+    message_ids: list[str]
+    filing: str
+    """`archive`, `restore`, `snooze` or `unread`; `return`: a snooze has ended."""
+
+
+@event
 class QuestionAsked(TeamEvent):
     """A question or a request for approval was sent."""
 

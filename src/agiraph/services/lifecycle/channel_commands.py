@@ -8,7 +8,7 @@ from agiraph.domain.channels import ChannelState
 from agiraph.domain.errors import NotFound
 from agiraph.services.lifecycle import client_turns
 from agiraph.services.mail import deliveries
-from agiraph.store import messages, teams
+from agiraph.store import inbox_items, teams
 from agiraph.store.channels import CHANNELS
 from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.tx import Tx
@@ -52,7 +52,8 @@ def run(tx: Tx, channel: ChannelState, text: str) -> str | None:
         case "/to":
             return _choose(tx, channel, rest.strip())
         case "/inbox":
-            count = len(messages.waiting_for_person(tx, channel.person_id, limit=100))
+            asked = inbox_items.InboxFilter(person_id=channel.person_id)
+            count = len(inbox_items.waiting_for_person(tx, asked, limit=100))
             return f"{count} questions and requests wait for you."
         case "/mute":
             return _mute(tx, channel, rest.strip())

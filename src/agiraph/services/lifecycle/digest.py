@@ -8,7 +8,7 @@ itself, because each is a place that somebody's data could reach.
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from agiraph.domain.digest import COVERED, Decisions, Digest, Entry, EntryKind
+from agiraph.domain.digest import COVERED, Decisions, Digest, Entry, EntryDecision, EntryKind
 from agiraph.domain.errors import Refused
 from agiraph.domain.grants import Grant
 from agiraph.domain.ids import SYSTEM, MessageId, PersonId, TeamId, TriggerId
@@ -47,6 +47,7 @@ A_WAY_OUT = (
     "{id} asks for a way out, which is never confirmed with others: read the call and answer it "
     "by itself (agiraph answer {id} approve)."
 )
+ONE_FILE = "A file is confirmed by itself, after it was read."
 NOTICE = (
     "{counts} in team {team!r}. Nothing waits for you meanwhile. Read and decide: agiraph inbox "
     "--digest"
@@ -226,6 +227,21 @@ def _reject(tx: Tx, identity: str, person_id: PersonId) -> None:
     answers.answer_question(tx, MessageId(identity), "", person_id=person_id, decision="deny")
 
 
+def decide_one(tx: Tx, identity: str, decision: EntryDecision, *, person_id: PersonId) -> None:
+    """Confirm, reject or stop one entry that was selected with others; never a request."""
+    if identity.startswith("msg_"):
+        raise Refused(A_WAY_OUT.format(id=identity))
+    if identity.startswith(files.PREFIX):
+        raise Refused(ONE_FILE)
+    match decision:
+        case "confirm":
+            _confirm(tx, identity, person_id)
+        case "reject":
+            _reject(tx, identity, person_id)
+        case "stop":
+            definitions.cancel(tx, TriggerId(identity))
+
+
 def schedule(tx: Tx, team_id: TeamId) -> None:
     """Set the timer that notifies the owner of the digest, at most once a day."""
     if waits.is_set(tx, TIMER + team_id):
@@ -264,7 +280,9 @@ def notify(tx: Tx, team_id: TeamId) -> None:
         )
         return
     seq = messages.next_seq(tx, team_id, team.owner_id)
-    MESSAGES.update(tx, last.id, text=text, seq=seq, created_at=tx.now, seen_at=None)
+    # A new notice is in sight, although the person may have put the last one away.
+    in_sight = {"seen_at": None, "archived_at": None, "snoozed_until": None}
+    MESSAGES.update(tx, last.id, text=text, seq=seq, created_at=tx.now, **in_sight)
     deliveries.queue(tx, MESSAGES.get(tx, last.id))
 
 

@@ -14,7 +14,7 @@ from agiraph.domain.messages import NEEDS_ANSWER, Message
 from agiraph.domain.value import value
 from agiraph.services.lifecycle import answers, channel_commands, conversation
 from agiraph.services.mail import pairing
-from agiraph.store import channels, deliveries, messages, teams
+from agiraph.store import channels, deliveries, inbox_items, teams
 from agiraph.store.channels import CHANNELS
 from agiraph.store.messages import MESSAGES
 from agiraph.store.tx import Tx
@@ -143,7 +143,7 @@ def _hear(
 
 
 def _is_answer(tx: Tx, about: Message, incoming: Incoming) -> bool:
-    is_open = about.kind == "question" and messages.is_waiting(tx, about.id)
+    is_open = about.kind == "question" and inbox_items.is_waiting(tx, about.id)
     return is_open and bool(incoming.text.strip()) and not incoming.attachments
 
 

@@ -1,9 +1,10 @@
-"""Timers: fires due timers: of waits, stages, triggers, requests and nodes without an assignee."""
+"""Timers: fires due timers: of waits, stages, triggers, requests, snoozed items, unowned nodes."""
 
 from agiraph.domain.ids import MessageId, NodeId, StageId, TeamId, TriggerId
 from agiraph.domain.waits import DAY
 from agiraph.services.board import planning, stage_clocks, stages, waiting
 from agiraph.services.lifecycle import asks, daily_limit, digest
+from agiraph.services.mail import filing
 from agiraph.services.triggers import due, firing
 from agiraph.store import waits
 from agiraph.store.nodes import NODES
@@ -28,6 +29,8 @@ def fire_due(tx: Tx, *timer_ids: str) -> int:
             daily_limit.end_day(tx, timer.removeprefix(DAY))
         elif timer.startswith(asks.TIMER):
             asks.expire(tx, MessageId(timer.removeprefix(asks.TIMER)))
+        elif timer.startswith(filing.TIMER):
+            filing.bring_back(tx, MessageId(timer.removeprefix(filing.TIMER)))
         elif timer.startswith(digest.TIMER):
             digest.notify(tx, TeamId(timer.removeprefix(digest.TIMER)))
         elif timer.startswith(planning.UNOWNED_TIMER):

@@ -6,9 +6,9 @@ from typing import NamedTuple
 from agiraph.domain.deliveries import Delivery
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.events.mail import MessageSeen
-from agiraph.domain.ids import MessageId, PersonId
-from agiraph.domain.messages import INBOX, Message, State
-from agiraph.store import deliveries, messages
+from agiraph.domain.ids import MessageId, PersonId, TeamId
+from agiraph.domain.messages import INBOX, Box, Message, MessageKind, State
+from agiraph.store import deliveries, inbox_items, messages
 from agiraph.store.messages import MESSAGES
 from agiraph.store.tx import Tx
 
@@ -31,33 +31,66 @@ class InboxPage(NamedTuple):
     """The `after` of the next page; None on the last page."""
 
 
-def page(tx: Tx, person_id: PersonId, *, after: str = "", limit: int = 100) -> InboxPage:
-    """Return items that need an answer, oldest first, followed by all others, newest first."""
+def page(
+    tx: Tx,
+    person_id: PersonId,
+    *,
+    box: Box = "inbox",
+    team_id: TeamId | None = None,
+    kind: MessageKind | None = None,
+    after: str = "",
+    limit: int = 100,
+) -> InboxPage:
+    """Return items that need an answer, oldest first, then those that came back from a snooze and
+    all others, newest first. Another box has one list, newest first."""
     if not 1 <= limit <= MAX_PAGE_ITEMS:
         raise Refused(f"A page has 1 to {MAX_PAGE_ITEMS} items, not {limit}.")
+    asked = inbox_items.InboxFilter(person_id=person_id, box=box, team_id=team_id, kind=kind)
+    parts = _PARTS if box == "inbox" else _PARTS[-1:]
     part, _, last = after.partition(":")
-    if after and (part not in ("open", "rest") or not last):
+    names = [name for name, _ in parts]
+    if after and (part not in names or not last):
         raise Refused(
             f"{after!r} is not a cursor of the inbox; use the cursor of the previous page."
         )
-    found: list[Message] = []
-    if part != "rest":
-        found = messages.waiting_for_person(tx, person_id, after=last, limit=limit + 1)
-    waiting = {message.id for message in found}
-    if len(found) <= limit:
-        before = last if part == "rest" else ""
-        found += messages.at_rest(tx, person_id, before=before, limit=limit + 1 - len(found))
-    shown = [_item(tx, message, message.id in waiting) for message in found[:limit]]
+    found: list[tuple[str, Message]] = []
+    for name, read in parts[names.index(part) if after else 0 :]:
+        start = last if name == part else ""
+        rows = read(tx, asked, start, limit + 1 - len(found))
+        found += [(name, message) for message in rows]
+        if len(found) > limit:
+            break
+    # In another box, an item may still wait for its answer.
+    shown = [
+        _item(tx, m, name == "open" or (box != "inbox" and inbox_items.is_waiting(tx, m.id)))
+        for name, m in found[:limit]
+    ]
     if len(found) <= limit:
         return InboxPage(shown, None)
-    end = shown[-1]
-    return InboxPage(shown, f"{'open' if end.needs_answer else 'rest'}:{end.message.id}")
+    name, end = found[limit - 1]
+    return InboxPage(shown, f"{name}:{end.id}")
+
+
+def _read_open(tx: Tx, of: inbox_items.InboxFilter, last: str, limit: int) -> list[Message]:
+    return inbox_items.waiting_for_person(tx, of, after=last, limit=limit)
+
+
+def _read_back(tx: Tx, of: inbox_items.InboxFilter, last: str, limit: int) -> list[Message]:
+    return inbox_items.back_from_snooze(tx, of, before=last, limit=limit)
+
+
+def _read_rest(tx: Tx, of: inbox_items.InboxFilter, last: str, limit: int) -> list[Message]:
+    return inbox_items.at_rest(tx, of, before=last, limit=limit)
+
+
+_PARTS = (("open", _read_open), ("back", _read_back), ("rest", _read_rest))
+"""The parts of the inbox in their order. A cursor names one of them."""
 
 
 def item(tx: Tx, person_id: PersonId, message_id: MessageId) -> Item:
     """Return one item. Raise `NotFound` for messages that are not in this person's inbox."""
     message = _find(tx, person_id, message_id)
-    return _item(tx, message, messages.is_waiting(tx, message_id))
+    return _item(tx, message, inbox_items.is_waiting(tx, message_id))
 
 
 def mark_read(tx: Tx, person_id: PersonId, message_id: MessageId) -> Item:
@@ -72,7 +105,7 @@ def mark_read(tx: Tx, person_id: PersonId, message_id: MessageId) -> Item:
 
 def count_unread(tx: Tx, person_id: PersonId) -> int:
     """Return how many items the person has neither read nor answered."""
-    return messages.count_unread(tx, person_id)
+    return inbox_items.count_unread(tx, person_id)
 
 
 def _item(tx: Tx, message: Message, needs_answer: bool) -> Item:

@@ -15,7 +15,7 @@ from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.ids import PersonId
 from agiraph.services.access import digest
 from agiraph.services.mail import deliveries
-from agiraph.store import channels, messages
+from agiraph.store import channels, inbox_items
 from agiraph.store.channels import CHANNELS
 from agiraph.store.tx import Tx
 
@@ -88,7 +88,8 @@ def redeem(tx: Tx, channel: ChannelState, incoming: Incoming) -> bool:
     changes = {"address": incoming.sender, "paired_at": tx.now, "code_digest": None}
     CHANNELS.update(tx, channel.name, **changes, code_until=None, agent_id=None)
     paired = CHANNELS.get(tx, channel.name)
-    for question in messages.waiting_for_person(tx, paired.person_id, limit=20):
+    asked = inbox_items.InboxFilter(person_id=paired.person_id)
+    for question in inbox_items.waiting_for_person(tx, asked, limit=20):
         if question.kind in paired.kinds:
             deliveries.queue_again(tx, question, paired)
     return True
