@@ -1,1 +1,0 @@
-import{n as e,o as t}from"./client-Dn8tmegq.js";import{t as n}from"./queryOptions-Dfvzj6n2.js";var r=n({queryKey:[`models`],queryFn:()=>t(e.GET(`/api/models`))});export{r as t};

@@ -1,1 +1,0 @@
-import{A as e}from"./libraries-C2x_IDGG.js";import{in as t,tn as n}from"./frame-60tHAgR1.js";var r=e({queryKey:[`models`],queryFn:()=>t(n.GET(`/api/models`))});export{r as t};

@@ -1,1 +1,0 @@
-var e=`human`,t=`system`;export{t as n,e as t};

@@ -1,1 +1,0 @@
-import{a as e,n as t}from"./jsx-runtime-Wy9s6hX0.js";import{_t as n,vt as r}from"./index-Bc6_iqQ3.js";var i=e(t(),1);function a(){let e=r({strict:!1}),t=n(),a=(0,i.useCallback)((e,n=!1)=>void t({to:`.`,replace:n,search:(t=>({...t,...e}))}),[t]);return[Object.fromEntries(Object.entries(e).map(([e,t])=>[e,t===void 0?void 0:String(t)])),a]}export{a as t};
