@@ -166,6 +166,14 @@ async def test_a_failed_response_is_an_error_that_says_whether_to_retry(
         assert (type(error), "It went wrong." in str(error)) == (kind, True)
 
 
+async def test_a_rate_limit_that_was_met_before_any_work_cost_nothing(http: HttpClient) -> None:
+    failure = {"code": "rate_limit_exceeded", "message": "Slow down."}
+    used = {"input_tokens": 9, "output_tokens": 1}
+    for more, is_unused in (({}, True), ({"usage": used}, False)):
+        error = await error_of(http, ended(status="failed", error=failure, **more))
+        assert error.unused is is_unused
+
+
 async def test_an_item_that_never_became_whole_is_never_a_call(http: HttpClient) -> None:
     begun = {"type": "response.output_item.added", "output_index": 0, "item": CALL}
     error = await error_of(http, begun, ended())

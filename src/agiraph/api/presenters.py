@@ -106,7 +106,7 @@ def agent_view(tx: Tx, member: Member, viewer: PersonId) -> AgentView:
 
 
 def node_view(tx: Tx, node: WorkNode) -> NodeView:
-    used = spend.total(tx, node.id)
+    used = spend.spent(tx, node.id)
     return NodeView(
         id=node.id,
         team_id=node.team_id,

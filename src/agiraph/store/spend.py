@@ -118,16 +118,28 @@ _RESERVATIONS = (
 )
 
 
+_SPENT = (
+    "select coalesce(sum(case when purpose = :search then 0 else calls + lost end), 0),"
+    " coalesce(sum(input_tokens + output_tokens), 0), coalesce(sum(usd), 0.0){more} from spend"
+    " where node_id in (select id from tree)"
+)
+
+
+def spent(tx: Tx, root: NodeId) -> Total:
+    """Return the cost of a node and all below it as people see it: what is booked, without the
+    reservations of running calls."""
+    row = tx.one(_TREE + _SPENT.format(more=""), root=root, search=SEARCH)
+    calls, tokens, usd = (0, 0, 0.0) if row is None else row
+    return Total(calls=int(calls), tokens=int(tokens), usd=round_usd(float(usd)))
+
+
 def total(tx: Tx, root: NodeId, *, apart_from: ThreadId | None = None) -> Total:
     """Return the cost of a node and all below it, with the reservations of other threads' calls.
 
     One statement, so that a call that ends meanwhile is counted once: as reserved, or as paid.
     """
     rows = tx.all(
-        _TREE + "select coalesce(sum(case when purpose = :search then 0 else calls + lost end), 0),"
-        " coalesce(sum(input_tokens + output_tokens), 0), coalesce(sum(usd), 0.0), null from spend"
-        " where node_id in (select id from tree)"
-        " union all select 1, 0, 0.0, t.extra"
+        _TREE + _SPENT.format(more=", null") + " union all select 1, 0, 0.0, t.extra"
         f" {_RESERVATIONS} and n.id in (select id from tree) and h.id <> :apart_from",
         root=root,
         apart_from=apart_from or "",

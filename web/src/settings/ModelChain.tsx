@@ -2,7 +2,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { ArrowDown, ArrowUp, Plus, X } from "lucide-react";
 import { useId, useState } from "react";
-import { cx } from "@/lib/cx";
 import { Facts } from "@/models/Facts";
 import { type Model, type Models, noticeOf } from "@/models/notice";
 import { modelsQuery } from "@/models/modelsQuery";
@@ -123,7 +122,7 @@ function ModelList({ models, isLoading, taken, onUse, onAdd, onClose }: ListProp
       <ul aria-label="Models" className="scroll mt-2 max-h-80 divide-y divide-line" tabIndex={-1}>
         {isLoading && <li className="py-2 font-normal text-ink-3">Asking the servers what they have…</li>}
         {[...found.map((model) => model.name), ...(isUnknown ? [words.trim()] : [])].map((name) => (
-          <li key={name} className={cx("flex flex-wrap items-start gap-x-3 gap-y-1 py-2", taken.includes(name) && "opacity-60")}>
+          <li key={name} className="flex flex-wrap items-start gap-x-3 gap-y-1 py-2">
             <div className="min-w-0 flex-1 basis-56">
               <span className="break-all">{name}</span>
               <Known models={models} name={name} />

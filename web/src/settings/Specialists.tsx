@@ -154,7 +154,7 @@ function Trial({ team, name, text }: { team: Team; name: string; text: string | 
 
 const Shown = ({ title, text }: { title: string; text: string }) => (
   <div>
-    <h4 dir="auto" className="text-xs font-medium">{title}</h4>
+    <h3 dir="auto" className="text-xs font-medium">{title}</h3>
     <pre dir="auto" tabIndex={0} className="scroll mt-1 max-h-64 rounded-sm bg-sunken p-2.5 font-mono text-xs break-words whitespace-pre-wrap">
       {text}
     </pre>

@@ -58,7 +58,7 @@ class ResponsesReader:
                 self._open.discard(event["output_index"])
             case "error":
                 code, message = event.get("code"), text_of(event.get("message"))
-                raise _failure({"code": code, "message": message})
+                raise _failure({"code": code, "message": message}, has_worked=bool(self._items))
             case str() as kind if kind in _ENDS:
                 self._end(event["response"])
                 self.reply.is_ended = self.reply.is_closed = True
@@ -152,7 +152,7 @@ class ResponsesReader:
         self._count(response.get("usage"))
         error = response.get("error")
         if response.get("status") == "failed" or error:
-            raise _failure(error)
+            raise _failure(error, has_worked=bool(output or response.get("usage")))
         if response.get("status") != "incomplete":
             return
         details: Part = response.get("incomplete_details") or {}
@@ -176,7 +176,7 @@ def _is_search(item: Part) -> bool:
     return kind == "search"
 
 
-def _failure(error: Any) -> ModelError:
+def _failure(error: Any, *, has_worked: bool) -> ModelError:
     details = cast(Part, error) if isinstance(error, dict) else {"message": str(error)}
     code = str(details.get("code"))
     status = 400 if "image" in code else _STATUS_OF_CODE.get(code, 503)
@@ -184,8 +184,8 @@ def _failure(error: Any) -> ModelError:
     failure = error_for_status(
         status, reason, f"The response failed: {reason}", body=orjson.dumps(details)
     )
-    # It may have worked, and charged, before it failed.
-    failure.unused = failure.unused and status == 400
+    # It may have worked, and charged, before it failed. A limit that was met at once cost nothing.
+    failure.unused = failure.unused and (status == 400 or (status == 429 and not has_worked))
     return failure
 
 

@@ -80,12 +80,12 @@ def budget_of_goal(tx: Tx, team_id: TeamId) -> GoalBudget | None:
         _check_node(tx, goal)
     except Refused as error:
         problem = str(error)
-    total, seconds = spend.total(tx, goal.id), goal.worked_seconds
+    total, seconds = spend.spent(tx, goal.id), goal.worked_seconds
     if goal.status is NodeStatus.RUNNING and goal.claimed_at is not None:
         seconds += (tx.now - goal.claimed_at).total_seconds()
     turns = sum(line.calls for line in spend.of_node(tx, goal.id) if line.purpose == "work")
     limits = [
-        _use(goal, "usd", spend.round_usd(total.usd)),
+        _use(goal, "usd", total.usd),
         _use(goal, "tokens", total.tokens),
         _use(goal, "turns", turns),
         _use(goal, "seconds", round(seconds)),

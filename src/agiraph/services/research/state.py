@@ -51,5 +51,5 @@ def state_of(tx: Tx, job_id: NodeId) -> ResearchState:
         ledger=evidence.of_job(tx, job_id),
         used=used(tx, node),
         limits=Used(calls.get(SEARCH, 0), calls.get(FETCH, 0)),
-        usd=spend.total(tx, job_id).usd,
+        usd=spend.spent(tx, job_id).usd,
     )
