@@ -99,6 +99,7 @@ def test_pictures_and_files_in_the_request_become_attachments() -> None:
         ({"n": 2}, "n", "one reply"),
         ({"response_format": {"type": "json_object"}}, "response_format", "in words"),
         ({"modalities": ["text", "audio"]}, "modalities", "in text"),
+        ({"modalities": [["audio"], {}]}, "modalities", "in text"),
         ({"messages": [user("a"), assistant("b")]}, "messages", "nothing new"),
         ({"messages": [{"role": "tool", "content": "42"}]}, "messages", "tools are not used"),
         ({"messages": []}, "messages", "must be a list"),

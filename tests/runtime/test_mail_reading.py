@@ -189,8 +189,11 @@ def test_a_forwarded_mail_is_a_file_and_strangers_files_are_not_read() -> None:
     assert read(attached, paired=None) == ("Hi\nLook", [])
 
 
-def test_a_mail_in_an_unknown_charset_or_with_broken_headers_is_read_all_the_same() -> None:
-    raw = b"From: ada@home.test\r\nSubject: =?x?q?=\r\nDate: nonsense\r\n"
+@pytest.mark.parametrize("date", [b"nonsense", b"Fri, 31 Dec 9999 23:59:59 -2359"])
+def test_a_mail_in_an_unknown_charset_or_with_broken_headers_is_read_all_the_same(
+    date: bytes,
+) -> None:
+    raw = b"From: ada@home.test\r\nSubject: =?x?q?=\r\nDate: " + date + b"\r\n"
     raw += b"Content-Type: text/plain; charset=klingon\r\n\r\nHello\r\n"
     found = incoming(raw, own="us@x", paired=ADA, checked_by="", is_ours=lambda *_: False)
     assert found is not None

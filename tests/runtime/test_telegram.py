@@ -79,6 +79,19 @@ async def test_an_answer_that_arrives_in_parts_is_read_whole() -> None:
         assert [len(message.text) for message in received.messages] == [len(text)]
 
 
+@pytest.mark.parametrize(
+    "message",
+    [{"chat": 7}, {"chat": {"id": 7, "type": "private"}, "date": 10**30, "message_id": 1}, 1.5],
+)
+async def test_an_update_of_an_unknown_form_blocks_none_after_it(message: object) -> None:
+    async with BotApi(now=ManualClock().now()).open() as bot:
+        phone = Telegram(token=TOKEN, api_url=bot.url, poll_s=1)
+        bot.deliver_again({"update_id": 1, "message": message})
+        await bot.write(ADA, "Hello")
+        received = await phone.receive("1", str(ADA))
+        assert [one.text for one in received.messages] == ["Hello"]
+
+
 async def wait_for_dropped(world: World, count: int) -> None:
     async def is_so() -> bool:
         return (await channel(world)).dropped == count

@@ -188,9 +188,9 @@ def _header(mail: EmailMessage, name: str) -> str:
 def _date(mail: EmailMessage) -> datetime:
     try:
         found = parsedate_to_datetime(_header(mail, "Date"))
-    except (ValueError, TypeError):
+        return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    except (ValueError, TypeError, OverflowError):
         return datetime.now(UTC)
-    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _words(mail: EmailMessage, *, is_answer: bool, is_proven: bool) -> tuple[str, str]:

@@ -126,7 +126,7 @@ class Telegram:
         """Return the message in an update; None if the update has an unknown form."""
         try:
             return await self._incoming(update, paired)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, OSError) as error:
             # It must not block those after it: without it the cursor would never move on.
             log.warning("an update of Telegram cannot be read: %r", error)
             return None
