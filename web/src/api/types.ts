@@ -1384,7 +1384,8 @@ export interface paths {
         };
         /**
          * Get Skill File
-         * @description Return the SKILL.md of a skill, and the line about it that agents are shown.
+         * @description Return the SKILL.md of a skill, and the line about it that agents are shown. One outside of
+         *     the home needs the scope `admin`.
          */
         get: operations["get_skill_file"];
         /**

@@ -1,12 +1,13 @@
 /** QuestionCard: a question or approval that waits for the person. Conversation, inbox and board show the same card; toasts show its body and form. */
 import { Check, MessageCircleQuestion, RotateCw, ShieldQuestion, X } from "lucide-react";
-import { type KeyboardEvent, Suspense, useId, useState } from "react";
+import { type KeyboardEvent, Suspense, useId } from "react";
 import { lazyChunk } from "@/live/chunks";
 import type { Message, Schemas } from "@/api/client";
 import type { GivenAnswer } from "@/live/log";
 import { cx } from "@/lib/cx";
 import { fullTime, clockTime } from "@/lib/format";
 import { GRANT_TEXT } from "@/lib/grantText";
+import { useStoredDraft } from "@/lib/storedDraft";
 import { Button, Input, Kbd } from "@/ui";
 import { useAnswer } from "@/conversation/useAnswer";
 import { ApprovalCall, Literal, QuestionText } from "@/conversation/Literal";
@@ -82,13 +83,17 @@ interface FormProps {
 }
 
 export function AnswerForm({ id, kind, options, always = null, call = null, stopped = null, onDone }: FormProps) {
-  const [typed, setTyped] = useState("");
+  const [typed, setTyped] = useStoredDraft(`answer.${id}`);
   const { isSending, problem, answer } = useAnswer(id);
   const unread = useUnread();
   const canApprove = unread.length === 0 && !isSending;
   const labelId = useId();
   const unreadId = useId();
-  const reportDone = (isAccepted: boolean) => isAccepted && onDone?.();
+  const reportDone = (isAccepted: boolean) => {
+    if (!isAccepted) return;
+    setTyped("");
+    onDone?.();
+  };
   const sendAnswer = (text: string) => void answer({ text }).then(reportDone);
   const decide = (decision: "approve" | "deny") => void answer({ decision, note: typed.trim() }).then(reportDone);
   const approveAlways = () => void answer({ decision: "approve", note: typed.trim(), always: true }).then(reportDone);

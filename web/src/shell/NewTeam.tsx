@@ -7,6 +7,7 @@ import { queryKeys, queryClient } from "@/api/queries";
 import { cx } from "@/lib/cx";
 import { refuseUnfilled, unfilled } from "@/lib/placeholders";
 import { randomId } from "@/lib/randomId";
+import { useStoredDraft } from "@/lib/storedDraft";
 import type { Trust } from "@/lib/trust";
 import { Button, Dialog, DialogActions, Input, Textarea } from "@/ui";
 import { ModelField } from "@/models/ModelField";
@@ -23,7 +24,7 @@ const TEMPLATES = [
 export default function NewTeam() {
   const setOpen = useShell((state) => state.setOpen);
   const navigate = useNavigate();
-  const [goal, setGoal] = useState("");
+  const [goal, setGoal] = useStoredDraft("goal");
   const [name, setName] = useState("");
   const [mode, setMode] = useState<Mode>("finite");
   const [interval, setRestInterval] = useState(3600);
@@ -94,6 +95,7 @@ export default function NewTeam() {
       );
       // The sidebar shows the new team as soon as its page opens.
       await queryClient.invalidateQueries({ queryKey: queryKeys.overview });
+      setGoal("");
       setOpen("newTeam", false);
       if (team.coordinator_id) void navigate({ to: "/t/$team/a/$agent", params: { team: team.id, agent: team.coordinator_id } });
     } catch (error) {

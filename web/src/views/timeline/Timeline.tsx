@@ -1,7 +1,8 @@
 /** Timeline: how a team's run went, as a chart, as a replay of its board and conversation, and as a log of events. */
 import { useQuery } from "@tanstack/react-query";
 import { ChartNoAxesGantt, History, ListTree } from "lucide-react";
-import { lazy, Suspense } from "react";
+import { Suspense } from "react";
+import { lazyChunk } from "@/live/chunks";
 import { errorMessage } from "@/api/client";
 import { agentsQuery } from "@/api/queries";
 import { cx } from "@/lib/cx";
@@ -14,8 +15,8 @@ import { Gantt } from "@/views/timeline/Gantt";
 import { SpanTable } from "@/views/timeline/SpanTable";
 import { useTimeline } from "@/views/timeline/timelineQuery";
 
-const Replay = lazy(() => import("@/views/timeline/Replay"));
-const EventLog = lazy(() => import("@/views/timeline/EventLog"));
+const Replay = lazyChunk(() => import("@/views/timeline/Replay"));
+const EventLog = lazyChunk(() => import("@/views/timeline/EventLog"));
 const VIEWS = [
   ["chart", "Timeline", ChartNoAxesGantt],
   ["replay", "Replay", History],
