@@ -21,9 +21,12 @@ from playwright.async_api import (
     WebSocket,
 )
 
+from agiraph.domain.messages import MessageKind
+from agiraph.domain.persons import OWNER
 from agiraph.domain.time import Clock, SystemClock
 from agiraph.providers.registry import Account, Keys
-from agiraph.testing import ModelServer
+from agiraph.services.mail import bus
+from agiraph.testing import ModelServer, World
 from tests.api.serving import serving
 from tests.cli.shell import Process, Shell
 from tests.up_process import TOKEN, Client, Up, use_model_server
@@ -99,6 +102,8 @@ class Desk:
     page: Page
     watch: Watch
     _stack: AsyncExitStack
+    world: World | None
+    """The world that serves the page, if it is in this process."""
 
     @property
     def origin(self) -> str:
@@ -107,6 +112,13 @@ class Desk:
     async def found(self, goal: str, **more: Any) -> dict[str, Any]:
         """Create a team over the API."""
         return await self.up.ask("POST", "/teams", {"goal": goal, **more})
+
+    async def tell(self, team: dict[str, Any], kind: MessageKind, text: str) -> None:
+        """Send the person a message of the team's coordinator."""
+        assert self.world is not None
+        sender, recipient = team["coordinator_id"], OWNER
+        about: dict[str, Any] = {"team_id": team["id"], "sender": sender, "recipient": recipient}
+        await self.world.store.write(bus.send, **about, kind=kind, text=text)
 
     async def open(self, path: str) -> None:
         await self.page.goto(f"{self.origin}{path}")
@@ -205,7 +217,7 @@ async def visiting(browser: Browser, shell: Shell, port: int) -> AsyncGenerator[
             watches.append(watch)
             [link] = re.findall(r"Sign in once: (\S+)", process.seen)
             await page.goto(link)
-            desk = UpDesk(shell.home, model, up, context, page, watch, stack, shell, process)
+            desk = UpDesk(shell.home, model, up, context, page, watch, stack, None, shell, process)
             if path != "/":
                 await desk.open(path)
             return desk
@@ -237,7 +249,7 @@ async def visiting_world(browser: Browser, home: Path) -> AsyncGenerator[Visit]:
             watches.append(watch)
             session = {"name": "agiraph_session", "value": TOKEN, "url": served.origin}
             await context.add_cookies([session])  # type: ignore[list-item]
-            desk = Desk(home, model, client, context, page, watch, stack)
+            desk = Desk(home, model, client, context, page, watch, stack, served.world)
             await desk.open(path)
             return desk
 

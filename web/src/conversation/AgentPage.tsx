@@ -1,8 +1,7 @@
 /** AgentPage: one agent: its conversation, the composer, the details panel and the team menu. */
 import { useQuery } from "@tanstack/react-query";
 import { Columns2, MoreVertical, Pause, Play, Search, Settings2, Square, Wrench } from "lucide-react";
-import { Suspense, useEffect, useState } from "react";
-import { lazyChunk } from "@/live/chunks";
+import { type ReactNode, Suspense, useEffect, useState } from "react";
 import { toast } from "@/ui/toast";
 import { type Agent, ApiError, api, errorMessage, type Team, unwrap } from "@/api/client";
 import { agentsQuery, queryClient, queryKeys, teamQuery } from "@/api/queries";
@@ -17,8 +16,11 @@ import { showToast } from "@/views/shared/toast";
 import { Composer } from "@/conversation/Composer";
 import { useViewMode } from "@/conversation/viewMode";
 import { screenHref } from "@/views";
-import { useNavigate } from "@tanstack/react-router";
+import { Link, useNavigate } from "@tanstack/react-router";
+import { useTeamQuestions } from "@/inbox/teamQuestions";
+import { lazyChunk } from "@/live/chunks";
 
+const WaitingBar = lazyChunk(() => import("@/inbox/WaitingBar"));
 const ConversationView = lazyChunk(() => import("@/conversation/ConversationView").then((loaded) => ({ default: loaded.ConversationView })));
 const Details = lazyChunk(() => import("@/conversation/Details"));
 const JobCards = lazyChunk(() => import("@/conversation/JobCards"));
@@ -69,11 +71,13 @@ function AgentView({ team, agent, agents, at }: { team: Team; agent: Agent; agen
           title={
             <span className="flex items-center gap-3">
               <span dir="auto" className="truncate">{capitalize(agent.name)}</span>
-              <Chip tone={STATUS_TONES[status]} className="shrink-0">
-                <span aria-hidden>{STATUS_MARKS[status]}</span>
-                <span className={status === "waiting_for_you" ? "max-sm:hidden" : "max-sm:sr-only"}>{STATUS_LABELS[status]}</span>
-                {status === "waiting_for_you" && <span className="sm:hidden">Needs you</span>}
-              </Chip>
+              <StatusLink team={team.id} agent={agent.id} status={status}>
+                <Chip tone={STATUS_TONES[status]} className="shrink-0">
+                  <span aria-hidden>{STATUS_MARKS[status]}</span>
+                  <span className={status === "waiting_for_you" ? "max-sm:hidden" : "max-sm:sr-only"}>{STATUS_LABELS[status]}</span>
+                  {status === "waiting_for_you" && <span className="sm:hidden">Needs you</span>}
+                </Chip>
+              </StatusLink>
             </span>
           }
           subtitle={`${team.name} · ${isCoordinator ? "Runs the team" : agent.role}`}
@@ -101,6 +105,9 @@ function AgentView({ team, agent, agents, at }: { team: Team; agent: Agent; agen
           </IconButton>
           <TeamMenu team={team} />
         </Header>
+        <Suspense>
+          <WaitingBar team={team.id} />
+        </Suspense>
         {isSearching && (
           <Suspense>
             <ConversationSearch
@@ -135,6 +142,18 @@ function AgentView({ team, agent, agents, at }: { team: Team; agent: Agent; agen
         </Suspense>
       </Sheet>
     </div>
+  );
+}
+
+/** The status of an agent; if it waits for the person, a link to its question, else to the team's first one. */
+function StatusLink({ team, agent, status, children }: { team: string; agent: string; status: AgentStatus; children: ReactNode }) {
+  const questions = useTeamQuestions(team);
+  const question = questions.find((item) => item.message.sender === agent) ?? questions[0];
+  if (status !== "waiting_for_you" || !question) return children;
+  return (
+    <Link to="/t/$team/a/$agent" params={{ team, agent: question.message.sender }} search={{ at: question.message.id }} title="Go to the question" className="flex min-h-6 items-center rounded-full hover:underline pointer-coarse:min-h-11">
+      {children}
+    </Link>
   );
 }
 

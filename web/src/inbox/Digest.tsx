@@ -2,12 +2,14 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { ArrowLeft, Check, ListChecks, X } from "lucide-react";
-import { useEffect, useId, useRef } from "react";
+import { useEffect, useId, useRef, useState } from "react";
 import { api, errorMessage, type Schemas, unwrap } from "@/api/client";
 import { digestQuery, queryClient, queryKeys } from "@/api/queries";
 import { Literal, LongText } from "@/conversation/Literal";
 import { decidedText, type Decisions, type DigestEntry, entryTitle, entryWords, groupEntries, isForAll } from "@/inbox/digestEntries";
-import { fullTime, shortTime } from "@/lib/format";
+import { NONE, only, type Selection, toggle, toggleAll } from "@/inbox/selection";
+import { bulk, type Outcome } from "@/inbox/useFiling";
+import { fullTime, plural, shortTime } from "@/lib/format";
 import { randomId } from "@/lib/randomId";
 import { Button, EmptyState, ErrorPanel, Loading } from "@/ui";
 import { screenHref } from "@/views";
@@ -60,7 +62,88 @@ export default function Digest() {
   );
 }
 
+/** Decide on the selected entries, each by itself: one that is refused stops no other. */
+function useDecideSelected(onRefused: (refused: Outcome[]) => void) {
+  return useMutation({
+    mutationFn: ({ action, ids }: { action: "confirm" | "reject" | "stop"; ids: string[] }) => bulk(action, ids),
+    onSuccess: (outcomes, { action }) => {
+      const done = outcomes.filter((one) => one.is_done).length;
+      onRefused(outcomes.filter((one) => !one.is_done));
+      if (done > 0) showToast(`${plural(done, "entry", "entries")} ${{ confirm: "confirmed", reject: "rejected", stop: "stopped" }[action]}.`);
+      invalidateKnowledge();
+      for (const key of [queryKeys.digest, queryKeys.inbox, ["triggers"]]) void queryClient.invalidateQueries({ queryKey: key });
+    },
+    onError: (error) => showError("Your decision could not be saved", error),
+  });
+}
+
+/** The bar above a team's entries: which of them are selected, and what to decide on them. */
+function SelectedBar({ team, selection, onSelect }: { team: TeamDigest; selection: Selection; onSelect: (selection: Selection) => void }) {
+  const [refused, setRefused] = useState<Outcome[]>([]);
+  const decide = useDecideSelected((outcomes) => {
+    setRefused(outcomes);
+    onSelect({ ids: new Set(outcomes.map(({ id }) => id)), anchor: null });
+  });
+  const order = team.entries.filter(isForAll).map((entry) => entry.id);
+  const chosen = team.entries.filter((entry) => selection.ids.has(entry.id));
+  const triggers = chosen.filter((entry) => entry.kind === "trigger").map((entry) => entry.id);
+  const known = chosen.filter((entry) => entry.kind !== "trigger").map((entry) => entry.id);
+  const textOf = (id: string) => entryWords(team.entries.find((entry) => entry.id === id)!).slice(0, 60);
+  if (order.length === 0) return null;
+  return (
+    <>
+      <div role="toolbar" aria-label={`Selected entries of ${team.team_name}`} className="sticky top-0 z-10 mt-1 flex min-h-10 flex-wrap items-center gap-2 border-b border-line bg-canvas py-1">
+        <label className="flex min-h-8 cursor-pointer items-center gap-2 text-xs text-ink-2 pointer-coarse:min-h-11">
+          <input
+            type="checkbox"
+            checked={selection.ids.size === order.length}
+            ref={(element) => {
+              if (element) element.indeterminate = selection.ids.size > 0 && selection.ids.size < order.length;
+            }}
+            onChange={() => onSelect(toggleAll(selection, order))}
+            className="size-4 accent-ink"
+          />
+          {chosen.length === 0 ? `Select all ${order.length}` : `${chosen.length} selected`}
+        </label>
+        <span className="flex-1" />
+        {chosen.length > 0 && (
+          <Button size="sm" disabled={decide.isPending} onClick={() => decide.mutate({ action: "confirm", ids: [...known, ...triggers] })}>
+            <Check className="size-3.5" aria-hidden /> Confirm {chosen.length}
+          </Button>
+        )}
+        {known.length > 0 && (
+          <Button size="sm" variant="ghost" disabled={decide.isPending} onClick={() => decide.mutate({ action: "reject", ids: known })}>
+            <X className="size-3.5" aria-hidden /> Reject {known.length}
+          </Button>
+        )}
+        {triggers.length > 0 && (
+          <Button size="sm" variant="ghost" disabled={decide.isPending} onClick={() => decide.mutate({ action: "stop", ids: triggers })}>
+            <X className="size-3.5" aria-hidden /> Stop {plural(triggers.length, "trigger")}
+          </Button>
+        )}
+      </div>
+      {refused.length > 0 && (
+        <ul role="alert" className="mt-1 rounded-md border border-wait-line bg-wait-bg px-3 py-2 text-xs">
+          {refused.map(({ id, reason }) => (
+            <li key={id} dir="auto">
+              {team.entries.some((entry) => entry.id === id) && (
+                <>
+                  “<Literal text={textOf(id)} keepEmoji />”:{" "}
+                </>
+              )}
+              {reason}
+            </li>
+          ))}
+        </ul>
+      )}
+    </>
+  );
+}
+
 function TeamSection({ team }: { team: TeamDigest }) {
+  const [chosen, setChosen] = useState<Selection>(NONE);
+  const order = groupEntries(team.entries).flatMap(({ entries }) => entries.filter(isForAll).map((entry) => entry.id));
+  const selection = only(chosen, order);
   const decide = useDecide();
   const forAll = team.entries.filter(isForAll).length;
   const section = useRef<HTMLElement>(null);
@@ -93,6 +176,7 @@ function TeamSection({ team }: { team: TeamDigest }) {
           All means knowledge, notes and triggers. Requests and files are decided one by one.
         </p>
       )}
+      <SelectedBar team={team} selection={selection} onSelect={setChosen} />
       {groupEntries(team.entries).map(({ kind, title, note, entries }) => (
         <div key={kind} role="group" aria-label={title} className="mt-4">
           <h3 dir="auto" className="flex items-baseline gap-2 text-sm font-semibold">
@@ -106,6 +190,8 @@ function TeamSection({ team }: { team: TeamDigest }) {
                 entry={entry}
                 team={team.team_id}
                 isSending={decide.isPending}
+                isSelected={selection.ids.has(entry.id)}
+                onSelect={(isRange) => setChosen(toggle(selection, entry.id, order, isRange))}
                 decide={(body) => {
                   decidedId.current = entry.id;
                   decide.mutate(body);
@@ -119,12 +205,27 @@ function TeamSection({ team }: { team: TeamDigest }) {
   );
 }
 
-function Row({ entry, team, decide, isSending }: { entry: DigestEntry; team: string; decide: (body: Decisions) => void; isSending: boolean }) {
+interface RowProps {
+  entry: DigestEntry;
+  team: string;
+  decide: (body: Decisions) => void;
+  isSending: boolean;
+  isSelected: boolean;
+  onSelect: (isRange: boolean) => void;
+}
+
+function Row({ entry, team, decide, isSending, isSelected, onSelect }: RowProps) {
   const textId = useId();
   const title = entryTitle(entry);
   return (
     // A digest may have thousands of entries: the browser lays out only those that are in view.
-    <li data-entry={entry.id} className="py-3 [contain-intrinsic-size:auto_110px] [content-visibility:auto]">
+    <li data-entry={entry.id} className="flex gap-2 py-3 [contain-intrinsic-size:auto_110px] [content-visibility:auto]">
+      {isForAll(entry) && (
+        <label className="-ml-2 flex w-8 shrink-0 cursor-pointer items-start justify-center pt-0.5 pointer-coarse:w-11">
+          <input type="checkbox" aria-label="Select this entry" aria-describedby={textId} checked={isSelected} onChange={(event) => onSelect((event.nativeEvent as MouseEvent).shiftKey === true)} className="size-4 accent-ink" />
+        </label>
+      )}
+      <div className="min-w-0 flex-1">
       <LongText id={textId} text={entryWords(entry)} label={title || "Words"} isCode={entry.kind === "ask" || entry.kind === "use"} />
       <p className="mt-1 flex flex-wrap items-center gap-x-2.5 gap-y-0.5 text-xs text-ink-3">
         {title && (
@@ -143,6 +244,7 @@ function Row({ entry, team, decide, isSending }: { entry: DigestEntry; team: str
         {entry.is_waited_for && <span className="font-medium text-wait">Work waits for it</span>}
       </p>
       <Actions entry={entry} team={team} decide={decide} isSending={isSending} textId={textId} />
+      </div>
     </li>
   );
 }

@@ -11,7 +11,7 @@ function entry(more: Partial<Omit<InboxItem, "message">> & { message?: Partial<I
     deliveries: [],
     node_status: null,
     stop_reason: null,
-    doubts: null, always: null, reply_to: null,
+    doubts: null, always: null, reply_to: null, snoozed_until: null, archived_at: null,
     ...rest,
     message: { kind: "failure", title: "Get to work on the goal", text: STOPPED, call: null, ...message } as InboxItem["message"],
   };
@@ -53,8 +53,14 @@ describe("inbox entries", () => {
     expect([splitNote(item), titleOf(item)]).toEqual([{ note: "Not confirmed: `a.md` is missing", rest: "All beans: 62." }, "All beans: 62."]);
   });
 
+  it("have titles without the marks of Markdown", () => {
+    const titled = (title: string, text: string) => titleOf(entry({ message: { kind: "report", title, text } }));
+    expect(titled("# **Beans** of [June](https://x.invalid)", "x")).toBe("Beans of June");
+    expect(titled("", "## The `my_file.py` is _done_\n\nMore.")).toBe("The my_file.py is done");
+  });
+
   it("show what a person answers literally", () => {
     const item = entry({ needs_answer: true, message: { kind: "question", title: "", text: "Keep *a_b*\u202E?" } });
-    expect([labelOf(item).text, titleOf(item), previewOf(item)]).toEqual(["Question", "Keep *a_b*⟨U+202E⟩?", "Keep *a_b*⟨U+202E⟩?"]);
+    expect([labelOf(item).text, titleOf(item), previewOf(item)]).toEqual(["Question", "Keep a_b⟨U+202E⟩?", "Keep *a_b*⟨U+202E⟩?"]);
   });
 });

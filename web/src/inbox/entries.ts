@@ -25,12 +25,14 @@ export function splitNote({ message, doubts }: InboxItem): { note: string; rest:
 }
 
 const firstLine = (text: string): string => text.trimStart().split("\n")[0]!.replace(/^#+\s*/, "").slice(0, 120);
+/** Return the title, without the marks of Markdown: a list shows plain text. What a person decides by is shown literally in its card. */
 export const titleOf = (item: InboxItem): string => {
   const { title } = item.message;
-  return revealHidden(title && title !== GOAL_TASK_TITLE ? title : item.needs_answer ? firstLine(item.message.text) : plainText(firstLine(splitNote(item).rest)) || firstLine(item.message.text));
+  const words = title && title !== GOAL_TASK_TITLE ? title : firstLine(item.needs_answer ? item.message.text : splitNote(item).rest);
+  return revealHidden(plainText(words) || firstLine(item.message.text));
 };
 /** Return the text without the note and without a first heading that repeats the title. */
-export const bodyOf = (item: InboxItem): string => splitNote(item).rest.replace(/^\s*#+ (.*)\n+/, (all, head: string) => (head.trim() === titleOf(item) ? "" : all));
+export const bodyOf = (item: InboxItem): string => splitNote(item).rest.replace(/^\s*#+ (.*)\n+/, (all, head: string) => (revealHidden(plainText(head)) === titleOf(item) ? "" : all));
 
 /** Return the preview: text that the person answers is shown literally, other text without Markdown characters. */
 export function previewOf(item: InboxItem): string {

@@ -7,6 +7,8 @@ import { Loading, ErrorPanel } from "@/ui";
 import type { Screen } from "@/views";
 import { NotFound } from "@/shell/statusPages";
 
+const WaitingBar = lazyChunk(() => import("@/inbox/WaitingBar"));
+
 const loaded = new Map<string, ChunkComponent<Awaited<ReturnType<Screen["load"]>>["default"]>>();
 
 /** Return the component of a screen. It is the same for every visit, so that a loaded screen is not loaded again. */
@@ -26,8 +28,13 @@ export function ScreenPage({ screen, teamId, rest }: { screen: Screen; teamId: s
     return <ErrorPanel title="The team could not be loaded" detail={errorMessage(team.error)} onRetry={() => void team.refetch()} />;
   }
   return (
-    <Suspense fallback={<Loading label={`Opening ${screen.label.toLowerCase()}`} />}>
-      <View team={team.data} rest={rest} />
-    </Suspense>
+    <>
+      <Suspense>
+        <WaitingBar team={team.data.id} />
+      </Suspense>
+      <Suspense fallback={<Loading label={`Opening ${screen.label.toLowerCase()}`} />}>
+        <View team={team.data} rest={rest} />
+      </Suspense>
+    </>
   );
 }

@@ -1,0 +1,36 @@
+/** WaitingBar: a bar on a team's pages while somebody of the team waits for the person, with a link to the next question. */
+import { Link, useLocation } from "@tanstack/react-router";
+import { ArrowRight } from "lucide-react";
+import { titleOf } from "@/inbox/entries";
+import { capitalize } from "@/lib/format";
+import { useTeamQuestions } from "@/inbox/teamQuestions";
+
+export default function WaitingBar({ team }: { team: string }) {
+  const questions = useTeamQuestions(team);
+  const search = useLocation({ select: (location) => location.searchStr });
+  if (questions.length === 0) return null;
+  // A second press leads to the next question.
+  const opened = questions.findIndex((item) => search.includes(item.message.id));
+  const next = questions[(opened + 1) % questions.length]!;
+  const { message } = next;
+  const more = questions.length - 1;
+  return (
+    <Link
+      to="/t/$team/a/$agent"
+      params={{ team, agent: message.sender }}
+      search={{ at: message.id }}
+      data-waiting={message.id}
+      className="flex min-h-9 shrink-0 items-center gap-2 border-b border-wait-line bg-wait-bg px-4 text-sm hover:brightness-95 max-md:px-3 pointer-coarse:min-h-11"
+    >
+      <span aria-hidden className="size-2 shrink-0 rotate-45 rounded-[1px] bg-wait-dot" />
+      <span className="shrink-0 font-semibold text-wait">Waiting for you</span>
+      <span dir="auto" className="min-w-0 flex-1 truncate text-ink-2">
+        {capitalize(message.sender_name)}: {titleOf(next)}
+      </span>
+      {more > 0 && <span className="tabular shrink-0 text-xs text-ink-2">and {more} more</span>}
+      <span className="flex shrink-0 items-center gap-1 text-xs font-medium">
+        {message.kind === "approval" ? "Decide" : "Answer"} <ArrowRight className="size-3.5" aria-hidden />
+      </span>
+    </Link>
+  );
+}
