@@ -97,7 +97,7 @@ async def test_items_are_selected_snoozed_archived_and_filtered(visit: Visit) ->
     await page.get_by_label("Team", exact=True).select_option("Tea")
     await expect(titles).to_have_text(["Tea is green."])
     await page.get_by_label("Team", exact=True).select_option("")
-    await page.get_by_role("button", name="Reports").click()
+    await page.get_by_label("Kind").select_option("Reports")
     await expect(titles).to_have_count(4)
     await page.get_by_role("checkbox", name="Select Report 3").check()
     await bar.get_by_role("button", name="Back to the inbox").click()

@@ -22,7 +22,7 @@ import { unansweredItems } from "@/shell/unanswered";
 const Digest = lazyChunk(() => import("@/inbox/Digest"));
 
 const FILTERS = [
-  ["all", "All"],
+  ["all", "All kinds"],
   ["needs", "Needs you"],
   ["report", "Reports"],
   ["briefing", "Briefings"],
@@ -131,22 +131,15 @@ export function InboxPage() {
           </IconButton>
         </Header>
         <div className="flex shrink-0 flex-col gap-1.5 border-b border-line px-3 py-2">
-          <div className="flex items-center gap-2">
-            <Pills label="Where" value={box} onChange={(now) => show(() => setBox(now))} options={BOXES} />
-            <select aria-label="Team" value={team} onChange={(event) => show(() => setTeam(event.target.value))} className="ml-auto h-7 max-w-[150px] min-w-0 rounded-sm border border-control bg-surface px-1.5 text-xs pointer-coarse:h-11">
-              <option value="">All teams</option>
-              {teams.data?.map(({ id, name }) => (
-                <option key={id} value={id}>
-                  {name}
-                </option>
-              ))}
-            </select>
+          <Pills label="Where" value={box} onChange={(now) => show(() => setBox(now))} options={BOXES} />
+          <div className="grid grid-cols-2 gap-2">
+            <Choice label="Kind" value={filter} onChange={(now) => show(() => setFilter(now as Filter))} options={FILTERS} />
+            <Choice label="Team" value={team} onChange={(now) => show(() => setTeam(now))} options={[["", "All teams"], ...(teams.data ?? []).map(({ id, name }) => [id, name] as const)]} />
           </div>
-          <Pills label="Show" value={filter} onChange={(now) => show(() => setFilter(now))} options={FILTERS} />
         </div>
         {order.length > 0 && (
           <div role="toolbar" aria-label="Selected items" className="flex min-h-10 shrink-0 flex-wrap items-center gap-2 border-b border-line py-1 pr-3">
-            <label className="flex h-8 w-10 shrink-0 cursor-pointer items-center justify-center pointer-coarse:h-11 pointer-coarse:w-11">
+            <label className="flex h-8 w-11 shrink-0 cursor-pointer items-center justify-center pl-2 pointer-coarse:h-11">
               <input
                 type="checkbox"
                 aria-label="Select all shown"
@@ -246,6 +239,18 @@ export function InboxPage() {
         )}
       </div>
     </div>
+  );
+}
+
+function Choice({ label, value, onChange, options }: { label: string; value: string; onChange: (value: string) => void; options: readonly (readonly [string, string])[] }) {
+  return (
+    <select dir="auto" aria-label={label} value={value} onChange={(event) => onChange(event.target.value)} className="h-8 min-w-0 rounded-sm border border-control bg-surface px-2 text-sm pointer-coarse:h-11">
+      {options.map(([name, text]) => (
+        <option key={name} value={name}>
+          {text}
+        </option>
+      ))}
+    </select>
   );
 }
 

@@ -46,7 +46,7 @@ function ItemRow({ item, isOpen, team, isSelected, isInbox, onSelect }: { item: 
   return (
     <li className={cx("relative flex hover:bg-hover", item.needs_answer && "bg-wait-bg", isSelected && "bg-work-bg", isOpen && "bg-press hover:bg-press")}>
       {/* The label is the target: a finger needs more than the box. */}
-      <label className="flex w-10 shrink-0 cursor-pointer items-start justify-center pt-3 pointer-coarse:w-11">
+      <label className="flex w-11 shrink-0 cursor-pointer items-start justify-center pt-3 pl-2">
         <input
           type="checkbox"
           data-select={message.id}
@@ -72,7 +72,7 @@ function ItemRow({ item, isOpen, team, isSelected, isInbox, onSelect }: { item: 
             {label.tone !== "plain" && !item.needs_answer && <span className={cx("font-medium", ICON_TONES[label.tone])}>{label.text} · </span>}
             {capitalize(message.sender_name)} · {team}
           </span>
-          <span dir="auto" className="line-clamp-2 text-sm text-ink-2">{previewOf(item)}</span>
+          {previewOf(item) !== "" && <span dir="auto" className="line-clamp-2 text-sm text-ink-2">{previewOf(item)}</span>}
           {item.snoozed_until !== null && (isBack || !isInbox) && (
             <span className="mt-0.5 flex items-center gap-1.5 text-xs text-ink-2">
               <AlarmClock className="size-3.5" aria-hidden /> {isBack ? "Back from a snooze" : `Until ${fullTime(item.snoozed_until)}`}

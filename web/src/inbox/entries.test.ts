@@ -61,6 +61,10 @@ describe("inbox entries", () => {
 
   it("show what a person answers literally", () => {
     const item = entry({ needs_answer: true, message: { kind: "question", title: "", text: "Keep *a_b*\u202E?" } });
-    expect([labelOf(item).text, titleOf(item), previewOf(item)]).toEqual(["Question", "Keep a_b⟨U+202E⟩?", "Keep *a_b*⟨U+202E⟩?"]);
+    const longer = entry({ needs_answer: true, message: { kind: "question", title: "", text: "Keep *a*?\nOr *b*\u202E?" } });
+    expect(previewOf(longer)).toBe("Keep *a*?\nOr *b*⟨U+202E⟩?");
+    const call = entry({ needs_answer: true, message: { kind: "approval", title: "", text: "May I?", call: { id: "c", name: "bash", arguments: { command: "curl \u0430pple.com" } } } });
+    expect(previewOf(call)).toBe("curl ⟨U+0430⟩pple.com");
+    expect([labelOf(item).text, titleOf(item), previewOf(item)]).toEqual(["Question", "Keep a_b⟨U+202E⟩?", ""]);
   });
 });

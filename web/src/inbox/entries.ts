@@ -2,7 +2,7 @@
 import type { InboxItem } from "@/api/client";
 import { messageLabel } from "@/lib/endings";
 import { plainText } from "@/lib/plainText";
-import { revealHidden } from "@/lib/visible";
+import { revealHidden, revealSuspect } from "@/lib/visible";
 import type { Tone } from "@/ui";
 
 /** The server's title of every team's first task. It says nothing about a result, so the first line of the text is shown instead. */
@@ -37,8 +37,9 @@ export const bodyOf = (item: InboxItem): string => splitNote(item).rest.replace(
 /** Return the preview: text that the person answers is shown literally, other text without Markdown characters. */
 export function previewOf(item: InboxItem): string {
   const { call, text } = item.message;
-  if (call) return revealHidden(firstArgument(call.arguments));
-  if (item.needs_answer) return revealHidden(text);
+  if (call) return revealSuspect(firstArgument(call.arguments));
+  // A question of one line is its own title.
+  if (item.needs_answer) return revealHidden(plainText(text)) === titleOf(item) ? "" : revealHidden(text);
   const { note } = splitNote(item);
   return [note, plainText(bodyOf(item))].filter(Boolean).join(" ");
 }

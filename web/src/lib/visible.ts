@@ -98,3 +98,6 @@ export const otherScripts = (text: string): string[] =>
 
 /** Return the text with code points for hidden characters, for places that show plain text, such as a notification. */
 export const revealHidden = (text: string): string => splitHidden(text).map((part) => part.code ?? part.text).join("");
+
+/** As `revealHidden`, for the text of a call: what looks like something else is shown as code points, too. */
+export const revealSuspect = (text: string): string => splitSuspect(text).map((part) => part.code ?? part.text).join("");
