@@ -105,7 +105,7 @@ async def test_a_conversation_through_a_pipe(agiraph: Shell) -> None:
         status = await agiraph("status")
         assert (await read_json(agiraph, "status"))["sandbox"]["level"] in status.out
     assert status.code == 0, status.err
-    for words in ("✓ server", "sandbox ", "not held: A kernel bug"):
+    for words in ("✓ server", "sandbox ", "not enforced: A kernel bug"):
         assert words in status.out, status.out
     assert (piped.code, piped.err) == (0, "")
     first, *_ = piped.out.splitlines()

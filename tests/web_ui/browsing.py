@@ -4,10 +4,11 @@ import asyncio
 import os
 import re
 import signal
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import aiohttp
@@ -235,12 +236,19 @@ async def visiting_world(browser: Browser, home: Path) -> AsyncGenerator[Visit]:
     async with AsyncExitStack() as stack:
 
         async def visit(
-            script: Any, *, path: str = "/", clock: Clock | None = None, **options: Any
+            script: Any,
+            *,
+            path: str = "/",
+            clock: Clock | None = None,
+            key: str = "sk-canary-canary",
+            world: Mapping[str, Any] = MappingProxyType({}),
+            **options: Any,
         ) -> Desk:
             model = await stack.enter_async_context(ModelServer(script))
-            keys = Keys({"openai": Account(key="sk-canary-canary", base_url=model.openai_url)})
+            keys = Keys({"openai": Account(key=key, base_url=model.openai_url)})
+            named = {"model": "openai/test" if key else "demo", **world}
             served = await stack.enter_async_context(
-                serving(home, clock=clock or SystemClock(), keys=keys, model="openai/test")
+                serving(home, clock=clock or SystemClock(), keys=keys, **named)
             )
             client = Client(served.origin, await _client(stack))
             context, page, watch = await _watched_page(

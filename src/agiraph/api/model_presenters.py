@@ -18,6 +18,7 @@ from agiraph.providers.catalogue import Catalogue
 from agiraph.providers.facts.model_facts import Fact
 from agiraph.providers.listing import ListedModel, listing
 from agiraph.providers.probe import CheckName, probe
+from agiraph.providers.vendors import REMOTE_VENDOR_NAMES
 
 
 async def models_view(
@@ -34,6 +35,7 @@ async def models_view(
                 name=provider.name,
                 address=provider.address,
                 is_local=provider.is_local,
+                takes_key=provider.name in REMOTE_VENDOR_NAMES,
                 state=provider.state,
                 advice=provider.advice,
                 models=[

@@ -58,6 +58,7 @@ class ProviderView(View):
     name: str
     address: str
     is_local: bool = Field(description="Whether it is a server that people run themselves.")
+    takes_key: bool = Field(description="Whether it is a vendor that needs an API key.")
     state: State = Field(
         description="`down`: a server in the settings that does not answer; `not_running`: a local "
         "server that was not found at its usual port."

@@ -28,4 +28,4 @@ def _lines(url: str, found: StatusView) -> list[str]:
     lines += [f"✗ background work: {sentence}" for sentence in found.failing]
     lines += [f"{mark} sandbox {sandbox.level}: {sandbox.description}"]
     lines += [f"    instead of {reason}" for reason in sandbox.reasons]
-    return [*lines, *(f"    not held: {way}" for way in sandbox.not_held)]
+    return [*lines, *(f"    not enforced: {way}" for way in sandbox.not_held)]

@@ -9,6 +9,8 @@ from agiraph.home.levels import Confinement
 GIB = 2**30
 LEAST_FREE = GIB // 2
 LARGE_SPOOL = 2 * GIB
+AT_WORK = "at work"
+"""The name of the finding that another process uses the home."""
 
 
 def check(checkup: Checkup, home: Home) -> None:
@@ -33,7 +35,7 @@ def check(checkup: Checkup, home: Home) -> None:
     else:
         checkup.fine("spool", f"The output of commands takes {size(spool)}.")
     if checkup.is_running:
-        return checkup.note("at work", f"{checkup.runner} is running; nothing was changed.")
+        return checkup.note(AT_WORK, f"{checkup.runner} is running; nothing was changed.")
     left = [spool.name for spool in home_health.orphaned_commands(home.path)]
     checkup.list(
         "processes",
@@ -54,7 +56,7 @@ def check(checkup: Checkup, home: Home) -> None:
 
 def check_sandbox(checkup: Checkup, found: Confinement) -> None:
     """Say how commands of agents are confined, and what they can do in spite of it."""
-    open_ways = [f"not held: {way}" for way in found.not_held]
+    open_ways = [f"not enforced: {way}" for way in found.not_held]
     if found.is_confined:
         checkup.fine("sandbox", found.describe(), *found.reasons, *open_ways)
     else:

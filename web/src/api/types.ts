@@ -5325,6 +5325,11 @@ export interface components {
              */
             is_local: boolean;
             /**
+             * Takes Key
+             * @description Whether it is a vendor that needs an API key.
+             */
+            takes_key: boolean;
+            /**
              * State
              * @description `down`: a server in the settings that does not answer; `not_running`: a local server that was not found at its usual port.
              * @enum {string}

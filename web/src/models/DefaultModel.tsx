@@ -1,7 +1,7 @@
 /** DefaultModel: which model answers by default, and what to do if it cannot. Without a model, the person sets one up here. Shown on the welcome page. */
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { Suspense } from "react";
+import { Suspense, useState } from "react";
 import { lazyChunk } from "@/live/chunks";
 import { modelsQuery } from "@/models/modelsQuery";
 import { noticeOf } from "@/models/notice";
@@ -11,13 +11,15 @@ const SetUpModel = lazyChunk(() => import("@/setup/SetUpModel"));
 
 export default function DefaultModel() {
   const { data } = useQuery(modelsQuery);
+  // The result of the setup stays on the page after the new model has become the default.
+  const [isSettingUp, setIsSettingUp] = useState(false);
   if (!data) return null;
-  if (data.default === "demo")
+  if (data.default === "demo" && !isSettingUp) setIsSettingUp(true);
+  if (isSettingUp)
     return (
       <div className="mt-4">
-        <p className="mb-3 font-medium text-ink">No model is set up yet.</p>
         <Suspense fallback={<Loading label="Opening the setup" />}>
-          <SetUpModel />
+          <SetUpModel isWelcome />
         </Suspense>
       </div>
     );

@@ -4,7 +4,7 @@ import { Check, CircleAlert, Info, Stethoscope } from "lucide-react";
 import { useEffect } from "react";
 import { api, type Schemas, unwrap } from "@/api/client";
 import { cx } from "@/lib/cx";
-import { clockTimeWithSeconds, plural } from "@/lib/format";
+import { capitalize, clockTimeWithSeconds, plural } from "@/lib/format";
 import { Advice } from "@/models/NoticeText";
 import { Problem, Section } from "@/operations/parts";
 import { Button, Loading } from "@/ui";
@@ -55,12 +55,15 @@ function FindingItem({ finding }: { finding: Finding }) {
   return (
     <li className="flex gap-3 px-4 py-2.5 text-sm">
       <Icon className={cx("mt-0.5 size-4 shrink-0", colour)} aria-label={label} role="img" />
-      <div className="min-w-0 flex-1">
-        <p className="break-words" dir="auto">
-          <span className="font-medium">{finding.name}</span> <Advice text={finding.what} />
+      <div className="min-w-0 flex-1 sm:flex sm:flex-wrap sm:gap-x-3">
+        <h3 className="w-40 shrink-0 font-medium break-words" dir="auto">
+          {capitalize(finding.name)}
+        </h3>
+        <p className="min-w-0 flex-1 basis-60 break-words" dir="auto">
+          <Advice text={finding.what} />
         </p>
         {finding.details.length > 0 && (
-          <ul className="mt-1 ml-4 list-disc text-xs text-ink-2">
+          <ul className="mt-1 ml-4 basis-full list-disc text-xs text-ink-2 sm:ml-[188px]">
             {finding.details.map((line) => (
               <li key={line} dir="auto" className="break-words">
                 <Advice text={line} />

@@ -23,10 +23,10 @@ export function OperationsPage() {
   return (
     <>
       <Header lead={<SidebarButton />} title="Operations" subtitle="The server, its providers, and who may use it" />
-      <div className="shrink-0 border-b border-line px-4 py-2 max-md:px-2">
+      <div className="shrink-0 border-b border-line px-4 py-2 max-md:px-2 max-md:[&>div]:flex-wrap">
         <Pills<Name> label="Section" value={name} onChange={(next) => setParams({ section: next === "overview" ? undefined : next })} options={NAMES.map((one) => [one, SECTIONS[one].label])} />
       </div>
-      <div className="scroll min-h-0 flex-1 px-6 max-md:px-3" tabIndex={0} role="region" aria-label={label}>
+      <div className="scroll min-h-0 flex-1 px-6 max-md:px-3" tabIndex={0} role="region" aria-label={`Operations, ${label.toLowerCase()}`}>
         <div className="mx-auto max-w-[920px] space-y-4 py-5">
           <Suspense fallback={<Loading label={`Opening ${label.toLowerCase()}`} />}>
             <View />

@@ -28,7 +28,7 @@ function Work({ state }: { state: Operations }) {
   const { queue, workers, failing } = state;
   return (
     <Section title="Work" description="Tasks, replies and reflections of all teams.">
-      <dl className="flex flex-wrap divide-x divide-line max-sm:divide-x-0">
+      <dl className="flex divide-x divide-line max-sm:grid max-sm:grid-cols-2 max-sm:divide-x-0">
         <Figure name="Running" value={queue.running} />
         <Figure name="Queued" value={queue.queued} note="ready to run" />
         <Figure name="Waiting" value={queue.waiting} note="for a person, a teammate or a time" />
@@ -65,7 +65,7 @@ function Storage({ storage }: { storage: Operations["storage"] }) {
   const backup = storage.last_backup;
   return (
     <Section title="Storage" description={<span dir="ltr" className="break-all">{storage.home}</span>}>
-      <dl className="flex flex-wrap divide-x divide-line max-sm:divide-x-0">
+      <dl className="flex divide-x divide-line max-sm:grid max-sm:grid-cols-2 max-sm:divide-x-0">
         <Figure name="Free disk space" value={fileSize(storage.free_bytes)} />
         <Figure name="Database" value={fileSize(storage.database_bytes)} note={storage.database === "sqlite" ? "SQLite" : "PostgreSQL"} />
         <Figure name="Output of commands" value={fileSize(storage.output_bytes)} />

@@ -24,7 +24,11 @@ export default function Tokens() {
     <>
       <Section
         title="Tokens and sessions"
-        description="Who may use the API now. The token in the file `token` of the home is not listed: it is the owner's."
+        description={
+          <>
+            Who may use the API now. The owner's token, in the file <code>token</code> of the home, is not listed.
+          </>
+        }
         action={
           <Button variant="primary" onClick={() => setIsCreating(true)}>
             <Plus className="size-4" aria-hidden /> New token

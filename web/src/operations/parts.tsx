@@ -38,7 +38,7 @@ export const Empty = ({ children }: { children: ReactNode }) => <p className="px
 /** A number with its name, as in a row of figures. */
 export function Figure({ name, value, note }: { name: string; value: ReactNode; note?: ReactNode }) {
   return (
-    <div className="min-w-[110px] flex-1 px-4 py-3">
+    <div className="min-w-0 flex-1 px-4 py-3">
       <dt className="text-xs text-ink-3">{name}</dt>
       <dd className="tabular text-lg font-semibold">{value}</dd>
       {note && <dd className="text-xs break-words text-ink-2">{note}</dd>}

@@ -12,18 +12,21 @@ import { Button, Input, Loading } from "@/ui";
 
 type Setup = Schemas["SetupView"];
 
-export default function SetUpModel() {
+/** On the welcome page the page itself offers a new team. */
+export default function SetUpModel({ isWelcome = false }: { isWelcome?: boolean }) {
   const models = useQuery(modelsQuery);
   const [made, setMade] = useState<Setup | null>(null);
-  const openNewTeam = useShell((state) => () => state.setOpen("newTeam", true));
+  const setOpen = useShell((state) => state.setOpen);
+  const openNewTeam = () => setOpen("newTeam", true);
   const done = (setup: Setup) => {
     setMade(setup);
     if (setup.is_stored) void queryClient.invalidateQueries({ queryKey: modelsQuery.queryKey });
   };
-  if (made?.is_stored) return <Ready setup={made} onStart={openNewTeam} onAnother={() => setMade(null)} />;
+  if (made?.is_stored) return <Ready setup={made} onStart={isWelcome ? undefined : openNewTeam} onAnother={() => setMade(null)} />;
   return (
     <div className="mx-auto max-w-[560px] space-y-3 text-left">
-      <KeyForm providers={(models.data?.providers ?? []).filter((one) => !one.is_local).map((one) => one.name)} failed={made} onDone={done} />
+      {isWelcome && <p className="text-center font-medium text-ink">No model is set up yet.</p>}
+      <KeyForm providers={(models.data?.providers ?? []).filter((one) => one.takes_key).map((one) => one.name)} failed={made} onDone={done} />
       <LocalModels models={models.data} isLoading={models.isFetching} onLook={() => void models.refetch()} onDone={done} />
       <Card icon={<Sparkles />} title="Demo">
         <p className="text-sm text-ink-2">A scripted team shows how agiraph works. It needs no key and costs nothing.</p>
@@ -65,7 +68,7 @@ function KeyForm({ providers, failed, onDone }: { providers: string[]; failed: S
         <label className="flex flex-col gap-1">
           Provider
           <select value={provider} onChange={(event) => setProvider(event.target.value)} className="h-9 rounded-sm border border-control bg-surface px-2 text-sm font-normal pointer-coarse:h-11">
-            <option value="">Known by the key</option>
+            <option value="">Guess from the key</option>
             {providers.map((name) => (
               <option key={name} value={name}>
                 {name}
@@ -133,7 +136,7 @@ function LocalModels({ models, isLoading, onLook, onDone }: { models: Schemas["M
 const CHECKS: Partial<Record<Schemas["ModelCheck"]["name"], string>> = { words: "It answers", tool_call: "It calls tools" };
 
 /** What the model can do, as far as the test and the known facts tell. */
-function Ready({ setup, onStart, onAnother }: { setup: Setup; onStart: () => void; onAnother: () => void }) {
+function Ready({ setup, onStart, onAnother }: { setup: Setup; onStart: (() => void) | undefined; onAnother: () => void }) {
   const { facts } = setup;
   const known = facts ? ([["Context", `${compactNumber(facts.window.value)} tokens${facts.window.origin === "assumed" ? " (assumed)" : ""}`], facts.output_limit && ["Max output", `${compactNumber(facts.output_limit.value)} tokens`], facts.images && ["Images", facts.images.value ? "yes" : "no"], facts.thinking && ["Reasoning", facts.thinking.value ? "yes" : "no"], facts.input_usd && facts.output_usd && ["Price", facts.input_usd.value + facts.output_usd.value === 0 ? "free" : `$${facts.input_usd.value} in, $${facts.output_usd.value} out per million tokens`]] as const).filter((one) => !!one) : [];
   return (
@@ -160,9 +163,11 @@ function Ready({ setup, onStart, onAnother }: { setup: Setup; onStart: () => voi
       </dl>
       {setup.note && <p className="mt-2 text-xs text-wait">{setup.note}</p>}
       <div className="mt-4 flex flex-wrap gap-2">
-        <Button variant="primary" onClick={onStart}>
-          Create a team
-        </Button>
+        {onStart && (
+          <Button variant="primary" onClick={onStart}>
+            Create a team
+          </Button>
+        )}
         <Button onClick={onAnother}>Set up another model</Button>
       </div>
     </section>

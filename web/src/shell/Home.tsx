@@ -28,6 +28,7 @@ export function Home() {
   return (
     <>
       <Header lead={<SidebarButton />} title="Welcome" />
+      <div className="scroll min-h-0 flex-1">
       <EmptyState
         icon={<Logo className="size-8" />}
         title="Give a team something to do"
@@ -43,6 +44,7 @@ export function Home() {
           <DefaultModel />
         </Suspense>
       </EmptyState>
+      </div>
     </>
   );
 }

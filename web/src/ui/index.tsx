@@ -144,7 +144,7 @@ export function Meter({ value, max, tone = "plain", label }: { value: number; ma
 export function EmptyState({ icon, title, children, action, isPage = false }: { icon?: ReactNode; title: string; children?: ReactNode; action?: ReactNode; isPage?: boolean }) {
   const Title = isPage ? "h1" : "h2";
   return (
-    <div className="flex h-full flex-col items-center justify-center gap-2 p-8 text-center">
+    <div className="flex min-h-full flex-col items-center justify-center gap-2 p-8 text-center max-md:px-4">
       {icon && <div className="mb-1 text-ink-3 [&_svg]:size-7 [&_svg]:stroke-[1.5]">{icon}</div>}
       <Title dir="auto" className="text-md font-semibold">{title}</Title>
       {children && <div className="max-w-[46ch] text-sm text-ink-2">{children}</div>}

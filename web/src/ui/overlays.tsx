@@ -1,14 +1,15 @@
 /** Overlays: dialogs, side panels and menus. `lazyOverlays.tsx` loads this file when the first of them is opened. */
 import { X } from "lucide-react";
 import { Dialog as RadixDialog, DropdownMenu } from "radix-ui";
-import type { ComponentProps, ReactNode } from "react";
+import { type ComponentProps, type ReactNode, useRef } from "react";
 import { cx } from "@/lib/cx";
 import { Button } from "@/ui";
 import type { DialogProps, SheetProps } from "@/ui/lazyOverlays";
 import { submitOnCtrlEnter } from "@/ui/submit";
 
-/** A modal dialog. Radix traps the focus in it and returns the focus to the trigger when it closes. */
+/** A modal dialog. Radix traps the focus in it; when it closes, the focus returns to where it was. */
 export function Dialog({ open, onOpenChange, title, description, children, className }: DialogProps) {
+  const returnTo = useRef<Element | null>(null);
   return (
     <RadixDialog.Root open={open} onOpenChange={onOpenChange}>
       <RadixDialog.Portal>
@@ -16,6 +17,13 @@ export function Dialog({ open, onOpenChange, title, description, children, class
         <RadixDialog.Content
           aria-describedby={undefined}
           onKeyDown={submitOnCtrlEnter}
+          // Radix returns the focus to the dialog's own trigger alone, and our dialogs have none.
+          onOpenAutoFocus={() => void (returnTo.current = document.activeElement)}
+          onCloseAutoFocus={(event) => {
+            if (!(returnTo.current instanceof HTMLElement) || !returnTo.current.isConnected) return;
+            event.preventDefault();
+            returnTo.current.focus();
+          }}
           className={cx("scroll fixed top-1/2 left-1/2 z-50 max-h-[92dvh] w-[min(560px,calc(100vw-24px))] -translate-x-1/2 -translate-y-1/2 rounded-lg border border-line bg-surface p-6 shadow-high", className)}
         >
           <div className="mb-4 flex items-start gap-4">
