@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         DigestView,
         GrantView,
     )
-    from agiraph.api.extension_views import ExtensionView, SkillView
+    from agiraph.api.extension_views import ContentView, ExtensionView, SkillView
     from agiraph.api.folder_views import FolderChangeView, GivenFolderView, UndoneView
     from agiraph.api.history_views import BoardMomentView, TimelineView
     from agiraph.api.job_views import JobView
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         OperationsView,
         ProviderStatusView,
         ResumedView,
+        SetupView,
         WorkStopView,
     )
     from agiraph.api.overview_views import MemberOverview, TeamOverview
@@ -131,6 +132,7 @@ __all__ = [
     "Client",
     "CommandOutput",
     "ConnectionLost",
+    "ContentView",
     "Context",
     "CostView",
     "CreatedTriggerView",
@@ -206,6 +208,7 @@ __all__ = [
     "ScriptExhausted",
     "ScriptedModel",
     "SearchHitView",
+    "SetupView",
     "SkillFile",
     "SkillView",
     "SpecialistFile",
@@ -245,7 +248,7 @@ _MODULES = {
         "BulkOutcome", "BulkView", "DecidedView", "DigestEntry", "DigestGroup", "DigestView",
         "GrantView",
     ),
-    "agiraph.api.extension_views": ("ExtensionView", "SkillView"),
+    "agiraph.api.extension_views": ("ContentView", "ExtensionView", "SkillView"),
     "agiraph.api.folder_views": ("FolderChangeView", "GivenFolderView", "UndoneView"),
     "agiraph.api.history_views": ("BoardMomentView", "TimelineView"),
     "agiraph.api.result_views": (
@@ -264,7 +267,7 @@ _MODULES = {
     "agiraph.api.overview_views": ("MemberOverview", "TeamOverview"),
     "agiraph.api.operations_views": (
         "EmergencyStopView", "ExaminationView", "OperationsView", "ProviderStatusView",
-        "ResumedView", "WorkStopView",
+        "ResumedView", "SetupView", "WorkStopView",
     ),
     "agiraph.api.search_views": ("FoundView",),
     "agiraph.api.research_views": ("ResearchView",),

@@ -174,6 +174,15 @@ async def _call_every_method(client: Client) -> None:
         client.restore(team.id),
         client.overview(),
         client.stop_everything(),
+        client.operations(),
+        client.provider_status(),
+        client.examine(),
+        client.stop_all_work(),
+        client.resume_all_work(),
+        client.set_api_key("sk-proj-unknown", provider="ollama"),
+        client.set_default_model("nobody/good"),
+        client.extension_content("tools/x.py"),
+        client.skill_content("skills/x"),
         client.delete_team(team.id, name="Beans", stop=True),
     ):
         with contextlib.suppress(Declined):

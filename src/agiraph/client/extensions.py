@@ -1,7 +1,7 @@
 """Extensions: own tools, engines, channels, providers, skills and MCP servers, and the consent to
 them."""
 
-from agiraph.api.extension_views import ExtensionView, SkillView
+from agiraph.api.extension_views import ContentView, ExtensionView, SkillView
 from agiraph.api.mcp_views import McpServerDetails, McpServerView
 from agiraph.api.settings_views import (
     PromptPreview,
@@ -22,12 +22,20 @@ class ExtensionCalls(Connection):
         body = {"id": id, "sha256": sha256}
         return await self.post(ExtensionView, path_of("extensions", "enable"), body)
 
+    async def extension_content(self, id: str) -> ContentView:
+        """Return the file of an extension in full, and what was enabled before."""
+        return await self.get(ContentView, path_of("extensions", "content"), id=id)
+
     async def disable_extension(self, id: str) -> None:
         await self.ask("POST", path_of("extensions", "disable"), body={"id": id})
 
     async def skills(self) -> list[SkillView]:
         """List the skills of the home, of the teams, and of the folders that teams were given."""
         return await self.get(list[SkillView], path_of("skills"))
+
+    async def skill_content(self, id: str) -> ContentView:
+        """Return the files of a skill in full, and those that were enabled before."""
+        return await self.get(ContentView, path_of("skills", "content"), id=id)
 
     async def enable_skill(self, id: str, sha256: str) -> SkillView:
         """Enable a skill with exactly these files: agents then follow it."""

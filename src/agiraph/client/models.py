@@ -1,6 +1,7 @@
 """Models: what models there are, what they can do, and a test of one."""
 
 from agiraph.api.model_views import ModelsView, ModelTestView
+from agiraph.api.operations_views import SetupView
 from agiraph.client.connection import Connection
 
 
@@ -12,3 +13,12 @@ class ModelCalls(Connection):
     async def test_model(self, model: str) -> ModelTestView:
         """Call a model once each for words, a tool call, a schema and its cache."""
         return await self.post(ModelTestView, "/models/test", {"model": model})
+
+    async def set_api_key(self, key: str, *, provider: str = "", model: str = "") -> SetupView:
+        """Give the server an API key. It is tested, and if the model answers, stored and used."""
+        body = {"key": key, "provider": provider, "model": model}
+        return await self.post(SetupView, "/operations/keys", body)
+
+    async def set_default_model(self, model: str) -> SetupView:
+        """Test a model, and if it answers make it the default of new teams."""
+        return await self.post(SetupView, "/operations/default-model", {"model": model})
