@@ -11,7 +11,7 @@ export interface Part {
 
 export function Section({ id, title, about, children }: Part & { about?: ReactNode; children: ReactNode }) {
   return (
-    <section id={id} aria-labelledby={`${id}-title`} className="scroll-mt-4 max-md:scroll-mt-16 border-b border-line pb-8 last:border-b-0">
+    <section id={id} aria-labelledby={`${id}-title`} className="scroll-mt-4 border-b border-line pb-8 last:border-b-0">
       <h2 id={`${id}-title`} dir="auto" className="text-md font-semibold" tabIndex={-1}>
         {title}
       </h2>

@@ -57,8 +57,8 @@ function Page({ settings }: { settings: TeamSettings }) {
   }, []);
   return (
     <div ref={page} className="scroll flex min-h-0 flex-1 justify-center gap-10 px-6 max-md:flex-col max-md:justify-start max-md:gap-0 max-md:px-4" tabIndex={-1}>
-      <nav aria-label="Sections" className="sticky top-0 h-fit w-44 shrink-0 py-6 max-md:z-10 max-md:-mx-4 max-md:w-[calc(100%+2rem)] max-md:border-b max-md:border-line max-md:bg-canvas max-md:px-2 max-md:py-1">
-        <ul className="flex flex-col gap-0.5 max-md:scroll max-md:flex-row">
+      <nav aria-label="Sections" className="sticky top-0 h-fit w-44 shrink-0 py-6 max-md:static max-md:w-full max-md:border-b max-md:border-line max-md:py-2">
+        <ul className="flex flex-col gap-0.5 max-md:flex-row max-md:flex-wrap">
           {PARTS.map(({ id, title }) => (
             <li key={id}>
               <a
