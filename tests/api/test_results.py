@@ -50,10 +50,10 @@ async def test_a_delivered_result_is_listed_with_its_files(
     published = f"nodes/{result['node_id']}/published"
     assert result["text"].startswith("Apples are cheaper: see")
     assert [file["path"] for file in result["files"]] == [
-        f"{published}/data/table.csv",
         f"{published}/report.md",
+        f"{published}/data/table.csv",
     ]
-    assert [file["size"] for file in result["files"]] == [20, len(REPORT)]
+    assert [file["size"] for file in result["files"]] == [len(REPORT), 20]
     told = {key: result[key] for key in ("kind", "title", "agent", "status", "file_count")}
     assert told == {
         "kind": "result",

@@ -65,7 +65,9 @@ def _files(api: Api, team_id: TeamId, entries: Sequence[Entry]) -> list[list[Fil
     with api.home.team(team_id).folder as folder:
         found: list[list[FileView]] = []
         for entry in entries:
-            names = sorted(entry.node.manifest)[:MOST_FILES] if entry.kind == "result" else []
+            manifest = entry.node.manifest if entry.kind == "result" else {}
+            # Files at the top first: they are what the others belong to.
+            names = sorted(manifest, key=lambda name: (name.count("/"), name))[:MOST_FILES]
             paths = [f"nodes/{entry.node.id}/{PUBLISHED}/{name}" for name in names]
             known = [(path, folder.find(path)) for path in paths]
             found.append(

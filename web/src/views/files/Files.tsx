@@ -151,10 +151,10 @@ function PathBar({ team, path, file, titles, isPhone, mode, onMode }: PathBarPro
           <FolderDown className="size-4" />
         </a>
       )}
-      <DocumentActions file={file} mode={mode} onMode={onMode} />
       {isFile && (
         <>
           {"bytes" in file && <span className="tabular mr-1 text-xs text-ink-3 max-md:hidden">{fileSize(file.bytes)}</span>}
+          <DocumentActions file={file} mode={mode} onMode={onMode} />
           <IconButton label="Copy a link to this file" onClick={() => void copyText(location.href).then(() => showToast("The link is copied."))}>
             <Link2 className="size-4" />
           </IconButton>
@@ -172,6 +172,9 @@ function PathBar({ team, path, file, titles, isPhone, mode, onMode }: PathBarPro
   );
 }
 
+/** Copies and versions that the runtime keeps are shown where they belong: with the changes, and in a file's history. */
+const isShown = (entry: Entry): boolean => entry.path !== "history";
+
 function Tree({ team, path, titles }: { team: string; path: string; titles: FolderTitles }) {
   const navigate = useNavigate();
   const [open, setOpen] = useState<ReadonlySet<string>>(() => new Set([...ancestors(path), path]));
@@ -184,7 +187,7 @@ function Tree({ team, path, titles }: { team: string; path: string; titles: Fold
   });
   const listings = new Map<string, Entry[]>();
   loaded.all.forEach((one, index) => {
-    if (one.data?.kind === "folder") listings.set(folders[index]!, one.data.entries);
+    if (one.data?.kind === "folder") listings.set(folders[index]!, one.data.entries.filter(isShown));
   });
   const rows = treeRows(listings, open);
   const [focusedPath, setFocusedPath] = useState<string | null>(null);
@@ -228,10 +231,12 @@ function Tree({ team, path, titles }: { team: string; path: string; titles: Fold
       {rows.map((row, index) => {
         const isCurrent = row.entry.path === path;
         const title = titles.get(row.entry.path);
+        const isLoading = row.isOpen && !listings.has(row.entry.path);
         return (
           <li
             key={row.entry.path}
             role="treeitem"
+            aria-busy={isLoading || undefined}
             aria-level={row.depth + 1}
             aria-posinset={row.position}
             aria-setsize={row.setSize}
@@ -247,6 +252,7 @@ function Tree({ team, path, titles }: { team: string; path: string; titles: Fold
             <ChevronRight className={cx("size-3.5 shrink-0 text-ink-3", row.isOpen && "rotate-90", !row.isFolder && "invisible")} aria-hidden />
             <EntryIcon entry={row.entry} isOpen={row.isOpen} />
             <span dir="auto" className="min-w-0 flex-1 truncate">{title ?? row.name}</span>
+            {isLoading && <span className="text-xs text-ink-3">Loading…</span>}
           </li>
         );
       })}

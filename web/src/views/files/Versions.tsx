@@ -14,7 +14,7 @@ import { showError, showToast } from "@/views/shared/toast";
 
 type TextFile = Extract<FileContent, { kind: "text" }>;
 
-const authorOf = ({ author }: Version): string => (author === HUMAN ? "You" : author === "" ? "Somebody" : capitalize(author));
+const authorOf = ({ author }: Version): string => (author === HUMAN ? "You" : author === "" ? "Unknown author" : capitalize(author));
 
 export default function Versions({ team, file, onDone }: { team: string; file: TextFile; onDone: () => void }) {
   const versions = useQuery(versionsQuery(team, file.path));
