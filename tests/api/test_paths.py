@@ -137,6 +137,26 @@ async def test_files_of_agents_are_never_served_as_web_pages(
     assert set(kinds.values()) == {"text/plain"}
 
 
+async def test_a_picture_with_a_script_is_served_so_that_it_runs_nothing(
+    served: Served, founded: NewTeam
+) -> None:
+    evil = b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>"
+    policies: dict[str, tuple[str, str]] = {}
+    for name in ("x.svg", "x.html"):
+        (folder(served, founded.team.id) / name).write_bytes(evil)
+        address = f"{served.origin}/api/teams/{founded.team.id}/files/{name}?picture=true"
+        async with served.http.get(
+            address, headers={"Authorization": f"Bearer {TOKEN}"}
+        ) as response:
+            policy = response.headers["Content-Security-Policy"]
+            assert response.headers["X-Content-Type-Options"] == "nosniff"
+            policies[name] = (response.content_type, policy)
+    assert policies == {
+        "x.svg": ("image/svg+xml", "default-src 'none'; style-src 'unsafe-inline'; sandbox"),
+        "x.html": ("text/plain", "default-src 'none'; sandbox"),
+    }
+
+
 async def test_a_folder_is_listed_and_a_file_is_read_from_an_offset(
     served: Served, founded: NewTeam
 ) -> None:

@@ -165,6 +165,7 @@ async def test_a_text_is_edited_with_history_and_nothing_of_an_agent_is_overwrit
     text = preview.get_by_role("textbox", name="Text of PLAN.md")
     await text.fill("# Plan\n\nMy first plan\n")
     await text.press("Control+s")
+    await expect(text).to_have_count(0)
     await expect(preview.get_by_text("My first plan")).to_be_visible()
 
     await preview.get_by_role("button", name="Edit").click()
@@ -186,6 +187,7 @@ async def test_a_text_is_edited_with_history_and_nothing_of_an_agent_is_overwrit
     await expect(preview.get_by_text("they were not saved yet")).to_be_visible()
     await expect(text).to_have_value("# Plan\n\nMy second plan\n")
     await preview.get_by_role("button", name="Save").click()
+    await expect(text).to_have_count(0)
     await expect(preview.get_by_text("My second plan")).to_be_visible()
 
     await preview.get_by_role("button", name="History").click()

@@ -18140,6 +18140,8 @@ export interface operations {
         parameters: {
             query?: {
                 offset?: number;
+                /** @description Whether to return an SVG file as a picture for an <img> element. */
+                picture?: boolean;
             };
             header?: never;
             path: {

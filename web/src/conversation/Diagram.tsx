@@ -21,8 +21,8 @@ async function draw(source: string): Promise<string> {
     bg: color("--surface"), fg: color("--ink"), line: color("--ink-3"), accent: color("--ink-2"), muted: color("--ink-2"),
     surface: color("--sunken"), border: color("--line-2"), font: "system-ui", padding: 16, transparent: true,
   });
-  // A picture loads nothing; the address is taken out all the same.
-  return `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg.replace(/@import[^)]*\)[^;]*;/g, ""))}`;
+  // A picture loads nothing; the address of a font is taken out all the same.
+  return URL.createObjectURL(new Blob([svg.replace(/@import[^)]*\)[^;]*;/g, "")], { type: "image/svg+xml" }));
 }
 
 /** Changes when the page gets other colours. */
@@ -50,11 +50,20 @@ export default function Diagram({ source, fallback }: { source: string; fallback
   const [isSource, setIsSource] = useState(false);
   useEffect(() => {
     let isCurrent = true;
+    let made: string | null = null;
     draw(source).then(
-      (drawn) => isCurrent && (setUrl(drawn), setHasFailed(false)),
+      (drawn) => {
+        made = drawn;
+        if (!isCurrent) return URL.revokeObjectURL(drawn);
+        setUrl(drawn);
+        setHasFailed(false);
+      },
       () => isCurrent && setHasFailed(true),
     );
-    return () => void (isCurrent = false);
+    return () => {
+      isCurrent = false;
+      if (made) URL.revokeObjectURL(made);
+    };
   }, [source, theme]);
   if (hasFailed) {
     return (

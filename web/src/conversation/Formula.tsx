@@ -6,7 +6,6 @@
  */
 import { type CSSProperties, createElement, memo, type ReactNode, useMemo } from "react";
 import temml from "temml";
-import "temml/dist/Temml-Local.css";
 
 const ELEMENTS = new Set(
   "math mrow mi mn mo ms mtext mspace msup msub msubsup mfrac msqrt mroot mover munder munderover mtable mtr mtd mstyle mpadded mphantom menclose mmultiscripts mprescripts merror semantics none".split(" "),

@@ -21,6 +21,7 @@ router: APIRouter = APIRouter(tags=["files"])
 
 MOST_ENTRIES = 2000
 MOST_BYTES = 8 * 2**20
+PICTURE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 SOURCES = "Agiraph-Sources"
 """The header with the sources of a file's words, as a JSON list; absent if the team wrote them."""
 _IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
@@ -57,9 +58,18 @@ async def browse_files(
     path: str,
     api: ApiDep,
     offset: Annotated[int, Query(ge=0, le=2**62)] = 0,
+    picture: Annotated[
+        bool, Query(description="Whether to return an SVG file as a picture for an <img> element.")
+    ] = False,
 ) -> Response:
     """Return a file of a team, or list a folder."""
-    return await _browse(api, team, path, offset)
+    response = await _browse(api, team, path, offset)
+    if picture and path.lower().endswith(".svg"):
+        # An <img> runs no script of a picture. Opened as a page of its own, its policy lets it
+        # run, load and send nothing either, and gives it an origin of its own.
+        response.headers["Content-Type"] = "image/svg+xml"
+        response.headers["Content-Security-Policy"] = PICTURE_POLICY
+    return response
 
 
 @router.get("/teams/{team}/memory", responses=documented(404), response_model=FolderView)

@@ -54,10 +54,10 @@ function Content({ file, href }: { file: File; href: string }) {
     );
   }
   if (file.text === "") return <EmptyState title="This file is empty" />;
-  return <TextPreview key={file.path} file={file} />;
+  return <TextPreview key={file.path} file={file} href={href} />;
 }
 
-function TextPreview({ file }: { file: Extract<FileContent, { kind: "text" }> }) {
+function TextPreview({ file, href }: { file: Extract<FileContent, { kind: "text" }>; href: string }) {
   const kind = previewKind(file.path);
   const isTooLong = (kind === "markdown" && file.text.length > MAX_MARKDOWN) || (kind === "svg" && file.text.length > MAX_SVG);
   const [isSource, setSource] = useState(isTooLong);
@@ -74,7 +74,7 @@ function TextPreview({ file }: { file: Extract<FileContent, { kind: "text" }> })
       </Suspense>
     );
   }
-  if (!isSource && kind === "svg") body = <ImagePreview url={svgUrl(file.text)} name={baseName(file.path)} fallback={code} />;
+  if (!isSource && kind === "svg") body = <ImagePreview url={`${href}?picture=true&v=${file.hash}`} name={baseName(file.path)} fallback={code} />;
   if (!isSource && kind === "json") body = <JsonPreview text={file.text} fallback={code} />;
   return (
     <div className="flex h-full flex-col">
@@ -96,12 +96,6 @@ function TextPreview({ file }: { file: Extract<FileContent, { kind: "text" }> })
 }
 
 const Note = ({ children }: { children: ReactNode }) => <p className="mx-4 mt-3 shrink-0 rounded-sm bg-wait-bg px-3 py-2 text-sm text-wait">{children}</p>;
-
-/**
- * The address of an SVG for an <img> element, where no script of it runs and nothing is loaded. It is a `data:` URL, which no
- * browser opens as a page; a `blob:` URL would be a page of this origin.
- */
-const svgUrl = (text: string): string => `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
 
 function ImagePreview({ url, name, fallback }: { url: string; name: string; fallback?: ReactNode }) {
   const [dimensions, setDimensions] = useState<string | null>(null);

@@ -20,7 +20,7 @@ export function UploadPanel({ uploads, onRetry, onRemove, onClear }: Props) {
     <section aria-label="Uploads" className="max-h-[50%] shrink-0 overflow-auto border-b border-line bg-sunken px-4 py-2">
       <div className="flex items-center gap-2">
         <p role="status" className="flex-1 text-sm font-medium">
-          {isBusy ? `Uploading ${plural(uploads.length, "file")}…` : `${done} of ${plural(uploads.length, "file")} uploaded. Every agent of the team may read them: name a file in your message.`}
+          {isBusy ? `Uploading ${plural(uploads.length, "file")}…` : `${done} of ${plural(uploads.length, "file")} uploaded.${done > 0 ? " Every agent of the team may read them: name a file in your message." : ""}`}
         </p>
         {!isBusy && (
           <IconButton label="Close the list of uploads" onClick={onClear}>

@@ -71,7 +71,7 @@ function Compared({ team, file, version, onDone }: { team: string; file: TextFil
   return (
     <div className="flex min-h-0 min-w-0 flex-1 flex-col">
       <div className="flex shrink-0 flex-wrap items-center gap-2 px-4 pt-3 text-sm">
-        <p className="min-w-0 flex-1">{isCurrent ? "This is the text as it is now." : "What has changed since this version:"}</p>
+        <p className="min-w-0 flex-1 max-md:basis-full">{isCurrent ? "This is the text as it is now." : "What has changed since this version:"}</p>
         <Button onClick={onDone}>Back to the text</Button>
         {!isCurrent && (
           <Button variant="primary" disabled={restore.isPending} onClick={() => restore.mutate(text.data)}>
