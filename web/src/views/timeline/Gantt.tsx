@@ -6,7 +6,7 @@ import { capitalize, clockTimeWithSeconds, duration, money, plural } from "@/lib
 import { Button, IconButton } from "@/ui";
 import { screenHref } from "@/views";
 import { costAt, layoutChart, type Place, type Piece, pieceAt, step } from "@/views/timeline/gantt";
-import { AXIS, COST, heightOf, type Names, paint, readPalette, ROW, rowAt, timeAt, topOfRow, type View } from "@/views/timeline/paint";
+import { AXIS, COST, heightOf, type Names, outline, paint, readPalette, ROW, rowAt, timeAt, topOfRow, type View } from "@/views/timeline/paint";
 import { PHASE_ORDER, PHASES } from "@/views/timeline/phases";
 import { Swatch } from "@/views/timeline/Swatch";
 import type { LoadedTimeline } from "@/views/timeline/timelineQuery";
@@ -54,18 +54,28 @@ export function Gantt({ team, timeline, agents, now }: Props) {
     return () => observer.disconnect();
   }, []);
 
-  // Draw at most once a frame, however many events arrive.
+  // Draw at most once a frame, however many events arrive. The chart is kept as a picture, so that pointing at a bar paints only a frame.
   const palette = useMemo(() => readPalette(), [theme]); // eslint-disable-line
+  const picture = useRef<{ canvas: HTMLCanvasElement; of: unknown[] } | null>(null);
   useEffect(() => {
     const request = requestAnimationFrame(() => {
       const context = canvas.current?.getContext("2d");
       if (!context || view.width === 0) return;
       const ratio = devicePixelRatio;
-      if (context.canvas.width !== Math.round(view.width * ratio) || context.canvas.height !== Math.round(view.height * ratio)) {
-        context.canvas.width = Math.round(view.width * ratio);
-        context.canvas.height = Math.round(view.height * ratio);
+      const [width, height] = [Math.round(view.width * ratio), Math.round(view.height * ratio)];
+      if (context.canvas.width !== width || context.canvas.height !== height) Object.assign(context.canvas, { width, height });
+      const of = [chart, names, palette, width, height, view.from, view.to, view.scrollTop];
+      if (!picture.current || of.some((one, index) => one !== picture.current!.of[index])) {
+        const behind = picture.current?.canvas ?? document.createElement("canvas");
+        if (behind.width !== width || behind.height !== height) Object.assign(behind, { width, height });
+        picture.current = { canvas: behind, of };
+        paint(behind.getContext("2d")!, chart, view, names, palette);
       }
-      paint(context, chart, view, names, palette, selected, hovered);
+      context.setTransform(1, 0, 0, 1, 0, 0);
+      context.drawImage(picture.current.canvas, 0, 0);
+      context.setTransform(ratio, 0, 0, ratio, 0, 0);
+      outline(context, chart, view, palette, hovered, 1);
+      outline(context, chart, view, palette, selected, 2);
     });
     return () => cancelAnimationFrame(request);
   });

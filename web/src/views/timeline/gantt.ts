@@ -22,7 +22,7 @@ export interface Lane {
   firstRow: number;
   rows: number;
   bars: Bar[];
-  ticks: Tick[];
+  ticks: { tick: Tick; at: number }[];
 }
 export interface Chart {
   lanes: Lane[];
@@ -85,11 +85,12 @@ export function layoutChart(spans: readonly Span[], ticks: readonly Tick[], agen
     if (own) own.push(bar);
     else barsByAgent.set(bar.agentId, [bar]);
   }
-  const ticksByAgent = new Map<string, Tick[]>();
+  const ticksByAgent = new Map<string, Lane["ticks"]>();
   for (const tick of ticks) {
     const own = ticksByAgent.get(tick.agent_id);
-    if (own) own.push(tick);
-    else ticksByAgent.set(tick.agent_id, [tick]);
+    const placed = { tick, at: Date.parse(tick.at) };
+    if (own) own.push(placed);
+    else ticksByAgent.set(tick.agent_id, [placed]);
   }
   const ids = [...barsByAgent.keys()].sort((a, b) => (order.get(a) ?? Infinity) - (order.get(b) ?? Infinity) || (a < b ? -1 : 1));
   const lanes: Lane[] = [];

@@ -90,7 +90,26 @@ function stripes(context: CanvasRenderingContext2D, colour: string, background: 
   return context.createPattern(tile, "repeat");
 }
 
-export function paint(context: CanvasRenderingContext2D, chart: Chart, view: View, names: Names, palette: Palette, selected: Piece | null, hovered: Piece | null): void {
+/** Rectangles of one fill, painted together: to change the fill for each of thousands takes most of the time. */
+class Batches {
+  private readonly paths = new Map<string | CanvasPattern, Path2D>();
+
+  add(fill: string | CanvasPattern, x: number, y: number, width: number, height: number): void {
+    let path = this.paths.get(fill);
+    if (!path) this.paths.set(fill, (path = new Path2D()));
+    path.rect(x, y, width, height);
+  }
+
+  paint(context: CanvasRenderingContext2D): void {
+    for (const [fill, path] of this.paths) {
+      context.fillStyle = fill;
+      context.fill(path);
+    }
+  }
+}
+
+/** Paint everything but the outlines of the chosen pieces. */
+export function paint(context: CanvasRenderingContext2D, chart: Chart, view: View, names: Names, palette: Palette): void {
   const ratio = devicePixelRatio;
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.fillStyle = palette("--canvas");
@@ -107,62 +126,68 @@ export function paint(context: CanvasRenderingContext2D, chart: Chart, view: Vie
   for (const { top, height } of visible) context.fillRect(view.gutter, top - 3, view.width - view.gutter, height + 6);
   paintGrid(context, axis.marks, view, palette);
   context.font = "500 12px 'Inter Variable', sans-serif";
+  const batches = new Batches();
   for (const { lane, top, height } of visible) {
+    for (const bar of lane.bars) addBar(batches, bar, top + bar.row * ROW, view, palette, fill);
+    addTicks(batches, lane.ticks, top + height, view, palette);
+  }
+  batches.paint(context);
+  for (const { lane, top } of visible) {
     context.fillStyle = palette("--ink");
     context.fillText(fit(context, names.agent(lane.agentId), view.gutter - 20), 12, top + TITLE + BAR / 2);
-    for (const bar of lane.bars) paintBar(context, bar, top + bar.row * ROW, view, names, palette, fill);
-    paintTicks(context, lane.ticks, top + height, view, palette);
-    outline(context, lane.bars, top, view, palette, hovered, 1);
-    outline(context, lane.bars, top, view, palette, selected, 2);
+    for (const bar of lane.bars) paintTitle(context, bar, top + bar.row * ROW, view, names, palette);
   }
   context.restore();
   paintAxis(context, axis, view, palette);
   paintCosts(context, chart, view, palette);
 }
 
-function paintBar(context: CanvasRenderingContext2D, bar: Bar, top: number, view: View, names: Names, palette: Palette, fill: (phase: Phase) => string | CanvasPattern): void {
-  const left = xOf(view, bar.from);
-  const right = xOf(view, bar.to);
-  if (right < view.gutter || left > view.width) return;
+function addBar(batches: Batches, bar: Bar, top: number, view: View, palette: Palette, fill: (phase: Phase) => string | CanvasPattern): void {
+  if (xOf(view, bar.to) < view.gutter || xOf(view, bar.from) > view.width) return;
   let painted = -1;
   for (const { span, from, to } of bar.pieces) {
-    const start = Math.max(view.gutter, xOf(view, from));
-    const end = Math.min(view.width, Math.max(xOf(view, to), xOf(view, from) + MIN_PIECE));
+    const left = xOf(view, from);
+    const end = Math.min(view.width, Math.max(xOf(view, to), left + MIN_PIECE));
     // Thousands of pieces may fall on one pixel; one of them is painted.
-    if (end < view.gutter || start > view.width || end <= painted + 0.5) continue;
-    context.fillStyle = fill(span.phase);
-    context.fillRect(start, top + TITLE, Math.max(MIN_PIECE, end - start), BAR);
-    if (span.failed) {
-      context.fillStyle = palette("--fail-dot");
-      context.fillRect(start, top + TITLE + BAR - 3, Math.max(2, end - start), 3);
-    }
+    if (end < view.gutter || left > view.width || end <= painted + 0.5) continue;
+    const start = Math.max(view.gutter, left);
+    batches.add(fill(span.phase), start, top + TITLE, Math.max(MIN_PIECE, end - start), BAR);
+    if (span.failed) batches.add(palette("--fail-dot"), start, top + TITLE + BAR - 3, Math.max(2, end - start), 3);
     painted = end;
   }
-  const shown = Math.min(right, view.width) - Math.max(left, view.gutter);
-  if (shown < MIN_TITLE) return;
-  context.fillStyle = palette("--ink-2");
-  context.fillText(fit(context, names.node(bar.nodeId), shown - 4), Math.max(left, view.gutter), top + TITLE / 2);
 }
 
-function paintTicks(context: CanvasRenderingContext2D, ticks: Chart["lanes"][number]["ticks"], bottom: number, view: View, palette: Palette): void {
+function paintTitle(context: CanvasRenderingContext2D, bar: Bar, top: number, view: View, names: Names, palette: Palette): void {
+  const left = Math.max(view.gutter, xOf(view, bar.from));
+  const shown = Math.min(xOf(view, bar.to), view.width) - left;
+  if (shown < MIN_TITLE) return;
+  context.fillStyle = palette("--ink-2");
+  context.fillText(fit(context, names.node(bar.nodeId), shown - 4), left, top + TITLE / 2);
+}
+
+function addTicks(batches: Batches, ticks: Chart["lanes"][number]["ticks"], bottom: number, view: View, palette: Palette): void {
   let painted = -2;
-  for (const tick of ticks) {
-    const x = xOf(view, Date.parse(tick.at));
+  for (const { tick, at } of ticks) {
+    const x = xOf(view, at);
     if (x < view.gutter || x > view.width || (x - painted < 1.5 && !tick.failed)) continue;
     painted = x;
-    context.fillStyle = palette(tick.failed ? "--fail-dot" : tick.kind === "tool" ? "--ink-3" : tick.kind === "question" || tick.kind === "answer" ? "--wait-dot" : "--work-dot");
-    context.fillRect(x, bottom - ROW + TITLE + BAR + 1, 1.5, tick.kind === "tool" ? 4 : 6);
+    const colour = tick.failed ? "--fail-dot" : tick.kind === "tool" ? "--ink-3" : tick.kind === "question" || tick.kind === "answer" ? "--wait-dot" : "--work-dot";
+    batches.add(palette(colour), x, bottom - ROW + TITLE + BAR + 1, 1.5, tick.kind === "tool" ? 4 : 6);
   }
 }
 
-function outline(context: CanvasRenderingContext2D, bars: readonly Bar[], top: number, view: View, palette: Palette, piece: Piece | null, width: number): void {
-  const bar = piece && bars.find((one) => one.pieces.includes(piece));
-  if (!piece || !bar) return;
+/** Paint a frame around a piece. */
+export function outline(context: CanvasRenderingContext2D, chart: Chart, view: View, palette: Palette, piece: Piece | null, width: number): void {
+  const lane = piece && chart.lanes.find((one) => one.agentId === piece.span.agent_id);
+  const bar = lane?.bars.find((one) => one.nodeId === piece!.span.node_id && one.pieces.includes(piece!));
+  if (!piece || !lane || !bar) return;
   const left = Math.max(view.gutter, xOf(view, piece.from));
   const right = Math.min(view.width, Math.max(xOf(view, piece.to), left + 3));
+  const top = topOfRow(chart, lane.firstRow + bar.row) - view.scrollTop + TITLE - 1.5;
+  if (right < view.gutter || left > view.width || top < AXIS || top + BAR > view.height - COST) return;
   context.strokeStyle = palette("--ink");
   context.lineWidth = width;
-  context.strokeRect(left - 1, top + bar.row * ROW + TITLE - 1.5, right - left + 2, BAR + 3);
+  context.strokeRect(left - 1, top, right - left + 2, BAR + 3);
 }
 
 function paintGrid(context: CanvasRenderingContext2D, marks: readonly number[], view: View, palette: Palette): void {
@@ -229,10 +254,24 @@ function paintCosts(context: CanvasRenderingContext2D, chart: Chart, view: View,
   context.restore();
 }
 
+const widths = new Map<string, number>();
+const MAX_WIDTHS = 5000;
+
+function widthOf(context: CanvasRenderingContext2D, text: string): number {
+  const key = `${context.font}\n${text}`;
+  let width = widths.get(key);
+  if (width === undefined) {
+    if (widths.size > MAX_WIDTHS) widths.clear();
+    widths.set(key, (width = context.measureText(text).width));
+  }
+  return width;
+}
+
 /** Return the text, shortened to a width. */
 function fit(context: CanvasRenderingContext2D, text: string, width: number): string {
-  if (context.measureText(text).width <= width) return text;
-  let end = Math.max(0, Math.floor(text.length * (width / context.measureText(text).width)) - 1);
+  const whole = widthOf(context, text);
+  if (whole <= width) return text;
+  let end = Math.max(0, Math.floor(text.length * (width / whole)) - 1);
   while (end > 0 && context.measureText(`${text.slice(0, end)}…`).width > width) end--;
   return end === 0 ? "" : `${text.slice(0, end)}…`;
 }
