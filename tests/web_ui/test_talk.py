@@ -15,6 +15,7 @@ from agiraph.testing.model_server import Seen, Step
 from tests.scenarios.thread_queries import agent_name, reply_count
 from tests.web_ui import seeding
 from tests.web_ui.browsing import PHONE, STILL, Desk, visiting_world
+from tests.web_ui.test_accessibility import axe_violations
 from tests.web_ui.test_flow import is_reflection, is_reply, thread
 from tests.web_ui.test_large_data_rendering import signed_in_page
 
@@ -130,8 +131,9 @@ async def test_a_long_paste_becomes_a_file_and_nothing_is_cut(desk: Talk) -> Non
     chosen: Any = {"name": "dot.png", "mimeType": "image/png", "buffer": PIXEL}
     await page.locator("input[type=file]").set_input_files(chosen)
     await expect(page.get_by_role("img", name="Preview of dot.png")).to_be_visible()
+    assert await axe_violations(page) == []
     await page.get_by_role("button", name="Send", exact=True).click()
-    picture = thread(page).get_by_role("img", name="dot.png")
+    picture = thread(page).get_by_role("img", name="Picture dot.png")
     await expect(picture).to_be_visible()
     assert await picture.evaluate("e => e.naturalWidth") == 1
     await expect(thread(page).get_by_text("Sending…")).to_have_count(0)
@@ -145,6 +147,7 @@ async def test_a_mention_goes_to_that_agent_and_is_shown_in_both_conversations(d
     await box.press_sequentially("@")
     options = page.get_by_role("listbox", name="Members").get_by_role("option")
     await expect(options).to_have_count(3)
+    assert await axe_violations(page) == []
     await box.press_sequentially("bo")
     await expect(options).to_have_count(1)
     await box.press("Enter")
@@ -177,7 +180,11 @@ async def test_a_task_is_completed_with_the_mouse_and_a_message_quoted(desk: Tal
 
     message = thread(page).get_by_role("article").filter(has_text="How is").last
     await message.hover()
-    await message.get_by_role("button", name="Quote message").click()
+    await expect(message.get_by_role("button", name="Quote message")).to_be_visible()
+    await page.mouse.move(0, 0)
+    await message.get_by_role("button", name="Message actions").press("Enter")
+    tools = message.get_by_role("group", name="Message actions")
+    await tools.get_by_role("button", name="Quote message").press("Enter")
     text = await box.input_value()
     assert re.fullmatch(
         r"> How is \[#.*\n>\n> — \[You, .*\]\(/t/team_\w+/a/agent_\w+\?at=msg_\w+\)\n\n", text

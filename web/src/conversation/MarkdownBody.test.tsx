@@ -42,7 +42,7 @@ describe("Markdown", () => {
   it("opens a link only after its address was shown", async () => {
     render(<MarkdownBody text="[here](https://example.org/a?b=c)" breaks={false} />);
     await userEvent.click(screen.getByRole("button", { name: "here" }));
-    expect((await screen.findByRole("dialog")).textContent).toContain("https://example.org/a?b=c");
+    expect((await screen.findByRole("dialog", {}, { timeout: 20_000 })).textContent).toContain("https://example.org/a?b=c");
     const link = screen.getByRole("link", { name: /open/i });
     expect(link.getAttribute("rel")).toBe("noopener noreferrer");
   });

@@ -1,4 +1,4 @@
-/** MessageActions: copy, quote, link and edit a message. With a mouse they appear over the message; on a touch screen a button of its own opens them below it. */
+/** MessageActions: copy, quote, link and edit a message. Under the mouse they appear over the message; for touch and keyboard a button opens them below it. */
 import { Check, Copy, Ellipsis, Link2, Pencil, TextQuote } from "lucide-react";
 import { useState } from "react";
 import { copyText } from "@/lib/clipboard";
@@ -42,17 +42,17 @@ function ActionButton({ action, withText }: { action: Action; withText: boolean 
   const label = isDone && action.done ? action.done : action.label;
   const run = () => void Promise.resolve(action.run()).then(() => action.done && setIsDone(true));
   return (
-    <button type="button" aria-label={label} title={label} onClick={run} className={cx("flex items-center justify-center gap-1.5 rounded-sm text-ink-3 hover:bg-hover hover:text-ink", withText ? "min-h-11 px-2.5 text-xs" : "size-7")}>
+    <button type="button" aria-label={label} title={label} onClick={run} className={cx("flex items-center justify-center gap-1.5 rounded-sm text-ink-3 hover:bg-hover hover:text-ink", withText ? "min-h-8 px-2.5 text-xs pointer-coarse:min-h-11" : "size-7")}>
       <Icon className="size-3.5 shrink-0" aria-hidden /> {withText && label.replace(/ (to )?message| and send again/, "")}
     </button>
   );
 }
 
-/** The toolbar that appears over a message under the mouse or the keyboard's focus. */
+/** The toolbar that appears over a message under the mouse. */
 export function HoverActions(props: Props) {
   const actions = useActions(props);
   return (
-    <div className="absolute -top-1 right-3 hidden rounded-sm border border-line bg-surface shadow-low group-focus-within/message:flex group-hover/message:flex pointer-coarse:hidden!">
+    <div className="absolute -top-1 right-3 hidden rounded-sm border border-line bg-surface shadow-low group-hover/message:flex pointer-coarse:hidden!">
       {actions.map((action) => (
         <ActionButton key={action.label} action={action} withText={false} />
       ))}
@@ -60,23 +60,23 @@ export function HoverActions(props: Props) {
   );
 }
 
-/** The button of a message on a touch screen, where nothing hovers. */
-export function TouchActions(props: Props) {
+/** The button of a message where nothing hovers: on a touch screen, and for the keyboard, whose focus makes it visible. */
+export function ActionsButton(props: Props) {
   const [isOpen, setIsOpen] = useState(false);
   return (
     <>
-      <button type="button" aria-label="Message actions" aria-expanded={isOpen} onClick={() => setIsOpen(!isOpen)} className="absolute top-0 right-0 hidden size-11 items-center justify-center text-ink-3 pointer-coarse:flex">
+      <button type="button" aria-label="Message actions" aria-expanded={isOpen} onClick={() => setIsOpen(!isOpen)} className="pointer-events-none absolute top-0 right-0 flex size-8 items-center justify-center rounded-sm text-ink-3 opacity-0 focus-visible:opacity-100 aria-expanded:opacity-100 pointer-coarse:pointer-events-auto pointer-coarse:size-11 pointer-coarse:opacity-100">
         <Ellipsis className="size-4" />
       </button>
-      {isOpen && <TouchToolbar {...props} />}
+      {isOpen && <Toolbar {...props} />}
     </>
   );
 }
 
-function TouchToolbar(props: Props) {
+function Toolbar(props: Props) {
   const actions = useActions(props);
   return (
-    <div role="group" aria-label="Message actions" className="mt-1 hidden flex-wrap rounded-sm border border-line bg-surface pointer-coarse:flex">
+    <div role="group" aria-label="Message actions" className="mt-1 flex w-fit flex-wrap rounded-sm border border-line bg-surface">
       {actions.map((action) => (
         <ActionButton key={action.label} action={action} withText />
       ))}

@@ -9,7 +9,7 @@ export function MessageAttachments({ files }: { files: readonly { name: string; 
         const picture = thumbnail(file);
         return (
           <li key={index} className="max-w-full rounded-sm border border-line bg-surface text-xs">
-            {picture && <img src={picture} alt={file.name} className="max-h-48 max-w-full rounded-t-sm object-contain" />}
+            {picture && <img src={picture} alt={`Picture ${file.name}`} className="max-h-48 max-w-full rounded-t-sm object-contain" />}
             {/* octet-stream and `download`: the browser saves the file and never renders it. */}
             <a dir="auto" download={file.name} href={`data:application/octet-stream;base64,${file.data}`} className="flex min-h-7 items-center gap-2 px-2 py-1 hover:underline pointer-coarse:min-h-11">
               <FileText className="size-3.5 shrink-0 text-ink-3" aria-hidden />

@@ -17,7 +17,7 @@ describe("references", () => {
   it("are completed at the beginning of a word", () => {
     expect(typedAt("Ask @bo", 7)).toEqual({ sign: "@", words: "bo", start: 4 });
     expect(typedAt("(#Com", 5)).toEqual({ sign: "#", words: "Com", start: 1 });
-    expect([typedAt("me@home", 7), typedAt("a#1", 3), typedAt("@bob and", 8), typedAt("@bob", 2)]).toEqual([null, null, null, { sign: "@", words: "b", start: 0 }]);
+    expect([typedAt("me@home", 7), typedAt("a#1", 3), typedAt("@bob and", 8), typedAt("See #12", 7), typedAt("@bob", 2)]).toEqual([null, null, null, null, { sign: "@", words: "b", start: 0 }]);
   });
 
   it("open pages of agiraph itself, and no other address", () => {

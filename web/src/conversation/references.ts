@@ -49,10 +49,10 @@ export interface Typed {
   start: number;
 }
 
-/** Return what is being completed at the caret, or null. A sign counts at the beginning of a word only: `a#b` and `me@home` complete nothing. */
+/** Return what is being completed at the caret, or null. A sign counts at the beginning of a word only: `a#b` and `me@home` complete nothing, nor does a number such as `#1`. */
 export function typedAt(text: string, caret: number): Typed | null {
   const found = /(?:^|[\s(["'“])([@#])([^\s@#]{0,60})$/u.exec(text.slice(0, caret));
-  return found ? { sign: found[1] as Typed["sign"], words: found[2]!, start: caret - found[2]!.length - 1 } : null;
+  return found && !/^#\d+$/.test(found[1]! + found[2]!) ? { sign: found[1] as Typed["sign"], words: found[2]!, start: caret - found[2]!.length - 1 } : null;
 }
 
 /** Return a quotation of a message with a link to it, for the beginning of an answer. */

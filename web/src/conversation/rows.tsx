@@ -21,7 +21,7 @@ import { useComposer } from "@/conversation/composerState";
 import type { Item } from "@/conversation/items";
 import { Literal } from "@/conversation/Literal";
 import { Markdown } from "@/conversation/Markdown";
-import { HoverActions, TouchActions } from "@/conversation/MessageActions";
+import { ActionsButton, HoverActions } from "@/conversation/MessageActions";
 import { MessageAttachments } from "@/conversation/MessageAttachments";
 import { wordsFor } from "@/conversation/attachments";
 import { noticeLink } from "@/conversation/noticeLinks";
@@ -110,7 +110,7 @@ const UNKNOWN: Ending = { status: null, stopReason: null, hasDoubts: false };
 
 function MessageItem({ row, message, isContinued, isHighlighted, agentId }: { row: MessageRow; message: Message | null; isContinued: boolean; isHighlighted: boolean; agentId: string }) {
   const info = useContext(TeamContext);
-  // The action buttons are rendered when the pointer or the focus reaches the message. Most messages never need them.
+  // The toolbar is rendered when the pointer reaches the message. Most messages never need it.
   const [isHovered, setIsHovered] = useState(false);
   if (row.messageKind === "question" || row.messageKind === "approval") {
     return (
@@ -126,7 +126,7 @@ function MessageItem({ row, message, isContinued, isHighlighted, agentId }: { ro
   const label = messageLabel(row.messageKind, (row.nodeId ? info.nodes[row.nodeId] : undefined) ?? UNKNOWN);
   const title = message?.title ?? (isPeer && label.text && row.nodeId ? (info.nodes[row.nodeId]?.title ?? "") : "");
   return (
-    <article onPointerMove={() => setIsHovered(true)} onPointerDown={() => setIsHovered(true)} onFocus={() => setIsHovered(true)} className={cx("group/message relative flex gap-3 px-4 pr-10 max-md:pl-3", isContinued ? "py-0.5" : "pt-2 pb-1", isHighlighted && "bg-wait-bg")}>
+    <article onPointerMove={() => setIsHovered(true)} onPointerDown={() => setIsHovered(true)} className={cx("group/message relative flex gap-3 px-4 pr-10 max-md:pl-3", isContinued ? "py-0.5" : "pt-2 pb-1", isHighlighted && "bg-wait-bg")}>
       <div className="w-8 shrink-0">{!isContinued && <SenderAvatar id={row.sender} />}</div>
       <div className="min-w-0 flex-1">
         {!isContinued && (
@@ -150,7 +150,7 @@ function MessageItem({ row, message, isContinued, isHighlighted, agentId }: { ro
         {message && message.consulted.length > 0 && <Consulted calls={message.consulted} />}
         {message && <Sources of={message.sources} />}
         {row.messageKind === "failure" && row.recipient === HUMAN && row.nodeId && <WhatToDo node={row.nodeId} />}
-        <TouchActions {...actions} />
+        <ActionsButton {...actions} />
       </div>
       {isHovered && <HoverActions {...actions} />}
     </article>
