@@ -152,7 +152,8 @@ async def test_a_channel_that_receives_is_written_paired_and_asked(
         made = await opened.store.write(pairing.new_code, OWNER, "box")
 
         async def is_taken() -> bool:
-            return (box / "in" / "1.txt.taken").exists()
+            taken = box / "in" / "1.txt.taken"
+            return taken.exists() and bool(taken.read_text())  # it exists before it is written
 
         (box / "in" / "1.part").write_text(made.code)
         (box / "in" / "1.part").rename(box / "in" / "1.txt")
