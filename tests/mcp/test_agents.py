@@ -123,7 +123,8 @@ async def test_a_changed_tool_is_off_told_once_and_back_after_a_person_confirmed
         "The server has changed this tool since a person accepted it, so it is off"
     }
     assert [one.text for one in reports] == [
-        "Changed: 'echo'. They are off until you have looked at them: agiraph mcp confirm rude"
+        "Changed: 'echo'. They are off until you have looked at them: on the page Operations, or "
+        "with agiraph mcp confirm rude"
     ]
     assert "evil.example" not in "".join(one.text for one in answers)
     assert "\nback\n" in again.text

@@ -48,7 +48,8 @@ async def test_each_server_has_a_line_that_says_what_to_do(tmp_path: Path) -> No
         (
             "mcp changed",
             "note",
-            "Changed: 'a'. They are off until you have looked at them: agiraph mcp confirm changed",
+            "Changed: 'a'. They are off until you have looked at them: on the page Operations, or "
+            "with agiraph mcp confirm changed",
         ),
         (
             "mcp damaged",

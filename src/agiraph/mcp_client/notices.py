@@ -38,6 +38,6 @@ def text_of(server: str, known: Pins) -> str:
         if names
     ]
     return (
-        f"{' '.join(parts)} They are off until you have looked at them: "
-        f"agiraph mcp confirm {server}"
+        f"{' '.join(parts)} They are off until you have looked at them: on the page Operations, or "
+        f"with agiraph mcp confirm {server}"
     )
