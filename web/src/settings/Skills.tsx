@@ -5,7 +5,7 @@ import { api, type Schemas, type Team, unwrap } from "@/api/client";
 import { queryClient } from "@/api/queries";
 import { Editor } from "@/settings/Editor";
 import { Problem, Section } from "@/settings/Section";
-import { Button, Chip, Dialog, Input, Loading, type Tone } from "@/ui";
+import { Button, Chip, Dialog, DialogActions, Input, Loading, type Tone } from "@/ui";
 import { showToast } from "@/views/shared/toast";
 
 type Skill = Schemas["SkillView"];
@@ -144,14 +144,14 @@ function SkillForm({ id, saved, first, shown, files, canEdit, onClose }: { id: s
       {files.length > 0 && <p className="break-words text-ink-2">Further files: {files.join(", ")}</p>}
       {!canEdit && <p className="text-ink-2">This skill lies in a folder of yours. Change the file there.</p>}
       <Problem error={save.error} />
-      <div className="flex justify-end gap-2">
+      <DialogActions>
         <Button onClick={onClose}>{canEdit ? "Cancel" : "Close"}</Button>
         {canEdit && (
           <Button variant="primary" disabled={save.isPending || text === saved} onClick={() => save.mutate()}>
             {save.isPending ? "Saving…" : "Save"}
           </Button>
         )}
-      </div>
+      </DialogActions>
     </div>
   );
 }

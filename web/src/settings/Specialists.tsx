@@ -6,7 +6,7 @@ import { queryClient } from "@/api/queries";
 import { compactNumber, plural } from "@/lib/format";
 import { Editor } from "@/settings/Editor";
 import { Problem, Section } from "@/settings/Section";
-import { Button, Chip, Dialog, Input, Loading, Textarea } from "@/ui";
+import { Button, Chip, Dialog, DialogActions, Input, Loading, Textarea } from "@/ui";
 import { showToast } from "@/views/shared/toast";
 
 type Specialist = Schemas["SpecialistView"];
@@ -107,7 +107,7 @@ function SpecialistForm({ team, name, saved, first, source, onClose }: FormProps
       <Editor label={`File of ${name}`} value={text} onChange={setText} />
       <Trial team={team} name={name} text={text === saved ? null : text} />
       <Problem error={save.error ?? remove.error} />
-      <div className="flex flex-wrap justify-end gap-2">
+      <DialogActions>
         {source !== null && source !== "built_in" && (
           <Button variant="danger" className="mr-auto" disabled={remove.isPending} onClick={() => remove.mutate()}>
             {source === "replaced" ? "Use the built-in one again" : "Delete"}
@@ -117,7 +117,7 @@ function SpecialistForm({ team, name, saved, first, source, onClose }: FormProps
         <Button variant="primary" disabled={save.isPending || text === saved} onClick={() => save.mutate(text)}>
           {save.isPending ? "Saving…" : "Save"}
         </Button>
-      </div>
+      </DialogActions>
     </div>
   );
 }

@@ -97,7 +97,7 @@ function BudgetOfGoal({ team, budget }: { team: Team; budget: Budget | null }) {
           Budget of the goal
         </h2>
         {href && (
-          <Link to={href as "/"} hash="budget" className="text-sm underline decoration-line-2 underline-offset-2 hover:decoration-ink">
+          <Link to={href as "/"} hash="budget" className="inline-flex items-center text-sm pointer-coarse:min-h-11 underline decoration-line-2 underline-offset-2 hover:decoration-ink">
             {budget.can_raise ? "Raise it" : "Settings"}
           </Link>
         )}
