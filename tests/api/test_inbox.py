@@ -1,5 +1,7 @@
 """The inbox over HTTP."""
 
+from datetime import timedelta
+
 from agiraph.domain.labels import of_page
 from agiraph.domain.persons import OWNER
 from agiraph.services.board import planning
@@ -57,3 +59,65 @@ async def test_messages_and_results_name_the_sources_of_their_words(served: Serv
     assert [node["sources"] for node in board] == [["page:example.org"]]
     _, said = await served.ask("GET", f"/agents/{ada.id}/conversation")
     assert [message["sources"] for message in said] == [["page:example.org"]]
+
+
+async def test_many_items_are_filed_in_one_request_with_an_outcome_for_each(served: Served) -> None:
+    served.world.script("ada")
+    founded = await served.world.found("Watch", start=False)
+    team_id, ada = founded.team.id, founded.coordinator.id
+    kinds = ("report", "question")
+    sent = [
+        await served.world.store.write(
+            bus.send, team_id=team_id, sender=ada, recipient=OWNER, text=kind, kind=kind
+        )
+        for kind in kinds
+    ]
+    report, question = (message.id for message in sent)
+
+    body = {"action": "archive", "ids": [report, question, "msg_none"]}
+    status, filed = await served.ask("POST", "/inbox/bulk", body)
+
+    assert (status, [(one["id"], one["is_done"]) for one in filed["outcomes"]]) == (
+        200,
+        [(report, True), (question, False), ("msg_none", False)],
+    )
+    _, page = await served.ask("GET", f"/inbox?box=archived&team={team_id}&kind=report")
+    assert [item["message"]["id"] for item in page["items"]] == [report]
+    until = served.world.clock.now() + timedelta(hours=1)
+    body = {"action": "snooze", "ids": [question], "until": until.isoformat()}
+    assert (await served.ask("POST", "/inbox/bulk", body))[0] == 200
+    _, page = await served.ask("GET", "/inbox?box=snoozed")
+    assert [item["snoozed_until"] for item in page["items"]] == [
+        until.isoformat().replace("+00:00", "Z")
+    ]
+    status, problem = await served.ask("POST", "/inbox/bulk", {"action": "snooze", "ids": ["a"]})
+    assert (status, "send it with `snooze` only" in problem["detail"]) == (422, True)
+    assert (await served.ask("POST", "/inbox/bulk", {"action": "archive", "ids": []}))[0] == 422
+    assert (await served.ask("GET", "/inbox?box=attic"))[0] == 422
+
+
+async def test_a_thread_and_a_node_count_no_wait_as_time_at_work(served: Served) -> None:
+    asks, ends = call("ask_human", question="Which?"), call("finish", summary="Done.")
+    served.world.script("ada", says(asks), says(ends))
+    _, team = await served.ask("POST", "/teams", {"goal": "Count", "review": "never"})
+    await served.world.settle()
+    served.world.clock.advance(seconds=37)
+    _, page = await served.ask("GET", "/inbox")
+    item = page["items"][0]["message"]["id"]
+    await served.ask("POST", f"/inbox/{item}/answer", {"text": "This."})
+    await served.world.settle()
+
+    _, [node] = await served.ask("GET", f"/teams/{team['id']}/board")
+    _, turns = await served.ask("GET", f"/threads/{node['thread_id']}")
+    answered = next(turn for turn in turns if turn["role"] == "tool")
+    assert (answered["waited_s"], node["worked_seconds"], node["running_since"]) == (
+        37.0,
+        0.0,
+        None,
+    )
+    replies = [turn for turn in turns if turn["role"] == "assistant"]
+    assert {turn["waited_s"] for turn in replies} == {0.0}
+    assert all(turn["started_at"] == turn["at"] for turn in replies)
+    # A later page begins with the turn that the caller has.
+    _, rest = await served.ask("GET", f"/threads/{node['thread_id']}?after={answered['seq'] - 1}")
+    assert rest == [turn for turn in turns if turn["seq"] >= answered["seq"]]

@@ -191,7 +191,7 @@ function AlwaysText({ offer, call }: { offer: Schemas["GrantOffer"]; call: Messa
     <>
       {GRANT_TEXT[offer.kind]}{" "}
       <code dir="ltr" className="literal">
-        <Literal text={offer.pattern} />
+        <Literal text={offer.pattern} isCode />
       </code>
     </>
   );

@@ -164,7 +164,7 @@ function WhatToDo({ node }: { node: string }) {
   const info = useContext(TeamContext);
   if (!ENDED_EARLY.has(info.nodes[node]?.status ?? null)) return null;
   return (
-    <div role="group" aria-label="What to do" className="mt-1 flex min-h-7 flex-wrap gap-2">
+    <div role="group" aria-label="What to do" className="mt-1 flex flex-wrap gap-2 empty:hidden">
       <Suspense>
         <FailureActions node={node} />
       </Suspense>

@@ -67,11 +67,6 @@ export function Reader({ item, teamName, file }: { item: InboxItem; teamName: st
           )
         )}
         {message.kind === "briefing" && <RatingButtons id={message.id} initial={message.rating} />}
-        {message.kind === "failure" && message.node_id && (
-          <Suspense>
-            <FailureActions node={message.node_id} size="md" />
-          </Suspense>
-        )}
         {board && (
           <Link to={board as "/"} title="Task" className="inline-flex h-8 items-center gap-1.5 rounded-sm border border-line-2 bg-surface px-3 text-sm font-medium hover:bg-hover pointer-coarse:h-10">
             <Flag className="size-4" /> <span className="@max-lg:sr-only">Task</span>
@@ -122,6 +117,13 @@ export function Reader({ item, teamName, file }: { item: InboxItem; teamName: st
                 <Markdown text={bodyOf(item)} />
               )}
               <Sources of={message.sources} />
+              {message.kind === "failure" && message.node_id && (
+                <div role="group" aria-label="What to do" className="mt-6 flex flex-wrap gap-2 empty:hidden">
+                  <Suspense>
+                    <FailureActions node={message.node_id} />
+                  </Suspense>
+                </div>
+              )}
             </>
           )}
           {item.deliveries.some((one) => one.status === "failed") && <p className="mt-6 text-xs text-fail">This message could not be sent to every channel. Run `agiraph doctor` to see why.</p>}

@@ -8,6 +8,7 @@ import type { InboxItem } from "@/api/client";
 import { inboxQuery, overviewQuery, queryClient } from "@/api/queries";
 import { capitalize } from "@/lib/format";
 import { isQuiet } from "@/lib/quiet";
+import { titleOf } from "@/inbox/entries";
 import { revealHidden } from "@/lib/visible";
 import { unansweredItems } from "@/shell/unanswered";
 import { useShell } from "@/shell/state";
@@ -110,7 +111,7 @@ function showNotification(item: InboxItem, team: string, open: () => void): void
   const { message } = item;
   // The text comes from an agent: hidden characters are shown as code points.
   const what = item.needs_answer ? "needs you" : message.kind === "failure" ? "failed" : "finished";
-  const notification = new Notification(revealHidden(`${capitalize(message.sender_name)} ${what}${team && ` · ${team}`}`), { body: revealHidden(message.title || message.text).slice(0, 140), tag: message.id, icon: "/icon.svg" });
+  const notification = new Notification(revealHidden(`${capitalize(message.sender_name)} ${what}${team && ` · ${team}`}`), { body: titleOf(item).slice(0, 140), tag: message.id, icon: "/icon.svg" });
   notification.onclick = () => {
     window.focus();
     notification.close();
