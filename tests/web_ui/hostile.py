@@ -34,6 +34,7 @@ from agiraph.domain.work import NodeStatus, WorkNode
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.services.mail import bus
 from agiraph.store import file_labels, messages, threads
+from agiraph.store.folder_changes import FOLDER_CHANGES, FolderChange
 from agiraph.store.grants import GRANTS
 from agiraph.store.knowledge import INSIGHTS, MEMORIES
 from agiraph.store.nodes import NODES
@@ -139,6 +140,7 @@ async def hostile(path: Path, numbers: Numbers = EVERY) -> Hostile:
         node = await world.store.write(_add_board, board, numbers)
         request = await world.store.write(_add_request, board, node, numbers)
         await world.store.write(_add_knowledge, known, numbers)
+        await world.store.write(_add_results, known, numbers)
         folder = path / "teams" / files.team.id
         _write_files(folder, numbers)
     places = {
@@ -353,6 +355,25 @@ def _add_knowledge(tx: Tx, one: NewTeam, numbers: Numbers) -> None:
             used_at=tx.now,
         )
         GRANTS.insert(tx, grant)
+
+
+def _add_results(tx: Tx, one: NewTeam, numbers: Numbers) -> None:
+    """Add ended work whose titles, results and changed files are payloads."""
+    for few in groups(numbers, 6):
+        about = {"title": lines("delivered", few), "result": several("summary", few)}
+        doubts = lines("unsure", few)
+        node = _add_node(tx, one, **about, doubts=doubts, ended_at=tx.now, started_at=tx.now)
+        for n in few:
+            change = FolderChange(
+                id=new_id("change"),
+                team_id=one.team.id,
+                folder="project",
+                path=line("changed", n),
+                created_at=tx.now,
+                node_id=node.id,
+                after="file 0644 0",
+            )
+            FOLDER_CHANGES.insert(tx, change)
 
 
 def _write_files(folder: Path, numbers: Numbers) -> None:

@@ -14,6 +14,7 @@ from urllib.parse import quote
 import pytest
 from playwright.async_api import Browser, BrowserContext, Page, Route, expect
 
+from agiraph.api.routes.files import PICTURE_POLICY
 from agiraph.api.security_headers import CONTENT_POLICY
 from agiraph.api.web_ui import POLICY
 from agiraph.domain.time import SystemClock
@@ -150,6 +151,7 @@ async def check_every_screen(browser: Browser, home: Path, numbers: Numbers) -> 
             check_approval,
             check_files,
             check_knowledge_and_triggers,
+            check_results,
             check_search,
             check_links,
             check_toast,
@@ -164,7 +166,7 @@ async def check_every_screen(browser: Browser, home: Path, numbers: Numbers) -> 
     missing = {where: sorted(which - bait.shown(where)) for where, which in wanted.items()}
     assert {where: which for where, which in missing.items() if which} == {}
     assert bait.shown("refs") == ALONE
-    assert set(bait.answers.values()) <= {POLICY, CONTENT_POLICY, SANDBOXED}
+    assert set(bait.answers.values()) <= {POLICY, CONTENT_POLICY, SANDBOXED, PICTURE_POLICY}
     assert len(PAYLOADS) >= 150
 
 
@@ -321,6 +323,13 @@ async def check_knowledge_and_triggers(bait: Bait) -> None:
     await bait.open(f"/t/{place.team}/settings", until=f"grant{bait.last}")
     everybody = await bait.served.world.store.read(AGENTS.select, "team_id = :t", t=place.team)
     await bait.open(f"/t/{place.team}/a/{everybody[-1].id}", until=f"role{bait.last}")
+
+
+async def check_results(bait: Bait) -> None:
+    """The list of what a team delivered, and of the files that it changed."""
+    place = bait.home.known
+    await bait.open(f"/t/{place.team}/results", until="delivered0")
+    await bait.open(f"/t/{place.team}/results?show=changes", until=f"changed{bait.last}")
 
 
 async def check_search(bait: Bait) -> None:
