@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useParams } from "@tanstack/react-router";
 import { Command } from "cmdk";
-import { Archive, Inbox, Keyboard, Moon, Plus, Settings, Sun } from "lucide-react";
+import { Activity, Archive, Inbox, Keyboard, Moon, Plus, Settings, Sun } from "lucide-react";
 import { type FocusEvent, type ReactNode, useEffect, useState } from "react";
 import type { Found, TeamOverview } from "@/api/client";
 import { inboxQuery, overviewQuery, searchQuery } from "@/api/queries";
@@ -104,6 +104,9 @@ export default function CommandPalette() {
           </PaletteItem>
           <PaletteItem value="Archived teams" onSelect={() => go("/archive")} icon={<Archive />}>
             Archived teams
+          </PaletteItem>
+          <PaletteItem value="Operations: emergency stop, health, tokens, audit" onSelect={() => go("/operations")} icon={<Activity />}>
+            Operations
           </PaletteItem>
           <PaletteItem value="Settings" onSelect={() => go("/settings")} icon={<Settings />}>
             Settings
