@@ -124,6 +124,7 @@ async def screens(desk: Desk, team: dict[str, Any]) -> list[Screen]:
         Screen("inbox-briefing", f"{desk.origin}/inbox/{items['briefing']}", "Both have it"),
         Screen("inbox-report", f"{desk.origin}/inbox/{result}", "What would change this"),
         Screen("inbox-way-out", f"{desk.origin}/inbox/{way_out}", "Always"),
+        Screen("archive", f"{desk.origin}/archive", "No archived teams"),
         Screen("digest", f"{desk.origin}/inbox/digest", "Agents use this text only"),
         Screen("sources", f"{offers}/a/{lead['id']}", "Contains text from"),
         Screen("unconfirmed", f"{offers}/memory?tab=unconfirmed", "Nordlicht delivers"),

@@ -9,6 +9,7 @@ from playwright.async_api import Page, Route, expect
 from agiraph.testing import call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.web_ui.browsing import Visit
+from tests.web_ui.test_accessibility import axe_violations
 from tests.web_ui.test_flow import is_reflection, is_reply, sidebar
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -94,6 +95,8 @@ async def test_questions_name_their_team_and_a_team_comes_back_from_the_archive(
             await page.get_by_role("button", name="Undo").click()
         else:
             await bar.get_by_role("link", name="Archived teams").click()
+            await expect(page.get_by_role("button", name="Restore Peas")).to_be_visible()
+            assert await axe_violations(page) == []
             await page.get_by_role("button", name="Restore Peas").click()
             await expect(page.get_by_text("No archived teams")).to_be_visible()
         await expect(bar.get_by_role("link", name="Peas", exact=True)).to_be_visible()

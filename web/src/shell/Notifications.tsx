@@ -5,7 +5,7 @@ import { X } from "lucide-react";
 import { useEffect, useRef } from "react";
 import { toast } from "@/ui/toast";
 import type { InboxItem } from "@/api/client";
-import { inboxQuery, overviewQuery, queryClient } from "@/api/queries";
+import { inboxQuery, overviewQuery, queryClient, teamQuery } from "@/api/queries";
 import { capitalize } from "@/lib/format";
 import { isQuiet } from "@/lib/quiet";
 import { titleOf } from "@/inbox/entries";
@@ -56,7 +56,7 @@ export default function Notifications({ knownAtStart }: { knownAtStart: Readonly
         const toastId = toast.custom((id) => <QuestionToast item={item} onClose={() => toast.dismiss(id)} />, { duration: Number.POSITIVE_INFINITY });
         openToasts.current.set(message.id, toastId);
       }
-      if (notifications && document.hidden) showNotification(item, teamName(message.team_id), () => void navigate({ to: "/inbox/$item", params: { item: message.id } }));
+      if (notifications && document.hidden) void teamName(message.team_id).then((team) => showNotification(item, team, () => void navigate({ to: "/inbox/$item", params: { item: message.id } })));
     }
     return () => clearTimeout(timer);
   }, [items, notifications, navigate, pathname]);
@@ -73,7 +73,11 @@ function isQuietNow(teamId: string): boolean {
 const isOnScreen = ({ message }: InboxItem, pathname: string): boolean =>
   pathname.startsWith("/inbox") || pathname.includes(message.sender) || document.querySelector(`[data-question="${message.id}"]`) !== null;
 
-const teamName = (team: string): string => queryClient.getQueryData(overviewQuery.queryKey)?.find((one) => one.id === team)?.name ?? "";
+/** Return the name of a team. A team that was just created may not be in the list yet. */
+async function teamName(id: string): Promise<string> {
+  const known = queryClient.getQueryData(overviewQuery.queryKey)?.find((one) => one.id === id);
+  return known?.name ?? (await queryClient.fetchQuery(teamQuery(id)).then((team) => team.name, () => ""));
+}
 
 function QuestionToast({ item, onClose }: { item: InboxItem; onClose: () => void }) {
   const { message } = item;
