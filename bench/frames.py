@@ -1,9 +1,9 @@
 """Frames: the cost of a frame of the web UI with much data: `make bench-web`.
 
 A conversation of 10,000 events that is scrolled and written to, the thread behind it, a board of
-500 tasks that is moved, zoomed and grows, 100 teams of ten agents, and a slow line. CPU is the main
-thread's time by Chromium's clock; the intervals between frames depend on the machine's load. The
-budget is 8 ms of CPU a frame.
+500 tasks that is moved, zoomed and grows, a timeline and a replay of 10,600 events, 100 teams of
+ten agents, and a slow line. CPU is the main thread's time by Chromium's clock; the intervals
+between frames depend on the machine's load. The budget is 8 ms of CPU a frame.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from agiraph.domain.time import SystemClock
 from agiraph.providers.registry import Account, Keys
 from agiraph.testing import ModelServer, says
 from agiraph.testing.model_server import Seen, Step, Trickle
-from bench import many_teams, slow_line
+from bench import long_run, many_teams, slow_line
 from bench.stage import Stage
 
 
@@ -93,6 +93,7 @@ async def main() -> None:
     home = Path(tempfile.mkdtemp(prefix="agiraph-bench-"))
     long = await seeding.long_team(home)
     wide = await seeding.wide_team(home)
+    run = await long_run.seed(home)
     async with ModelServer(write_long) as model, async_playwright() as playwright:
         keys = Keys({"openai": Account(key="k", base_url=model.openai_url)})
         browser = await launch(playwright)
@@ -104,6 +105,7 @@ async def main() -> None:
             stage = await Stage.on(await context.new_page())
             await conversation(stage, served, long)
             await board(stage, served, wide)
+            await long_run.measure(stage, served, run)
             await context.close()
         crowded = Path(tempfile.mkdtemp(prefix="agiraph-bench-"))
         teams = await seeding.many_teams(crowded, count=100, members=10)

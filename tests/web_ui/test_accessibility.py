@@ -139,6 +139,10 @@ LIKE_ANOTHER = frozenset(
         "board-list",
         "team-permissions",
         "team-deletion",
+        "timeline",  # these four: tests/web_ui/test_timeline.py
+        "timeline-table",
+        "replay",
+        "event-log",
     }
 )
 """Screens that differ little from another one; only the long test looks at them."""

@@ -242,6 +242,10 @@ async def check_board(bait: Bait) -> None:
     await bait.page.wait_for_selector(".scroll [data-card]")
     await bait.walk(".scroll:has([data-card])")
     await bait.open(f"/t/{place.team}/board?node={bait.home.whole}", until=f"path{bait.last}")
+    await bait.open(f"/t/{place.team}/timeline?view=log", until="node0")
+    await bait.page.locator("[data-event]").first.click()
+    await bait.walk("#events")
+    await bait.open(f"/t/{place.team}/timeline?view=replay", until="node0")
 
 
 async def check_approval(bait: Bait) -> None:
