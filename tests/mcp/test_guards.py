@@ -1,6 +1,7 @@
 """What a server, or a file that names one, could abuse: schemas, consent, bytes, names, mounts."""
 
 import asyncio
+import gc
 import gzip
 import json
 from collections.abc import AsyncGenerator
@@ -257,6 +258,26 @@ async def test_a_session_that_ends_is_given_to_no_call_and_old_calls_do_not_end_
         connection._give_up(first)
         assert (connection.is_running, second is first, connection.problem) == (True, False, "")
     await connection.close()
+
+
+async def test_a_start_that_hangs_is_ended_at_its_time_limit_and_its_late_error_is_not_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    @asynccontextmanager
+    async def hanging() -> AsyncGenerator[Session]:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise RuntimeError("words of the server") from None
+        yield cast(Any, None)
+
+    connection = Connection(rude(start_s=0.05), hanging)
+    async with asyncio.timeout(5):  # half of the time that a running session has to end
+        with pytest.raises(ServerFailed, match="did not start within"):
+            await connection.use(cast(Any, None))
+    del connection
+    gc.collect()
+    assert caplog.messages == []
 
 
 async def test_a_compressed_answer_is_refused() -> None:

@@ -6,7 +6,6 @@ that grows with each failure.
 """
 
 import asyncio
-import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -171,6 +170,8 @@ class Connection:
         self.starts += 1
         self._last = None
         ready: asyncio.Future[Session] = loop.create_future()
+        # A failure that comes after the time limit is nobody's; asyncio would log it as lost.
+        ready.add_done_callback(lambda done: done.cancelled() or done.exception())
         self._stop = asyncio.Event()
         self._task = asyncio.create_task(
             self._live(ready, self._stop), name=f"MCP server {self.server.name}"
@@ -182,6 +183,8 @@ class Connection:
                     await self.on_start(session)
         except BaseException as error:
             self._give_up(None)
+            if self._task is not None and not ready.done():
+                self._task.cancel()  # it is still opening the session, and hears of no stop
             await self._end()
             if isinstance(error, TimeoutError):
                 raise ServerFailed(
@@ -253,8 +256,7 @@ class Connection:
         done, _ = await asyncio.wait({task}, timeout=STOP_S)
         if not done:
             task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+            await asyncio.gather(task, return_exceptions=True)
 
 
 def could_not_start(server: McpServer, *, said: str) -> ServerFailed:
