@@ -90,7 +90,7 @@ NOT_QUICK_FIXTURES = frozenset({"postgres", "agiraph", "executed", "either"})
 """Fixtures of tests that `make quick` leaves out: they start programs."""
 SLOWEST = frozenset({"test_accessibility.py", "test_hostile.py", "test_time.py"})
 """Files with a test of more than ten seconds, beside those in `faults`."""
-LONG_FILES = frozenset({"test_responses_in_many_examples.py"})
+LONG_FILES = frozenset({"test_open_webui.py", "test_responses_in_many_examples.py"})
 """Files with nothing but such tests of `make faults`."""
 
 
