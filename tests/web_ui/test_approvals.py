@@ -50,6 +50,8 @@ def asks(seen: Seen) -> Step:
 
 
 SHOWN = {name: argument_text(command) for name, command in COMMANDS.items()}
+IN_THE_CONVERSATION = ("bidi", "homoglyphs", "lines", "steering")
+"""Commands that the conversation shows; its card is the inbox's."""
 LONG = {"spaces", "long", "lines", "wide"}
 """Commands that do not fit their box on a large screen."""
 
@@ -124,11 +126,16 @@ async def test_an_approval_card_shows_the_exact_command_on_every_screen(visit: V
         card = page.locator(f"[data-question={identity}]")
         await desk.go(f"/inbox/{identity}")
         shown["inbox"][name] = await check_card(page, card, name)
+        if name not in IN_THE_CONVERSATION:
+            continue
         # Rows outside the viewport are not drawn: open each by its own address.
         await desk.go(f"/t/{team['id']}/a/{message['sender']}?at={identity}")
         await expect(page.locator("#thread")).to_be_visible()
         shown["conversation"][name] = await command_in(card)
-    assert shown == {"inbox": SHOWN, "conversation": SHOWN}
+    assert shown == {
+        "inbox": SHOWN,
+        "conversation": {name: SHOWN[name] for name in IN_THE_CONVERSATION},
+    }
 
     # The board shows the card of the task's first request; with the keyboard, its end is reached.
     first = next(iter(ids.values()))
@@ -145,7 +152,7 @@ async def test_an_approval_card_shows_the_exact_command_on_every_screen(visit: V
     assert (await desk.up.ask("GET", f"/inbox/{ids['lines']}"))["needs_answer"]
 
     phone = await desk.opens(**PHONE)
-    for name in ("comment", "spaces", "homoglyphs", "steering"):
+    for name in ("spaces", "homoglyphs"):
         await phone.goto(f"{desk.origin}/inbox/{ids[name]}")
         card = phone.locator(f"[data-question={ids[name]}]")
         assert await command_in(card) == SHOWN[name]
