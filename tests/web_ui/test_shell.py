@@ -91,12 +91,16 @@ async def test_questions_name_their_team_and_a_team_comes_back_from_the_archive(
         await page.get_by_role("menuitem", name="Archive the team").click()
         await page.get_by_role("button", name="Archive", exact=True).click()
         await expect(bar.get_by_role("link", name="Peas", exact=True)).to_have_count(0)
+        await expect(page).not_to_have_url(re.compile(peas["id"]))
         if way == "toast":
             await page.get_by_role("button", name="Undo").click()
         else:
             await bar.get_by_role("link", name="Archived teams").click()
             await expect(page.get_by_role("button", name="Restore Peas")).to_be_visible()
             assert await axe_violations(page) == []
+            await page.get_by_role("link", name="Peas").click()
+            await expect(page.get_by_text("This team is archived.")).to_be_visible()
+            await page.go_back()
             await page.get_by_role("button", name="Restore Peas").click()
             await expect(page.get_by_text("No archived teams")).to_be_visible()
         await expect(bar.get_by_role("link", name="Peas", exact=True)).to_be_visible()

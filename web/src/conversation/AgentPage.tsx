@@ -108,6 +108,14 @@ function AgentView({ team, agent, agents, at }: { team: Team; agent: Agent; agen
         <Suspense>
           <WaitingBar team={team.id} />
         </Suspense>
+        {team.status === "archived" && (
+          <div role="status" className="flex min-h-10 flex-wrap items-center gap-3 border-b border-line bg-sunken px-4 py-1 text-sm">
+            <span className="flex-1">This team is archived. It does no work and gets no messages.</span>
+            <Button size="sm" onClick={() => void restoreTeam(team)}>
+              Restore
+            </Button>
+          </div>
+        )}
         {isSearching && (
           <Suspense>
             <ConversationSearch
@@ -189,8 +197,8 @@ function TeamMenu({ team }: { team: Team }) {
   const archive = () =>
     unwrap(api.DELETE("/api/teams/{team}", { params: { path: { team: team.id } } })).then(
       () => {
-        void navigate({ to: "/" });
-        void queryClient.invalidateQueries({ queryKey: queryKeys.overview });
+        // The start page opens the page that was open last, if its team is still in the list.
+        void queryClient.invalidateQueries({ queryKey: queryKeys.overview }).then(() => navigate({ to: "/" }));
         showToast(`${team.name} is archived. Its work was stopped.`, () => void restoreTeam(team));
       },
       (error: unknown) => void toast.custom(() => <ToastMessage text={errorMessage(error)} isError />),
@@ -222,7 +230,7 @@ function TeamMenu({ team }: { team: Team }) {
           <Settings2 /> Settings and new goal
         </MenuItem>
         {costHref && <MenuItem onSelect={() => void navigate({ to: costHref as "/" })}>Cost of the team</MenuItem>}
-        <MenuItem disabled={!isLive} onSelect={() => setConfirming("archive")}>
+        <MenuItem disabled={!isLive || team.status === "archived"} onSelect={() => setConfirming("archive")}>
           Archive the team
         </MenuItem>
       </Menu>
