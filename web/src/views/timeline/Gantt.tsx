@@ -125,7 +125,7 @@ export function Gantt({ team, timeline, agents, now }: Props) {
   const drag = useRef<{ x: number; from: number; to: number; hasMoved: boolean } | null>(null);
 
   function onPointerDown(event: PointerEvent) {
-    if (event.pointerType === "mouse") drag.current = { x: event.clientX, from: view.from, to: view.to, hasMoved: false };
+    drag.current = { x: event.clientX, from: view.from, to: view.to, hasMoved: false };
   }
   function onPointerMove(event: PointerEvent) {
     const held = drag.current;
@@ -185,8 +185,10 @@ export function Gantt({ team, timeline, agents, now }: Props) {
         onPointerDown={onPointerDown}
         onPointerMove={onPointerMove}
         onPointerUp={onPointerUp}
+        onPointerCancel={() => (drag.current = null)}
         onPointerLeave={() => setHovered(null)}
-        className="scroll relative min-h-0 flex-1 outline-offset-[-2px]"
+        // A finger moves the chart to the side; up and down the page scrolls by itself.
+        className="scroll relative touch-pan-y min-h-0 flex-1 outline-offset-[-2px]"
       >
         <div style={{ height: Math.max(heightOf(chart), size.height) }}>
           <canvas ref={canvas} aria-hidden className="sticky top-0 block" style={{ width: size.width, height: size.height }} />
@@ -259,7 +261,7 @@ function Details({ piece, team, names, usd, nodeUsd }: { piece: Piece; team: str
         {span.attempt > 1 && <span className="shrink-0">attempt {span.attempt}</span>}
         <span className="tabular shrink-0 max-md:hidden">
           {span.usd ? `${money(span.usd)} here · ` : ""}
-          {money(nodeUsd)} for the task · {money(usd)} in all by then
+          {money(nodeUsd)} for the task · {money(usd)} for all model calls by then
         </span>
       </p>
     </div>

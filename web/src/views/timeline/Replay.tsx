@@ -149,7 +149,7 @@ function Controls({ seq, head, event, moment, agents, isPlaying, onGo, onDone, o
           {at ? fullTime(at) : ""}
         </time>
         <span className="tabular shrink-0 text-ink-3">
-          event {seq} of {head} · {plural(moment.nodes.length, "task")} · {money(moment.usd)}
+          event {seq} of {head} · {plural(moment.nodes.length, "task")} · model calls {money(moment.usd)}
         </span>
         <span dir="auto" className="min-w-0 flex-1 basis-60 truncate">
           {what}

@@ -229,7 +229,8 @@ function paintCosts(context: CanvasRenderingContext2D, chart: Chart, view: View,
   const total = chart.costs.at(-1)?.usd ?? 0;
   context.fillStyle = palette("--ink-2");
   context.font = "500 12px 'Inter Variable', sans-serif";
-  context.fillText("Cost", 12, top + 16);
+  // Paid searches are on the cost page, not in the events of model calls.
+  context.fillText(fit(context, "Model calls", view.gutter - 16), 12, top + 16);
   context.font = "400 11px 'Inter Variable', sans-serif";
   context.fillText(money(total), 12, top + 31);
   if (total === 0) return;
