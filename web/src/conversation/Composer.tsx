@@ -176,7 +176,7 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
           className="scroll block max-h-[220px] w-full resize-none bg-transparent px-3.5 pt-3 pb-1 outline-none"
         />
         {files.length > 0 && <AttachmentList files={files} onRemove={removeFile} onInsert={insertPasted} />}
-        {mentioned.length > 0 && (
+        {mentioned.some((one) => one.id !== agent.id) && (
           <p role="status" dir="auto" className="px-3.5 py-1 text-xs font-medium text-work">
             {mentionHint(mentioned, agent)}
           </p>

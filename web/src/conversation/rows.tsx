@@ -4,7 +4,7 @@ import { Link } from "@tanstack/react-router";
 import {
   AlarmClock, Ban, BookOpen, CheckCircle2, ChevronRight, CircleAlert, CirclePlay, CircleSlash2, Flag, Globe, Hourglass, PenLine, RotateCcw, StickyNote, Unplug, UserRound, Users, Wrench,
 } from "lucide-react";
-import { createContext, memo, Suspense, useContext, useState } from "react";
+import { createContext, memo, type MouseEvent, Suspense, useContext, useState } from "react";
 import { lazyChunk } from "@/live/chunks";
 import type { Message } from "@/api/client";
 import { inboxQuery } from "@/api/queries";
@@ -351,6 +351,13 @@ function SystemItem({ row, isHighlighted }: { row: SystemRow; isHighlighted: boo
 /** Everything between two messages in one line: the newest notice, and what else there is. A click shows it below the line. */
 function FoldedLine({ item, onFold }: { item: Extract<Item, { kind: "folded" }>; onFold: Props["onFold"] }) {
   const { notice, more, failed, isOpen } = item;
+  const toggle = (event: MouseEvent<HTMLElement>) => {
+    const log = event.currentTarget.closest("#thread");
+    const top = event.currentTarget.getBoundingClientRect().top - (log?.getBoundingClientRect().top ?? 0);
+    onFold(item.key, !isOpen);
+    // What opens at the lower edge would be out of sight: move the line up.
+    if (log && !isOpen) requestAnimationFrame(() => (log.scrollTop += Math.max(0, top - log.clientHeight * 0.5)));
+  };
   const Icon = notice && !isOpen ? ICONS[notice.icon] : Wrench;
   return (
     <div className="flex items-center gap-3 py-0.5 pr-4 pl-4 text-sm text-ink-2 max-md:px-3">
@@ -362,7 +369,7 @@ function FoldedLine({ item, onFold }: { item: Extract<Item, { kind: "folded" }>;
           <NoticeText row={notice} />
         </p>
       )}
-      <button type="button" aria-expanded={isOpen} onClick={() => onFold(item.key, !isOpen)} className="flex min-h-7 max-w-full min-w-0 shrink-0 items-center gap-1 rounded-sm text-xs text-ink-3 hover:text-ink pointer-coarse:min-h-11">
+      <button type="button" aria-expanded={isOpen} onClick={toggle} className="flex min-h-7 max-w-full min-w-0 shrink-0 items-center gap-1 rounded-sm text-xs text-ink-3 hover:text-ink pointer-coarse:min-h-11">
         <span className="truncate">{more}</span>
         {!isOpen && failed > 0 && <span className="font-medium text-fail">{failed} failed</span>}
         <ChevronRight className={cx("size-3.5 shrink-0 transition-transform", isOpen && "rotate-90")} aria-hidden />
