@@ -108,7 +108,7 @@ function LocalModels({ models, isLoading, onLook, onDone }: { models: Schemas["M
         <ul className="divide-y divide-line">
           {found.map((model) => (
             <li key={model.name} className="flex flex-wrap items-center gap-x-3 gap-y-1 py-2 text-sm">
-              <span dir="ltr" className="min-w-0 flex-1 basis-40 break-all">
+              <span dir="ltr" className="min-w-0 flex-1 basis-40 break-words">
                 {model.name}
                 <span className="block text-xs text-ink-3">
                   {model.provider.address} · {compactNumber(model.window.value)} tokens of context

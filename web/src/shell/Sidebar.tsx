@@ -1,7 +1,7 @@
 /** Sidebar: the inbox, then every team with its members and screens. */
 import { useQuery } from "@tanstack/react-query";
 import { Link, useLocation } from "@tanstack/react-router";
-import { Archive, Inbox, Moon, Plus, Search, Settings, Sun, X } from "lucide-react";
+import { Activity, Archive, Inbox, Moon, Plus, Search, Settings, Sun, X } from "lucide-react";
 import { type KeyboardEvent, Suspense, useRef } from "react";
 import { errorMessage } from "@/api/client";
 import { inboxQuery, overviewQuery } from "@/api/queries";
@@ -94,6 +94,9 @@ export function Sidebar() {
         >
           {isDark ? <Sun className="size-4" /> : <Moon className="size-4" />}
         </IconButton>
+        <FooterLink to="/operations" label="Operations" isCurrent={pathname === "/operations"}>
+          <Activity className="size-4" />
+        </FooterLink>
         <FooterLink to="/settings" label="Settings" isCurrent={pathname === "/settings"}>
           <Settings className="size-4" />
         </FooterLink>
@@ -102,7 +105,7 @@ export function Sidebar() {
   );
 }
 
-function FooterLink({ to, label, isCurrent, children }: { to: "/archive" | "/settings"; label: string; isCurrent: boolean; children: React.ReactNode }) {
+function FooterLink({ to, label, isCurrent, children }: { to: "/archive" | "/operations" | "/settings"; label: string; isCurrent: boolean; children: React.ReactNode }) {
   return (
     <Link to={to} aria-label={label} title={label} aria-current={isCurrent ? "page" : undefined} className={cx("flex size-8 items-center justify-center rounded-sm text-ink-2 hover:bg-hover pointer-coarse:size-11", isCurrent && "bg-press text-ink")}>
       {children}
