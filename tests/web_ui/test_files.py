@@ -1,5 +1,6 @@
 """Files and results: what a team delivered can be found, read, changed and taken along."""
 
+import hashlib
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,7 +10,13 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
+from agiraph.domain.folders import GivenFolder
+from agiraph.domain.ids import TeamId, new_id
 from agiraph.domain.time import SystemClock
+from agiraph.store import nodes
+from agiraph.store.folder_changes import FOLDER_CHANGES, FolderChange
+from agiraph.store.teams import TEAMS
+from agiraph.store.tx import Tx
 from agiraph.testing import call, says
 from tests.api.serving import TOKEN, Served, serving
 from tests.web_ui.browsing import DESKTOP, STILL, Watch
@@ -56,6 +63,7 @@ async def shelf(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> A
         await served.world.settle()
         folder = home / "teams" / team["id"]
         write_files(folder)
+        await served.world.store.write(add_change, TeamId(team["id"]), folder)
         context = await browser.new_context(**DESKTOP | STILL, accept_downloads=True)
         session = {"name": "agiraph_session", "value": TOKEN, "url": served.origin}
         await context.add_cookies([session])  # type: ignore[list-item]
@@ -89,6 +97,30 @@ def write_files(folder: Path) -> None:
     (folder / "many-lines.log").write_text("\n" * 9_000_000)
 
 
+def add_change(tx: Tx, team_id: TeamId, folder: Path) -> None:
+    """Record that the goal's agent changed a file in a folder of the person, with both copies."""
+    versions: list[str] = []
+    for text in (b"apples: 3\n", b"apples: 2\n"):
+        digest = hashlib.sha256(text).hexdigest()
+        copy = folder / "history" / "copies" / digest[:2] / digest
+        copy.parent.mkdir(parents=True)
+        copy.write_bytes(text)
+        versions.append(f"file 644 {digest}")
+    given = GivenFolder(name="project", path=str(folder), access="rw")
+    TEAMS.update(tx, team_id, folders=(given,))
+    change = FolderChange(
+        id=new_id("change"),
+        team_id=team_id,
+        folder="project",
+        path="prices.txt",
+        created_at=tx.now,
+        node_id=nodes.newest(tx, team_id, limit=1)[0],
+        before=versions[0],
+        after=versions[1],
+    )
+    FOLDER_CHANGES.insert(tx, change)
+
+
 CHARACTERS = "document.querySelector('main').textContent.length"
 
 
@@ -120,8 +152,8 @@ async def test_a_file_with_a_line_of_millions_of_characters_opens(shelf: Shelf) 
 async def test_results_show_who_delivered_what_and_preview_it(shelf: Shelf) -> None:
     page = shelf.page
     await shelf.show("results")
-    card = page.get_by_role("listitem").filter(has=page.get_by_role("heading", name="Compare"))
-    await expect(card).to_contain_text("delivered 2 files")
+    cards = page.get_by_role("listitem").filter(has=page.get_by_role("heading", name="Compare"))
+    card = cards.filter(has_text="delivered 2 files")
     await expect(card.get_by_role("link", name="Coordinator")).to_be_visible()
     assert await axe_violations(page, without=OTHER_LINKS) == []
 
@@ -139,7 +171,10 @@ async def test_results_show_who_delivered_what_and_preview_it(shelf: Shelf) -> N
         await page.get_by_role("link", name="Download all").click()
     assert (await started.value).suggested_filename == "Compare prices results.zip"
     await page.get_by_role("button", name="Changes", exact=True).click()
-    await expect(page.get_by_role("heading", name="No changes yet")).to_be_visible()
+    await page.get_by_role("link", name="project/prices.txt").click()
+    changed = preview.get_by_role("region", name="What the change made of the file")
+    await expect(changed).to_contain_text("Removed: apples: 3")
+    await expect(changed).to_contain_text("Added: apples: 2")
 
 
 async def test_names_of_files_in_messages_lead_to_the_files(shelf: Shelf) -> None:
