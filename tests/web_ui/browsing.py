@@ -246,7 +246,7 @@ async def visiting_world(browser: Browser, home: Path) -> AsyncGenerator[Visit]:
         ) -> Desk:
             model = await stack.enter_async_context(ModelServer(script))
             keys = Keys({"openai": Account(key=key, base_url=model.openai_url)})
-            named = {"model": "openai/test" if key else "demo", **world}
+            named: dict[str, Any] = {"model": "openai/test" if key else "demo", **world}
             served = await stack.enter_async_context(
                 serving(home, clock=clock or SystemClock(), keys=keys, **named)
             )
