@@ -75,7 +75,7 @@ class RatingRequest(BaseModel):
     thumb: Literal["up", "down"]
 
 
-@router.get("/inbox", responses=documented())
+@router.get("/inbox", responses=documented(404))
 async def list_inbox(
     api: ApiDep,
     person: PersonDep,
