@@ -10,7 +10,19 @@ import { applyTheme, useShell } from "@/shell/state";
 
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => applyTheme(useShell.getState().theme));
 
+/** Apply the style sheet that the page has fetched, and wait for it: nothing is drawn without its style. */
+async function applyStyles(): Promise<void> {
+  const fetched = document.querySelector<HTMLLinkElement>('link[rel="preload"][as="style"]');
+  if (!fetched) return; // the development server applies styles itself
+  const sheet = document.createElement("link");
+  const isDone = new Promise((resolve) => (sheet.onload = sheet.onerror = resolve));
+  Object.assign(sheet, { rel: "stylesheet", crossOrigin: fetched.crossOrigin, href: fetched.href });
+  document.head.append(sheet);
+  await isDone;
+}
+
 startLive();
+await applyStyles();
 createRoot(document.getElementById("root")!).render(
   <StrictMode>
     <QueryClientProvider client={queryClient}>
