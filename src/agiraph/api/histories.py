@@ -40,7 +40,7 @@ class Histories:
         self._kept: OrderedDict[TeamId, TeamHistory] = OrderedDict()
 
     async def of(self, store: Store, team_id: TeamId) -> TeamHistory:
-        """Return a team's history up to its newest event."""
+        """Return what is folded from a team's events, continued up to its newest event."""
         head = await store.read(events.head, team_id)
         history = self._kept.get(team_id)
         # Fewer events than we know of: a backup has replaced the database.

@@ -24,7 +24,8 @@ from agiraph.providers.vendors import REMOTE_VENDOR_NAMES
 async def models_view(
     models: Catalogue, default: str, tests: Mapping[str, ModelTestView]
 ) -> ModelsView:
-    """Return all providers, what is known of their models, and the last test of each."""
+    """Return all providers, what is known of their models, and the last test of
+    each model."""
     chain = [name.strip() for name in default.split(",")]
     providers = await listing(models, [*chain, *tests])
     return ModelsView(

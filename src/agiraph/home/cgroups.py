@@ -195,7 +195,7 @@ def _enabling(controllers: Sequence[str]) -> str:
 
 
 def _create(found: tuple[int, tuple[Tree, ...]] | None) -> Groups | None:
-    """Try to create the group of all commands in each tree, with a limit."""
+    """Try to create, in each hierarchy of control groups, the group that holds all commands."""
     if found is None:
         return None
     version, where = found

@@ -67,7 +67,10 @@ def spool_bytes(path: Path) -> int:
 
 
 def orphaned_commands(path: Path) -> list[Path]:
-    """Return the spools of commands that still run. If no runtime runs, they are orphans."""
+    """Return the output folders (spools) of commands that still run.
+
+    The caller treats them as orphans if no runtime runs.
+    """
     begun = (path / "spool").glob("*/started.json")
     spools = (file.parent for file in begun if not (file.parent / "result.json").exists())
     return [spool for spool in spools if commands.is_alive(spool)]

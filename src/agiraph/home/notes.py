@@ -235,7 +235,7 @@ class Notes:
         return old
 
     def _composed(self, name: str, content: str, today: date) -> tuple[str, str]:
-        """Return a note's text before and after the change; raise `Refused`."""
+        """Return a note's text before and after the change; raise `Refused` if it is not allowed."""
         text = content.strip()
         if name == INDEX:
             raise Refused("index.md is kept up to date by itself; write the note it should list.")

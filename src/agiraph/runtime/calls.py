@@ -232,7 +232,8 @@ class ToolCaller:
 
 
 def _fenced(ctx: RunContext, answer: Done) -> Done:
-    """Return the answer; one with foreign words that its tool has not fenced, inside a fence."""
+    """Return a tool's answer. Untrusted text that the tool has not fenced is put between the marker
+    lines of a fence."""
     if not answer.label or answer.is_fenced:
         return answer
     source = f"{ctx.describe(answer.label)}, or work that has read it"

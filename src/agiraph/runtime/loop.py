@@ -20,7 +20,10 @@ from agiraph.runtime.words import park_in_words
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loop:
-    """The loop of a `work` node; replies and reflections use the same steps in their own order."""
+    """Runs a `work` node: asks the model, makes its tool calls, and repeats until the node ends.
+
+    Nodes for replies and reflections use the same steps in their own order.
+    """
 
     steps: Steps
     compaction: Compaction

@@ -83,7 +83,7 @@ class Means:
 
 
 def folders(team: Team) -> str:
-    """Return the folders of a person that the team was given, for its agents' prompts."""
+    """Return the section of prompts on the folders that a person gave to the team."""
     lines = [
         f"- folders/{one.name}: you may {'read and change' if one.is_writable else 'only read'} "
         f"it. Commands find it at {one_line(one.path)}."

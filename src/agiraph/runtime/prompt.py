@@ -346,7 +346,7 @@ def _days(now: datetime) -> list[str]:
 
 
 def shown_paths(agent: Agent, now: datetime) -> list[str]:
-    """Return the files that a prompt of this agent shows."""
+    """Return the paths of the files whose text stands in this agent's prompts."""
     desk = f"agents/{agent.name}"
     at = "" if agent.role == "coordinator" else f"{desk}/"
     own = [f"{desk}/{name}.md" for name in ("IDENTITY", "MEMORY", "NOTEBOOK")]

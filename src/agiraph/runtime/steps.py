@@ -79,7 +79,8 @@ class Steps:
         return await self._yield(ctx, added, deliver_mail=deliver_mail)
 
     async def reached_limit(self, ctx: RunContext) -> StopReason | None:
-        """Return the limit that is reached, if any. Limits that were raised meanwhile count."""
+        """Return the limit that the run has reached, if any. A limit that was raised during the run
+        applies with its new value."""
         if self.budget.exhausted(ctx) is None:
             return None
         await self.reload_limits(ctx)

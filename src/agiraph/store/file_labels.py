@@ -56,7 +56,7 @@ def digest(data: bytes) -> str:
 
 
 def find(tx: Tx, team_id: TeamId, path: str) -> FileLabel | None:
-    """Return the row of a file that carries a label; None if its words are clean."""
+    """Return the row with a file's label; None if the file holds no untrusted text."""
     where = "team_id = :team_id and path = :path and label is not null"
     found = FILE_LABELS.select(tx, where, team_id=team_id, path=to_text(path))
     return found[0] if found else None

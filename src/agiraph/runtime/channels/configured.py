@@ -260,7 +260,7 @@ def _one_secret(
 
 
 def _secret(where: str, key: str, variable: str | None, environ: Mapping[str, str]) -> str:
-    """Return the secret in an environment variable, and keep it out of everything written."""
+    """Return the secret in an environment variable; from now on logs and stored texts redact it."""
     if variable is None:
         return ""
     value = environ.get(variable, "")

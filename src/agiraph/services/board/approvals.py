@@ -21,7 +21,7 @@ _FORMER = {"none": False, "open": True, None: False}
 
 
 def ref(node_id: NodeId, call: ToolCall) -> str:
-    """Return the `ref` of the request for this call."""
+    """Return what identifies the request for approval of this tool call, its `ref`."""
     return f"{node_id}:{call.id}:{fingerprint(call)}"
 
 

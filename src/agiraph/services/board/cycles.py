@@ -1,8 +1,8 @@
 """Cycles: keeps an agent from waiting for work that cannot end before the agent's own work does.
 
-Such work needs or waits for the agent's own node: the wait is refused. Or its worker waits for an
-answer of the agent: the agent is reminded once, and if it waits again without an answer, the
-worker decides by itself.
+If that work depends on the agent's own node, the wait is refused. If its worker waits for an answer
+of the agent, the agent is reminded once; if the agent waits again without answering, the worker
+decides by itself.
 """
 
 from collections.abc import Iterable

@@ -22,9 +22,9 @@ SAVED_PAGE = Label(("page",))
 
 
 def labelled(tx: Tx, team_id: TeamId) -> list[FileLabel]:
-    """Return the team's files with foreign words that later threads read, by path: plan,
-    notebooks, logs and, in a team whose trust is open, notes. Unverified notes are not among them,
-    nor what belongs to one node or one thread."""
+    """Return, by path, the team's files that hold untrusted text and that later threads read: plan,
+    notebooks, logs and, if the team's setting `trust` is `open`, notes. Leave out unverified notes
+    and the files of a single node or thread."""
     return [
         file
         for file in file_labels.under(tx, team_id)

@@ -45,7 +45,7 @@ class ClientRequest:
 
 @value
 class ClientReply:
-    """The stored reply to a turn."""
+    """The stored reply to a chat client's turn; a client that repeats the turn gets it again."""
 
     text: str
     at: datetime

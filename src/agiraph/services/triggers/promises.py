@@ -63,7 +63,8 @@ def timing(tx: Tx, when: str, zone: str) -> tuple[str, dict[str, Any]]:
 
 
 def of_agent(tx: Tx, agent_id: AgentId) -> list[Promise]:
-    """Return all promises of an agent with their state, oldest first."""
+    """Return all promises that an agent has made, with their state, oldest first. A promise is work
+    that the agent said it would do later."""
     return [
         Promise(
             str(t.payload["task"]),
