@@ -25,9 +25,9 @@ KINDS = ("read", "reach", "packages", "tool", "command", "trust")
 TITLES = {
     "ask": "Requests: answer each by itself",
     "pending": "Pending: nobody uses it until you confirm it",
-    "unverified": "Unverified: it comes from foreign words",
+    "unverified": "Unverified: it comes from untrusted text",
     "file": "Files with untrusted text: read each, then confirm it by its id",
-    "trigger": "Triggers that an agent made after it had read foreign words",
+    "trigger": "Triggers that an agent made after it had read untrusted text",
     "use": "Grants that were used lately",
 }
 
@@ -114,7 +114,7 @@ async def confirm(
     stop: tuple[str, ...],
     yes: bool,
 ) -> None:
-    """Confirm what a TEAM keeps from foreign words, by IDS or with --all.
+    """Confirm what a TEAM keeps from untrusted text, by IDS or with --all.
 
     `agiraph inbox --digest` lists it; --all prints the exact words and then asks. A request for a
     call is never confirmed here: read the call, and answer it with `agiraph answer`.

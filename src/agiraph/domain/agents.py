@@ -81,7 +81,7 @@ class Team:
     effort: Effort | None = None
     """How much its agents' models think, unless an agent or a node says otherwise."""
     trust: Trust = "standard"
-    """What its agents may do by themselves after they have read foreign words. Only a person
+    """What its agents may do by themselves after they have read untrusted text. Only a person
     sets it; no file in the team's home is read for it."""
     folders: tuple[GivenFolder, ...] = ()
     """Folders of a person that its agents see, besides their own. Only a person gives them."""

@@ -9,7 +9,7 @@ from agiraph.domain.value import value
 
 EntryKind = Literal["ask", "pending", "unverified", "file", "trigger", "use"]
 """ask: an open request for a call. pending: knowledge that nobody uses before it is confirmed.
-unverified: knowledge that comes from foreign words. file: a file of the team that holds such
+unverified: knowledge that comes from untrusted text. file: a file of the team that holds such
 words; its entry names the file only, so it is confirmed by its id and never with others. trigger:
 an agent made it after it had read such words. use: a grant allowed a call."""
 

@@ -1,4 +1,4 @@
-"""Notes: what an agent wrote into its note files after it had read foreign words."""
+"""Notes: what an agent wrote into its note files after it had read untrusted text."""
 
 from datetime import datetime, timedelta
 from typing import Literal
@@ -22,7 +22,7 @@ UNVERIFIED_FOR: timedelta = timedelta(days=90)
 
 @value
 class Note:
-    """A note with foreign words in it, which no person has confirmed yet."""
+    """A note with untrusted text in it, which no person has confirmed yet."""
 
     id: str
     team_id: TeamId

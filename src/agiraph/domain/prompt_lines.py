@@ -1,4 +1,4 @@
-"""Prompt lines: lines of a prompt that may hold foreign words, cut to the room there is."""
+"""Prompt lines: lines of a prompt that may hold untrusted text, cut to the room there is."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -13,7 +13,7 @@ class Line(NamedTuple):
     text: str
     label: Label = CLEAN
     plain: str = ""
-    """What a clean reader is shown instead of foreign words, in the runtime's words."""
+    """What a clean reader is shown instead of untrusted text, in the runtime's words."""
 
 
 class Shown(NamedTuple):
@@ -28,7 +28,7 @@ def show(
 ) -> Shown:
     """Return as many of the lines, in their order, as fit into `room` bytes.
 
-    A labelled reader sees foreign words in a fence, a clean one the runtime's words instead of
+    A labelled reader sees untrusted text in a fence, a clean one the runtime's words instead of
     them. The label is that of the words which are shown. `more` says what to do about the lines
     that are left out; `{left}` in it is their number.
     """

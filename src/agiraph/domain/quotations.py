@@ -2,7 +2,7 @@
 
 What a person types is theirs. A long passage that they mark as a quotation, between ``` lines or
 with `>` at the beginning of each line, is somebody else's: a mail or a page that they pasted. An
-agent that has read foreign words may keep a passage as the person's only if it stands in the
+agent that has read untrusted text may keep a passage as the person's only if it stands in the
 person's own words to the letter.
 """
 

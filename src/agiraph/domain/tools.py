@@ -62,7 +62,7 @@ class ToolProperties:
     reads_file: bool = False
     """The answer is the text of the file that the first argument names."""
     gives_addresses: bool = False
-    """Addresses in its answers may be opened by a thread that has read foreign words."""
+    """Addresses in its answers may be opened by a thread that has read untrusted text."""
     listed_by: str = ""
     """The tool that lists this one. The prompt then lists that tool alone."""
     outside: Reach | None = None

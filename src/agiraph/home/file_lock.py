@@ -2,7 +2,7 @@
 
 The label of a file is a row and its words are on the disk, so a change of both is two writes. A
 run that has lost its lease may stall between the two. If a clean thread wrote the same file and
-took its label away in that moment, the stalled run would then write foreign words into a file that
+took its label away in that moment, the stalled run would then write untrusted text into a file that
 counts as clean. So both hold this lock from the first write to the second. The kernel releases it
 when the process ends, however it ends.
 """

@@ -68,8 +68,8 @@ Index = dict[str, Entry]
 
 
 class FolderHistory:
-    """The kept copies of earlier file versions, and their index, of one folder that a person gave to
-    one team."""
+    """The kept copies of earlier file versions, and their index, of one folder that a person gave
+    to one team."""
 
     def __init__(self, team: Path, given: GivenFolder) -> None:
         self._given = given

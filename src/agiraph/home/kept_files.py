@@ -1,6 +1,6 @@
 """Kept files: sorts the files of a team that outlive a node by who has to agree to their words.
 
-A thread that holds foreign words may write most files; their label goes with them. What every
+A thread that holds untrusted text may write most files; their label goes with them. What every
 later thread reads as the team's own word needs a person.
 """
 

@@ -77,7 +77,7 @@ class Notes:
 
     scope: Scope
     labelled: frozenset[str] = frozenset()
-    """Names of notes that hold foreign words: their headings are in no index."""
+    """Names of notes that hold untrusted text: their headings are in no index."""
 
     @property
     def root(self) -> str:
@@ -235,7 +235,7 @@ class Notes:
         return old
 
     def _composed(self, name: str, content: str, today: date) -> tuple[str, str]:
-        """Return a note's text before and after the change; raise `Refused` if it is not allowed."""
+        """Return a note's text before and after a change; raise `Refused` if it is not allowed."""
         text = content.strip()
         if name == INDEX:
             raise Refused("index.md is kept up to date by itself; write the note it should list.")

@@ -172,8 +172,8 @@ class Folder:
     def update(self, rel: str, data: bytes) -> bool:
         """Write a file unless it has exactly this content; return whether it was written.
 
-        It does not sync, so a power cut may lose the write: use it only for content that can be written
-        again from the database.
+        It does not sync, so a power cut may lose the write: use it only for content that can be
+        written again from the database.
         """
         if self.write_if_empty(rel, data):
             return True

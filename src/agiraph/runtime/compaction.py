@@ -255,7 +255,7 @@ def _state_of_rows(tx: Tx, node: WorkNode) -> list[str]:
 
 
 def _promise_line(tx: Tx, given: promises.Promise) -> str:
-    """Return a promise as a list item, without foreign words: the thread may be clean."""
+    """Return a promise as a list item, without untrusted text: the thread may be clean."""
     if given.trigger.label:
         given = given._replace(what="something that list_triggers shows")
     return promises.as_line(tx, given)

@@ -71,7 +71,7 @@ def _without_model(tx: Tx, ctx: RunContext, reason: str) -> str:
     if not asked or not all(is_status_question(message.text) for message in asked):
         return WITHOUT_A_MODEL.format(reason=reason)
     found = standing.of_team(tx, ctx.agent)
-    # Without foreign words: the message would need their label.
+    # Without untrusted text: the message would need its label.
     facts = show(
         (*found.now, *found.lately, *found.asked),
         thread=ctx.lease.thread_id,

@@ -121,10 +121,10 @@ def _state(tx: Tx, ctx: RunContext) -> State:
 
 def _parts(ctx: RunContext, state: State, files: ShownFiles, room: int) -> tuple[list[str], Label]:
     """Return the parts about the person, the work and the conversation, and the label of the
-    foreign words in them.
+    untrusted text in them.
 
     What a person says and what the agent knows of them stands in the prompt in any case. If that
-    is clean, and so is what they ask now, foreign words about the work are left out: the reply
+    is clean, and so is what they ask now, untrusted text about the work is left out: the reply
     stays clean, and a tool shows them.
     """
     thread, history = ctx.lease.thread_id, state.history
@@ -217,7 +217,7 @@ def _short_line(message: Message, thread: str) -> Line:
 
 def _message_line(message: Message, name: str, thread: str) -> Line:
     """Return an earlier message. Only the runtime begins a line with a time in brackets: what an
-    agent wrote is indented, and fenced if it holds foreign words."""
+    agent wrote is indented, and fenced if it holds untrusted text."""
     at = f"[{message.created_at:%d %b %H:%M}]"
     kind = "" if message.kind in ("message", "nudge") else f" ({message.kind})"
     if is_person(message.sender):

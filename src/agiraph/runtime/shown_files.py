@@ -1,4 +1,4 @@
-"""Shown files: what a prompt shows of note files that may hold foreign words.
+"""Shown files: what a prompt shows of note files that may hold untrusted text.
 
 A thread that holds such words anyway is shown the newest version, in a fence. A clean thread is
 shown the last clean version, and one line of the runtime's that says there is a newer one.
@@ -38,13 +38,13 @@ class ShownFiles:
     """What is known of the files that carry a label, by path."""
     trust: Trust = "standard"
     is_labelled: bool = False
-    """Whether the thread holds foreign words anyway."""
+    """Whether the thread holds untrusted text anyway."""
     label: Label = CLEAN
     """The sources of the words that were shown in a fence so far."""
 
     @property
     def shows_labelled(self) -> bool:
-        """Whether foreign words that were written down are shown, in a fence."""
+        """Whether untrusted text that was written down is shown, in a fence."""
         return self.trust == "open" or (self.trust == "standard" and self.is_labelled)
 
     def note(self, path: str, longest: int = NOTES_BYTES) -> str:
@@ -63,7 +63,7 @@ class ShownFiles:
         return self._versioned(path, data[-LOG_BYTES:].decode(errors="ignore").strip())
 
     def fence(self, text: str, label: Label) -> str:
-        """Return foreign words in a fence; from now on the thread is labelled with them."""
+        """Return untrusted text in a fence; from now on the thread is labelled with them."""
         self.label |= label
         # A stranger has chosen the names of hosts, so a prompt only counts them.
         return enclose_foreign(text, thread=self.thread, source=label.describe(()))
@@ -79,7 +79,7 @@ class ShownFiles:
             return b""
 
     def _versioned(self, path: str, text: str, more: str = "") -> str:
-        """Return the shown version of a file: in a fence if it holds foreign words, with a
+        """Return the shown version of a file: in a fence if it holds untrusted text, with a
         remark if a newer one does."""
         if (file := self.labelled.get(path)) is None:
             return text + more

@@ -35,7 +35,7 @@ async def spill(ctx: RunContext, call: ToolCall, answer: Done) -> Done:
             folder.write(rest, answer.text.encode(errors="replace"))
 
     if answer.label:
-        # Before the file: a crash in between must not leave foreign words without a label.
+        # Before the file: a crash in between must not leave untrusted text without a label.
         data = answer.text.encode(errors="replace")
         await ctx.store.write(file_labels.put, ctx.team.id, path, data, label=answer.label)
     await asyncio.to_thread(keep)

@@ -1,9 +1,9 @@
 """File labels, as rows: the sources of the words in the files of a team.
 
 A label stays on a path until a person confirms the file or a clean thread writes it whole. A thread
-that writes foreign words stores the label before it writes the file, and a clean thread stores
+that writes untrusted text stores the label before it writes the file, and a clean thread stores
 that a file is clean after it has written it: a crash in between leaves a clean file with a label,
-and never foreign words without one.
+and never untrusted text without one.
 """
 
 import hashlib

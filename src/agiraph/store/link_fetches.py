@@ -1,4 +1,4 @@
-"""Link fetches, as rows: which links threads with foreign words in them have opened.
+"""Link fetches, as rows: which links threads with untrusted text in them have opened.
 
 The choice among the sixteen links of a page can send four bits of a secret to its site. So opened
 links are counted: by site and thread, by thread, and by site and day for the whole team.

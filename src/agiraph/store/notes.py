@@ -1,4 +1,4 @@
-"""Notes, as rows: what agents wrote down after they had read foreign words."""
+"""Notes, as rows: what agents wrote down after they had read untrusted text."""
 
 import re
 from collections.abc import Collection

@@ -56,7 +56,7 @@ def count_made(tx: Tx, agent_id: AgentId) -> int:
 
 
 def labelled(tx: Tx, team_id: TeamId) -> list[Trigger]:
-    """Return the open triggers of a team that were created in threads with foreign words."""
+    """Return the open triggers of a team that were created in threads with untrusted text."""
     where = (
         "team_id = :team_id and label is not null and status in ('active', 'paused')"
         " order by created_at, id"
@@ -65,7 +65,7 @@ def labelled(tx: Tx, team_id: TeamId) -> list[Trigger]:
 
 
 def count_labelled(tx: Tx, agent_id: AgentId) -> int:
-    """Return how many open triggers this agent has made in threads with foreign words."""
+    """Return how many open triggers this agent has made in threads with untrusted text."""
     row = tx.one(
         "select count(*) from triggers where agent_id = :id and made_by = :id"
         " and label is not null and status in ('active', 'paused')",

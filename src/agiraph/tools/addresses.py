@@ -1,6 +1,6 @@
 """Addresses: finds out how a thread came to know an address.
 
-A thread that has read foreign words may open an address that it was given or found while it was
+A thread that has read untrusted text may open an address that it was given or found while it was
 clean. The choice among the links of a page can spell a secret, and an address that the model makes
 up can carry one.
 """

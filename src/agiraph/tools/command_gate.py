@@ -172,7 +172,7 @@ async def of_program(
     None for a command that a model wrote.
 
     A vendor's agent reaches its vendor. Any other program reaches what is public: one that a thread
-    with foreign words in it starts asks a person first.
+    with untrusted text in it starts asks a person first.
     """
     name = "" if environ is None else vendors.program_of(command)
     endpoints = vendors.reachable(name, environ or {})

@@ -64,7 +64,7 @@ def _label(tx: Tx, ctx: RunContext, spot: ScopedPath) -> Label:
 
 def _kept(tx: Tx, ctx: RunContext, path: str) -> Label:
     """Return the label of a file, and of all files below it if it is a folder: a thread with
-    foreign words has chosen their names."""
+    untrusted text has chosen their names."""
     below = rows.under(tx, ctx.team.id, path)
     found = join(f.label for f in below if f.path == path or f.path.startswith(f"{path}/"))
     return found or (UNKNOWN if is_unverified(path) else CLEAN)

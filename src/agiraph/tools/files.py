@@ -80,7 +80,7 @@ async def read_file(
 
 
 def _page(ctx: RunContext, path: str, offset: int, data: bytes, label: Label) -> str:
-    """Return a page of a file as the model reads it; foreign words are inside a fence."""
+    """Return a page of a file as the model reads it; untrusted text is inside a fence."""
     is_last = len(data) <= PAGE_BYTES
     decoder = getincrementaldecoder("utf-8")("replace")
     text = decoder.decode(data[:PAGE_BYTES], is_last).replace("\0", NO_TEXT)
@@ -160,7 +160,7 @@ def _edited(ctx: RunContext, path: str, old: str, new: str) -> tuple[bytes, byte
 def _misfit(ctx: RunContext, path: str, data: bytes, old: str, new: str) -> str:
     """Return why `old` names no one place in the file; of a file in scratch/, with lines."""
     text, found = data.decode(errors="replace"), data.count(old.encode())
-    # Lines of any other file may be foreign words, and would reach the model outside of a fence.
+    # Lines of any other file may be untrusted text, and would reach the model outside of a fence.
     if ctx.scope.locate(path).area is Area.OWN_SCRATCH:
         explain = explain_several(text, old, path) if found else explain_miss(text, old, new, path)
         return explain

@@ -1,6 +1,6 @@
 """Kept writes: writes files that outlive a node as the thread's label and the team's trust allow.
 
-A clean thread writes every file of its scope. A thread with foreign words writes its plan, its
+A clean thread writes every file of its scope. A thread with untrusted text writes its plan, its
 notebook and the log with its label; a note becomes an unverified one; and what every later thread
 reads as the team's own word waits for a person, while the thread goes on.
 """
@@ -159,7 +159,7 @@ async def keep_unverified(ctx: RunContext, name: str, content: str) -> Done:
         rows.put(tx, ctx.team.id, composed.path, data, label=label, thread_id=thread_id)
         notes.index_one(tx, ctx.agent, composed.path, composed.after, label)
 
-    # Before the file: a crash in between must not leave foreign words without a label.
+    # Before the file: a crash in between must not leave untrusted text without a label.
     await ctx.store.write(keep)
     written = await asyncio.to_thread(kept.write_unverified, name, content, front)
     return Done(KEPT_UNVERIFIED.format(path=written.path, by=sources(ctx)))

@@ -197,7 +197,7 @@ async def memory_search(ctx: RunContext, query: Query) -> Answer:
 
 
 def _note(ctx: RunContext, path: str, text: str, label: Label) -> str:
-    """Return a note, or a section of one; with foreign words, also in its name, in a fence."""
+    """Return a note, or a section of one; with untrusted text, also in its name, in a fence."""
     if not label:
         return f"**{path}**\n{text.strip()}"
     return enclose_foreign(
@@ -251,7 +251,7 @@ async def find_passages(
 
 
 def as_hit(number: int, hit: Passage, thread: str) -> str:
-    """Return a hit as text; foreign words, the title too, are inside a fence."""
+    """Return a hit as text; untrusted text, the title too, is inside a fence."""
     about = [hit.kind, one_line(hit.ref), f"{hit.created_at:%Y-%m-%d}"]
     text = hit.text if len(hit.text) <= HIT_CHARS else f"{hit.text[:HIT_CHARS]}…"
     if hit.label:
@@ -263,7 +263,7 @@ def as_hit(number: int, hit: Passage, thread: str) -> str:
 
 
 def fenced_if_foreign(text: str, label: Label, thread: str) -> str:
-    """Return a text; one with foreign words in a fence."""
+    """Return a text; one with untrusted text in a fence."""
     return enclose_foreign(text, thread=thread, source=str(label)) if label else text
 
 

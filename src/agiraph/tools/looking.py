@@ -1,7 +1,7 @@
 """Looking tools: how a reply to a person reads the work of its team, and changes nothing.
 
 The answer carries the label of the thread or report that it shows, so a reply that has read
-foreign words is labelled from then on. Prompts of other threads are never shown: they hold
+untrusted text is labelled from then on. Prompts of other threads are never shown: they hold
 insights, which are for work.
 """
 

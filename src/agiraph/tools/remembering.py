@@ -1,6 +1,6 @@
 """Remembering tools: keep and remove, in a conversation, what the person tells the agent.
 
-In a reply whose prompt holds foreign words, only the person's own words count at once: a passage
+In a reply whose prompt holds untrusted text, only the person's own words count at once: a passage
 that stands in the message that is being answered. What the model says itself is unverified there.
 """
 

@@ -39,7 +39,7 @@ PAGE_CHARACTERS = 12_000
 INDEXED_CHARACTERS = 120_000
 """Characters of a page that the full-text search finds."""
 SEARCHES_A_THREAD = 20
-"""Searches that a thread with foreign words in it may make by itself."""
+"""Searches that a thread with untrusted text in it may make by itself."""
 FREE_LINKS = Limits(site_and_thread=3, thread=30, site_and_day=20)
 """Links that such a thread may open by itself. The limit for all sites bounds what an attacker
 with many sites learns from the choice."""

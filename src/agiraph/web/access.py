@@ -14,6 +14,6 @@ class Web:
     engine: Engine | None = None
     """None if a person has set `search = "none"`."""
     reading_hosts: ReadingHosts = ReadingHosts()
-    """Where a thread with foreign words in it may open addresses that it made up."""
+    """Where a thread with untrusted text in it may open addresses that it made up."""
     indexes: PackageIndexes = field(default_factory=PackageIndexes)
     """Where commands get packages from."""

@@ -1,6 +1,6 @@
 """Reading hosts: sites where a request tells nobody but the site's operator what was asked for.
 
-A thread that holds foreign words may open any address there, also one that it made up. So an
+A thread that holds untrusted text may open any address there, also one that it made up. So an
 entry must not lead to anything that fetches an address for its caller, such as a validator or
 Wikipedia's citation service: an entry therefore names a part of a site where that is needed.
 """

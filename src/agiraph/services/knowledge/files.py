@@ -1,4 +1,4 @@
-"""Files: a person confirms a file that holds foreign words, or writes it anew."""
+"""Files: a person confirms a file that holds untrusted text, or writes it anew."""
 
 from dataclasses import replace
 

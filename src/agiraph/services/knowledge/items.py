@@ -194,7 +194,7 @@ def pending(tx: Tx, team_id: TeamId | None = None) -> list[Unconfirmed]:
 
 
 def unverified(tx: Tx, team_id: TeamId | None = None) -> list[Unconfirmed]:
-    """Return the memories, insights and notes that come from foreign words, oldest first.
+    """Return the memories, insights and notes that come from untrusted text, oldest first.
 
     They are found and used with their label, so nobody has to decide on them.
     """

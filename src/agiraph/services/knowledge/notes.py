@@ -1,4 +1,4 @@
-"""Notes: keep an agent's notes with foreign words, and the search index of its note files."""
+"""Notes: keep an agent's notes with untrusted text, and the search index of its note files."""
 
 import hashlib
 from collections.abc import Collection, Mapping

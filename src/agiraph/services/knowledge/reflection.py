@@ -113,7 +113,7 @@ def _kind(agent: Agent) -> str | None:
 def _batch(found: Sequence[Thread], taken: Sequence[Thread]) -> list[Thread]:
     """Return the oldest threads that may be reviewed together.
 
-    Clean and labelled threads are not mixed: a model that reads both could repeat foreign words
+    Clean and labelled threads are not mixed: a model that reads both could repeat untrusted text
     as its own, so all insights of a mixed review would be unverified.
     """
     if not found:
@@ -134,7 +134,7 @@ class Known(NamedTuple):
 def known(tx: Tx, node_id: NodeId) -> Known:
     """Return the insights that a reflection may update, replace or contradict.
 
-    A review of clean threads is not shown foreign words, because what it finds is clean.
+    A review of clean threads is not shown untrusted text, because what it finds is clean.
     """
     reviewed = threads.of_reflection(tx, node_id)
     label = join(thread.label for thread in reviewed)
@@ -208,7 +208,7 @@ def checked(
     """Return the relation that counts: the stated one if the known insight exists and belongs to
     the same owner, else a plain addition.
 
-    Nothing takes the place of what a person said, and nothing with foreign words takes the place
+    Nothing takes the place of what a person said, and nothing with untrusted text takes the place
     of what has none. Both stand side by side then, as a contradiction.
     """
     if stated.action == "add":

@@ -32,7 +32,7 @@ class Settings(TypedDict, total=False):
     mode: Mode
     review: Review
     trust: Trust
-    """What its agents may do by themselves after they have read foreign words."""
+    """What its agents may do by themselves after they have read untrusted text."""
     folders: tuple[GivenFolder, ...]
     """Folders of a person that its agents see, all of them; checked by `home.given_folders`."""
     effort: Effort | None

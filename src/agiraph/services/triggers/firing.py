@@ -267,7 +267,7 @@ def _title_and_task(
 
 def _words(trigger: Trigger, task: str) -> str:
     """Return the task of a trigger as the woken agent reads it; in a fence if it was written in a
-    thread with foreign words."""
+    thread with untrusted text."""
     if not trigger.label or not task:
         return task
     what = (

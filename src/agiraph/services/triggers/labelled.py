@@ -1,4 +1,4 @@
-"""Labelled triggers: bound what an agent schedules for itself after it has read foreign words.
+"""Labelled triggers: bound what an agent schedules for itself after it has read untrusted text.
 
 Untrusted text may be behind such a trigger. Without a person's word it fires a few times, with
 an hour between two firings, and ends after a week; its task stays labelled and in a fence.
