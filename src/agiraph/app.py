@@ -106,7 +106,9 @@ class Runtime:
         """How the commands of this runtime are confined."""
         self.extensions = extensions
         self.mcp = mcp
-        self.removal = TeamRemoval(store, home, periodic, is_sole_process=lock is not None)
+        self.removal: TeamRemoval = TeamRemoval(
+            store, home, periodic, is_sole_process=lock is not None
+        )
         self.preview: Callable[[Team, Specialist, str], Awaitable[PromptText]] = partial(
             prompt_preview.of_specialist, executor
         )
