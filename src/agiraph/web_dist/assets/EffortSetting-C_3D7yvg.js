@@ -1,0 +1,1 @@
+export{t as default}from"./EffortSetting-BNR8e21d.js";

@@ -1,0 +1,3 @@
+var e=2e5;function t(e){if(e.length>15e4)return!0;let t=0;for(;t<e.length;){let n=e.indexOf(`
+`,t);if((n<0?e.length:n)-t>5e3)return!0;if(n<0)return!1;t=n+1}return!1}function n(t,n=e){let i=[],a=1,o=0;for(;o<t.length;){let e=t.indexOf(`
+`,o),s=e<0?t.length:e,c=o;do{if(i.length>=n)return{rows:i,hasMore:!0};let e=r(t,c,s);i.push({start:c,end:e,line:c===o?a:0}),c=e}while(c<s);a++,o=s+1}return{rows:i,hasMore:!1}}function r(e,t,n){let r=Math.min(t+1e3,n);return r<n&&/[\ud800-\udbff]/.test(e[r-1])?r+1:r}export{t as n,n as r,e as t};
