@@ -58,6 +58,8 @@ async def test_a_time_without_a_zone_and_an_unknown_team_are_refused(served: Ser
     path = f"/teams/{founded.team.id}"
     status, told = await served.ask("GET", f"{path}/timeline?since=2026-11-17T09:00:00")
     assert (status, "timezone" in str(told)) == (422, True)
+    status, told = await served.ask("GET", f"{path}/timeline?since=0.5")
+    assert (status, "such as 2026-11-17T09:00:00Z" in str(told)) == (422, True)
     assert (await served.ask("GET", "/teams/team_none/timeline"))[0] == 404
     assert (await served.ask("GET", "/teams/team_none/board/at"))[0] == 404
     assert (await served.ask("GET", "/teams/team_none/event-log"))[0] == 404

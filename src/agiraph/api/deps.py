@@ -1,6 +1,7 @@
 """Dependencies: what FastAPI passes to every route."""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -9,6 +10,7 @@ import orjson
 from fastapi import Depends, Header, Query, Request
 from fastapi.encoders import jsonable_encoder
 from fastapi.responses import Response
+from pydantic import AwareDatetime, BeforeValidator
 from starlette.requests import HTTPConnection
 
 from agiraph.api.access_control import AccessControl, Caller
@@ -121,6 +123,18 @@ ApiDep = Annotated[Api, Depends(_api)]
 CallerDep = Annotated[Caller, Depends(_caller)]
 PersonDep = Annotated[PersonId, Depends(_person)]
 """The person in whose name the caller acts."""
+
+
+def _only_iso(given: object) -> object:
+    """Refuse numbers, which Pydantic would take for seconds since 1970."""
+    if isinstance(given, str) and not _ISO_DATE.match(given):
+        raise ValueError("give a date and a time with a zone, such as 2026-11-17T09:00:00Z")
+    return given
+
+
+_ISO_DATE = re.compile(r"\d{4}-\d\d-\d\dT")
+Moment = Annotated[AwareDatetime, BeforeValidator(_only_iso)]
+"""A time with a zone, as ISO 8601 writes it."""
 After = Annotated[str, Query(description="The last id of the previous page.", max_length=200)]
 Limit = Annotated[int, Query(ge=1, le=500, description="The most entries to return.")]
 

@@ -5,10 +5,10 @@ from typing import Annotated, ClassVar
 
 from fastapi import APIRouter, Depends, Query, Response
 from fastapi.responses import RedirectResponse
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from agiraph.api.access_control import COOKIE
-from agiraph.api.deps import After, ApiDep, Limit, PersonDep
+from agiraph.api.deps import After, ApiDep, Limit, Moment, PersonDep
 from agiraph.api.problems import documented
 from agiraph.api.views import IssuedToken, LinkView, TokenView
 from agiraph.domain.access import AuditEntry, Scope, Token
@@ -35,8 +35,8 @@ class NewToken(BaseModel):
 def _audit_filter(
     who: Annotated[str, Query(max_length=200, description="A part of the token's name.")] = "",
     path: Annotated[str, Query(max_length=400, description="The beginning of the path.")] = "",
-    since: Annotated[AwareDatetime | None, Query()] = None,
-    until: Annotated[AwareDatetime | None, Query()] = None,
+    since: Annotated[Moment | None, Query()] = None,
+    until: Annotated[Moment | None, Query()] = None,
 ) -> AuditFilter:
     return AuditFilter(who=who, path=path, since=since, until=until)
 

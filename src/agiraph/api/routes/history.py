@@ -8,9 +8,8 @@ from typing import Annotated, Any
 
 import orjson
 from fastapi import APIRouter, Query, Response
-from pydantic import AwareDatetime
 
-from agiraph.api.deps import ApiDep
+from agiraph.api.deps import ApiDep, Moment
 from agiraph.api.frames import event_json
 from agiraph.api.histories import TeamHistory
 from agiraph.api.history_views import (
@@ -36,8 +35,8 @@ router: APIRouter = APIRouter(tags=["history"])
 PAGE_SPANS = 5000
 PAGE_EVENTS = 500
 Seq = Annotated[int, Query(ge=0, le=2**40)]
-Since = Annotated[AwareDatetime | None, Query(description="Leave out what ended before it.")]
-Until = Annotated[AwareDatetime | None, Query(description="Leave out what began after it.")]
+Since = Annotated[Moment | None, Query(description="Leave out what ended before it.")]
+Until = Annotated[Moment | None, Query(description="Leave out what began after it.")]
 Word = Annotated[str, Query(max_length=200)]
 
 
@@ -108,7 +107,7 @@ async def get_board_at(
     team: str,
     api: ApiDep,
     seq: Annotated[int | None, Query(ge=0, le=2**40, description="An event's number.")] = None,
-    at: Annotated[AwareDatetime | None, Query(description="A time, instead of a number.")] = None,
+    at: Annotated[Moment | None, Query(description="A time, instead of a number.")] = None,
 ) -> BoardMomentView:
     """Return a team's board as it was after an event or at a time; without either, as it is."""
     found = await api.store.read(teams.find, team)
