@@ -80,7 +80,8 @@
       const led = all.map((link) => new URL(link.title).protocol);
       for (const link of all.filter((_, at) => at % 8 === 0)) {
         link.click();
-        await picture();
+        // The code of dialogs is loaded with the first one.
+        for (let frames = 0; frames < 600 && !document.querySelector("[role=dialog]"); frames++) await picture();
         for (const to of document.querySelectorAll("[role=dialog] a[href]")) led.push(to.protocol);
         document.querySelector("[role=dialog]")?.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
         await picture();
