@@ -5085,7 +5085,7 @@ export interface components {
         };
         /**
          * Note
-         * @description A note with foreign words in it, which no person has confirmed yet.
+         * @description A note with untrusted text in it, which no person has confirmed yet.
          */
         Note: {
             /** Id */
@@ -13016,6 +13016,15 @@ export interface operations {
             };
             /** @description The token's scope is too small, or the request comes from another site */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
