@@ -41,7 +41,7 @@ describe("the order of teams", () => {
 
 describe("the rows", () => {
   it("of a few teams are all unfolded", () => {
-    expect(keys([team("a", 1), team("b", 2)])).toEqual(["a", "a c", "a screens", "b", "b c", "b screens"]);
+    expect(keys([team("a", 1), team("b", 2)], { current: "b" })).toEqual(["a", "a c", "b", "b c", "b screens"]);
   });
 
   it("of many teams are the teams, and more of the one that is open", () => {

@@ -76,6 +76,7 @@ function teamRows(team: TeamOverview, view: SidebarView, isOpen: boolean): Sideb
     rows.push({ kind: "former", key: `${team.id} former`, team, isOpen: former !== undefined });
     for (const agent of former ?? []) rows.push(memberRow(team, { id: agent.id, name: agent.name, role: agent.role, status: agent.status, unread: agent.unread, questions: 0 }, true));
   }
-  rows.push({ kind: "screens", key: `${team.id} screens`, team });
+  // The links to nine screens under every team would hide the teams: only the team in sight, and one that the person unfolded, show theirs.
+  if (team.id === view.current || view.collapsed[team.id] === false) rows.push({ kind: "screens", key: `${team.id} screens`, team });
   return rows;
 }
