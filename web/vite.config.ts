@@ -62,5 +62,6 @@ export default defineConfig({
       "/signin": { target: server, changeOrigin: true },
     },
   },
-  test: { environment: "node", include: ["src/**/*.test.{ts,tsx}"] },
+  // Long: the checks run beside the tests, on a busy machine, and some of these load a library.
+  test: { environment: "node", include: ["src/**/*.test.{ts,tsx}"], testTimeout: 30_000 },
 });
