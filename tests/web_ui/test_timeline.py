@@ -1,5 +1,6 @@
 """Timeline: a run as a chart, as a table, as a log of events, and as a replay."""
 
+import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
@@ -129,6 +130,11 @@ async def test_the_slider_shows_board_and_conversation_of_any_moment(place: Plac
     await page.get_by_label("Whose conversation").select_option(label="Translator-1")
     await expect(talk).to_contain_text("railing or a banister")
     await expect(talk).not_to_contain_text("is translated")
+    # Each button leads on from the moment before it, and the address follows.
+    for button, to in (("back", seq), ("back", seq - 1), ("forward", seq)):
+        await page.get_by_role("button", name=f"One event {button}").click()
+        await page.wait_for_url(re.compile(rf"seq=(%22)?{to}\b"))
+        await expect(slider).to_have_value(str(to))
     await slider.focus()
     await page.keyboard.press("Home")
     await expect(page.locator("[data-card]")).to_have_count(0)

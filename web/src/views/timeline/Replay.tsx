@@ -81,7 +81,7 @@ function ReplayAt({ team, now }: { team: Team; now: Moment }) {
   const talk = <MomentTalk events={events} seq={seq} team={team} agents={agents.data ?? []} nodes={now} />;
   return (
     <div className="flex h-full flex-col">
-      <Controls seq={seq} head={head} event={event} moment={shown} agents={agents.data ?? []} isPlaying={isPlaying} onGo={go} onDone={() => setParams({ seq: String(seq) }, true)} onPlay={() => (setIsPlaying(!isPlaying), seq >= head && !isPlaying && setSeq(1))} />
+      <Controls seq={seq} head={head} event={event} moment={shown} agents={agents.data ?? []} isPlaying={isPlaying} onGo={go} onDone={(to) => setParams({ seq: String(to) }, true)} onPlay={() => (setIsPlaying(!isPlaying), seq >= head && !isPlaying && setSeq(1))} />
       {isNarrow && (
         <div className="shrink-0 border-b border-line px-4 py-1.5">
           <Pills label="What to show" value={side} onChange={setSide} options={[["board", "Board"], ["talk", "Conversation"]]} />
@@ -103,11 +103,13 @@ interface ControlProps {
   agents: readonly { id: string; name: string }[];
   isPlaying: boolean;
   onGo: (seq: number) => void;
-  onDone: () => void;
+  /** Writes the moment into the page's address. It is named, because `seq` is still the one before. */
+  onDone: (seq: number) => void;
   onPlay: () => void;
 }
 
 function Controls({ seq, head, event, moment, agents, isPlaying, onGo, onDone, onPlay }: ControlProps) {
+  const jump = (to: number) => (onGo(to), onDone(to));
   const names = useMemo(() => {
     const byAgent = new Map(agents.map((agent) => [agent.id, agent.name]));
     const byNode = new Map(moment.nodes.map((node) => [node.id, node.title]));
@@ -119,13 +121,13 @@ function Controls({ seq, head, event, moment, agents, isPlaying, onGo, onDone, o
   return (
     <div className="shrink-0 border-b border-line px-4 py-2">
       <div className="flex items-center gap-2">
-        <IconButton label="One event back" disabled={seq <= 1} onClick={() => (onGo(seq - 1), onDone())}>
+        <IconButton label="One event back" disabled={seq <= 1} onClick={() => jump(seq - 1)}>
           <SkipBack className="size-4" />
         </IconButton>
         <IconButton label={isPlaying ? "Pause" : "Play"} onClick={onPlay}>
           {isPlaying ? <Pause className="size-4" /> : <Play className="size-4" />}
         </IconButton>
-        <IconButton label="One event forward" disabled={seq >= head} onClick={() => (onGo(seq + 1), onDone())}>
+        <IconButton label="One event forward" disabled={seq >= head} onClick={() => jump(seq + 1)}>
           <SkipForward className="size-4" />
         </IconButton>
         <input
@@ -136,11 +138,11 @@ function Controls({ seq, head, event, moment, agents, isPlaying, onGo, onDone, o
           max={head}
           value={seq}
           onChange={(change) => onGo(Number(change.target.value))}
-          onPointerUp={onDone}
-          onKeyUp={onDone}
+          onPointerUp={({ currentTarget }) => onDone(Number(currentTarget.value))}
+          onKeyUp={({ currentTarget }) => onDone(Number(currentTarget.value))}
           className="h-9 min-w-0 flex-1 accent-ink pointer-coarse:h-11"
         />
-        <Button size="sm" onClick={() => (onGo(head), onDone())} disabled={seq >= head}>
+        <Button size="sm" onClick={() => jump(head)} disabled={seq >= head}>
           Now
         </Button>
       </div>
