@@ -4,8 +4,9 @@ import { useRef, useState } from "react";
 import { api, unwrap } from "@/api/client";
 import { randomId } from "@/lib/randomId";
 import { Fields, Section, SectionForm } from "@/settings/Section";
-import { refreshTeam, type TeamChanges, type TeamSettings, useSave } from "@/settings/settingsQuery";
-import { AcceptanceField, type Effort, EffortField, IntervalField, linesOf, type Mode, ModePills, type Review, ReviewField } from "@/shell/teamFields";
+import { refreshTeam, type TeamSettings, useSave } from "@/settings/settingsQuery";
+import { useEdits } from "@/settings/useEdits";
+import { AcceptanceField, EffortField, IntervalField, linesOf, type Mode, ModePills, ReviewField } from "@/shell/teamFields";
 import { Input, Textarea } from "@/ui";
 import { showToast } from "@/views/shared/toast";
 
@@ -14,35 +15,28 @@ const MODE_NOTES: Record<Mode, string> = {
   infinite: "The coordinator works in cycles and looks for the next useful step by itself.",
 };
 
+const trimmed = <T extends { name: string }>(values: T): T => ({ ...values, name: values.name.trim() });
+const trimmedSoul = ({ soul }: { soul: string }) => ({ soul: soul.trim() });
+
 export function General({ settings: { team } }: { settings: TeamSettings }) {
   const save = useSave(team.id, "Saved. It applies from the team's next step on.");
-  const [name, setName] = useState(team.name);
-  const [mode, setMode] = useState<Mode>(team.mode);
-  const [interval, setRestInterval] = useState(team.interval);
-  const [effort, setEffort] = useState<Effort | null>(team.effort);
-  const [review, setReview] = useState<Review>(team.review);
-  const changes: TeamChanges = {
-    ...(name.trim() !== team.name ? { name: name.trim() } : {}),
-    ...(mode !== team.mode ? { mode } : {}),
-    ...(interval !== team.interval ? { interval } : {}),
-    ...(review !== team.review ? { review } : {}),
-    ...(effort !== team.effort ? { effort: effort ?? ("default" as const) } : {}),
-  };
+  const form = useEdits({ name: team.name, mode: team.mode, interval: team.interval, review: team.review, effort: team.effort ?? ("default" as const) }, trimmed);
+  const { name, mode, interval, review, effort } = form.values;
   return (
     <Section id="general" title="General">
-      <SectionForm save={save} isChanged={Object.keys(changes).length > 0} onSave={() => save.mutate(changes)}>
+      <SectionForm save={save} isChanged={form.isChanged} edits={form} onSave={() => save.mutate(form.changes, { onSuccess: form.forget })}>
         <label className="flex flex-col gap-1">
           Name
-          <Input value={name} onChange={(event) => setName(event.target.value)} placeholder="Made from the goal" className="font-normal" maxLength={200} dir="auto" />
+          <Input value={name} onChange={(event) => form.set({ name: event.target.value })} placeholder="Made from the goal" className="font-normal" maxLength={200} dir="auto" />
         </label>
         <div className="flex flex-col gap-2">
-          <ModePills value={mode} onChange={setMode} />
+          <ModePills value={mode} onChange={(mode) => form.set({ mode })} />
           <p className="font-normal text-ink-2">{MODE_NOTES[mode]}</p>
         </div>
         <Fields>
-          <IntervalField value={interval} onChange={setRestInterval} />
-          <ReviewField value={review} onChange={setReview} />
-          <EffortField value={effort} onChange={setEffort} />
+          <IntervalField value={interval} onChange={(interval) => form.set({ interval })} />
+          <ReviewField value={review} onChange={(review) => form.set({ review })} />
+          <EffortField value={effort === "default" ? null : effort} onChange={(effort) => form.set({ effort: effort ?? "default" })} />
         </Fields>
       </SectionForm>
     </Section>
@@ -89,11 +83,12 @@ export function Goal({ settings: { team } }: { settings: TeamSettings }) {
 export function Soul({ settings }: { settings: TeamSettings }) {
   const { team } = settings;
   const save = useSave(team.id, "Saved. New tasks begin with it.");
-  const [soul, setSoul] = useState(settings.soul);
+  const form = useEdits({ soul: settings.soul }, trimmedSoul);
+  const { soul } = form.values;
   return (
     <Section id="soul" title="Soul" about="The team's character and rules, in its file SOUL.md. Every member reads its beginning before it starts a task. Empty: agiraph's own.">
-      <SectionForm save={save} isChanged={soul.trim() !== settings.soul} onSave={() => save.mutate({ soul: soul.trim() })}>
-        <Textarea aria-label="Soul" rows={8} value={soul} onChange={(event) => setSoul(event.target.value)} className="font-normal" dir="auto" maxLength={100_000} />
+      <SectionForm save={save} isChanged={form.isChanged} edits={form} onSave={() => save.mutate(form.changes, { onSuccess: form.forget })}>
+        <Textarea aria-label="Soul" rows={8} value={soul} onChange={(event) => form.set({ soul: event.target.value })} className="font-normal" dir="auto" maxLength={100_000} />
         {settings.is_default_soul && soul === settings.soul && <p className="text-xs font-normal text-ink-3">This is the soul that every team gets.</p>}
       </SectionForm>
     </Section>

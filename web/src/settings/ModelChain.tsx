@@ -8,6 +8,7 @@ import { modelsQuery } from "@/models/modelsQuery";
 import { NoticeText } from "@/models/NoticeText";
 import { Section, SectionForm } from "@/settings/Section";
 import { type TeamSettings, useSave } from "@/settings/settingsQuery";
+import { useEdits } from "@/settings/useEdits";
 import { Button, IconButton, Input } from "@/ui";
 
 const split = (chain: string): string[] => chain.split(",").map((name) => name.trim()).filter(Boolean);
@@ -15,17 +16,18 @@ const split = (chain: string): string[] => chain.split(",").map((name) => name.t
 export function ModelChain({ settings }: { settings: TeamSettings }) {
   const save = useSave(settings.team.id, "Saved. The coordinator uses it from its next step on.");
   const models = useQuery(modelsQuery);
-  const [chain, setChain] = useState(() => split(settings.model));
+  const form = useEdits({ chain: split(settings.model) });
+  const { chain } = form.values;
+  const setChain = (chain: string[]) => form.set({ chain });
   const [isChoosing, setIsChoosing] = useState(false);
   const move = (at: number, by: number) => {
     const next = [...chain];
     [next[at], next[at + by]] = [next[at + by]!, next[at]!];
     setChain(next);
   };
-  const chosen = chain.join(", ");
   return (
     <Section id="model" title="Model" about="The coordinator's model. If it cannot answer, the next one in the list is asked. Members that it hires may use others.">
-      <SectionForm save={save} isChanged={chain.length > 0 && chosen !== split(settings.model).join(", ")} onSave={() => save.mutate({ model: chosen })}>
+      <SectionForm save={save} isChanged={chain.length > 0 && form.isChanged} edits={form} onSave={() => save.mutate({ model: chain.join(", ") }, { onSuccess: form.forget })}>
         <ol aria-label="Models in order" className="divide-y divide-line rounded-md border border-line">
           {chain.map((name, at) => (
             <li key={name} className="flex items-start gap-2 px-3 py-2">

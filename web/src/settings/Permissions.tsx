@@ -2,35 +2,32 @@
 import { useState } from "react";
 import { FolderChanges } from "@/conversation/FolderChanges";
 import { Grants } from "@/conversation/Grants";
-import type { Trust } from "@/lib/trust";
 import { Rules } from "@/settings/Rules";
 import { Section, SectionForm } from "@/settings/Section";
-import { type TeamChanges, type TeamSettings, useSave } from "@/settings/settingsQuery";
+import { type TeamSettings, useSave } from "@/settings/settingsQuery";
+import { useEdits } from "@/settings/useEdits";
 import { FoldersField, linesOf, TrustField } from "@/shell/teamFields";
 
 export function Permissions({ settings }: { settings: TeamSettings }) {
   const { team } = settings;
   const save = useSave(team.id);
-  const given = team.folders.map((folder) => `${folder.path}:${folder.access}`).join("\n");
-  const [trust, setTrust] = useState<Trust>(team.trust);
   const [typed, setTyped] = useState("");
-  const [folders, setFolders] = useState(given);
-  const changes: TeamChanges = {
-    ...(trust !== team.trust ? { trust } : {}),
-    ...(linesOf(folders).join("\n") !== given ? { folders: linesOf(folders) } : {}),
-  };
+  const given = team.folders.map((folder) => `${folder.path}:${folder.access}`).join("\n");
+  const form = useEdits({ trust: team.trust, folders: given }, ({ trust, folders }) => ({ trust, folders: linesOf(folders).join("\n") }));
+  const { trust, folders } = form.values;
+  const { folders: listed, ...changes } = form.changes;
   const isUnconfirmed = trust === "open" && team.trust !== "open" && typed.trim() !== team.name;
   return (
     <Section id="permissions" title="Permissions" about="What the team may do by itself, and what it asks you about.">
-      <SectionForm save={save} isChanged={Object.keys(changes).length > 0 && !isUnconfirmed} onSave={() => save.mutate(changes)}>
-        <TrustField value={trust} onChange={setTrust} name={team.name} typed={typed} onType={setTyped} />
-        <FoldersField value={folders} onChange={setFolders} />
+      <SectionForm save={save} isChanged={form.isChanged && !isUnconfirmed} edits={form} onSave={() => save.mutate({ ...changes, ...(listed === undefined ? {} : { folders: linesOf(listed) }) }, { onSuccess: form.forget })}>
+        <TrustField value={trust} onChange={(trust) => form.set({ trust })} name={team.name} typed={typed} onType={setTyped} />
+        <FoldersField value={folders} onChange={(folders) => form.set({ folders })} />
       </SectionForm>
       <FolderChanges team={team.id} />
       <div className="font-medium">
         <Grants team={team.id} />
       </div>
-      <Rules key={JSON.stringify(settings.permissions)} team={team.id} saved={settings.permissions} />
+      <Rules team={team.id} saved={settings.permissions} />
     </Section>
   );
 }

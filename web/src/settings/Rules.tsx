@@ -1,12 +1,13 @@
 /** Rules: the permission rules of a team, with a preview of the calls that each of them decides on. */
 import { useQuery } from "@tanstack/react-query";
 import { ArrowDown, ArrowUp, Plus, X } from "lucide-react";
-import { useId, useState } from "react";
+import { useId } from "react";
 import { api, type Schemas, unwrap } from "@/api/client";
 import { Literal } from "@/conversation/Literal";
 import { capitalize, plural, shortTime } from "@/lib/format";
 import { Problem, SectionForm } from "@/settings/Section";
 import { useSave } from "@/settings/settingsQuery";
+import { useEdits } from "@/settings/useEdits";
 import { Button, IconButton, Input } from "@/ui";
 
 type Rule = Schemas["RuleView"];
@@ -20,12 +21,14 @@ const selectStyle = "h-9 rounded-sm border border-control bg-surface px-2 text-s
 
 export function Rules({ team, saved }: { team: string; saved: readonly Rule[] }) {
   const save = useSave(team, "The rules are saved.");
-  const [rules, setRules] = useState<Rule[]>([...saved]);
+  const form = useEdits<{ permissions: readonly Rule[] }>({ permissions: saved });
+  const rules = form.values.permissions;
+  const setRules = (permissions: readonly Rule[]) => form.set({ permissions });
   const id = useId();
   const isValid = rules.every((rule) => rule.tool.trim() && rule.pattern);
   const preview = useQuery({
     queryKey: ["rules-preview", team, JSON.stringify(rules)],
-    queryFn: () => unwrap(api.POST("/api/teams/{team}/permissions/preview", { params: { path: { team } }, body: { rules: isValid ? rules : [] } })),
+    queryFn: () => unwrap(api.POST("/api/teams/{team}/permissions/preview", { params: { path: { team } }, body: { rules: isValid ? [...rules] : [] } })),
     placeholderData: (before) => before,
   });
   const change = (at: number, changes: Partial<Rule>) => setRules(rules.map((rule, place) => (place === at ? { ...rule, ...changes } : rule)));
@@ -42,7 +45,7 @@ export function Rules({ team, saved }: { team: string; saved: readonly Rule[] })
       <p className="mb-3 max-w-[66ch] text-ink-2">
         The first rule whose tool and pattern match a call decides on it. The pattern is compared with the call's first argument, such as the command or the path; <code>*</code> stands for anything.
       </p>
-      <SectionForm save={save} isChanged={isValid && JSON.stringify(rules) !== JSON.stringify(saved)} onSave={() => save.mutate({ permissions: rules })} label="Save the rules">
+      <SectionForm save={save} isChanged={isValid && form.isChanged} edits={form} onSave={() => save.mutate({ permissions: [...rules] }, { onSuccess: form.forget })} label="Save the rules">
         <datalist id={`${id}tools`}>
           {(preview.data?.tools ?? []).map((name) => (
             <option key={name} value={name} />

@@ -1,6 +1,7 @@
 /** Section: one part of the settings page, with its heading, its form and its button to save. */
 import type { FormEvent, ReactNode } from "react";
 import { errorMessage } from "@/api/client";
+import type { Form } from "@/settings/useEdits";
 import { Button } from "@/ui";
 
 export interface Part {
@@ -26,8 +27,18 @@ interface Saving {
   error: unknown;
 }
 
+interface SectionFormProps {
+  save: Saving;
+  isChanged: boolean;
+  onSave: () => void;
+  label?: string;
+  /** The edits of the form, which says if somebody else has changed the same fields. */
+  edits?: Pick<Form<object>, "isChangedElsewhere" | "forget">;
+  children: ReactNode;
+}
+
 /** A form that saves one section. Its button is disabled while nothing has changed. */
-export function SectionForm({ save, isChanged, onSave, label = "Save", children }: { save: Saving; isChanged: boolean; onSave: () => void; label?: string; children: ReactNode }) {
+export function SectionForm({ save, isChanged, onSave, label = "Save", edits, children }: SectionFormProps) {
   const submit = (event: FormEvent) => {
     event.preventDefault();
     if (isChanged && !save.isPending) onSave();
@@ -36,6 +47,14 @@ export function SectionForm({ save, isChanged, onSave, label = "Save", children 
     <form onSubmit={submit} className="flex flex-col gap-4 font-medium">
       {children}
       <Problem error={save.error} />
+      {edits?.isChangedElsewhere && !save.isPending && (
+        <div role="status" className="flex flex-wrap items-center gap-3 rounded-sm bg-wait-bg px-3 py-2 font-normal text-wait">
+          <p className="min-w-0 flex-1 basis-60">What you edit here was changed elsewhere meanwhile. If you save, yours replaces it.</p>
+          <Button size="sm" onClick={edits.forget}>
+            Drop my changes
+          </Button>
+        </div>
+      )}
       <div>
         <Button variant="primary" type="submit" disabled={!isChanged || save.isPending}>
           {save.isPending ? "Saving…" : label}

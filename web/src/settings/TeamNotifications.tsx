@@ -1,10 +1,10 @@
 /** TeamNotifications: when and where the team reaches the person: mute, quiet hours, channel, and how long it waits. */
 import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
 import { fullTime } from "@/lib/format";
 import { isMuted, MUTED_FOREVER } from "@/lib/quiet";
 import { Fields, Problem, Section, SectionForm } from "@/settings/Section";
-import { type TeamChanges, type TeamSettings, useSave } from "@/settings/settingsQuery";
+import { type TeamSettings, useSave } from "@/settings/settingsQuery";
+import { useEdits } from "@/settings/useEdits";
 import { meQuery } from "@/shell/AwaySetting";
 import { ReachFields } from "@/shell/teamFields";
 import { Button } from "@/ui";
@@ -22,27 +22,26 @@ const selectStyle = "h-9 w-full rounded-sm border border-control bg-surface px-2
 export function TeamNotifications({ settings: { team } }: { settings: TeamSettings }) {
   const save = useSave(team.id);
   const me = useQuery(meQuery);
-  const [hours, setHours] = useState(team.quiet_hours);
-  const [zone, setZone] = useState(team.quiet_zone);
-  const [channel, setChannel] = useState(team.channel);
-  const [patience, setPatience] = useState(team.answer_within);
-  const changes: TeamChanges = {
-    ...(hours.trim() !== team.quiet_hours ? { quiet_hours: hours.trim() } : {}),
-    ...(zone.trim() !== team.quiet_zone ? { quiet_zone: zone.trim() } : {}),
-    ...(channel !== team.channel ? { channel } : {}),
-    ...(patience !== team.answer_within ? { answer_within: patience } : {}),
-  };
+  const saved = { quiet_hours: team.quiet_hours, quiet_zone: team.quiet_zone, channel: team.channel, answer_within: team.answer_within };
+  const form = useEdits(saved, (values) => ({ ...values, quiet_hours: values.quiet_hours.trim(), quiet_zone: values.quiet_zone.trim() }));
+  const { quiet_hours: hours, quiet_zone: zone, channel, answer_within: patience } = form.values;
   const isListed = PATIENCES.some(([seconds]) => seconds === patience);
   return (
     <Section id="notifications" title="Notifications" about="What the team says is in the inbox in any case.">
       <Mute settings={{ team }} />
-      <SectionForm save={save} isChanged={Object.keys(changes).length > 0} onSave={() => save.mutate(changes)}>
+      <SectionForm save={save} isChanged={form.isChanged} edits={form} onSave={() => save.mutate(form.changes, { onSuccess: form.forget })}>
         <p className="font-normal text-ink-2">In quiet hours nothing pops up in the browser, channels are silent, and briefings wait until the hours are over.</p>
         <Fields>
-          <ReachFields {...{ hours, zone, channel }} channels={me.data?.channels ?? []} onHours={setHours} onZone={setZone} onChannel={setChannel} />
+          <ReachFields
+            {...{ hours, zone, channel }}
+            channels={me.data?.channels ?? []}
+            onHours={(quiet_hours) => form.set({ quiet_hours })}
+            onZone={(quiet_zone) => form.set({ quiet_zone })}
+            onChannel={(channel) => form.set({ channel })}
+          />
           <label className="flex flex-col gap-1">
             Waits for your answer
-            <select className={selectStyle} value={patience} onChange={(event) => setPatience(Number(event.target.value))}>
+            <select className={selectStyle} value={patience} onChange={(event) => form.set({ answer_within: Number(event.target.value) })}>
               {!isListed && <option value={patience}>{Math.round(patience / 60)} minutes</option>}
               {PATIENCES.map(([seconds, label]) => (
                 <option key={seconds} value={seconds}>

@@ -1,0 +1,44 @@
+// @vitest-environment jsdom
+import { act, renderHook } from "@testing-library/react";
+import { describe, expect, it } from "vitest";
+import { useEdits } from "@/settings/useEdits";
+
+const trim = ({ trust, folders }: { trust: string; folders: string }) => ({ trust, folders: folders.trim() });
+const form = () => renderHook((saved: { trust: string; folders: string }) => useEdits(saved, trim), { initialProps: { trust: "normal", folders: "/a" } });
+
+describe("a form", () => {
+  it("sends only what was edited, and shows what was changed elsewhere", () => {
+    const { result, rerender } = form();
+    act(() => result.current.set({ folders: "/b " }));
+    rerender({ trust: "strict", folders: "/a" });
+    expect(result.current).toMatchObject({ values: { trust: "strict", folders: "/b " }, changes: { folders: "/b" }, isChangedElsewhere: false });
+    expect(Object.keys(result.current.changes)).toEqual(["folders"]);
+  });
+
+  it("that nobody edited has nothing to save, whatever is changed elsewhere", () => {
+    const { result, rerender } = form();
+    rerender({ trust: "strict", folders: "/c" });
+    expect(result.current).toMatchObject({ values: { trust: "strict", folders: "/c" }, isChanged: false });
+    act(() => result.current.set({ folders: "/c " }));
+    expect(result.current.isChanged).toBe(false);
+  });
+
+  it("keeps an edit of a field that was changed elsewhere too, and says so", () => {
+    const { result, rerender } = form();
+    act(() => result.current.set({ trust: "open" }));
+    rerender({ trust: "strict", folders: "/a" });
+    expect(result.current).toMatchObject({ values: { trust: "open" }, changes: { trust: "open" }, isChangedElsewhere: true });
+    act(() => result.current.forget());
+    expect(result.current).toMatchObject({ values: { trust: "strict" }, isChanged: false, isChangedElsewhere: false });
+  });
+
+  it("has what was edited while it was saved still to save", () => {
+    const { result, rerender } = form();
+    act(() => result.current.set({ trust: "open", folders: "/b" }));
+    const { forget } = result.current;
+    act(() => result.current.set({ folders: "/b\n/c" }));
+    rerender({ trust: "open", folders: "/b" });
+    act(() => forget());
+    expect(result.current).toMatchObject({ values: { trust: "open", folders: "/b\n/c" }, changes: { folders: "/b\n/c" }, isChangedElsewhere: false });
+  });
+});
