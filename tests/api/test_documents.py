@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from agiraph.domain.labels import Label
+from agiraph.domain.labels import UNKNOWN, Label
+from agiraph.services.knowledge import files as labelled_files
 from agiraph.store import file_labels
 from agiraph.testing import call, says
 from tests.api.serving import TOKEN, Served
@@ -136,6 +137,28 @@ async def test_a_correction_does_not_confirm_the_words_of_strangers(
     known = await served.world.store.read(file_labels.find, team_id, path)
     assert known is not None
     assert (known.label, known.hash) == (label, digest("From a page, corrected"))
+
+
+async def test_a_version_comes_back_byte_for_byte_and_with_its_label(
+    served: Served, team: dict[str, Any]
+) -> None:
+    at, path = f"/teams/{team['id']}", "user_uploads/prices.csv"
+    old = b"\xef\xbb\xbfCaf\xe9,2\r\n"  # a mark at the start, and a byte that is not UTF-8
+    await served.ask("POST", f"{at}/uploads", upload("prices.csv", old))
+    await served.ask("POST", f"{at}/uploads", upload("prices.csv", b"a", if_exists="replace"))
+    await served.world.store.write(file_labels.remove, team["id"], path)
+    _, found = await served.ask("GET", f"{at}/versions?path={path}")
+    restore = f"{at}/versions/{found[-1]['id']}/restore"
+
+    status, problem = await served.ask("POST", restore, {"path": path, "expected": "none"})
+    assert (status, "changed meanwhile" in problem["detail"]) == (409, True)
+    status, saved = await served.ask("POST", restore, {"path": path, "expected": digest("a")})
+    assert (status, saved["size"]) == (200, len(old))
+    assert (folder(served, team) / path).read_bytes() == old
+    label = await served.world.store.read(labelled_files.label_of, team["id"], path)
+    assert label == UNKNOWN
+    status, _ = await served.ask("POST", restore, {"path": "token", "expected": "none"})
+    assert status == 422
 
 
 async def test_what_an_agent_writes_is_a_version_too(served: Served) -> None:

@@ -137,6 +137,7 @@ async def _call_every_method(client: Client) -> None:
         client.save_file(team.id, "PLAN.md", "x", expected="none"),
         client.file_versions(team.id, "PLAN.md"),
         client.read_file_version(team.id, "PLAN.md", "x"),
+        client.restore_file_version(team.id, "PLAN.md", "x", expected="none"),
         client.upload_file(team.id, "x.txt", b"x"),
         client.read_copy(team.id, "change_x", "before"),
         client.undo(team.id),

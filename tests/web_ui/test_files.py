@@ -236,6 +236,16 @@ async def test_a_text_is_edited_with_history_and_nothing_of_an_agent_is_overwrit
     await expect(preview.get_by_text("The agent's plan")).to_be_visible()
     assert plan.read_text() == "# Plan\n\nThe agent's plan\n"
 
+    # Bytes that a text field would lose.
+    latin = shelf.folder / "user_uploads" / "latin.txt"
+    latin.parent.mkdir(exist_ok=True)
+    latin.write_bytes(b"Caf\xe9 " * 3 + b"and a longer text around it " * 9)
+    await shelf.show("files", "user_uploads/latin.txt")
+    await expect(preview.get_by_text("are not UTF-8")).to_be_visible()
+    await expect(preview.get_by_role("button", name="History")).to_be_visible()
+    await expect(preview.get_by_role("button", name="Edit")).to_have_count(0)
+    latin.unlink()
+
 
 DROP = """([name, text, bytes]) => {
   const files = new DataTransfer();

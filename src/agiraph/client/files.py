@@ -20,12 +20,10 @@ class FileCalls(Connection):
         """Return a file of the team: at most eight MiB from the offset on."""
         return await self.ask("GET", _below(team, "files", path), query={"offset": offset})
 
-    async def save_file(
-        self, team: str, path: str, text: str, *, expected: str, version: str | None = None
-    ) -> SavedView:
+    async def save_file(self, team: str, path: str, text: str, *, expected: str) -> SavedView:
         """Save a text of the team. `expected` is the SHA-256 of what it holds, `none` without a
         file; if it holds something else by now, nothing is saved."""
-        body = {"text": text, "expected": expected, "version": version}
+        body = {"text": text, "expected": expected}
         answer = await self.ask("PUT", _below(team, "files", path), body=body)
         return self.read(SavedView, answer)
 
@@ -38,6 +36,14 @@ class FileCalls(Connection):
         """Return an earlier content of a text."""
         address = path_of("teams", team, "versions", version)
         return await self.ask("GET", address, query={"path": path})
+
+    async def restore_file_version(
+        self, team: str, path: str, version: str, *, expected: str
+    ) -> SavedView:
+        """Bring an earlier content of a text back. `expected` is the SHA-256 of what it holds."""
+        body = {"path": path, "expected": expected}
+        address = path_of("teams", team, "versions", version, "restore")
+        return await self.post(SavedView, address, body)
 
     async def upload_file(
         self,

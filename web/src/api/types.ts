@@ -1643,6 +1643,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/teams/{team}/versions/{version}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Restore Version
+         * @description Bring an earlier content of a file back, byte for byte.
+         *
+         *     What it held before is kept as a version. If somebody has changed it since, nothing is restored
+         *     and the answer is 409.
+         */
+        post: operations["restore_version"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/teams/{team}/uploads": {
         parameters: {
             query?: never;
@@ -5552,6 +5575,23 @@ export interface components {
             /** Ended At */
             ended_at: string | null;
         };
+        /**
+         * RestoreRequest
+         * @description The file whose earlier version is brought back.
+         * @example {
+         *       "expected": "0000000000000000000000000000000000000000000000000000000000000000",
+         *       "path": "SOUL.md"
+         *     }
+         */
+        RestoreRequest: {
+            /** Path */
+            path: string;
+            /**
+             * Expected
+             * @description The SHA-256 of what the file holds now, as its ETag gives it; `none`: the file must not exist.
+             */
+            expected: string;
+        };
         /** ResultPage */
         ResultPage: {
             /** Results */
@@ -5754,11 +5794,6 @@ export interface components {
              * @description The SHA-256 of the content that was changed, as the ETag of the file gives it; `none`: the file must not exist yet.
              */
             expected: string;
-            /**
-             * Version
-             * @description The earlier version whose text this is.
-             */
-            version?: string | null;
         };
         /** SavedView */
         SavedView: {
@@ -18498,6 +18533,123 @@ export interface operations {
             };
             /** @description Not found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    restore_version: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                team: string;
+                version: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RestoreRequest"];
+            };
+        };
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedView"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Already decided, or not possible in the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };

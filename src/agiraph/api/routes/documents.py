@@ -57,8 +57,22 @@ class SaveRequest(BaseModel):
         description="The SHA-256 of the content that was changed, as the ETag of the file gives "
         "it; `none`: the file must not exist yet.",
     )
-    version: str | None = Field(
-        default=None, max_length=200, description="The earlier version whose text this is."
+
+
+class RestoreRequest(BaseModel):
+    """The file whose earlier version is brought back."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={"example": {"path": "SOUL.md", "expected": "0" * 64}},
+    )
+
+    path: str = Field(min_length=1, max_length=4096)
+    expected: str = Field(
+        max_length=100,
+        description="The SHA-256 of what the file holds now, as its ETag gives it; `none`: the "
+        "file must not exist.",
     )
 
 
@@ -88,15 +102,23 @@ async def save_file(team: str, path: str, body: SaveRequest, api: ApiDep) -> Sav
     the answer is 409.
     """
     path = path.strip("/")
-    _check(path, body.text)
+    _check_editable(path)
+    _check_length(path, body.text)
     found = await _prepared(api, team)
     async with file_lock.hold(api.home, found.id):
-        label = await api.store.read(labelled_files.label_of, found.id, path)
-        before = await asyncio.to_thread(_keep_current, api, found, path, bool(label))
-        is_same = before is not None and _digest(before) == body.expected.strip('"')
-        if not (is_same or (before is None and body.expected == NEW)):
-            raise Conflict(CHANGED.format(path=path))
-        return await _save(api, found, path, body, label)
+        label = await _replaced_label(api, found, path, body.expected)
+        return await _save(api, found, path, body.text.encode(errors="replace"), label)
+
+
+async def _replaced_label(api: Api, team: Team, path: str, expected: str) -> Label:
+    """Keep what a file holds, and return its label; raise `Conflict` if it is not the expected
+    content. The caller holds the file lock."""
+    label = await api.store.read(labelled_files.label_of, team.id, path)
+    before = await asyncio.to_thread(_keep_current, api, team, path, bool(label))
+    is_same = before is not None and _digest(before) == expected.strip('"')
+    if not (is_same or (before is None and expected == NEW)):
+        raise Conflict(CHANGED.format(path=path))
+    return label
 
 
 async def _prepared(api: Api, team: str) -> Team:
@@ -112,16 +134,11 @@ async def _prepared(api: Api, team: str) -> Team:
     return found
 
 
-async def _save(api: Api, team: Team, path: str, body: SaveRequest, label: Label) -> SavedView:
-    """Write a text and its label. The caller holds the file lock."""
-    data = body.text.encode(errors="replace")
+async def _save(api: Api, team: Team, path: str, data: bytes, label: Label) -> SavedView:
+    """Write a content and its label. The caller holds the file lock."""
     if path in documents.ROWS:
-        team = await api.store.write(documents.follow, team.id, path, body.text)
+        team = await api.store.write(documents.follow, team.id, path, _text(path, data))
         data = goal_text(team) if path == "GOAL.md" else data
-    is_labelled = body.version is not None and await asyncio.to_thread(
-        _was_labelled, api, team, path, body.version
-    )
-    label |= UNKNOWN if is_labelled else CLEAN
     # A label stays until a person confirms the file: to correct one word confirms none of the
     # others. Stored before the file, as every label.
     if label:
@@ -129,9 +146,12 @@ async def _save(api: Api, team: Team, path: str, body: SaveRequest, label: Label
     return await to_the_end(_write, api, team, path, data, is_labelled=bool(label))
 
 
-def _check(path: str, text: str) -> None:
+def _check_editable(path: str) -> None:
     if not is_editable(path):
         raise Refused(f"{path[:200]!r} cannot be changed here. {EDITABLE}")
+
+
+def _check_length(path: str, text: str) -> None:
     is_summary = path.rpartition("/")[2] == "MEMORY.md"
     is_note = path.startswith("memory/") or "/memory/" in path
     limit = LONGEST_SUMMARY if is_summary else LONGEST if is_note else MOST_CHARACTERS * 4
@@ -140,6 +160,13 @@ def _check(path: str, text: str) -> None:
             f"{path!r} may have {limit // 1024} KiB at most, because agents read it whole. Move a "
             "part of it into another note."
         )
+
+
+def _text(path: str, data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise Refused(f"{path!r} must be UTF-8 text, because every agent reads it.") from error
 
 
 def _digest(data: bytes) -> str:
@@ -162,9 +189,13 @@ def _keep_current(api: Api, team: Team, path: str, is_labelled: bool) -> bytes |
         return data
 
 
-def _was_labelled(api: Api, team: Team, path: str, version: str) -> bool:
+def _version(api: Api, team: Team, path: str, version: str) -> tuple[bytes, Label]:
+    """Return the content and the label of an earlier version."""
     with api.home.team(team.id).folder as folder:
-        return any(v.is_labelled for v in file_versions.versions(folder, path) if v.id == version)
+        data = file_versions.read(folder, path, version)
+        known = file_versions.versions(folder, path)
+    is_labelled = any(v.is_labelled for v in known if v.id == version)
+    return data, UNKNOWN if is_labelled else CLEAN
 
 
 def _write(api: Api, team: Team, path: str, data: bytes, *, is_labelled: bool) -> SavedView:
@@ -212,6 +243,22 @@ async def read_version(
             return file_versions.read(folder, path.strip("/"), version)
 
     return Response(await asyncio.to_thread(look), headers=text_headers("text.txt"))
+
+
+@router.post("/teams/{team}/versions/{version}/restore", responses=documented(404, 409))
+async def restore_version(team: str, version: str, body: RestoreRequest, api: ApiDep) -> SavedView:
+    """Bring an earlier content of a file back, byte for byte.
+
+    What it held before is kept as a version. If somebody has changed it since, nothing is restored
+    and the answer is 409.
+    """
+    path = body.path.strip("/")
+    _check_editable(path)
+    found = await _prepared(api, team)
+    async with file_lock.hold(api.home, found.id):
+        data, old = await asyncio.to_thread(_version, api, found, path, version)
+        label = await _replaced_label(api, found, path, body.expected)
+        return await _save(api, found, path, data, label | old)
 
 
 @router.post("/teams/{team}/uploads", status_code=201, responses=documented(404, 409))

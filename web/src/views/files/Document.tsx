@@ -24,15 +24,19 @@ export function useDocumentMode(path: string): [DocumentMode, (mode: DocumentMod
   return [shown === path ? mode : "read", setMode];
 }
 
-const canChange = (file: FileContent | undefined): boolean => file?.kind === "text" && !file.isTruncated && isEditable(file.path);
+const hasHistory = (file: FileContent | undefined) => file?.kind === "text" && !file.isTruncated && isEditable(file.path);
+/** A text that was decoded with a loss cannot be saved: it would overwrite the bytes that are not UTF-8. */
+const canChange = (file: FileContent | undefined) => hasHistory(file) && file?.kind === "text" && !file.isLossy;
 
 export function DocumentActions({ file, mode, onMode }: { file: FileContent | undefined; mode: DocumentMode; onMode: (mode: DocumentMode) => void }) {
-  if (!canChange(file)) return null;
+  if (!hasHistory(file)) return null;
   return (
     <>
-      <IconButton label="Edit" aria-pressed={mode === "edit"} onClick={() => onMode(mode === "edit" ? "read" : "edit")}>
-        <Pencil className="size-4" />
-      </IconButton>
+      {canChange(file) && (
+        <IconButton label="Edit" aria-pressed={mode === "edit"} onClick={() => onMode(mode === "edit" ? "read" : "edit")}>
+          <Pencil className="size-4" />
+        </IconButton>
+      )}
       <IconButton label="History" aria-pressed={mode === "history"} onClick={() => onMode(mode === "history" ? "read" : "history")}>
         <History className="size-4" />
       </IconButton>
@@ -41,7 +45,7 @@ export function DocumentActions({ file, mode, onMode }: { file: FileContent | un
 }
 
 export function Document({ team, file, href, mode, onMode }: { team: string; file: File; href: string; mode: DocumentMode; onMode: (mode: DocumentMode) => void }) {
-  if (file.kind !== "text" || mode === "read" || !canChange(file)) return <Preview file={file} href={href} />;
+  if (file.kind !== "text" || mode === "read" || !(mode === "edit" ? canChange : hasHistory)(file)) return <Preview file={file} href={href} />;
   const onDone = () => onMode("read");
   return (
     <Suspense fallback={<Loading label={mode === "edit" ? "Opening the editor" : "Loading the history"} />}>

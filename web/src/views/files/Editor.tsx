@@ -42,7 +42,7 @@ export default function Editor({ team, file, onDone }: { team: string; file: Tex
   useEffect(() => writeStored(key, isChanged ? JSON.stringify({ text, from: base.hash }) : null), [key, text, base.hash, isChanged]);
 
   const save = useMutation({
-    mutationFn: (expected: string) => saveText(team, file.path, text, expected),
+    mutationFn: (expected: string) => saveText(team, file.path, file.bom + text, expected),
     onSuccess: () => {
       writeStored(key, null);
       showToast(`${baseName(file.path)} is saved.`);

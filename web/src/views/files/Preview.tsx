@@ -90,6 +90,7 @@ function TextPreview({ file, href }: { file: Extract<FileContent, { kind: "text"
       )}
       {isTooLong && <Note>This file is too large for a preview, so its source is shown.</Note>}
       {file.isTruncated && <Note>Only the first {fileSize(file.bytes)} are shown. Download the file for all of it.</Note>}
+      {file.isLossy && <Note>Some bytes of this file are not UTF-8 and are shown as �. It cannot be edited here, because saving would lose them. Download it to change it.</Note>}
       <div className="min-h-0 flex-1">{body}</div>
     </div>
   );

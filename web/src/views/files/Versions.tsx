@@ -7,7 +7,7 @@ import { capitalize, fileSize, fullTime } from "@/lib/format";
 import { HUMAN } from "@/lib/participants";
 import { Button, Chip, EmptyState, ErrorPanel, Loading } from "@/ui";
 import { DiffView } from "@/views/files/DiffView";
-import { saveText, type Version, versionQuery, versionsQuery } from "@/views/files/documents";
+import { restoreVersion, type Version, versionQuery, versionsQuery } from "@/views/files/documents";
 import type { FileContent } from "@/views/files/fileQuery";
 import { RelativeTime, useNow } from "@/views/shared/RelativeTime";
 import { showError, showToast } from "@/views/shared/toast";
@@ -56,31 +56,32 @@ export default function Versions({ team, file, onDone }: { team: string; file: T
 }
 
 function Compared({ team, file, version, onDone }: { team: string; file: TextFile; version: Version; onDone: () => void }) {
-  const text = useQuery(versionQuery(team, file.path, version.id));
+  const old = useQuery(versionQuery(team, file.path, version.id));
   const restore = useMutation({
-    mutationFn: (old: string) => saveText(team, file.path, old, file.hash, version.id),
+    mutationFn: () => restoreVersion(team, file.path, version.id, file.hash),
     onSuccess: () => {
       showToast("The earlier version is back. What stood here before is kept in the history.");
       onDone();
     },
     onError: (error) => showError("The version could not be restored", error),
   });
-  if (text.isPending) return <Loading label="Opening the version" />;
-  if (text.isError) return <ErrorPanel title="The version could not be opened" detail={errorMessage(text.error)} onRetry={() => void text.refetch()} />;
-  const isCurrent = text.data === file.text;
+  if (old.isPending) return <Loading label="Opening the version" />;
+  if (old.isError) return <ErrorPanel title="The version could not be opened" detail={errorMessage(old.error)} onRetry={() => void old.refetch()} />;
+  const text = old.data?.text;
+  const isCurrent = text === file.text && old.data?.bom === file.bom && !file.isLossy && !old.data.isLossy;
   return (
     <div className="flex min-h-0 min-w-0 flex-1 flex-col">
       <div className="flex shrink-0 flex-wrap items-center gap-2 px-4 pt-3 text-sm">
         <p className="min-w-0 flex-1 max-md:basis-full">{isCurrent ? "This is the text as it is now." : "What has changed since this version:"}</p>
         <Button onClick={onDone}>Back to the text</Button>
         {!isCurrent && (
-          <Button variant="primary" disabled={restore.isPending} onClick={() => restore.mutate(text.data)}>
+          <Button variant="primary" disabled={restore.isPending} onClick={() => restore.mutate()}>
             Restore this version
           </Button>
         )}
       </div>
       <div className="scroll min-h-0 flex-1" tabIndex={-1}>
-        {isCurrent ? <pre dir="auto" className="p-4 font-mono text-xs leading-[19px] break-words whitespace-pre-wrap">{text.data}</pre> : <DiffView before={text.data} after={file.text} label="Changes since this version" />}
+        {isCurrent ? <pre dir="auto" className="p-4 font-mono text-xs leading-[19px] break-words whitespace-pre-wrap">{text}</pre> : text === undefined ? <p className="p-4 text-sm text-ink-2">This version is not text, so its lines cannot be compared.</p> : <DiffView before={text} after={file.text} label="Changes since this version" />}
       </div>
     </div>
   );

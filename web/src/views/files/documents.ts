@@ -30,13 +30,20 @@ export const versionQuery = (team: string, path: string, version: string) =>
       const query = new URLSearchParams({ path });
       const response = await fetch(`/api/teams/${encodeURIComponent(team)}/versions/${encodeURIComponent(version)}?${query.toString()}`);
       if (!response.ok) throw toApiError(response.status, await response.json().catch(() => null));
-      return decodeText(new Uint8Array(await response.arrayBuffer())) ?? "";
+      return decodeText(new Uint8Array(await response.arrayBuffer()));
     },
   });
 
 /** Save a text. `expected` is the hash of the content that was changed; the server refuses if it is another one by now. */
-export async function saveText(team: string, path: string, text: string, expected: string, version?: string): Promise<Schemas["SavedView"]> {
-  const saved = await unwrap(api.PUT("/api/teams/{team}/files/{path}", { params: { path: { team, path } }, body: { text, expected, version } }));
+export async function saveText(team: string, path: string, text: string, expected: string): Promise<Schemas["SavedView"]> {
+  const saved = await unwrap(api.PUT("/api/teams/{team}/files/{path}", { params: { path: { team, path } }, body: { text, expected } }));
+  await refreshFiles(team);
+  return saved;
+}
+
+/** Bring an earlier version of a file back, byte for byte. */
+export async function restoreVersion(team: string, path: string, version: string, expected: string): Promise<Schemas["SavedView"]> {
+  const saved = await unwrap(api.POST("/api/teams/{team}/versions/{version}/restore", { params: { path: { team, version } }, body: { path, expected } }));
   await refreshFiles(team);
   return saved;
 }

@@ -9,7 +9,7 @@ export const MAX_BYTES = 8 * 2 ** 20;
 
 export type FileContent =
   | { kind: "folder"; path: string; entries: Entry[] }
-  | { kind: "text"; path: string; text: string; bytes: number; isTruncated: boolean; sources: string[]; hash: string }
+  | { kind: "text"; path: string; text: string; bom: string; isLossy: boolean; bytes: number; isTruncated: boolean; sources: string[]; hash: string }
   | { kind: "image"; path: string; url: string; sources: string[] }
   | { kind: "binary"; path: string; bytes: number; sources: string[] };
 
@@ -21,17 +21,26 @@ export const rawHref = (team: string, path: string): string =>
 export const archiveHref = (team: string, what: { path: string } | { results: true }): string =>
   `/api/teams/${encodeURIComponent(team)}/archive?${"results" in what ? "results=true" : new URLSearchParams({ path: what.path }).toString()}`;
 
+export interface DecodedText {
+  text: string;
+  /** The byte order mark with which the file begins, or nothing. Who saves the text writes it again. */
+  bom: string;
+  /** Whether some bytes are not UTF-8. They are shown as U+FFFD, so the file cannot be made again from the text. */
+  isLossy: boolean;
+}
+
 /** Return the bytes as text, or null if they are not text: they contain zero bytes or too many invalid characters. */
-export function decodeText(bytes: Uint8Array): string | null {
+export function decodeText(bytes: Uint8Array): DecodedText | null {
   if (bytes.subarray(0, 8000).includes(0)) return null;
   // The server may have cut the file inside a multi-byte character.
-  const end = bytes.length === MAX_BYTES ? bytes.length - 4 : bytes.length;
+  const whole = bytes.subarray(0, bytes.length === MAX_BYTES ? bytes.length - 4 : bytes.length);
+  const bom = [0xef, 0xbb, 0xbf].every((byte, at) => whole[at] === byte) ? "\ufeff" : "";
   try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes.subarray(0, end));
+    return { text: new TextDecoder("utf-8", { fatal: true }).decode(whole), bom, isLossy: false };
   } catch {
-    const lossy = new TextDecoder("utf-8").decode(bytes.subarray(0, end));
-    const invalidCount = lossy.split("\ufffd").length - 1;
-    return invalidCount > lossy.length / 50 ? null : lossy;
+    const text = new TextDecoder("utf-8").decode(whole);
+    const invalidCount = text.split("\ufffd").length - 1;
+    return invalidCount > text.length / 50 ? null : { text, bom, isLossy: true };
   }
 }
 
@@ -53,9 +62,9 @@ async function fetchPath(team: string, path: string): Promise<FileContent> {
   // An <img> element loads the image by URL: SVG scripts do not run there. The ETag makes the URL change with the file.
   if (type.startsWith("image/")) return { kind: "image", path, url: `${url}?v=${encodeURIComponent(response.headers.get("etag") ?? Date.now())}`, sources };
   const bytes = new Uint8Array(await response.arrayBuffer());
-  const text = decodeText(bytes);
-  if (text === null) return { kind: "binary", path, bytes: bytes.length, sources };
-  return { kind: "text", path, text, bytes: bytes.length, isTruncated: bytes.length === MAX_BYTES, sources, hash: (response.headers.get("etag") ?? "").replace(/^W\/|"/g, "") };
+  const decoded = decodeText(bytes);
+  if (decoded === null) return { kind: "binary", path, bytes: bytes.length, sources };
+  return { kind: "text", path, ...decoded, bytes: bytes.length, isTruncated: bytes.length === MAX_BYTES, sources, hash: (response.headers.get("etag") ?? "").replace(/^W\/|"/g, "") };
 }
 
 export const fileQuery = (team: string, path: string) => queryOptions({ queryKey: queryKeys.files(team, path), queryFn: () => fetchPath(team, path) });

@@ -91,9 +91,9 @@ async function fetchSide(team: string, id: string, side: "before" | "after", exi
   if (!exists) return "";
   const response = await fetch(`/api/teams/${encodeURIComponent(team)}/changes/${encodeURIComponent(id)}/${side}`);
   if (!response.ok) throw toApiError(response.status, await response.json().catch(() => null));
-  const text = decodeText(new Uint8Array(await response.arrayBuffer()));
-  if (text === null) throw new ApiError(0, "Not text", "This file is not text, so its lines cannot be compared.");
-  return text;
+  const decoded = decodeText(new Uint8Array(await response.arrayBuffer()));
+  if (decoded === null) throw new ApiError(0, "Not text", "This file is not text, so its lines cannot be compared.");
+  return decoded.text;
 }
 
 function ChangeDiff({ team, id, hasBefore, hasAfter }: { team: string; id: string; hasBefore: boolean; hasAfter: boolean }) {
