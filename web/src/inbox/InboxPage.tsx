@@ -2,7 +2,7 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { Archive, ArchiveRestore, Inbox, ListChecks, MailOpen, X } from "lucide-react";
-import { Suspense, useEffect, useMemo, useState } from "react";
+import { Suspense, useMemo, useState } from "react";
 import { lazyChunk } from "@/live/chunks";
 import { api, errorMessage, type InboxItem, type Schemas, unwrap } from "@/api/client";
 import { digestQuery, inboxQuery, queryKeys, teamsQuery } from "@/api/queries";
@@ -14,9 +14,9 @@ import { Reader } from "@/inbox/Reader";
 import { NONE, only, type Selection, toggle, toggleAll } from "@/inbox/selection";
 import { SnoozeMenu } from "@/inbox/SnoozeMenu";
 import { type Filing, type Outcome, useFiling } from "@/inbox/useFiling";
+import { useListKeys } from "@/inbox/useListKeys";
 import { Button, EmptyState, ErrorPanel, Header, IconButton, Kbd, Loading, Pills } from "@/ui";
 import { SidebarButton } from "@/shell/SidebarButton";
-import { useShell } from "@/shell/state";
 import { unansweredItems } from "@/shell/unanswered";
 
 const Digest = lazyChunk(() => import("@/inbox/Digest"));
@@ -117,7 +117,8 @@ export function InboxPage() {
     setSelection(NONE);
     setRefusals(null);
   };
-  useKeys({ order, item, selected, opened, select, file, clear: () => setSelection(NONE), box });
+  const open = (id: string) => void navigate({ to: "/inbox/$item", params: { item: id } });
+  useListKeys({ order, item, selected, opened, open, select, file, clear: () => setSelection(NONE), isInbox: box === "inbox" });
 
   const teamName = (one: InboxItem) => teams.data?.find(({ id }) => id === one.message.team_id)?.name ?? "a team";
   const unread = items.filter((one) => one.state === "unread" && !one.needs_answer);
@@ -252,45 +253,4 @@ function Choice({ label, value, onChange, options }: { label: string; value: str
       ))}
     </select>
   );
-}
-
-interface KeyTargets {
-  order: readonly string[];
-  item: string | null;
-  selected: readonly InboxItem[];
-  opened: InboxItem | undefined;
-  select: (id: string, isRange: boolean) => void;
-  file: (filing: Filing) => void;
-  clear: () => void;
-  box: Box;
-}
-
-/** The keys of the list: j and k move, x selects (with Shift a range), e archives, Escape ends the selection. */
-function useKeys(targets: KeyTargets): void {
-  const navigate = useNavigate();
-  useEffect(() => {
-    const onKey = (event: KeyboardEvent) => {
-      const { order, item, selected, opened, select, file, clear, box } = targets;
-      const element = event.target instanceof HTMLElement ? event.target : null;
-      const inField = element?.closest("textarea, select, [role=dialog], [role=menu], input:not([type=checkbox])");
-      if (inField || event.ctrlKey || event.metaKey || event.altKey) return;
-      const key = event.key.toLowerCase();
-      if (key === "escape" && selected.length > 0) return clear();
-      if (!useShell.getState().singleKeys || !["j", "k", "x", "e"].includes(key)) return;
-      event.preventDefault();
-      if (key === "e") {
-        const items = selected.length > 0 ? selected : opened ? [opened] : [];
-        if (items.length > 0) file({ action: box === "inbox" ? "archive" : "restore", items });
-      } else if (key === "x") {
-        const id = element?.dataset.select ?? item;
-        if (id !== null && order.includes(id)) select(id, event.shiftKey);
-      } else {
-        const now = item === null ? -1 : order.indexOf(item);
-        const next = order[Math.max(0, Math.min(order.length - 1, now + (key === "j" ? 1 : -1)))];
-        if (next) void navigate({ to: "/inbox/$item", params: { item: next } });
-      }
-    };
-    addEventListener("keydown", onKey);
-    return () => removeEventListener("keydown", onKey);
-  }, [targets, navigate]);
 }

@@ -76,13 +76,22 @@ async function canReload(): Promise<boolean> {
 
 /** The bound that React's own `lazy` has. */
 type AnyComponent = ComponentType<any>;
-export type ChunkComponent<T extends AnyComponent> = LazyExoticComponent<T> & { preload: () => Promise<void> };
+export type ChunkComponent<T extends AnyComponent> = LazyExoticComponent<T> & {
+  preload: () => Promise<void>;
+  /** Whether the chunk is there or can be loaded now. */
+  canLoad: () => boolean;
+};
 
 /** As React's `lazy`, for a chunk that may be asked for while the server is away. The router calls `preload` when the person points at a link. */
 export function lazyChunk<T extends AnyComponent>(load: () => Promise<{ default: T }>): ChunkComponent<T> {
   let loading: Promise<{ default: T }> | undefined;
-  const once = () => (loading ??= loadChunk(load));
-  return Object.assign(lazy(once), { preload: async () => void (isServerAway || (await once())) });
+  let isLoaded = false;
+  const once = () =>
+    (loading ??= loadChunk(load).then((loaded) => {
+      isLoaded = true;
+      return loaded;
+    }));
+  return Object.assign(lazy(once), { preload: async () => void (isServerAway || (await once())), canLoad: () => isLoaded || areCached || !isServerAway });
 }
 
 /** Put all files of the page into the browser's cache, one after the other, so that every screen opens while the server is away. */

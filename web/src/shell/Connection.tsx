@@ -4,6 +4,7 @@ import { useEffect, useState } from "react";
 import { socket, useLive } from "@/live";
 import { retryChunks, useChunks } from "@/live/chunks";
 import { Button } from "@/ui";
+import { useShell } from "@/shell/state";
 
 /** An interruption shorter than this is not shown. */
 const GRACE_MS = 1_500;
@@ -43,6 +44,7 @@ export function ConnectionBanner() {
   const queuedCount = useLive((state) => state.unsent.filter((one) => one.state === "queued").length);
   const isOutdated = useLive((state) => state.isOutdated);
   const { waiting, hasFailed } = useChunks();
+  const isPaletteMissing = useShell((state) => state.isPaletteMissing);
   const now = useNow(lostAt !== null);
   if (lostAt !== null && now - lostAt >= GRACE_MS) {
     const seconds = retryAt === null ? 0 : Math.max(0, Math.ceil((retryAt - now) / 1000));
@@ -53,6 +55,7 @@ export function ConnectionBanner() {
           The server does not answer. {seconds > 0 ? `Next try in ${seconds} s.` : "Trying now…"} Your teams' work is safe
           {queuedCount > 0 ? `; ${queuedCount === 1 ? "one message goes" : `${queuedCount} messages go`} out when it is back` : ""}.
           {waiting > 0 && " What you opened appears then, too."}
+          {isPaletteMissing && " “Jump to…” can be opened then."}
         </span>
         <Button size="sm" onClick={() => socket.reconnectNow()}>
           Try now

@@ -8,6 +8,7 @@ import { lazyChunk } from "@/live/chunks";
 import { writeStored } from "@/lib/storage";
 import { Loading, Sheet } from "@/ui";
 import { ConnectionBanner } from "@/shell/Connection";
+import { CommandPalette } from "@/shell/openPalette";
 import { SignIn } from "@/shell/statusPages";
 import { Shortcuts } from "@/shell/Shortcuts";
 import { Sidebar } from "@/shell/Sidebar";
@@ -16,7 +17,6 @@ import { useToaster } from "@/ui/toast";
 
 const Notifications = lazyChunk(() => import("@/shell/Notifications"));
 const Toaster = lazyChunk(() => import("@/ui/Toaster"));
-const CommandPalette = lazyChunk(() => import("@/shell/CommandPalette"));
 const SandboxWarning = lazyChunk(() => import("@/shell/SandboxWarning"));
 const NewTeam = lazyChunk(() => import("@/shell/NewTeam"));
 const ShortcutsDialog = lazyChunk(() => import("@/shell/ShortcutsDialog"));

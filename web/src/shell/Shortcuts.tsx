@@ -1,34 +1,31 @@
 /** Shortcuts: the keyboard shortcuts. Single keys work outside text fields and dialogs only. */
 import { useNavigate, useRouterState } from "@tanstack/react-router";
-import { useEffect, useRef } from "react";
+import { useEffect } from "react";
 import { inboxQuery, overviewQuery, queryClient } from "@/api/queries";
+import { beginGo, followsGo } from "@/shell/goKeys";
+import { isField, isModal, keepForPalette, openPalette } from "@/shell/openPalette";
 import { sidebarRows, sortTeams } from "@/shell/sidebarRows";
 import { unansweredItems } from "@/shell/unanswered";
 import { useShell } from "@/shell/state";
 import { useComposer } from "@/conversation/composerState";
 import { SCREENS } from "@/views";
 
-const isField = (target: EventTarget | null): boolean => target instanceof HTMLElement && target.closest("input, textarea, select, [contenteditable=true]") !== null;
-const isModal = (): boolean => document.querySelector("[role=dialog], [role=menu]") !== null;
-
 export function Shortcuts() {
   const navigate = useNavigate();
   const pathname = useRouterState({ select: (state) => state.location.pathname });
-  const gPressedAt = useRef(0);
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       const { setOpen, update, singleKeys, sidebarHidden, detailsPanel } = useShell.getState();
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
         event.preventDefault();
-        update({ paletteText: "" });
-        return setOpen("palette", !useShell.getState().palette);
+        return useShell.getState().palette ? setOpen("palette", false) : openPalette();
       }
       if (event.altKey && (event.key === "ArrowUp" || event.key === "ArrowDown")) {
         event.preventDefault();
         return stepMember(event.key === "ArrowUp" ? -1 : 1);
       }
       if (event.ctrlKey || event.metaKey || event.altKey || !singleKeys || isField(event.target) || isModal()) return;
-      if (runShortcut(event.key, { setOpen, update, sidebarHidden, detailsPanel })) event.preventDefault();
+      if (runShortcut(event, { setOpen, update, sidebarHidden, detailsPanel })) event.preventDefault();
     };
     const go = (to: string | null | undefined) => {
       if (!to) return false;
@@ -43,9 +40,9 @@ export function Shortcuts() {
       const pages = rows.flatMap((row) => (row.kind === "member" ? [`/t/${row.team.id}/a/${row.member.id}`] : []));
       go(pages[(pages.indexOf(pathname) + offset + pages.length) % pages.length]);
     };
-    const runShortcut = (key: string, shell: Pick<ReturnType<typeof useShell.getState>, "setOpen" | "update" | "sidebarHidden" | "detailsPanel">): boolean => {
-      if (gPressedAt.current > Date.now() - 1200) {
-        gPressedAt.current = 0;
+    const runShortcut = (event: KeyboardEvent, shell: Pick<ReturnType<typeof useShell.getState>, "setOpen" | "update" | "sidebarHidden" | "detailsPanel">): boolean => {
+      const { key } = event;
+      if (followsGo(event)) {
         if (key === "i") return go("/inbox");
         if (key === "c") return go(team && `/t/${team}`);
         const screen = SCREENS.find((one) => one.key === key);
@@ -53,7 +50,7 @@ export function Shortcuts() {
       }
       switch (key) {
         case "g":
-          gPressedAt.current = Date.now();
+          beginGo();
           return true;
         case "c":
           shell.setOpen("newTeam", true);
@@ -72,7 +69,7 @@ export function Shortcuts() {
           return true;
         // These keys click the visible buttons, so that a key and its button always do the same.
         case "/":
-          return clickLast("#find") || (shell.setOpen("palette", true), true);
+          return clickLast("#find") || (openPalette(), true);
         case "v":
           return clickLast("#tools");
         case "Escape":
@@ -91,18 +88,6 @@ export function Shortcuts() {
     };
   }, [navigate, pathname]);
   return null;
-}
-
-/** Keep what is typed between the shortcut of the palette and its appearance: without this, the keys would go to the page. */
-function keepForPalette(event: KeyboardEvent): void {
-  const { palette, paletteText, setOpen, update } = useShell.getState();
-  if (!palette || isModal() || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
-  if (event.key.length === 1) update({ paletteText: paletteText + event.key });
-  else if (event.key === "Backspace") update({ paletteText: paletteText.slice(0, -1) });
-  else if (event.key === "Escape") setOpen("palette", false);
-  else if (event.key !== "Enter") return;
-  event.preventDefault();
-  event.stopPropagation();
 }
 
 /** Whether the element is visible. The virtualizer also renders rows outside the visible part; a key must not answer a question that the person does not see. */

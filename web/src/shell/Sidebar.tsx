@@ -9,6 +9,7 @@ import { cx } from "@/lib/cx";
 import { lazyChunk } from "@/live/chunks";
 import { Badge, Button, IconButton, Kbd, Logo } from "@/ui";
 import { ConnectionStatus } from "@/shell/Connection";
+import { openPalette } from "@/shell/openPalette";
 import { currentStyle, rowStyle } from "@/shell/rowStyle";
 import { unansweredItems } from "@/shell/unanswered";
 import { useShell } from "@/shell/state";
@@ -44,7 +45,7 @@ export function Sidebar() {
       <div className="px-2 pb-2">
         <button
           type="button"
-          onClick={() => setOpen("palette", true)}
+          onClick={openPalette}
           className="flex h-8 w-full items-center gap-2 rounded-sm border border-line-2 bg-surface px-2.5 text-sm text-ink-3 hover:bg-hover pointer-coarse:h-11"
         >
           <Search className="size-4" aria-hidden />

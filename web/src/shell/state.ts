@@ -8,6 +8,8 @@ interface ShellState {
   palette: boolean;
   /** What was typed before the palette was loaded. */
   paletteText: string;
+  /** Whether the palette was asked for while it could not be loaded. */
+  isPaletteMissing: boolean;
   newTeam: boolean;
   shortcutsDialog: boolean;
   sidebarDrawer: boolean;
@@ -49,6 +51,7 @@ export function applyTheme(theme: Theme): void {
 export const useShell = create<ShellState>((set, get) => ({
   palette: false,
   paletteText: "",
+  isPaletteMissing: false,
   newTeam: false,
   shortcutsDialog: false,
   sidebarDrawer: false,

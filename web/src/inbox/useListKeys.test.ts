@@ -1,0 +1,39 @@
+// @vitest-environment jsdom
+import { cleanup, renderHook } from "@testing-library/react";
+import { afterEach, expect, it } from "vitest";
+import type { InboxItem } from "@/api/client";
+import { useListKeys } from "@/inbox/useListKeys";
+import { beginGo, followsGo } from "@/shell/goKeys";
+
+afterEach(cleanup);
+
+it.each(["before", "after"])("a key after `g` does nothing in the list, if the shortcuts listen %s it", (order) => {
+  const done: string[] = [];
+  const went: string[] = [];
+  const onKey = (event: KeyboardEvent) => {
+    if (followsGo(event)) went.push(event.key);
+    else if (event.key === "g") beginGo();
+  };
+  const listen = () => addEventListener("keydown", onKey);
+  const press = (keys: string) => [...keys].forEach((key) => document.body.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true })));
+  if (order === "before") listen();
+  renderHook(() =>
+    useListKeys({
+      order: ["a", "b"],
+      item: "a",
+      selected: [],
+      opened: { message: { id: "a" } } as InboxItem,
+      open: (id) => done.push(`open ${id}`),
+      select: (id) => done.push(`select ${id}`),
+      file: ({ action }) => done.push(action),
+      clear: () => done.push("clear"),
+      isInbox: true,
+    }),
+  );
+  if (order === "after") listen();
+  press("gegxgj");
+  expect([done, went]).toEqual([[], ["e", "x", "j"]]);
+  press("xje");
+  expect([done, went]).toEqual([["select a", "open b", "archive"], ["e", "x", "j"]]);
+  removeEventListener("keydown", onKey);
+});

@@ -1,0 +1,46 @@
+/** useListKeys: the keys of the inbox's list: j and k move, x selects (with Shift a range), e archives, Escape ends the selection. */
+import { useEffect } from "react";
+import type { InboxItem } from "@/api/client";
+import type { Filing } from "@/inbox/useFiling";
+import { followsGo } from "@/shell/goKeys";
+import { useShell } from "@/shell/state";
+
+interface KeyTargets {
+  order: readonly string[];
+  item: string | null;
+  selected: readonly InboxItem[];
+  opened: InboxItem | undefined;
+  open: (id: string) => void;
+  select: (id: string, isRange: boolean) => void;
+  file: (filing: Filing) => void;
+  clear: () => void;
+  isInbox: boolean;
+}
+
+export function useListKeys(targets: KeyTargets): void {
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      const { order, item, selected, opened, open, select, file, clear, isInbox } = targets;
+      const element = event.target instanceof HTMLElement ? event.target : null;
+      const inField = element?.closest("textarea, select, [role=dialog], [role=menu], input:not([type=checkbox])");
+      if (inField || event.ctrlKey || event.metaKey || event.altKey) return;
+      const key = event.key.toLowerCase();
+      if (key === "escape" && selected.length > 0) return clear();
+      if (!useShell.getState().singleKeys || !["j", "k", "x", "e"].includes(key) || followsGo(event)) return;
+      event.preventDefault();
+      if (key === "e") {
+        const items = selected.length > 0 ? selected : opened ? [opened] : [];
+        if (items.length > 0) file({ action: isInbox ? "archive" : "restore", items });
+      } else if (key === "x") {
+        const id = element?.dataset.select ?? item;
+        if (id !== null && order.includes(id)) select(id, event.shiftKey);
+      } else {
+        const now = item === null ? -1 : order.indexOf(item);
+        const next = order[Math.max(0, Math.min(order.length - 1, now + (key === "j" ? 1 : -1)))];
+        if (next) open(next);
+      }
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, [targets]);
+}

@@ -1,0 +1,55 @@
+// @vitest-environment jsdom
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { setServerAway } from "@/live/chunks";
+import { keepForPalette, openPalette } from "@/shell/openPalette";
+import { useShell } from "@/shell/state";
+
+/** Press a key; return whether the page got it. */
+const press = (key: string, target: EventTarget = document.body) => target.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+const field = () => document.body.appendChild(document.createElement("textarea"));
+const state = () => [useShell.getState().palette, useShell.getState().paletteText];
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["Date"] });
+  addEventListener("keydown", keepForPalette, { capture: true });
+});
+afterEach(() => {
+  removeEventListener("keydown", keepForPalette, { capture: true });
+  vi.useRealTimers();
+  setServerAway(false);
+  useShell.setState({ palette: false, paletteText: "", isPaletteMissing: false });
+  document.body.replaceChildren();
+});
+
+describe("keys before the palette is there", () => {
+  it("are kept, also from the field that the shortcut was pressed in", () => {
+    const writing = field();
+    writing.focus();
+    openPalette();
+    expect([press("k", writing), press("e"), press("x"), press("Backspace")]).toEqual([false, false, false, false]);
+    expect(state()).toEqual([true, "ke"]);
+  });
+
+  it("go to a field that is focused afterwards", () => {
+    openPalette();
+    expect(press("k", field())).toBe(true);
+    expect(state()).toEqual([true, ""]);
+  });
+
+  it("go to the page a second later; Escape still gives the palette up", () => {
+    openPalette();
+    vi.advanceTimersByTime(1_001);
+    expect([press("k"), ...state()]).toEqual([true, true, ""]);
+    press("Escape");
+    expect(state()).toEqual([false, ""]);
+  });
+});
+
+it("the palette stays closed while the server is away and its code is not there", () => {
+  setServerAway(true);
+  openPalette();
+  expect([press("k"), ...state(), useShell.getState().isPaletteMissing]).toEqual([true, false, "", true]);
+  setServerAway(false);
+  openPalette();
+  expect([...state(), useShell.getState().isPaletteMissing]).toEqual([true, "", false]);
+});
