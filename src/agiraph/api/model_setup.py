@@ -18,6 +18,9 @@ from agiraph.providers.vendors import REMOTE_VENDOR_NAMES, VENDOR_BY_NAME, VENDO
 DEMO = "demo"
 CALLS: tuple[CheckName, ...] = ("tool_call",)
 """Calls of a setup test besides the first one: each costs a little."""
+SHORTEST_KEY = 16
+FEWEST_CHARACTERS = 6
+"""Different characters that a key has at least."""
 _FORMS: tuple[tuple[str, str], ...] = (
     (r"sk-ant-[\w-]+", "anthropic"),
     (r"sk-or-[\w-]+", "openrouter"),
@@ -50,10 +53,9 @@ def _names() -> list[str]:
 async def set_key(api: Api, key: str, *, provider: str, model: str) -> SetupView:
     """Test a key with two small calls. If the model answers, store the key and use it at once."""
     key = key.strip()
+    _check_form(key)
     # First of all: from here on no log and no error shows it.
     redaction.keep({f"entered key {len(redaction.known())}": key})
-    if not key.isascii() or any(c.isspace() for c in key):
-        raise Refused("A key has no spaces and no other letters than a-z; copy it again.")
     vendor = vendor_of(key, provider)
     stored = stored_keys.read(api.home.path)
     account = api.models.registry.account(vendor)
@@ -74,6 +76,18 @@ async def set_key(api: Api, key: str, *, provider: str, model: str) -> SetupView
     redaction.keep({vendor.key_variable: key})
     api.models.set_account(vendor.name, Account(key=key, base_url=account.base_url))
     return _used(api, made) if api.model == DEMO else made
+
+
+def _check_form(key: str) -> None:
+    """Refuse what cannot be a key.
+
+    An entered key is redacted from all that is written later: a word such as 00000000 would be
+    taken out of ordinary texts and numbers.
+    """
+    if not key.isascii() or any(c.isspace() for c in key):
+        raise Refused("An API key contains only ASCII characters and no spaces. Copy it again.")
+    if len(key) < SHORTEST_KEY or len(set(key)) < FEWEST_CHARACTERS:
+        raise Refused(f"An API key has at least {SHORTEST_KEY} characters. Copy all of it.")
 
 
 def _model_of(vendor: Vendor, model: str) -> str:
