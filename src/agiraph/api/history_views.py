@@ -6,9 +6,9 @@ from pydantic import Field
 
 from agiraph.api.view import View
 from agiraph.api.views import CostView
+from agiraph.domain.phases import Phase, TickKind
 from agiraph.domain.stages import StageStatus
 from agiraph.domain.work import Lane, NodeStatus, StopReason
-from agiraph.services.history.spans import Phase, TickKind
 
 
 class SpanView(View):

@@ -8,32 +8,13 @@ gaps between its first assignment and its end. Events alone decide: a restart ch
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from agiraph.domain.events import Event
+from agiraph.domain.phases import WORK_PHASES, Phase, TickKind
 from agiraph.domain.value import value
 from agiraph.domain.waits import DAY, WaitingOn
 
-Phase = Literal[
-    "queued",
-    "model",
-    "tool",
-    "program",
-    "person",
-    "child",
-    "teammate",
-    "timer",
-    "provider",
-    "budget",
-    "interrupted",
-    "other",
-]
-"""What a node's time went into. `person`, `child`, `teammate`, `timer`, `provider` and `budget` are
-waits: for a person, for other work, for a teammate's answer, for a time, for a model that cannot
-be reached, for the next day's money. `interrupted` lasts from the last step before a crash until
-the work is taken up again; `other` is time of the runtime itself."""
-WORK_PHASES: frozenset[Phase] = frozenset(("model", "tool", "program", "other"))
-TickKind = Literal["tool", "message", "question", "answer", "failure"]
 _ENDS = {f"node.{status}" for status in ("completed", "partial", "failed", "cancelled")}
 _PROVIDER_WORDS = "the model cannot be reached"
 LABEL_CHARACTERS = 160
