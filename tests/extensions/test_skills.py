@@ -11,7 +11,7 @@ from agiraph import World, call, says
 from agiraph.domain.agents import Team
 from agiraph.domain.errors import Conflict, Refused
 from agiraph.domain.ids import TeamId
-from agiraph.extensions.skills import Skills
+from agiraph.extensions.skills import Skills, forget_below
 from agiraph.home import skill_folders
 from agiraph.home.layout import Home
 from tests.extensions.files import AT, put_skill
@@ -206,3 +206,24 @@ async def test_a_skill_in_a_teams_folder_is_for_this_team_and_comes_before_the_h
         for name, team in (("team_1", team_of("team_1")), ("team_2", team_of("team_2")))
     }
     assert seen == {"team_1": ["Of the team."], "team_2": ["Of the home."]}
+
+
+def test_the_copies_of_a_deleted_teams_skills_are_removed(tmp_path: Path) -> None:
+    for place in ("skills/pdf", "teams/team_1/skills/paint"):
+        put_skill(tmp_path, place, f"How to do {place}.", about="About it.")
+        opened(tmp_path).enable(place, at=AT)
+    put_skill(tmp_path, "teams/team_1/skills/paint", "Another way.", about="About it.")
+    opened(tmp_path).enable("teams/team_1/skills/paint", at=AT)
+    assert len(list((tmp_path / "enabled-skills").iterdir())) == 3
+    forget_below(Home.open(tmp_path), "teams/team_1/")
+    assert states(tmp_path) == {"skills/pdf": "on", "teams/team_1/skills/paint": "off"}
+    assert len(list((tmp_path / "enabled-skills").iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    "identity", ["~nosuchuser/.claude/skills/x", "a\0b", "/a\0/.claude/skills/x"]
+)
+def test_an_id_that_is_no_path_is_refused(tmp_path: Path, identity: str) -> None:
+    for use in (opened(tmp_path).content, opened(tmp_path).disable):
+        with pytest.raises(Refused):
+            use(identity)

@@ -13,7 +13,7 @@ from agiraph.domain.persons import OWNER
 from agiraph.domain.work import Budget, NodeStatus, WorkNode
 from agiraph.providers.facts.prices import Priced, Prices, Terms
 from agiraph.services import health
-from agiraph.services.lifecycle import daily_limit, timers
+from agiraph.services.lifecycle import daily_limit, deletion, timers
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store import inbox_items, waits
 from agiraph.testing import Says, World, call, says
@@ -350,3 +350,23 @@ async def test_a_timer_that_fires_twice_does_nothing_the_second_time(world: Worl
     assert await world.store.write(timers.fire_due, f"day:{DAY}") == 0  # the row is gone
     await world.store.write(daily_limit.end_day, DAY)
     assert len(await requests(world)) == 1
+
+
+async def test_another_team_asks_anew_when_the_team_that_asked_is_deleted(world: World) -> None:
+    script(world, "ada", *work(5))
+    bob = script(world, "bob", *work(0))
+    founded, request = await stopped(world)
+    other = await world.found("Other work", model="scripted/bob")
+    await world.settle()
+    assert await requests(world) == [request]
+
+    whose = {"name": founded.team.name, "who": "admin", "person_id": OWNER}
+    await world.store.write(deletion.begin, founded.team.id, stop=True, **whose)
+    await world.runtime.removal.idle()
+    await world.settle()
+    [anew] = await requests(world)
+    assert (anew.team_id, (await goal(world, other)).status) == (other.team.id, NodeStatus.WAITING)
+    assert await world.store.read(waits.is_set, f"day:{DAY}")
+    await world.answer(anew.id, "", decision="approve")
+    await world.settle()
+    assert ((await goal(world, other)).status, len(bob.requests)) == (NodeStatus.COMPLETED, 1)

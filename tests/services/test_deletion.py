@@ -1,16 +1,22 @@
 """Deletion: a team that is deleted for good leaves nothing but an entry of the audit."""
 
+import asyncio
 import io
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from agiraph.domain.deletions import Deletion
 from agiraph.domain.errors import Conflict, NotFound, Refused
 from agiraph.domain.ids import TeamId
 from agiraph.domain.persons import OWNER
+from agiraph.services import health
 from agiraph.services.lifecycle import answers, daily_limit, deletion, digest
 from agiraph.services.lifecycle.teams import NewTeam
-from agiraph.store import access, dump, passages, teams
+from agiraph.services.mail import filing
+from agiraph.store import access, dump, passages, teams, waits
+from agiraph.store.deletions import DELETIONS
 from agiraph.store.tx import Tx
 from agiraph.testing import World, call, says
 
@@ -38,6 +44,9 @@ async def worked(world: World) -> NewTeam:
         )
 
     await world.store.write(allow)
+    [question] = await world.inbox()
+    tomorrow = world.clock.now() + timedelta(days=1)
+    await world.store.write(filing.file, OWNER, [question.id], "snooze", until=tomorrow)
     return founded
 
 
@@ -99,3 +108,41 @@ async def test_what_a_deleted_team_spent_today_still_counts_for_the_daily_limit(
     await world.runtime.removal.idle()
     assert before > 0
     assert (await world.store.read(daily_limit.costs, 10.0)).usd == before
+
+
+async def test_the_timer_of_a_day_stays_for_the_other_teams(world: World) -> None:
+    team = (await worked(world)).team.id
+
+    def sleep_until_midnight(tx: Tx) -> None:
+        tx.run("update waits set waiting_on = :midnight", midnight="time:day:2026-01-05")
+        waits.set_timer(tx, "day:2026-01-05", tx.now + timedelta(days=1))
+
+    await world.store.write(sleep_until_midnight)
+    while await world.store.write(deletion.drop_rows, team):
+        pass
+    assert await world.store.read(waits.is_set, "day:2026-01-05")
+
+
+async def test_a_team_at_work_does_not_delay_the_removal_of_another(world: World) -> None:
+    busy = (await worked(world)).team
+    idle = (await world.found("Rest", name="Idle", start=False)).team
+
+    def run(tx: Tx, owner: str | None) -> None:
+        tx.run("update nodes set owner = :owner, status = 'running'", owner=owner)
+
+    await world.store.write(run, "a process")
+    for number, team in enumerate((busy, idle)):
+        at = world.clock.now() + timedelta(seconds=number)
+        begun = Deletion(team_id=team.id, name=team.name, person_id=OWNER, created_at=at)
+        await world.store.write(DELETIONS.insert, begun)
+    await world.runtime.removal.stop()
+    await world.runtime.removal.start()
+    async with asyncio.timeout(10):
+        while [each.name for each in await world.store.read(deletion.pending)] != ["Beans"]:
+            pass
+    assert await world.store.read(health.unremoved) == []
+    world.clock.advance(minutes=11)
+    [stuck] = await world.store.read(health.unremoved)
+    assert stuck.startswith("The data of the team 'Beans', deleted at ")
+    await world.store.write(run, None)
+    await world.runtime.removal.idle()

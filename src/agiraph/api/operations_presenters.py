@@ -26,6 +26,7 @@ from agiraph.home import health, last_backup
 from agiraph.providers.circuit import CircuitBreaker
 from agiraph.providers.listing import ListedProvider, listing
 from agiraph.redaction import redact
+from agiraph.services import health as work_health
 from agiraph.services.lifecycle import emergency
 from agiraph.services.lifecycle.emergency import WorkStop
 from agiraph.store import counts, spend
@@ -42,7 +43,7 @@ async def operations(api: Api) -> OperationsView:
         stopped=None if stop is None else work_stop(stop),
         queue=_queue(await api.store.read(counts.nodes)),
         workers=await _workers(api),
-        failing=api.failing(),
+        failing=[*api.failing(), *await api.store.read(work_health.unremoved)],
         storage=await _storage(api),
         sandbox=sandbox_view(api.confinement),
     )

@@ -87,27 +87,18 @@ def stamp_of(path: Path) -> tuple[int, int, int]:
 
 def enable(home: Home, identity: str, sha256: str, *, at: datetime) -> None:
     """Store a person's consent to this content. It replaces an earlier consent with the same id."""
-    with _changing(home) as enabled:
+    with changing(home) as enabled:
         enabled[identity] = Consent(sha256=sha256, at=at)
 
 
 def disable(home: Home, identity: str) -> bool:
     """Remove a consent; return whether there was one."""
-    with _changing(home) as enabled:
+    with changing(home) as enabled:
         return enabled.pop(identity, None) is not None
 
 
-def disable_below(home: Home, prefix: str) -> None:
-    """Remove the consents whose id begins with this prefix."""
-    if not any(identity.startswith(prefix) for identity in read(home).enabled):
-        return
-    with _changing(home) as enabled:
-        for identity in [one for one in enabled if one.startswith(prefix)]:
-            del enabled[identity]
-
-
 @contextmanager
-def _changing(home: Home) -> Generator[dict[str, Consent]]:
+def changing(home: Home) -> Generator[dict[str, Consent]]:
     """Yield the consents for changes, with the lock file locked; write them in one rename when the
     block ends."""
     # The lock is on a file of its own: a rename replaces consents.json, and a lock on it is lost.

@@ -18,7 +18,7 @@ from agiraph.domain.folders import GivenFolder
 from agiraph.domain.skills import TOP, Skill
 from agiraph.extensions import consents as consent_file
 from agiraph.extensions import contents
-from agiraph.extensions.consents import Consents
+from agiraph.extensions.consents import Consent, Consents
 from agiraph.extensions.contents import Content
 from agiraph.extensions.notices import Notices, changed
 from agiraph.extensions.statuses import State
@@ -176,8 +176,10 @@ class Skills:
         place, found = self._read(identity)
         if sha256 not in ("", found.sha256):
             raise Conflict(f"{place.id} has changed since you looked at it; look again.")
-        skill_folders.keep_copy(self.home, found)
-        consent_file.enable(self.home, place.id, found.sha256, at=at)
+        # Under the lock of the consents, as `forget_below` removes copies that none of them names.
+        with consent_file.changing(self.home) as enabled:
+            skill_folders.keep_copy(self.home, found)
+            enabled[place.id] = Consent(sha256=found.sha256, at=at)
         return self._status(place, consent_file.read(self.home))
 
     def content(self, identity: str) -> Content:
@@ -188,7 +190,7 @@ class Skills:
 
     def disable(self, identity: str) -> str:
         """Remove the consent to a skill; return its id, or raise `Refused` if there was none."""
-        ids = [identity, f"{IN_HOME}/{identity}", str(Path(identity).expanduser())]
+        ids = [identity, f"{IN_HOME}/{identity}", str(_path(identity))]
         for one in ids:
             if consent_file.disable(self.home, one):
                 return one
@@ -227,11 +229,36 @@ class Skills:
             raise Refused(f"{place.id} cannot be enabled: {error}") from error
 
     def _place(self, identity: str) -> SkillPlace:
-        path = Path(identity).expanduser()
+        path = _path(identity)
         if path.is_absolute():
             return _at(str(path))
         inside = identity.startswith((f"{IN_HOME}/", "teams/"))
         return SkillPlace(self.home.path, identity if inside else f"{IN_HOME}/{identity}")
+
+
+def forget_below(home: Home, prefix: str) -> None:
+    """Remove the consents whose id begins with this prefix, and the copies of skills that no
+    consent names any more."""
+    known = consent_file.read(home)
+    copies = set(skill_folders.names(home.path, skill_folders.COPIES))
+    if known.problem or not (copies or known.enabled):
+        return
+    with consent_file.changing(home) as enabled:
+        for identity in [one for one in enabled if one.startswith(prefix)]:
+            del enabled[identity]
+        named = {consent.sha256 for consent in enabled.values()}
+        for copy in copies - named:
+            home.folder.remove(f"{skill_folders.COPIES}/{copy}")
+
+
+def _path(identity: str) -> Path:
+    """Return an id as a path, with the home folder of a user in place of `~`."""
+    if "\0" in identity:
+        raise Refused("The id of a skill cannot hold a NUL character; leave it out.")
+    try:
+        return Path(identity).expanduser()
+    except RuntimeError:
+        raise Refused(f"{identity!r} begins with a user that this machine does not know.") from None
 
 
 def _of_folders(folders: Iterable[GivenFolder]) -> list[SkillPlace]:

@@ -8,7 +8,7 @@ import contextlib
 from functools import partial
 
 from agiraph.domain.ids import TeamId
-from agiraph.extensions import consents
+from agiraph.extensions import skills
 from agiraph.home import team_files
 from agiraph.home.layout import Home
 from agiraph.runtime.periodic import PeriodicTasks, Wait
@@ -61,24 +61,36 @@ class TeamRemoval:
         # Before the read, so that a deletion which is committed meanwhile is not missed.
         self._begun.clear()
         pause_s = None if self._is_sole_process else POLL_S
+        is_busy = False
         for each in await self._store.read(deletion.pending):
             pause_s = POLL_S  # if it fails, it is tried again
             with self._periodic.isolated(f"removal of the deleted team {each.team_id}"):
-                if not await self._remove(each.team_id):
-                    return partial(self._rest, BUSY_S)
-        return partial(self._rest, pause_s)
+                is_busy |= not await self._remove(each.team_id)
+        return partial(self._rest, BUSY_S if is_busy else pause_s)
 
     async def _remove(self, team_id: TeamId) -> bool:
         """Remove all data of a team; return False if a run of it has not ended yet."""
         if await self._store.read(deletion.is_at_work, team_id):
             return False
-        calls = await self._store.read(deletion.calls, team_id)
+        calls = await self._calls(team_id)
         await asyncio.to_thread(team_files.remove, self._home, team_id, calls)
-        await asyncio.to_thread(consents.disable_below, self._home, f"teams/{team_id}/")
+        await asyncio.to_thread(skills.forget_below, self._home, f"teams/{team_id}/")
         while await self._store.write(deletion.drop_rows, team_id):
             pass
         await self._store.write(deletion.finish, team_id)
         return True
+
+    async def _calls(self, team_id: TeamId) -> list[tuple[str, list[str]]]:
+        """Return each thread of the team with the ids of its tool calls."""
+        found: list[tuple[str, list[str]]] = []
+        for thread, number in await self._store.read(deletion.threads, team_id):
+            ids: list[str] = []
+            after = 0
+            while page := await self._store.read(deletion.calls, number, after=after):
+                ids += [call for _, made in page for call in made]
+                after = page[-1][0]
+            found.append((thread, ids))
+        return found
 
     async def _rest(self, pause_s: float | None) -> None:
         """Wait until a team is deleted, or for so many seconds."""

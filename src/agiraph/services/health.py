@@ -10,7 +10,7 @@ from agiraph.services.board import waiting
 from agiraph.services.lifecycle import stalled
 from agiraph.services.mail import deliveries as outgoing
 from agiraph.services.triggers import firing
-from agiraph.store import counts, deliveries, health, nodes, triggers, waits
+from agiraph.store import counts, deletions, deliveries, health, nodes, triggers, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 
@@ -18,6 +18,8 @@ LATE = timedelta(minutes=2)
 """How long a timer or a trigger may be overdue while a process is running."""
 UNREAD_AFTER = timedelta(hours=1)
 """How long a message to an agent may stay unread."""
+UNREMOVED_AFTER = timedelta(minutes=10)
+"""How long the removal of a deleted team may take."""
 
 
 def stuck(tx: Tx, *, is_running: bool) -> list[str]:
@@ -47,7 +49,18 @@ def stuck(tx: Tx, *, is_running: bool) -> list[str]:
         if late > LATE.total_seconds():
             found.append(f"A timer is {late:.0f} seconds late although a process is running.")
         found += filter(None, (_unattended(tx, node) for node in health.left_running(tx)))
+        found += unremoved(tx)
     return found
+
+
+def unremoved(tx: Tx) -> list[str]:
+    """Return a sentence for each deleted team whose data should have been removed long ago."""
+    return [
+        f"The data of the team {each.name!r}, deleted at {each.created_at:%Y-%m-%d %H:%M}, is not "
+        "removed yet; the server's log says why."
+        for each in deletions.every(tx)
+        if tx.now - each.created_at > UNREMOVED_AFTER
+    ]
 
 
 def _unattended(tx: Tx, node: WorkNode) -> str | None:

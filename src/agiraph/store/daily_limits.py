@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from agiraph.domain.ids import MessageId
+from agiraph.domain.ids import MessageId, TeamId
 from agiraph.store.rows import Table
 from agiraph.store.tx import Tx
 
@@ -50,3 +50,10 @@ def asked_by(tx: Tx, question_id: MessageId) -> DailyLimit | None:
     """Return the day whose limit this request is about; None if it is about something else."""
     found = DAILY_LIMITS.select(tx, "question_id = :id", id=question_id)
     return found[0] if found else None
+
+
+def open_in(tx: Tx, team_id: TeamId) -> list[DailyLimit]:
+    """Return the days whose request was sent by this team and is not answered yet, locked."""
+    asked = "select id from messages where team_id = :team and answered_at is null"
+    found = DAILY_LIMITS.select(tx, f"question_id in ({asked})", team=team_id)
+    return [lock(tx, row.day) for row in found]

@@ -2,12 +2,15 @@
 
 from agiraph.domain.deletions import Deletion
 from agiraph.domain.ids import TeamId
+from agiraph.domain.waits import DAY
 from agiraph.store.rows import Table, from_json
 from agiraph.store.tx import Tx
 
 DELETIONS = Table("deletions", Deletion, key="team_id")
 BATCH_ROWS = 5000
 """Turns, events and passages that one transaction removes: other writers wait for it."""
+CALLS_ROWS = 500
+"""Turns whose calls are read at once: a call may hold the text of a whole file."""
 
 # 1099511627776 is 2^40 and 4294967296 is 2^32: see `store.events` and `store.threads`.
 _LARGE = (
@@ -24,11 +27,13 @@ _TRIGGERS = "(select id from triggers where team_id = :team)"
 _MESSAGES = "(select id from messages where team_id = :team)"
 _TIMERS = (
     ("unowned:", "nodes"), ("stage:", "stages"), ("trigger:", "triggers"), ("ask:", "messages"),
+    ("snooze:", "messages"),
 )  # fmt: skip
 """The prefixes of timers, each with the table whose ids follow it."""
 _STATEMENTS = (
-    f"delete from timers where 'time:' || id in (select waiting_on from waits where node_id in"
-    f" {_NODES})",
+    # All teams share the timer of a day.
+    f"delete from timers where id not like '{DAY}%' and 'time:' || id in (select waiting_on from"
+    f" waits where node_id in {_NODES})",
     f"update daily_limits set question_id = null where question_id in {_MESSAGES}",
     "update channels set agent_id = null"
     " where agent_id in (select id from agents where team_id = :team)",
@@ -58,19 +63,23 @@ def is_at_work(tx: Tx, team_id: TeamId) -> bool:
     return tx.one(f"{sql} limit 1", team=team_id) is not None
 
 
-def calls(tx: Tx, team_id: TeamId) -> list[tuple[str, list[str]]]:
-    """Return each thread of the team with the ids of the tool calls that were made in it."""
-    found: dict[str, list[str]] = {
-        row[0]: [] for row in tx.all("select id from threads where team_id = :team", team=team_id)
-    }
-    for thread, made in tx.all(
-        "select t.id, u.calls from threads t join turns u on u.place > t.number * 4294967296"
-        " and u.place < (t.number + 1) * 4294967296"
-        " where t.team_id = :team and u.calls is not null",
-        team=team_id,
-    ):
-        found[thread] += [str(call["id"]) for call in from_json(made)]
-    return list(found.items())
+def threads(tx: Tx, team_id: TeamId) -> list[tuple[str, int]]:
+    """Return the id and the number of each thread of the team."""
+    sql = "select id, number from threads where team_id = :team order by number"
+    return [(row[0], row[1]) for row in tx.all(sql, team=team_id)]
+
+
+def calls(tx: Tx, number: int, *, after: int = 0) -> list[tuple[int, list[str]]]:
+    """Return the next turns of a thread that made tool calls: the place of each turn, and the ids
+    of its calls."""
+    found = tx.all(
+        "select place, calls from turns where place > :after and place < :end"
+        " and calls is not null order by place limit :batch",
+        after=max(after, number * 4294967296),
+        end=(number + 1) * 4294967296,
+        batch=CALLS_ROWS,
+    )
+    return [(row[0], [str(call["id"]) for call in from_json(row[1])]) for row in found]
 
 
 def drop_batch(tx: Tx, team_id: TeamId) -> bool:

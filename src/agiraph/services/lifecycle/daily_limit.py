@@ -13,7 +13,7 @@ from agiraph.domain.chat import Lease
 from agiraph.domain.costs import DayCosts
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.mail import QuestionAnswered
-from agiraph.domain.ids import MessageId, PersonId
+from agiraph.domain.ids import MessageId, PersonId, TeamId
 from agiraph.domain.messages import Decision
 from agiraph.domain.outcomes import Parked
 from agiraph.domain.waits import DAY, WaitingOn
@@ -182,6 +182,14 @@ def free_if_raised(tx: Tx, limit_usd: float | None) -> None:
         return
     if limit_usd is None or limit_usd + row.allowed_usd > row.stopped_usd:
         _free(tx, row, RAISED)
+
+
+def withdraw_requests(tx: Tx, team_id: TeamId) -> None:
+    """Withdraw the open request that lies in this team's inbox, because the team is deleted. The
+    work of the other teams goes on, and asks anew if the limit is still reached."""
+    for row in daily_limits.open_in(tx, team_id):
+        DAILY_LIMITS.update(tx, row.day, question_id=None, stopped_usd=None)
+        waiting.resume(tx, _end_of(row.day))
 
 
 def _free(tx: Tx, row: DailyLimit, why: str) -> None:

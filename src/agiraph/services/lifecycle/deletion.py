@@ -10,7 +10,7 @@ from agiraph.domain.errors import Conflict, NotFound, Refused
 from agiraph.domain.events.team import TeamDeleted
 from agiraph.domain.ids import PersonId, TeamId
 from agiraph.services import access
-from agiraph.services.lifecycle import emergency
+from agiraph.services.lifecycle import daily_limit, emergency
 from agiraph.store import daily_limits, deletions, nodes, spend
 from agiraph.store.daily_limits import DAILY_LIMITS
 from agiraph.store.deletions import DELETIONS
@@ -65,10 +65,15 @@ def is_at_work(tx: Tx, team_id: TeamId) -> bool:
     return deletions.is_at_work(tx, team_id)
 
 
-def calls(tx: Tx, team_id: TeamId) -> list[tuple[str, list[str]]]:
-    """Return each thread of the team with the ids of its tool calls: they name the folders that
-    hold the output of commands."""
-    return deletions.calls(tx, team_id)
+def threads(tx: Tx, team_id: TeamId) -> list[tuple[str, int]]:
+    """Return the id and the number of each thread of the team."""
+    return deletions.threads(tx, team_id)
+
+
+def calls(tx: Tx, number: int, *, after: int = 0) -> list[tuple[int, list[str]]]:
+    """Return the next turns of a thread that made tool calls, each with the ids of its calls: they
+    name the folders that hold the output of commands."""
+    return deletions.calls(tx, number, after=after)
 
 
 def drop_rows(tx: Tx, team_id: TeamId) -> bool:
@@ -82,6 +87,7 @@ def drop_rows(tx: Tx, team_id: TeamId) -> bool:
         # Else a person could spend the daily limit again by deleting what spent it.
         row = daily_limits.lock(tx, day)
         DAILY_LIMITS.update(tx, day, deleted_usd=row.deleted_usd + spent)
+    daily_limit.withdraw_requests(tx, team_id)
     deletions.drop_team(tx, team_id)
     return False
 
