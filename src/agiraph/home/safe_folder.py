@@ -3,7 +3,6 @@
 import errno
 import os
 import secrets
-import shutil
 import stat
 import threading
 from collections.abc import Generator, Iterator
@@ -16,6 +15,7 @@ from typing import Literal, Self
 
 from agiraph.domain.errors import NotFound, OutOfScope, Refused, StoreFull
 from agiraph.faultpoints import fault
+from agiraph.home.folder_removal import remove_folder
 from agiraph.home.safe_open import FOLDER, PARTIAL, Opener, best_opener, split, step
 
 Kind = Literal["file", "folder", "other"]
@@ -225,9 +225,7 @@ class Folder:
         with self._translate_errors(rel), self._parent(names) as parent:
             mode = os.stat(names[-1], dir_fd=parent, follow_symlinks=False).st_mode
             if stat.S_ISDIR(mode):
-                # With a descriptor rmtree follows no link, even if a command swaps a folder for one
-                # meanwhile.
-                shutil.rmtree(names[-1], dir_fd=parent)
+                remove_folder(parent, names[-1])
             else:
                 os.unlink(names[-1], dir_fd=parent)
             os.fsync(parent)

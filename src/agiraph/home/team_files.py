@@ -1,6 +1,7 @@
 """Team files: removes everything that a home holds of one team. Each step can be repeated."""
 
 import contextlib
+import sys
 from collections.abc import Iterable
 
 from agiraph.domain.errors import NotFound
@@ -28,6 +29,6 @@ def _remove_spools(home: Home, calls: Iterable[tuple[str, Iterable[str]]]) -> No
     # A call id that is no file name is hashed together with its thread.
     hashed = {spool_name(f"{thread}-{call}") for thread, ids in known for call in ids}
     with contextlib.suppress(NotFound), home.folder.sub(_SPOOL) as spool:
-        for entry in spool.list():
+        for entry in spool.list(limit=sys.maxsize):
             if entry.name.startswith(starts) or entry.name in hashed:
                 spool.remove(entry.name)

@@ -10,6 +10,7 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.labels import Label
 from agiraph.home import commands, sandbox
 from agiraph.home.commands import CommandResult
+from agiraph.home.layout import spool_name
 from agiraph.run_context import RunContext
 from agiraph.tools.shell import SHORTEST_S, home_of_command, reach_of
 
@@ -31,9 +32,12 @@ async def run(
         raise Refused(NOT_CONFINED)
     reach = await ctx.store.read(reach_of, ctx, command, "none")
     digest = hashlib.sha256(command.encode(errors="replace")).hexdigest()[:16]
+    name = f"{ctx.lease.thread_id}-{ctx.current_call_id}-{number}-{digest}"
+    # The thread stays in front of a hashed name: the deletion of a team finds its spools by it.
+    spool = name if (plain := spool_name(name)) == name else f"{ctx.lease.thread_id}-{plain}"
     left = ctx.seconds_left
     result = await commands.run(
-        ctx.home.spool(f"{ctx.lease.thread_id}-{ctx.current_call_id}-{number}-{digest}"),
+        ctx.home.spool(spool),
         command=command,
         cwd=ctx.home.node_path(ctx.team.id, ctx.node.id) / "scratch",
         timeout=timeout_s if left is None else min(timeout_s, max(left, SHORTEST_S)),
