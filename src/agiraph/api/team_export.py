@@ -10,9 +10,11 @@ from typing import Any
 
 import orjson
 
+from agiraph.api.exported_files import copy_files
 from agiraph.domain.agents import Agent, Team
 from agiraph.domain.errors import Refused
-from agiraph.redaction import Redactor, redact
+from agiraph.domain.messages import Message
+from agiraph.redaction import Redactor
 from agiraph.store import events, team_rows, threads, triggers
 from agiraph.store import teams as rows
 from agiraph.store.database import Store
@@ -41,99 +43,82 @@ def _write_lines(path: Path, things: Iterable[Any]) -> None:
         file.write(redactor.finish())
 
 
-def _copy(source: str, target: str) -> None:
-    """Copy a file and its mode; known keys in it are overwritten."""
-    with Path(source).open("rb") as file, Path(target).open("xb") as copy:
-        for piece in Redactor().stream(file):
-            copy.write(piece)
-    shutil.copymode(source, target)
+async def _write_page(path: Path, things: Iterable[Any]) -> None:
+    """Append lines to a file, in a thread: a page may take long to serialise."""
+    await asyncio.to_thread(_write_lines, path, things)
 
 
-async def _rows(store: Store, team: Team, table: str) -> AsyncIterator[Any]:
+async def _pages(store: Store, team: Team, table: str) -> AsyncIterator[list[Any]]:
     """Yield every row of a team in one table, page by page: a long-lived team has many."""
     after = ""
     while page := await store.read(team_rows.page, table, team.id, after=after, limit=BATCH):
-        for row in page:
-            yield row
+        yield page
         after = page[-1].id
 
 
 async def write_export(store: Store, home: Path, team: Team, target: Path) -> None:
-    """Write all rows and files of the team into the target, which must be empty or missing."""
+    """Write all rows and files of the team into the target, which must be empty or missing.
+
+    Files that cannot be read are left out; `left_out.jsonl` names them.
+    """
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise Refused(f"{str(target)!r} is not an empty folder; name a new one.")
     target.mkdir(parents=True, exist_ok=True)
     _write_lines(target / "team.jsonl", [team])
     for table, name in FILES.items():
-        _write_lines(target / f"{name}.jsonl", [row async for row in _rows(store, team, table)])
-    _write_lines(target / "costs.jsonl", await store.read(team_rows.spend, team.id))
-    _write_lines(target / "firings.jsonl", await store.read(team_rows.firings, team.id))
+        _write_lines(target / f"{name}.jsonl", ())
+        async for page in _pages(store, team, table):
+            await _write_page(target / f"{name}.jsonl", page)
+    await _write_page(target / "costs.jsonl", await store.read(team_rows.spend, team.id))
+    await _write_page(target / "firings.jsonl", await store.read(team_rows.firings, team.id))
     await _write_conversation(store, team, target / "conversation.jsonl")
     seq = 0
     _write_lines(target / "events.jsonl", ())
     while batch := await store.read(events.after, team.id, seq, limit=BATCH):
-        _write_lines(target / "events.jsonl", batch)
+        await _write_page(target / "events.jsonl", batch)
         seq = batch[-1].seq
     await _write_threads(store, team, target / "threads")
     alarms = await store.read(triggers.of_team, team.id)
     redactor = Redactor()
     written = redactor.feed(orjson.dumps(alarms, option=orjson.OPT_INDENT_2)) + redactor.finish()
     (target / "triggers.json").write_bytes(written)
-    folder = home / "teams" / team.id
-    if folder.is_dir():
-        # Links stay links: a command may have left one that leads out of the team's folder.
-        await asyncio.to_thread(
-            shutil.copytree,
-            folder,
-            target / "home",
-            symlinks=True,
-            ignore=_not_for_copying,
-            copy_function=_copy,
-        )
+    left_out = await asyncio.to_thread(copy_files, home / "teams" / team.id, target / "home")
+    if left_out:
+        _write_lines(target / "left_out.jsonl", left_out)
 
 
 async def _write_conversation(store: Store, team: Team, path: Path) -> None:
     """Write all messages, also of agents that have left, with names instead of ids."""
     everyone: list[Agent] = await store.read(rows.everyone, team.id)
     names: dict[str, str] = {agent.id: agent.name for agent in everyone}
-    _write_lines(
-        path,
-        [
-            {
-                "at": m.created_at,
-                "from": names.get(m.sender, m.sender),
-                "to": names.get(m.recipient, m.recipient),
-                "kind": m.kind,
-                "title": m.title,
-                "text": m.text,
-                "attachments": m.attachments,
-                "in_reply_to": m.in_reply_to,
-                "id": m.id,
-            }
-            async for m in _rows(store, team, "messages")
-        ],
-    )
+    _write_lines(path, ())
+    async for page in _pages(store, team, "messages"):
+        await _write_page(path, [_said(message, names) for message in page])
+
+
+def _said(m: Message, names: dict[str, str]) -> dict[str, Any]:
+    return {
+        "at": m.created_at,
+        "from": names.get(m.sender, m.sender),
+        "to": names.get(m.recipient, m.recipient),
+        "kind": m.kind,
+        "title": m.title,
+        "text": m.text,
+        "attachments": m.attachments,
+        "in_reply_to": m.in_reply_to,
+        "id": m.id,
+    }
 
 
 async def _write_threads(store: Store, team: Team, folder: Path) -> None:
     """Write one file for each thread, with its turns."""
-    async for thread in _rows(store, team, "threads"):
-        path, seq = folder / f"{thread.id}.jsonl", 0
-        _write_lines(path, ())
-        while turns := await store.read(threads.turns, thread.id, after=seq, limit=BATCH):
-            _write_lines(path, turns)
-            seq = turns[-1].seq
-
-
-def _not_for_copying(folder: str, names: list[str]) -> list[str]:
-    """Return the names to skip: pipes and sockets that a command left, as reading one would block;
-    and names that contain an API key."""
-    paths = [Path(folder) / name for name in names]
-    return [
-        p.name
-        for p in paths
-        if redact(p.name) != p.name or not (p.is_symlink() or p.is_file() or p.is_dir())
-    ]
+    async for page in _pages(store, team, "threads"):
+        for thread in page:
+            path, seq = folder / f"{thread.id}.jsonl", 0
+            _write_lines(path, ())
+            while turns := await store.read(threads.turns, thread.id, after=seq, limit=BATCH):
+                await _write_page(path, turns)
+                seq = turns[-1].seq
 
 
 async def write_zip(store: Store, home: Path, team: Team) -> Path:
