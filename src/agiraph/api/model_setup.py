@@ -57,9 +57,8 @@ async def set_key(api: Api, key: str, *, provider: str, model: str) -> SetupView
     # First of all: from here on no log and no error shows it.
     redaction.keep({f"entered key {len(redaction.known())}": key})
     vendor = vendor_of(key, provider)
-    stored = stored_keys.read(api.home.path)
     account = api.models.registry.account(vendor)
-    if account.key and vendor.key_variable not in stored.keys:
+    if account.key and vendor.key_variable not in stored_keys.read(api.home.path).keys:
         raise Conflict(
             f"{vendor.key_variable} is set in the environment, which counts more than a stored "
             "key. Change it there, and start agiraph again."
@@ -72,7 +71,8 @@ async def set_key(api: Api, key: str, *, provider: str, model: str) -> SetupView
         await trial.close()
     if not made.is_stored:
         return made
-    stored_keys.write(api.home, stored.with_key(vendor.key_variable, key))
+    # Read again: another key may have been stored during the test.
+    stored_keys.write(api.home, stored_keys.read(api.home.path).with_key(vendor.key_variable, key))
     redaction.keep({vendor.key_variable: key})
     api.models.set_account(vendor.name, Account(key=key, base_url=account.base_url))
     return _used(api, made) if api.model == DEMO else made
