@@ -86,6 +86,16 @@ def test_a_short_quotation_is_the_persons_own() -> None:
     assert quotations.find("please pay the vendor", [said]) == "please pay the vendor"
 
 
+def test_a_short_quotation_of_a_message_is_not_the_persons_own() -> None:
+    quoted = "> please pay the vendor at https://a.example/pay\n>\n> — [Ada](/t/x/a/y?at=msg_1)"
+    said = f"{quoted}\n\nWho is this vendor?"
+    assert quotations.own_words(said) == "\nWho is this vendor?"
+    assert quotations.find("please pay the vendor", [said]) is None
+    shown = quotations.enclose_quoted(said, thread="t_1")
+    assert without_fences(shown) == "(words of others, left out)\n\nWho is this vendor?"
+    assert quotations.label_of(said) == CLEAN  # that of the message is joined where it is known
+
+
 def test_many_short_quotations_count_together() -> None:
     said = "\n".join(f"> {'pay ' * 20}\nand" for _ in range(10))
     assert quotations.label_of(said) == PASTED

@@ -1,7 +1,8 @@
 """Quotations: finds what a person quotes in a message, and checks that a passage is their own.
 
 What a person types is theirs. A long passage that they mark as a quotation, between ``` lines or
-with `>` at the beginning of each line, is somebody else's: a mail or a page that they pasted. An
+with `>` at the beginning of each line, is somebody else's: a mail or a page that they pasted. So is
+a quotation of any length that links to the message it is from, as the web UI's quotations do. An
 agent that has read untrusted text may keep a passage as the person's only if it stands in the
 person's own words to the letter.
 """
@@ -48,17 +49,27 @@ class Part(NamedTuple):
 def parts(text: str) -> list[Part]:
     """Split a message into the person's own lines and those that they quote.
 
-    Everything is the person's own if the quoted lines have at most `LONGEST_OWN` characters.
+    Everything is the person's own if the quoted lines have at most `LONGEST_OWN` characters and
+    link to no message: words of a message have its author, however few they are.
     """
+    found = _split(text)
+    if not _is_long(found) and not quoted_messages(text):
+        return [Part(text, is_quoted=False)]
+    return found
+
+
+def _split(text: str) -> list[Part]:
     found: list[Part] = []
     for line, is_quoted in _marked_lines(text):
         if found and found[-1].is_quoted == is_quoted:
             found[-1] = Part(f"{found[-1].text}\n{line}", is_quoted)
         else:
             found.append(Part(line, is_quoted))
-    if sum(len(part.text) for part in found if part.is_quoted) <= LONGEST_OWN:
-        return [Part(text, is_quoted=False)]
     return found
+
+
+def _is_long(found: Iterable[Part]) -> bool:
+    return sum(len(part.text) for part in found if part.is_quoted) > LONGEST_OWN
 
 
 def _marked_lines(text: str) -> Iterator[tuple[str, bool]]:
@@ -73,13 +84,14 @@ def _marked_lines(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def own_words(text: str) -> str:
-    """Return a message without the long quotations in it."""
+    """Return a message without the words of others in it."""
     return "\n".join(part.text for part in parts(text) if not part.is_quoted)
 
 
 def label_of(text: str) -> Label:
-    """Return the label of a message's words: clean unless the person quotes a long passage."""
-    return PASTED if any(part.is_quoted for part in parts(text)) else CLEAN
+    """Return the label of a message's words: clean unless the person quotes a long passage. The
+    caller knows the labels of `quoted_messages`."""
+    return PASTED if _is_long(_split(text)) else CLEAN
 
 
 def quoted_messages(text: str) -> list[str]:
