@@ -20,7 +20,7 @@ from agiraph.domain.ids import AgentId, ThreadId
 from agiraph.domain.labels import CLEAN, UNKNOWN, Label, of_page
 from agiraph.domain.outcomes import Answer, Done
 from agiraph.domain.persons import OWNER
-from agiraph.home import file_lock
+from agiraph.home import file_lock, file_versions
 from agiraph.providers.base import Request
 from agiraph.run_context import RunContext
 from agiraph.services.board import planning
@@ -173,6 +173,9 @@ async def test_a_clean_thread_that_writes_a_file_whole_makes_it_clean_and_one_th
     edited = await work(reading, team, call("edit_file", path=path, old="cheap", new="dear"))
     assert (edited.answers, edited.label) == ([f"Edited {path}."], CLEAN)
     assert await labelled(reading, team) == {path: STRANGER}
+    with reading.runtime.home.team(team.team.id).folder as folder:
+        kept = [version.is_labelled for version in file_versions.versions(folder, path)]
+    assert kept == [True, True, False]
     shown = await work(reading, team)
     assert "Bread is dear." in shown.clear
     assert "CANARY" not in shown.system

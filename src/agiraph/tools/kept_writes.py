@@ -106,7 +106,7 @@ async def _write_clean(ctx: RunContext, path: str, change: Change) -> None:
         await ctx.store.write(
             rows.amend, known, change.after, clean_text=text if edited is None else edited
         )
-        await to_the_end(put, ctx, change)
+        await to_the_end(put, ctx, change, is_labelled=True)
 
 
 async def _set_aside(ctx: RunContext, change: Change, kind: Kind) -> Done:
@@ -254,13 +254,14 @@ def _current(ctx: RunContext, change: Change) -> bytes | None:
     return now
 
 
-def put(ctx: RunContext, change: Change) -> None:
-    """Write the file of a change."""
+def put(ctx: RunContext, change: Change, *, is_labelled: bool = False) -> None:
+    """Write the file of a change. `is_labelled`: it keeps the label that it had before a clean
+    thread changed a part of it."""
     folder, name = ctx.scope.resolve(change.path, "w")
     with folder:
         folder.write(name, change.after)
     spot = ctx.scope.locate(change.path)
     if spot.given is None:
         team, path = ctx.scope.team.folder, full_path(spot)
-        by, is_labelled = ctx.agent.name, bool(ctx.label)
+        by, is_labelled = ctx.agent.name, is_labelled or bool(ctx.label)
         file_versions.keep(team, path, change.after, author=by, is_labelled=is_labelled)
