@@ -161,6 +161,31 @@ async def test_a_version_comes_back_byte_for_byte_and_with_its_label(
     assert status == 422
 
 
+async def test_a_path_in_another_spelling_keeps_label_and_versions(
+    served: Served, team: dict[str, Any]
+) -> None:
+    name, team_id = "memory/knowledge/page.md", team["id"]
+    label = Label(("page:example.org",))
+    (folder(served, team) / name).write_text("From a page")
+    await served.world.store.write(file_labels.put, team_id, name, b"From a page", label=label)
+    odd = "memory//knowledge/./page.md"
+    body = {"text": "Corrected", "expected": digest("From a page")}
+    at = f"/teams/{team_id}/files/{odd.replace('/./', '/%2e/')}"
+    _, saved = await served.ask("PUT", at, body)
+    assert saved["path"] == name
+    known = await served.world.store.read(file_labels.find, team_id, name)
+    assert known is not None
+    assert (known.label, known.hash) == (label, digest("Corrected"))
+    _, found = await served.ask("GET", f"/teams/{team_id}/versions?path={odd}")
+    assert [one["is_labelled"] for one in found] == [True, True]
+    version = f"versions/{found[1]['id']}?path={odd}"
+    for path, sources in ((f"files/{odd}", label.sources), (version, UNKNOWN.sources)):
+        address = f"{served.origin}/api/teams/{team_id}/{path}"
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        async with served.http.get(address, headers=headers) as response:
+            assert json.loads(response.headers["Agiraph-Sources"]) == list(sources), path
+
+
 async def test_what_an_agent_writes_is_a_version_too(served: Served) -> None:
     served.world.script(
         "ada",

@@ -129,10 +129,12 @@ async def test_a_path_is_found_as_agents_name_it(served: Served, team: dict[str,
         "report.md:2": f"{published}/report.md",
         "data/": f"{published}/data",
         "GOAL.md": "GOAL.md",
+        "memory//./index.md": "memory/index.md",
         f"{inside}/GOAL.md": "GOAL.md",
     }
     hostile = [
         *("../../token", "/etc/passwd", "leads-out/token", "leads-out", "history", "nothing.md"),
+        ".//history",
         *("..", ".", "", "\0", "a\0b", "x" * 400, "\u202egpj.exe", "report.md/x", "//", "C:\\x"),
     ]
     query = [("text", text) for text in (*named, *hostile)]

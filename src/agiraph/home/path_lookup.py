@@ -8,6 +8,7 @@ from typing import Literal
 from agiraph.domain.ids import NodeId
 from agiraph.home.node_folder import PUBLISHED, SCRATCH
 from agiraph.home.safe_folder import Folder
+from agiraph.home.safe_open import split
 
 _PLACE = re.compile(r":\d+(:\d+)?$")
 """A line, and perhaps a column, after a path: `report.py:12:3`."""
@@ -37,7 +38,7 @@ class PathLookup:
         name = text.strip().removeprefix(f"{self.root}/").removeprefix("./").rstrip("/")
         if name.startswith("/") or not name.strip("./"):
             return None
-        for path in self._candidates(name):
+        for path in self._candidates("/".join(split(name))):
             entry = self.folder.find(path)
             if entry is not None and entry.kind != "other":
                 return FoundPath(path=path, kind=entry.kind)

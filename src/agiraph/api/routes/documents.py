@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from agiraph.api.deps import Api, ApiDep
 from agiraph.api.problems import documented
 from agiraph.api.result_views import FileVersionView, SavedView
-from agiraph.api.routes.files import FILES, text_headers
+from agiraph.api.routes.files import FILES, plain_path, source_headers, text_headers
 from agiraph.domain.agents import Team
 from agiraph.domain.errors import Conflict, NotFound, Refused
 from agiraph.domain.labels import CLEAN, UNKNOWN, Label, of_file
@@ -101,7 +101,7 @@ async def save_file(team: str, path: str, body: SaveRequest, api: ApiDep) -> Sav
     What it held before is kept as a version. If somebody has changed it since, nothing is saved and
     the answer is 409.
     """
-    path = path.strip("/")
+    path = plain_path(path.strip("/"))
     _check_editable(path)
     _check_length(path, body.text)
     found = await _prepared(api, team)
@@ -210,6 +210,7 @@ async def list_versions(
     team: str, api: ApiDep, path: Annotated[str, Query(min_length=1, max_length=4096)]
 ) -> list[FileVersionView]:
     """List the earlier contents of a text that a person or an agent has changed, newest first."""
+    path = plain_path(path.strip("/"))
     found = await api.store.read(teams.find, team)
 
     def look() -> list[FileVersionView]:
@@ -218,7 +219,7 @@ async def list_versions(
                 FileVersionView(
                     id=v.id, at=v.at, author=v.author, size=v.size, is_labelled=v.is_labelled
                 )
-                for v in file_versions.versions(folder, path.strip("/"))
+                for v in file_versions.versions(folder, path)
             ]
 
     return await asyncio.to_thread(look)
@@ -236,13 +237,10 @@ async def read_version(
     path: Annotated[str, Query(min_length=1, max_length=4096)],
 ) -> Response:
     """Return an earlier content of a file."""
+    path = plain_path(path.strip("/"))
     found = await api.store.read(teams.find, team)
-
-    def look() -> bytes:
-        with api.home.team(found.id).folder as folder:
-            return file_versions.read(folder, path.strip("/"), version)
-
-    return Response(await asyncio.to_thread(look), headers=text_headers("text.txt"))
+    data, label = await asyncio.to_thread(_version, api, found, path, version)
+    return Response(data, headers=text_headers("text.txt") | source_headers(label))
 
 
 @router.post("/teams/{team}/versions/{version}/restore", responses=documented(404, 409))
@@ -252,7 +250,7 @@ async def restore_version(team: str, version: str, body: RestoreRequest, api: Ap
     What it held before is kept as a version. If somebody has changed it since, nothing is restored
     and the answer is 409.
     """
-    path = body.path.strip("/")
+    path = plain_path(body.path.strip("/"))
     _check_editable(path)
     found = await _prepared(api, team)
     async with file_lock.hold(api.home, found.id):

@@ -13,7 +13,9 @@ from agiraph.api.problems import documented
 from agiraph.api.views import FileView, FolderView
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import TeamId
+from agiraph.domain.labels import Label
 from agiraph.home.safe_folder import Folder
+from agiraph.home.safe_open import split
 from agiraph.services.knowledge import files as labelled_files
 from agiraph.store import teams
 
@@ -89,13 +91,25 @@ async def browse_memory(team: str, path: str, api: ApiDep) -> Response:
 
 
 async def _browse(api: Api, team: str, path: str, offset: int = 0) -> Response:
+    path = plain_path(path)
     found = await api.store.read(teams.find, team)
     response = await asyncio.to_thread(_open, api, found.id, path, offset)
     # After the file: a label is stored before the words that it is for are written.
-    label = await api.store.read(labelled_files.label_of, found.id, path.strip("/"))
-    if label:
-        response.headers[SOURCES] = json.dumps(label.sources)  # ASCII only, as a header must be
+    label = await api.store.read(labelled_files.label_of, found.id, path)
+    response.headers.update(source_headers(label))
     return response
+
+
+def plain_path(path: str) -> str:
+    """Return a path as the names of labels and versions have it: without `//` and `/./`."""
+    return "/".join(split(path))
+
+
+def source_headers(label: Label) -> dict[str, str]:
+    """Return the header that says whose words a file holds besides the team's; none for a clean
+    one."""
+    # ASCII only, as a header must be.
+    return {SOURCES: json.dumps(label.sources)} if label else {}
 
 
 def _open(api: Api, team_id: TeamId, path: str, offset: int) -> Response:
