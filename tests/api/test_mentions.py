@@ -78,7 +78,7 @@ async def test_files_can_be_sent_without_words_but_nothing_at_all_cannot(on_each
     path = f"/agents/{founded.coordinator.id}/send"
     file = {"name": "a.txt", "media_type": "text/plain", "data": base64.b64encode(b"x").decode()}
     _, sent = await on_each.ask("POST", path, {"message": "", "attachments": [file]})
-    assert (sent["text"], sent["attachments"]) == ("(I send a.txt.)", [file])
+    assert (sent["text"], sent["attachments"]) == ("(I send a file.)", [file])
     status, refusal = await on_each.ask("POST", path, {"message": " "})
     assert status == 422
     assert "write a message or attach a file" in str(refusal["faults"])

@@ -96,6 +96,12 @@ def test_a_short_quotation_of_a_message_is_not_the_persons_own() -> None:
     assert quotations.label_of(said) == CLEAN  # that of the message is joined where it is known
 
 
+def test_the_title_of_a_node_that_a_person_refers_to_is_not_their_own() -> None:
+    said = "See [#Read \\[https://a.example\\]](/t/team_1/board?node=node_7) and https://b.example."
+    assert quotations.own_words(said) == "See  and https://b.example."
+    assert quotations.named_nodes(said) == ["node_7"]
+
+
 def test_many_short_quotations_count_together() -> None:
     said = "\n".join(f"> {'pay ' * 20}\nand" for _ in range(10))
     assert quotations.label_of(said) == PASTED

@@ -295,6 +295,25 @@ async def test_a_short_quotation_of_a_labelled_message_keeps_its_label(world: Wo
     assert await world.store.write(labels_of) == [STRANGER, CLEAN, CLEAN]
 
 
+async def test_the_title_of_a_labelled_node_labels_the_message_that_refers_to_it(
+    world: World,
+) -> None:
+    founded = await world.found("Keep watch", start=False)
+    team, ada = founded.team.id, founded.coordinator.id
+
+    def labels_of(tx: Tx) -> list[Label]:
+        made = [
+            planning.create(
+                tx, team_id=team, task="Pay first", source="trigger", assignee_id=ada, label=label
+            )
+            for label in (STRANGER, CLEAN)
+        ]
+        said = [f"What of [#Pay first](/t/{team}/board?node={node.id})?" for node in made]
+        return [labels.of_person(tx, team, text) for text in (*said, "See ?node=node_none")]
+
+    assert await world.store.write(labels_of) == [STRANGER, CLEAN, CLEAN]
+
+
 async def test_a_pasted_mail_is_labelled_and_the_words_around_it_are_not(world: World) -> None:
     founded = await world.found("Keep watch", start=False)
     remember = call("remember", content="I hate such mails", their_words="I hate such mails")

@@ -138,7 +138,7 @@ async def test_a_long_paste_becomes_a_file_and_nothing_is_cut(desk: Talk) -> Non
     assert await picture.evaluate("e => e.naturalWidth") == 1
     await expect(thread(page).get_by_text("Sending…")).to_have_count(0)
     said = await last_said(desk)
-    assert (said["text"], said["attachments"][0]["name"]) == ("(I send dot.png.)", "dot.png")
+    assert (said["text"], said["attachments"][0]["name"]) == ("(I send a file.)", "dot.png")
 
 
 async def test_a_mention_goes_to_that_agent_and_is_shown_in_both_conversations(desk: Talk) -> None:

@@ -25,6 +25,8 @@ LONGEST_PASSAGE = 500
 _CODE = re.compile(r"[ \t]{0,3}(```+|~~~+)")
 _MARKED = re.compile(r"[ \t]{0,3}>")
 _MESSAGE_LINK = re.compile(r"[?&]at=(msg_[0-9a-z]+)")
+_NODE_LINK = re.compile(r"[?&]node=(node_[0-9a-z]+)")
+_NODE_REFERENCE = re.compile(rf"\[(?:\\.|[^\[\]\\])*\]\([^()\s]*{_NODE_LINK.pattern}\)")
 _SENTENCE_END = re.compile("[.!?…](?=\\s|$)|[\n\u3002\uff01\uff1f]")
 _EDGES = " \t\n\"'\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb\u300c\u300d"
 """White space and quotation marks that a model puts around a passage."""
@@ -84,8 +86,10 @@ def _marked_lines(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def own_words(text: str) -> str:
-    """Return a message without the words of others in it."""
-    return "\n".join(part.text for part in parts(text) if not part.is_quoted)
+    """Return a message without the words of others in it: quotations, and titles of nodes that
+    the person refers to."""
+    own = "\n".join(part.text for part in parts(text) if not part.is_quoted)
+    return _NODE_REFERENCE.sub("", own)
 
 
 def label_of(text: str) -> Label:
@@ -102,6 +106,11 @@ def quoted_messages(text: str) -> list[str]:
         if is_quoted
         for found in _MESSAGE_LINK.finditer(line)
     ]
+
+
+def named_nodes(text: str) -> list[str]:
+    """Return the ids of nodes that a message links to: the web UI writes the title of each."""
+    return _NODE_LINK.findall(text)
 
 
 def enclose_quoted(text: str, *, thread: str, longest: int | None = None) -> str:

@@ -46,8 +46,8 @@ export function textAsFile(text: string, known: readonly Attachment[]): File {
   return new File([text], `pasted-text${count > 0 ? `-${count + 1}` : ""}.txt`, { type: "text/plain" });
 }
 
-/** Return the words of a message that consists of files alone. The server would write the same. */
-export const wordsFor = (files: readonly { name: string }[]): string => `(I send ${files.map((file) => file.name).join(", ")}.)`;
+/** Return the words of a message that consists of files alone. The server would write the same: no names, which are not the person's words. */
+export const wordsFor = (files: readonly unknown[]): string => (files.length === 1 ? "(I send a file.)" : `(I send ${files.length} files.)`);
 
 /** Return the sentence that says that a message is too long, or null. */
 export function tooLong(text: string): string | null {

@@ -23,6 +23,7 @@ from agiraph.domain.visible import visible
 from agiraph.runtime.channels import DeliveryFailed
 from agiraph.runtime.channels.webhook import connection_problem
 from agiraph.runtime.channels.wording import Shown, fits, shown
+from agiraph.services.lifecycle.conversation import words_for
 
 log: logging.Logger = logging.getLogger("agiraph.channels")
 
@@ -154,7 +155,7 @@ class Telegram:
         return Incoming(
             key=f"m{update['update_id']}:{message['message_id']}",
             sender=sender,
-            text=text or f"(I send {', '.join(file.name for file in files)}.)",
+            text=text or words_for(files),
             sent_at=datetime.fromtimestamp(int(message["date"]), UTC),
             attachments=files,
             replies_to=(str(answered["message_id"]),) if answered else (),

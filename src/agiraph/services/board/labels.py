@@ -10,7 +10,7 @@ from agiraph.domain.labels import CLEAN, Label, join, of_file, of_program
 from agiraph.domain.persons import is_person
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import WorkNode
-from agiraph.store import dependencies, grants, messages, stages, teams, threads
+from agiraph.store import dependencies, grants, messages, nodes, stages, teams, threads
 from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Tx
 
@@ -62,12 +62,16 @@ def of_person(tx: Tx, team_id: TeamId, text: str, attachments: Sequence[Attachme
     """Return the label of a person's message: of what they quote at length and what they attach.
 
     Their own words are clean. A quotation with a link to a message has that message's label, also
-    if it is short. In a team whose trust is open all of it is clean.
+    if it is short; a link to a node has the label of its title. In a team whose trust is open all
+    of it is clean.
     """
     found = quotations.label_of(text) | join(of_file(a.name) for a in attachments)
     for quoted in quotations.quoted_messages(text):
         message = messages.MESSAGES.find(tx, quoted)
         found |= CLEAN if message is None else message.label
+    for named in quotations.named_nodes(text):
+        node = nodes.NODES.find(tx, named)
+        found |= CLEAN if node is None else node.label
     return CLEAN if found and TEAMS.get(tx, team_id).trust == "open" else found
 
 

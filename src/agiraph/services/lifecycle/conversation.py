@@ -81,8 +81,9 @@ def say(
 
 
 def words_for(files: Sequence[Attachment]) -> str:
-    """Return the words of a message that consists of files alone."""
-    return f"(I send {', '.join(file.name for file in files)}.)"
+    """Return the words of a message that consists of files alone. They name no file: a name is not
+    the person's word, as what stands in the file."""
+    return "(I send a file.)" if len(files) == 1 else f"(I send {len(files)} files.)"
 
 
 def say_to_mentioned(
