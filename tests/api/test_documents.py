@@ -12,6 +12,7 @@ import pytest
 from agiraph.domain.labels import UNKNOWN, Label
 from agiraph.services.knowledge import files as labelled_files
 from agiraph.store import file_labels
+from agiraph.store.teams import TEAMS
 from agiraph.testing import call, says
 from tests.api.serving import TOKEN, Served
 
@@ -252,6 +253,19 @@ async def test_hostile_uploads_stay_harmless(served: Served, team: dict[str, Any
         assert response.status == 422
         assert "10 MB at most" in (await response.json(content_type=None))["detail"]
     assert (await served.ask("POST", at, {"name": "x", "data": "?"}))[0] == 422
+
+
+async def test_an_upload_leaves_the_plan_for_an_earlier_goal_to_the_next_work(
+    served: Served, team: dict[str, Any]
+) -> None:
+    (folder(served, team) / "PLAN.md").write_text("Ask for prices.")
+    _, before = await served.ask("GET", f"/teams/{team['id']}/files/GOAL.md")
+    await served.world.store.write(TEAMS.update, team["id"], goal="Count herons")
+    assert (await served.ask("POST", f"/teams/{team['id']}/uploads", upload("a", b"a")))[0] == 201
+    assert await served.ask("GET", f"/teams/{team['id']}/files/GOAL.md") == (200, before)
+    body = {"text": "Compare pears", "expected": digest(before)}
+    status, problem = await served.ask("PUT", f"/teams/{team['id']}/files/GOAL.md", body)
+    assert (status, "has a new goal" in problem["detail"]) == (409, True)
 
 
 async def test_agents_read_uploads_with_the_label_of_a_file(served: Served) -> None:

@@ -41,6 +41,10 @@ CHANGED = (
     "again with the hash of that."
 )
 
+NEW_GOAL = (
+    "The team has a new goal, so your text was not saved. GOAL.md shows it when work on it begins."
+)
+
 
 class SaveRequest(BaseModel):
     """The new text of a file."""
@@ -118,19 +122,23 @@ async def _replaced_label(api: Api, team: Team, path: str, expected: str) -> Lab
     is_same = before is not None and _digest(before) == expected.strip('"')
     if not (is_same or (before is None and expected == NEW)):
         raise Conflict(CHANGED.format(path=path))
+    if path == "GOAL.md" and before != goal_text(team):
+        raise Conflict(NEW_GOAL)
     return label
 
 
 async def _prepared(api: Api, team: str) -> Team:
-    """Return a team whose folder exists: that of a new team is created with its first work."""
+    """Return a team whose files exist: those of a new team are created with its first work.
+
+    GOAL.md stays as it is: by the goal in it the next work knows that PLAN.md is for an earlier
+    one, and puts it away.
+    """
     found = await api.store.read(teams.find, team)
-
-    def prepare() -> None:
-        place = api.home.team(found.id)
-        with place.folder:
-            place.prepare(found)
-
-    await asyncio.to_thread(prepare)
+    place = await asyncio.to_thread(api.home.team, found.id)
+    with place.folder:
+        if not place.folder.exists("GOAL.md"):
+            async with file_lock.hold(api.home, found.id):
+                await asyncio.to_thread(place.prepare, found)
     return found
 
 
