@@ -94,6 +94,19 @@ async def test_an_item_that_is_restored_or_archived_does_not_come_back_as_unread
     assert await box(world, "archived") == ["report 2"]
 
 
+async def test_a_snoozed_item_that_is_marked_still_comes_back_at_its_time(world: World) -> None:
+    _, [result, report] = await fill_inbox(world, "result", "report")
+    until = world.clock.now() + timedelta(hours=1)
+    await world.store.write(filing.file, OWNER, [result.id, report.id], "snooze", until=until)
+    await world.store.write(filing.file, OWNER, [result.id], "read")
+    await world.store.write(filing.file, OWNER, [report.id], "unread")
+    assert await world.store.read(inbox.count_unread, OWNER) == 0
+    world.clock.advance(hours=1)
+    await world.store.write(timers.fire_due)
+    assert await read_inbox(world) == [("report 2", "unread", False), ("result 1", "unread", False)]
+    assert await world.store.read(inbox.count_unread, OWNER) == 2
+
+
 async def test_a_filter_names_team_and_kind(world: World) -> None:
     founded, _ = await fill_inbox(world, "result", "report", "result")
     page = await world.store.read(inbox.page, OWNER, kind="report", team_id=founded.team.id)

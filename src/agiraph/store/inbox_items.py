@@ -78,7 +78,9 @@ def is_waiting(tx: Tx, message_id: MessageId) -> bool:
 
 
 def count_unread(tx: Tx, person_id: PersonId) -> int:
-    """Return how many of a person's inbox items were neither read nor answered."""
-    sql = f"select count(*) from messages where {_TO_PERSON} and archived_at is null"
-    row = tx.one(f"{sql} and seen_at is null and answered_at is null", person=person_id)
+    """Return how many items in a person's inbox were neither read nor answered. What is archived
+    or snoozed does not count."""
+    sql = f"select count(*) from messages where {_TO_PERSON} and {_BOXES['inbox']}"
+    unread = f"{sql} and seen_at is null and answered_at is null"
+    row = tx.one(unread, person=person_id, now=to_micros(tx.now))
     return 0 if row is None else int(row[0])

@@ -104,7 +104,7 @@ def _apply(tx: Tx, message: Message, action: Filing, until: datetime | None) -> 
             waits.set_timer(tx, TIMER + message.id, until)
         case "restore":
             changes = {"archived_at": None, "snoozed_until": None}
-    if action != "snooze" and message.snoozed_until is not None:
+    if action in ("archive", "restore") and message.snoozed_until is not None:
         waits.drop_timer(tx, TIMER + message.id)
     MESSAGES.update(tx, message.id, **changes)
 
