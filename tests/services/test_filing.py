@@ -8,7 +8,7 @@ from agiraph.domain.errors import Refused
 from agiraph.domain.ids import MessageId
 from agiraph.domain.messages import Box
 from agiraph.domain.persons import OWNER
-from agiraph.services.lifecycle import timers
+from agiraph.services.lifecycle import answers, timers
 from agiraph.services.mail import filing, inbox
 from agiraph.services.mail.filing import NOT_HERE, STILL_OPEN, Outcome
 from agiraph.testing import World
@@ -105,6 +105,19 @@ async def test_a_snoozed_item_that_is_marked_still_comes_back_at_its_time(world:
     await world.store.write(timers.fire_due)
     assert await read_inbox(world) == [("report 2", "unread", False), ("result 1", "unread", False)]
     assert await world.store.read(inbox.count_unread, OWNER) == 2
+
+
+async def test_a_snoozed_question_that_was_answered_does_not_come_back_as_unread(
+    world: World,
+) -> None:
+    founded, [question] = await fill_inbox(world, "question")
+    until = world.clock.now() + timedelta(hours=1)
+    await world.store.write(filing.file, OWNER, [question.id], "snooze", until=until)
+    await world.store.write(answers.answer_question, question.id, "Yes", person_id=OWNER)
+    world.clock.advance(hours=1)
+    await world.store.write(timers.fire_due)
+    told = [e.data for e in await world.events(founded.team.id) if e.type == "message.filed"]
+    assert [one["filing"] for one in told] == ["snooze"]
 
 
 async def test_a_filter_names_team_and_kind(world: World) -> None:

@@ -72,9 +72,12 @@ def check(ids: Sequence[str], action: Filing, *, until: datetime | None, now: da
 
 
 def bring_back(tx: Tx, message_id: MessageId) -> None:
-    """Bring a snoozed item back into the inbox as unread. Its timer has fired."""
+    """Bring a snoozed item back into the inbox as unread, unless it was answered meanwhile. Its
+    timer has fired."""
     message = MESSAGES.find(tx, message_id, lock=True)
     if message is None or message.snoozed_until is None or message.archived_at is not None:
+        return
+    if message.answered_at is not None:
         return
     MESSAGES.update(tx, message.id, seen_at=None)
     tx.emit(message.team_id, MessageFiled(message_ids=[message.id], filing="return"))
