@@ -9,13 +9,16 @@ from typing import Any
 
 import pytest
 
+from agiraph.domain.errors import Refused
 from agiraph.domain.ids import NodeId
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
+from agiraph.home import zip_stream
+from agiraph.home.safe_folder import Folder
 from agiraph.services.lifecycle.teams import NewTeam
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
-from agiraph.testing import call, says
+from agiraph.testing import ScriptedModel, call, says
 from tests.api.serving import TOKEN, Served
 
 REPORT = "# Prices\n\nApples cost 2 euros.\n"
@@ -198,3 +201,34 @@ async def test_an_archive_that_would_be_too_large_is_refused_with_what_to_do(
     status, problem = await served.ask("GET", f"/teams/{team['id']}/archive")
     assert status == 422
     assert "Download a smaller folder" in problem["detail"]
+
+
+async def test_results_that_are_too_large_together_are_refused(
+    served: Served, team: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = served.world._models["ada"]
+    assert isinstance(model, ScriptedModel)
+    model.lines += [
+        says(call("write_file", path="more.md", content=REPORT)),
+        says(call("finish", summary="See more.md.")),
+    ]
+    await served.ask("POST", f"/teams/{team['id']}/goal", {"goal": "Compare more"})
+    await served.world.settle()
+    published = (folder(served, team) / "nodes").glob("*/published")
+    sizes = [sum(f.stat().st_size for f in one.rglob("*") if f.is_file()) for one in published]
+    monkeypatch.setattr(zip_stream, "MOST_BYTES", max(sizes))
+    status, problem = await served.ask("GET", f"/teams/{team['id']}/archive?results=true")
+    assert (status, "too much for one archive" in problem["detail"]) == (422, True)
+    monkeypatch.setattr(zip_stream, "MOST_BYTES", sum(sizes))
+    assert len(await archive(served, team, "results=true")) >= len(sizes) * 2
+
+
+def test_an_archive_of_files_that_grow_meanwhile_breaks_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "log").write_bytes(b"short")
+    files = zip_stream.members(Folder.open(tmp_path), "")
+    (tmp_path / "log").write_bytes(b"longer than it was")
+    monkeypatch.setattr(zip_stream, "MOST_BYTES", 5)
+    with pytest.raises(Refused, match="has grown"):
+        list(zip_stream.stream(Folder.open(tmp_path), files))

@@ -31,6 +31,7 @@ class Member:
     """In the folder."""
     name: str
     """In the archive."""
+    size: int
     modified: datetime
 
 
@@ -48,13 +49,15 @@ def members(folder: Folder, top: str, *, under: str = "") -> list[Member]:
         Member(
             path=f"{prefix}{entry.name}",
             name=f"{under}/{entry.name}" if under else entry.name,
+            size=entry.size,
             modified=entry.modified,
         )
         for entry in found
     ]
 
 
-def check_size(files: Iterable[Entry]) -> None:
+def check_size(files: Iterable[Entry | Member]) -> None:
+    """Raise `Refused` if the files are too much for one archive."""
     if sum(entry.size for entry in files) > MOST_BYTES:
         raise Refused(
             f"The files have more than {MOST_BYTES // 2**20} MiB in all, which is too much for one "
@@ -63,8 +66,9 @@ def check_size(files: Iterable[Entry]) -> None:
 
 
 def stream(folder: Folder, files: Iterable[Member]) -> Iterator[bytes]:
-    """Yield the bytes of a zip file. A file that is gone, or a link by now, is left out; files that
-    have grown meanwhile end at MOST_BYTES in all. The folder is closed at the end."""
+    """Yield the bytes of a zip file. A file that is gone, or a link by now, is left out; raise
+    `Refused` if files have grown meanwhile to more than MOST_BYTES in all: a download that breaks
+    off shows that it is not whole. The folder is closed at the end."""
     written, taken, budget = _Written(), set[str](), _Budget(MOST_BYTES)
     with folder, zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as out:
         for member in files:
@@ -90,8 +94,10 @@ def _pack(
     except Refused:
         return
     with file, out.open(info, "w") as entry:
-        while budget.left > 0 and (chunk := file.read(min(_CHUNK, budget.left))):
+        while chunk := file.read(_CHUNK):
             budget.left -= len(chunk)
+            if budget.left < 0:
+                raise Refused(f"{path!r} has grown, and is too much for the archive now.")
             entry.write(chunk)
             yield
 

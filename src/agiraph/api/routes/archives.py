@@ -87,4 +87,5 @@ def _results(api: Api, team: Team, nodes: list[WorkNode]) -> list[Member]:
                     f"The results have more than {MOST_FILES:,} files. Download them one by one: "
                     "each result has its own archive."
                 )
+    zip_stream.check_size(found)
     return found
