@@ -93,7 +93,12 @@ async def test_soul_and_goal_are_changed_together_with_their_rows(
     status, problem = await served.ask(
         "PUT", f"{at}/GOAL.md", {"text": "# Goal\n\n", "expected": digest(goal)}
     )
-    assert (status, problem["detail"]) == (422, "A team needs a goal: write what should be done.")
+    assert (status, "A team needs a goal" in problem["detail"]) == (422, True)
+    for path, text in (("SOUL.md", soul), ("GOAL.md", goal)):
+        long = {"text": f"{text}{'x' * 100_000}", "expected": digest(text)}
+        status, problem = await served.ask("PUT", f"{at}/{path}", long)
+        assert (status, "longer than 100,000 characters" in problem["detail"]) == (422, True)
+        assert await served.ask("GET", f"{at}/{path}") == (200, text)
 
 
 @pytest.mark.parametrize(

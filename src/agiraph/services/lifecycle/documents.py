@@ -6,12 +6,15 @@ from agiraph.domain.agents import Team
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.team import TeamChanged
 from agiraph.domain.ids import TeamId
+from agiraph.services.lifecycle.teams import check_goal
 from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Tx
 
 _HEADING = re.compile(r"\A\s*#\s*(soul|goal)\s*$", re.IGNORECASE | re.MULTILINE)
 ROWS = {"SOUL.md": "soul", "GOAL.md": "goal"}
 """The columns that follow a file."""
+SOUL_LIMIT = 100_000
+"""Characters, because it goes into every prompt."""
 
 
 def follow(tx: Tx, team_id: TeamId, path: str, text: str) -> Team:
@@ -22,8 +25,12 @@ def follow(tx: Tx, team_id: TeamId, path: str, text: str) -> Team:
     if team.status == "archived":
         raise Refused(f"Team {team.name!r} is archived; restore it before you change it.")
     words = _HEADING.sub("", text, count=1).strip()
-    if column == "goal" and not words:
-        raise Refused("A team needs a goal: write what should be done.")
+    if column == "goal":
+        check_goal(words)
+    elif len(words) > SOUL_LIMIT:
+        raise Refused(
+            f"The soul is longer than {SOUL_LIMIT:,} characters; put details in a note in memory/."
+        )
     TEAMS.update(tx, team_id, **{column: words})
     tx.emit(team_id, TeamChanged(changed=[column], name=team.name, mode=team.mode))
     return TEAMS.get(tx, team_id)
