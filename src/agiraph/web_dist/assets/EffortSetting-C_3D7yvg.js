@@ -1,1 +1,0 @@
-export{t as default}from"./EffortSetting-BNR8e21d.js";

@@ -1,0 +1,1 @@
+export{t as default}from"./EffortSetting-ANZIW9c0.js";

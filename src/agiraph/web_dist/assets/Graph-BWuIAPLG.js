@@ -1,0 +1,1 @@
+export{t as default}from"./Graph-M12nca_x.js";

@@ -1,0 +1,1 @@
+export{t as default}from"./SetUpModel-vRxGwu5V.js";
