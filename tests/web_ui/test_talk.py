@@ -184,10 +184,13 @@ async def test_a_task_is_completed_with_the_mouse_and_a_message_quoted(desk: Tal
     await page.mouse.move(0, 0)
     await message.get_by_role("button", name="Message actions").press("Enter")
     tools = message.get_by_role("group", name="Message actions")
+    await box.fill("Typed since.")
     await tools.get_by_role("button", name="Quote message").press("Enter")
     text = await box.input_value()
     assert re.fullmatch(
-        r"> How is \[#.*\n>\n> — \[You, .*\]\(/t/team_\w+/a/agent_\w+\?at=msg_\w+\)\n\n", text
+        r"> How is \[#.*\n>\n> — \[You, .*\]\(/t/team_\w+/a/agent_\w+\?at=msg_\w+\)"
+        r"\n\nTyped since\.",
+        text,
     )
     await box.fill("")
     await link.last.click()

@@ -5,7 +5,7 @@ import { copyText } from "@/lib/clipboard";
 import { cx } from "@/lib/cx";
 import { HUMAN } from "@/lib/participants";
 import type { MessageRow } from "@/live/log";
-import { storedText, useComposer } from "@/conversation/composerState";
+import { useComposer } from "@/conversation/composerState";
 import { quotation } from "@/conversation/references";
 
 interface Props {
@@ -25,14 +25,14 @@ interface Action {
 }
 
 function useActions({ row, author, team, agentId }: Props): Action[] {
-  const { texts, editText } = useComposer.getState();
+  const { putBefore } = useComposer.getState();
   const href = `/t/${team}/a/${agentId}?at=${row.id}`;
   const actions: Action[] = [
     { icon: Copy, label: "Copy message", done: "Copied", run: () => copyText(row.text) },
-    { icon: TextQuote, label: "Quote message", run: () => editText(agentId, `${quotation(row.text, author, href)}${texts[agentId] ?? storedText(agentId)}`) },
+    { icon: TextQuote, label: "Quote message", run: () => putBefore(agentId, quotation(row.text, author, href)) },
     { icon: Link2, label: "Copy link to message", done: "Link copied", run: () => copyText(location.origin + href) },
   ];
-  if (row.sender === HUMAN) actions.push({ icon: Pencil, label: "Edit and send again", run: () => editText(agentId, row.text) });
+  if (row.sender === HUMAN) actions.push({ icon: Pencil, label: "Edit and send again", run: () => putBefore(agentId, row.text) });
   return actions;
 }
 

@@ -40,6 +40,11 @@ export async function toAttachment(file: File): Promise<Attachment> {
   return { name: file.name.slice(0, 200), media_type: mediaType(file), data: await readBase64(file), bytes: file.size };
 }
 
+/** Return a file of a message that was not delivered, for a message that is being written. */
+export function takenBack(file: { name: string; media_type: string; data: string }): Attachment {
+  return { ...file, bytes: Math.floor((file.data.replace(/=+$/, "").length * 3) / 4) };
+}
+
 /** Return a long text as a file. The first one is called pasted-text.txt, the next pasted-text-2.txt. */
 export function textAsFile(text: string, known: readonly Attachment[]): File {
   const count = known.filter((file) => file.pasted !== undefined).length;

@@ -13,7 +13,8 @@ interface ComposerState {
   setText: (agentId: string, text: string) => void;
   setFiles: (agentId: string, files: Attachment[]) => void;
   addReference: (agentId: string, reference: Reference) => void;
-  editText: (agentId: string, text: string) => void;
+  /** Put a text and files before what is written already, and take the focus. Nothing is replaced. */
+  putBefore: (agentId: string, text: string, files?: Attachment[]) => void;
   /** Forget a message that was sent. */
   clear: (agentId: string) => void;
 }
@@ -34,8 +35,10 @@ export const useComposer = create<ComposerState>((set, get) => ({
     writeStored(`references.${agentId}`, JSON.stringify(references));
     set({ references: { ...get().references, [agentId]: references } });
   },
-  editText: (agentId, text) => {
-    get().setText(agentId, text);
+  putBefore: (agentId, text, files = []) => {
+    const written = currentText(agentId);
+    get().setText(agentId, written ? `${text.trimEnd()}\n\n${written}` : text);
+    if (files.length > 0) get().setFiles(agentId, [...files, ...(get().files[agentId] ?? [])]);
     set({ focusRequests: get().focusRequests + 1 });
   },
   clear: (agentId) => {
@@ -45,6 +48,9 @@ export const useComposer = create<ComposerState>((set, get) => ({
     set({ references: { ...get().references, [agentId]: [] } });
   },
 }));
+
+/** Return what is written to an agent at this moment. A component's own copy is as old as its last render. */
+export const currentText = (agentId: string): string => useComposer.getState().texts[agentId] ?? storedText(agentId);
 
 export const storedText = (agentId: string): string => readStored(`words.${agentId}`) ?? "";
 

@@ -23,7 +23,7 @@ import { Literal } from "@/conversation/Literal";
 import { Markdown } from "@/conversation/Markdown";
 import { ActionsButton, HoverActions } from "@/conversation/MessageActions";
 import { MessageAttachments } from "@/conversation/MessageAttachments";
-import { wordsFor } from "@/conversation/attachments";
+import { takenBack, wordsFor } from "@/conversation/attachments";
 import { noticeLink } from "@/conversation/noticeLinks";
 import { QuestionCard } from "@/conversation/QuestionCard";
 import { screenHref } from "@/views";
@@ -227,7 +227,7 @@ function Consulted({ calls }: { calls: readonly string[] }) {
 
 function UnsentItem({ item }: { item: Extract<Item, { kind: "unsent" }> }) {
   const { unsent } = item;
-  const editText = useComposer((state) => state.editText);
+  const putBefore = useComposer((state) => state.putBefore);
   const isPending = unsent.state !== "refused";
   return (
     <article className="flex gap-3 px-4 pt-2 pb-1 max-md:px-3">
@@ -249,8 +249,8 @@ function UnsentItem({ item }: { item: Extract<Item, { kind: "unsent" }> }) {
               size="sm"
               variant="ghost"
               onClick={() => {
+                putBefore(unsent.agentId, unsent.text, unsent.attachments.map(takenBack));
                 discardUnsent(unsent);
-                editText(unsent.agentId, unsent.text);
               }}
             >
               Edit

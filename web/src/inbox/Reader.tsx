@@ -135,7 +135,7 @@ export function Reader({ item, teamName, file }: { item: InboxItem; teamName: st
 
 /** Begin a message to the agent that knows the report, unless one is begun already. */
 function startReply(agent: string, title: string): void {
-  if (!storedText(agent)) useComposer.getState().editText(agent, `About “${title}”: `);
+  if (!storedText(agent)) useComposer.getState().putBefore(agent, `About “${title}”: `);
 }
 
 function RatingButtons({ id, initial }: { id: string; initial: "up" | "down" | null }) {
