@@ -130,7 +130,7 @@ async def test_a_person_and_a_team_talk_from_the_goal_to_the_report(visit_up: Vi
     # A message to everyone is sent while the second stage is running.
     await cast.all_are_told.reached(2)
     await page.get_by_role("textbox", name="Message Coordinator").fill(talk.PRICES)
-    await page.get_by_role("button", name="Tell everyone").click()
+    await page.get_by_role("button", name="Tell everyone").dblclick()
     await expect(page.get_by_text("The message was sent to everyone on the team.")).to_be_visible()
     cast.all_are_told.set()
 

@@ -123,8 +123,21 @@ async def test_a_long_paste_becomes_a_file_and_nothing_is_cut(desk: Talk) -> Non
     problem = "The message has 100,001 characters; 100,000 fit. Shorten it by 1"
     await expect(page.get_by_role("alert")).to_contain_text(problem)
     await expect(page.get_by_role("button", name="Send", exact=True)).to_be_disabled()
-    await page.get_by_role("button", name="Send it as a file").click()
+    # A file that does not fit any more leaves the words where they are.
+    as_file = page.get_by_role("button", name="Send it as a file")
+    many: list[Any] = [
+        {"name": f"{n}.txt", "mimeType": "text/plain", "buffer": b"x"} for n in range(10)
+    ]
+    await page.locator("input[type=file]").set_input_files(many)
+    await expect(files.get_by_role("listitem")).to_have_count(10)
+    await as_file.click()
+    await expect(page.get_by_text("was not attached: a message holds 10 files")).to_be_visible()
+    assert len(await box.input_value()) == 100_001
+    for _ in many:
+        await files.get_by_role("button", name="Remove").first.click()
+    await as_file.click()
     await expect(files).to_contain_text("100,001 characters, sent as a file")
+    await expect(box).to_have_value("")
     await files.get_by_role("button", name="Remove").click()
 
     # A picture goes without words, and is shown small before and after.

@@ -1,18 +1,19 @@
 /** Composer: the text field for messages to one agent, with attachments, mentions and references. It is never disabled; sending and stopping are separate buttons. */
 import { ArrowUp, Paperclip, Square } from "lucide-react";
-import { type ClipboardEvent, type DragEvent, type KeyboardEvent, Suspense, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
+import { type ClipboardEvent, type DragEvent, type KeyboardEvent, Suspense, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { toast } from "@/ui/toast";
 import { type Agent, api, errorMessage, type Team, unwrap } from "@/api/client";
 import { sendMessage, useLive } from "@/live";
 import { lazyChunk } from "@/live/chunks";
 import { cx } from "@/lib/cx";
 import { capitalize } from "@/lib/format";
+import { randomId } from "@/lib/randomId";
 import { Button, IconButton, Kbd } from "@/ui";
 import { ToastMessage } from "@/conversation/AgentPage";
 import { AttachmentList } from "@/conversation/AttachmentList";
 import { type Attachment, fitting, MAX_PASTE, textAsFile, toAttachment, tooLong, wordsFor } from "@/conversation/attachments";
 import type { CompletionKeys } from "@/conversation/Completion";
-import { storedReferences, storedText, useComposer } from "@/conversation/composerState";
+import { currentReferences, currentText, storedText, useComposer } from "@/conversation/composerState";
 import { mentionedIn, type Reference, type Typed, typedAt, withLinks } from "@/conversation/references";
 
 const Completion = lazyChunk(() => import("@/conversation/Completion"));
@@ -63,8 +64,7 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
   const canSend = (text.trim() !== "" || files.length > 0) && problem === null;
   const send = () => {
     if (!canSend) return;
-    const references = useComposer.getState().references[agent.id] ?? storedReferences(agent.id);
-    const words = withLinks(text.trim(), references) || wordsFor(files);
+    const words = withLinks(text.trim(), currentReferences(agent.id)) || wordsFor(files);
     const attachments = files.map(({ name, media_type, data }) => ({ name, media_type, data }));
     sendMessage(agent.id, words, isNudge ? "nudge" : "send", attachments, mentioned.map((one) => one.id));
     clear(agent.id);
@@ -99,7 +99,8 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
     requestAnimationFrame(() => element.setSelectionRange(before.length, before.length));
   };
   const closeCompletion = useCallback(() => setTyped(null), []);
-  const attach = async (chosen: File[], pasted?: string) => {
+  /** Attach the files that fit; return whether all of them are attached. */
+  const attach = async (chosen: File[], pasted?: string): Promise<boolean> => {
     const known = useComposer.getState().files[agent.id] ?? NO_FILES;
     const { files: accepted, problems } = fitting(known, chosen);
     problems.forEach(refuse);
@@ -107,13 +108,18 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
       const added = await Promise.all(accepted.map(toAttachment));
       const now = useComposer.getState().files[agent.id] ?? NO_FILES;
       setFiles(agent.id, [...now, ...added.map((file) => ({ ...file, pasted }))]);
+      return problems.length === 0;
     } catch (error) {
       refuse(errorMessage(error));
+      return false;
     }
   };
-  const sendAsFile = () => {
-    void attach([textAsFile(text, files)], text);
-    setText(agent.id, "");
+  /** Empty the text field, unless the person has gone on writing. */
+  const clearText = (sent: string) => {
+    if (currentText(agent.id) === sent) setText(agent.id, "");
+  };
+  const sendAsFile = async () => {
+    if (await attach([textAsFile(text, files)], text)) clearText(text);
   };
   const onPaste = (event: ClipboardEvent) => {
     const pasted = event.clipboardData.getData("text/plain");
@@ -184,7 +190,7 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
         {problem && (
           <p role="alert" className="flex flex-wrap items-center gap-2 px-3.5 py-1 text-xs text-fail">
             {problem}
-            <Button size="sm" onClick={sendAsFile}>
+            <Button size="sm" onClick={() => void sendAsFile()}>
               Send it as a file
             </Button>
           </p>
@@ -200,7 +206,7 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
             </Button>
           )}
           <span className="min-w-0 flex-1 truncate px-1 text-xs text-ink-3 max-sm:opacity-0">{isLive ? mentioned.length === 0 && replyHint(agent, isCoordinator) : "Not connected: your message is sent when the connection is back"}</span>
-          {canBroadcast && text.trim() && <BroadcastButton team={team} text={text} onSent={() => setText(agent.id, "")} />}
+          {canBroadcast && text.trim() && <BroadcastButton team={team} agent={agent} text={text} onSent={clearText} />}
           {isBusy && agent.node_id && <StopButton agent={agent} />}
           <Button variant="primary" onClick={send} disabled={!canSend} aria-label="Send">
             <span className="max-sm:sr-only">Send</span> <ArrowUp className="size-4" />
@@ -215,17 +221,29 @@ export function Composer({ team, agent, isCoordinator, agents }: { team: Team; a
   );
 }
 
-function BroadcastButton({ team, text, onSent }: { team: Team; text: string; onSent: () => void }) {
-  const broadcast = () =>
-    unwrap(api.POST("/api/teams/{team}/broadcast", { params: { path: { team: team.id } }, body: { message: text.trim() } })).then(
-      () => {
-        onSent();
-        toast.custom(() => <ToastMessage text="The message was sent to everyone on the team." />);
-      },
-      (error: unknown) => void toast.custom(() => <ToastMessage text={errorMessage(error)} isError />),
-    );
+function BroadcastButton({ team, agent, text, onSent }: { team: Team; agent: Agent; text: string; onSent: (text: string) => void }) {
+  // The same words have the same key, so a second request after a lost response sends them once.
+  const idempotencyKey = useMemo(randomId, [text]);
+  const [isSending, setIsSending] = useState(false);
+  const broadcast = async () => {
+    setIsSending(true);
+    try {
+      await unwrap(
+        api.POST("/api/teams/{team}/broadcast", {
+          params: { path: { team: team.id }, header: { "idempotency-key": idempotencyKey } },
+          body: { message: withLinks(text.trim(), currentReferences(agent.id)) },
+        }),
+      );
+      onSent(text);
+      toast.custom(() => <ToastMessage text="The message was sent to everyone on the team." />);
+    } catch (error) {
+      refuse(errorMessage(error));
+    } finally {
+      setIsSending(false);
+    }
+  };
   return (
-    <Button variant="ghost" size="sm" onClick={() => void broadcast()} className="max-sm:hidden">
+    <Button variant="ghost" size="sm" disabled={isSending} onClick={() => void broadcast()} className="max-sm:hidden">
       Tell everyone
     </Button>
   );

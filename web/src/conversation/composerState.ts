@@ -30,7 +30,7 @@ export const useComposer = create<ComposerState>((set, get) => ({
   },
   setFiles: (agentId, files) => set({ files: { ...get().files, [agentId]: files } }),
   addReference: (agentId, reference) => {
-    const known = (get().references[agentId] ?? storedReferences(agentId)).filter((one) => one.token !== reference.token);
+    const known = currentReferences(agentId).filter((one) => one.token !== reference.token);
     const references = [...known, reference];
     writeStored(`references.${agentId}`, JSON.stringify(references));
     set({ references: { ...get().references, [agentId]: references } });
@@ -54,7 +54,10 @@ export const currentText = (agentId: string): string => useComposer.getState().t
 
 export const storedText = (agentId: string): string => readStored(`words.${agentId}`) ?? "";
 
-export function storedReferences(agentId: string): Reference[] {
+/** Return the references that were chosen for the message to an agent. */
+export const currentReferences = (agentId: string): Reference[] => useComposer.getState().references[agentId] ?? storedReferences(agentId);
+
+function storedReferences(agentId: string): Reference[] {
   try {
     return JSON.parse(readStored(`references.${agentId}`) ?? "[]") as Reference[];
   } catch {
