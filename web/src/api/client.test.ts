@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ApiError, toApiError, errorMessage, onSignedOut, unwrap } from "@/api/client";
+import { ApiError, toApiError, errorMessage, nextKey, onSignedOut, unwrap } from "@/api/client";
 import type { Message } from "@/api/client";
 import { joinPages } from "@/api/queries";
 
@@ -17,6 +17,13 @@ describe("the client", () => {
     const refused = Promise.resolve({ error: { title: "Who are you?" }, response: new Response(null, { status: 401 }) });
     await expect(unwrap(refused)).rejects.toBeInstanceOf(ApiError);
     expect(calls).toBe(1);
+  });
+
+  it("keeps an idempotency key until the server has answered the request", () => {
+    const lost = [new ApiError(0, "The server cannot be reached", ""), toApiError(502, ""), toApiError(503, ""), new TypeError("network error")];
+    expect(lost.map((error) => nextKey("first", error))).toEqual(["first", "first", "first", "first"]);
+    const answered = [null, toApiError(409, {}), toApiError(422, {})];
+    expect(answered.map((error) => nextKey("first", error) === "first")).toEqual([false, false, false]);
   });
 
   it("returns the data of a successful response", async () => {

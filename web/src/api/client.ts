@@ -1,6 +1,7 @@
 /** Client: the typed HTTP API. Every failure becomes an ApiError with a text for the person. */
 import createClient from "openapi-fetch";
 import type { components, paths } from "@/api/types";
+import { randomId } from "@/lib/randomId";
 
 export type Schemas = components["schemas"];
 export type Team = Schemas["TeamView"];
@@ -62,6 +63,17 @@ export function toApiError(status: number, body: unknown): ApiError {
   const problem = (typeof body === "object" && body !== null ? body : {}) as Partial<Schemas["Problem"]>;
   const detail = problem.detail ?? (typeof body === "string" ? body.slice(0, 300) : "");
   return new ApiError(status, problem.title ?? `The server answered ${status}`, detail, problem.faults ?? []);
+}
+
+/**
+ * Return the idempotency key of the next request, after one with `key` succeeded (`error` is null) or failed.
+ *
+ * A request that the server refused had no effect, so the next one is new. After a lost response the key stays: the
+ * server may have done what was asked, and does it once for each key.
+ */
+export function nextKey(key: string, error: unknown): string {
+  const isAnswered = error === null || (error instanceof ApiError && error.status >= 400 && error.status < 500);
+  return isAnswered ? randomId() : key;
 }
 
 /** Return the text to show for anything that was thrown. */

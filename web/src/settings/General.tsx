@@ -1,7 +1,7 @@
 /** General: the team's name, how long it works, its goal and its soul. */
 import { useMutation } from "@tanstack/react-query";
 import { useRef, useState } from "react";
-import { api, unwrap } from "@/api/client";
+import { api, nextKey, unwrap } from "@/api/client";
 import { randomId } from "@/lib/randomId";
 import { Fields, Section, SectionForm } from "@/settings/Section";
 import { refreshTeam, type TeamSettings, useSave } from "@/settings/settingsQuery";
@@ -46,7 +46,7 @@ export function General({ settings: { team } }: { settings: TeamSettings }) {
 export function Goal({ settings: { team } }: { settings: TeamSettings }) {
   const [goal, setGoal] = useState("");
   const [acceptance, setAcceptance] = useState("");
-  // A goal that is sent twice with the same key is set once. After an error the next try is a new request.
+  // A goal that is sent twice with the same key is set once, also if the response to the first was lost.
   const idempotencyKey = useRef(randomId());
   const aim = useMutation({
     mutationFn: () =>
@@ -57,8 +57,8 @@ export function Goal({ settings: { team } }: { settings: TeamSettings }) {
       await refreshTeam(team.id);
       showToast("The team has a new goal.");
     },
-    onSettled: () => {
-      idempotencyKey.current = randomId();
+    onSettled: (_, error) => {
+      idempotencyKey.current = nextKey(idempotencyKey.current, error);
     },
   });
   return (

@@ -2,7 +2,7 @@
 import { useNavigate } from "@tanstack/react-router";
 import { ChevronRight, Code2, FileSearch, Newspaper, Scale } from "lucide-react";
 import { type FormEvent, useId, useRef, useState } from "react";
-import { api, errorMessage, unwrap } from "@/api/client";
+import { api, errorMessage, nextKey, unwrap } from "@/api/client";
 import { queryKeys, queryClient } from "@/api/queries";
 import { cx } from "@/lib/cx";
 import { refuseUnfilled, unfilled } from "@/lib/placeholders";
@@ -40,7 +40,7 @@ export default function NewTeam() {
   const [isExpanded, setIsExpanded] = useState(false);
   const [problem, setProblem] = useState("");
   const [isSending, setIsSending] = useState(false);
-  // A request that is sent twice with the same key creates one team. After an error the next try is a new request.
+  // A request that is sent twice with the same key creates one team, also if the response to the first was lost.
   const idempotencyKey = useRef(randomId());
   const id = useId();
   const goalInput = useRef<HTMLTextAreaElement>(null);
@@ -99,7 +99,7 @@ export default function NewTeam() {
       setOpen("newTeam", false);
       if (team.coordinator_id) void navigate({ to: "/t/$team/a/$agent", params: { team: team.id, agent: team.coordinator_id } });
     } catch (error) {
-      idempotencyKey.current = randomId();
+      idempotencyKey.current = nextKey(idempotencyKey.current, error);
       setProblem(errorMessage(error));
     } finally {
       setIsSending(false);
