@@ -228,23 +228,32 @@ function Consulted({ calls }: { calls: readonly string[] }) {
 function UnsentItem({ item }: { item: Extract<Item, { kind: "unsent" }> }) {
   const { unsent } = item;
   const putBefore = useComposer((state) => state.putBefore);
-  const isPending = unsent.state !== "refused";
+  const isLive = useLive((state) => state.connection === "live");
+  const retry = (
+    <Button size="sm" onClick={() => resendMessage(unsent)}>
+      <RotateCcw className="size-3.5" /> Try again
+    </Button>
+  );
   return (
     <article className="flex gap-3 px-4 pt-2 pb-1 max-md:px-3">
       <SenderAvatar id={HUMAN} />
-      <div className={cx("min-w-0 flex-1", isPending && "opacity-60")}>
-        <div className="flex items-baseline gap-2 leading-5">
-          <span className="font-semibold">You</span>
-          <span className="text-xs text-ink-3">{unsent.state === "sending" ? "Sending…" : unsent.state === "queued" ? "Queued: sent when the connection is back" : ""}</span>
+      <div className="min-w-0 flex-1">
+        <div className={cx(unsent.state !== "refused" && "opacity-60")}>
+          <div className="flex items-baseline gap-2 leading-5">
+            <span className="font-semibold">You</span>
+            <span className="text-xs text-ink-3">
+              {unsent.state === "sending" && "Sending…"}
+              {unsent.state === "queued" && (isLive ? "Queued: the server could not take it; it is sent again soon" : "Queued: sent when the connection is back")}
+            </span>
+          </div>
+          <Markdown text={unsent.text} breaks />
+          {unsent.attachments.length > 0 && <MessageAttachments files={unsent.attachments} />}
         </div>
-        <Markdown text={unsent.text} breaks />
-        {unsent.attachments.length > 0 && <MessageAttachments files={unsent.attachments} />}
+        {unsent.state === "queued" && retry}
         {unsent.state === "refused" && (
           <div dir="auto" role="alert" className="mt-1 flex flex-wrap items-center gap-2 text-xs text-fail">
             <CircleAlert className="size-3.5" aria-hidden /> Not delivered. {unsent.reason}
-            <Button size="sm" onClick={() => resendMessage(unsent)}>
-              <RotateCcw className="size-3.5" /> Try again
-            </Button>
+            {retry}
             <Button
               size="sm"
               variant="ghost"

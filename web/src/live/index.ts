@@ -117,13 +117,30 @@ async function postUnsent(unsent: UnsentMessage): Promise<void> {
     // Of several mentioned agents the response names one; the conversation shows what went to each.
     if ((unsent.mentions?.length ?? 0) > 1) void queryClient.invalidateQueries({ queryKey: key });
     discardUnsent(unsent);
+    retries = 0;
   } catch (error) {
     // Signed out is no refusal of the message: it is sent after the next sign-in.
     const isLater = error instanceof ApiError && (error.isOffline || error.status === 503 || error.status === 401);
     const change = { state: isLater ? "queued" : "refused", reason: error instanceof Error ? error.message : "The server refused the message." } as const;
     live.updateUnsent(unsent.clientId, change);
     void keepUnsent({ ...unsent, ...change });
+    if (isLater) retryLater();
   }
+}
+
+/** A message that failed over a live connection is tried again after two seconds, then after twice as long each time, up to a minute. */
+const FIRST_RETRY_MS = 2_000;
+const MAX_RETRY_MS = 60_000;
+let retries = 0;
+let retryTimer: ReturnType<typeof setTimeout> | undefined;
+
+/** Send the queued messages again after a while. Without a connection the next hello does it. */
+function retryLater(): void {
+  if (retryTimer !== undefined || live.store.getState().connection !== "live") return;
+  retryTimer = setTimeout(() => {
+    retryTimer = undefined;
+    resendQueued();
+  }, Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** retries++));
 }
 
 function resendQueued(): void {
