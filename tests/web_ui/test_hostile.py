@@ -272,7 +272,7 @@ async def check_approval(bait: Bait) -> None:
         assert await card.locator("[data-tool]").inner_text() == argument_text(call.name)
         approve = card.get_by_role("button", name="Approve")
         await expect(approve).to_be_disabled()
-        # The person reads one argument after the other to its end.
+        # The person reads one piece after the other.
         await card.locator("[data-end]").evaluate_all(
             "async (all) => { for (const one of all) { one.scrollIntoView({ block: 'center' });"
             " await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0))); } }"

@@ -4,15 +4,44 @@
  * It is rendered as text nodes: no Markdown, no HTML, nothing shortened, and hidden characters are shown as code
  * points. Otherwise a model could show the person one command and run another.
  */
-import { memo } from "react";
+import { Fragment, memo } from "react";
 import type { Schemas } from "@/api/client";
 import { cx } from "@/lib/cx";
-import { otherScripts, splitHidden, splitSuspect } from "@/lib/visible";
-import { EndMark } from "@/conversation/ReadGate";
+import { splitPieces } from "@/lib/pieces";
+import { otherScripts, type Part, splitHidden, splitSuspect } from "@/lib/visible";
+import { EndMark, MustRead } from "@/conversation/ReadGate";
 
-/** Text with marked hidden characters. `keepEmoji` leaves emoji sequences whole; `isCode` marks letters and signs in disguise, too. */
-export const Literal = memo(function Literal({ text, keepEmoji = false, isCode = false }: { text: string; keepEmoji?: boolean; isCode?: boolean }) {
-  return (isCode ? splitSuspect(text) : splitHidden(text, { keepEmoji })).map((part, at) =>
+interface LiteralProps {
+  text: string;
+  /** Whether emoji sequences stay whole. */
+  keepEmoji?: boolean;
+  /** Whether letters and signs in disguise are marked, too. */
+  isCode?: boolean;
+}
+
+/** Text with marked hidden characters. */
+export const Literal = memo(function Literal(props: LiteralProps) {
+  return <Parts parts={partsOf(props)} />;
+});
+
+/** As `Literal`, for a text that a decision depends on: `ReadGate` knows which of its pieces were on screen. */
+const LiteralToRead = memo(function LiteralToRead(props: LiteralProps) {
+  return (
+    <MustRead of={props.text}>
+      {splitPieces(partsOf(props)).map((parts, at) => (
+        <Fragment key={at}>
+          <Parts parts={parts} />
+          <EndMark />
+        </Fragment>
+      ))}
+    </MustRead>
+  );
+});
+
+const partsOf = ({ text, keepEmoji = false, isCode = false }: LiteralProps): Part[] => (isCode ? splitSuspect(text) : splitHidden(text, { keepEmoji }));
+
+const Parts = ({ parts }: { parts: readonly Part[] }) =>
+  parts.map((part, at) =>
     part.code === null ? (
       part.text
     ) : (
@@ -21,14 +50,12 @@ export const Literal = memo(function Literal({ text, keepEmoji = false, isCode =
       </mark>
     ),
   );
-});
 
 /** The text of a question. */
 export const QuestionText = ({ text, className }: { text: string; className?: string }) => (
   // A fixed base direction: right-to-left words in the text cannot change the order of the words around them.
   <p dir="ltr" data-words className={cx("literal", className)}>
-    <Literal text={text} keepEmoji />
-    <EndMark of={text} />
+    <LiteralToRead text={text} keepEmoji />
   </p>
 );
 
@@ -57,14 +84,14 @@ const sizeText = (text: string, lineCount: number): string => `${lineCount > 1 ?
 
 type PendingCall = NonNullable<Schemas["MessageView"]["call"]>;
 
-/** A call that waits for approval: its tool and all arguments, complete. Long arguments scroll; `ReadGate` knows whether their end was seen. */
+/** A call that waits for approval: its tool and all arguments, complete. Long arguments scroll; `ReadGate` knows whether all of them was seen. */
 export function ApprovalCall({ call, className }: { call: PendingCall; className?: string }) {
   return (
     <dl data-call={call.name} className={cx("mt-2 overflow-hidden rounded-md border border-line-2 bg-surface", className)}>
       <div className="flex items-baseline gap-2 border-b border-line px-3 py-1.5 text-sm">
         <dt className="text-ink-2">Tool</dt>
         <dd data-tool dir="ltr" className="min-w-0 literal font-mono font-semibold">
-          <Literal text={call.name} isCode />
+          <LiteralToRead text={call.name} isCode />
         </dd>
       </div>
       {Object.entries(call.arguments).map(([name, value]) => (
@@ -85,7 +112,7 @@ function Argument({ name, value }: { name: string; value: unknown }) {
     <div className="border-b border-line px-3 py-1.5 last:border-b-0">
       <dt className="flex flex-wrap items-baseline justify-between gap-x-3 text-xs text-ink-2">
         <span dir="ltr" className="literal">
-          <Literal text={name} isCode />
+          <LiteralToRead text={name} isCode />
         </span>
         {(lineCount > 1 || text.length > LONG_CHARACTERS) && (
           <span dir="auto" className="tabular text-2xs">{sizeText(text, lineCount)}</span>
@@ -102,8 +129,7 @@ function Argument({ name, value }: { name: string; value: unknown }) {
           // break-spaces gives every space its place: a run of them cannot hang out of the box.
           className="scroll max-h-[40vh] font-mono text-xs literal leading-5 [tab-size:4] [unicode-bidi:bidi-override] [white-space:break-spaces]"
         >
-          <Literal text={text} isCode />
-          <EndMark of={text} />
+          <LiteralToRead text={text} isCode />
         </pre>
         {scripts.length > 0 && <p className="text-2xs text-ink-2">Some letters are {scripts.join(" and ")}; they may look like Latin ones.</p>}
       </dd>

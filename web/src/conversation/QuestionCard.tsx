@@ -11,7 +11,7 @@ import { useStoredDraft } from "@/lib/storedDraft";
 import { Button, Input, Kbd } from "@/ui";
 import { useAnswer } from "@/conversation/useAnswer";
 import { ApprovalCall, Literal, QuestionText } from "@/conversation/Literal";
-import { ReadGate, useUnread } from "@/conversation/ReadGate";
+import { ReadGate, scrollToMark, useUnread } from "@/conversation/ReadGate";
 
 const ChangeModel = lazyChunk(async () => ({ default: (await import("@/inbox/FailureActions")).ChangeModel }));
 
@@ -48,7 +48,8 @@ export function QuestionCard({ id, text, at, kind, asker, message, answered, alw
           {clockTime(at)}
         </time>
       </div>
-      <ReadGate>
+      {/* Another request must be read anew, and a note belongs to one request. */}
+      <ReadGate key={id}>
         <QuestionBody {...{ text, kind, message }} />
         {/* No buttons before the complete call is shown: the person must not approve what they cannot see. */}
         {kind === "approval" && message === null ? (
@@ -160,8 +161,8 @@ export function AnswerForm({ id, kind, options, always = null, call = null, stop
       {kind === "approval" && unread.length > 0 && (
         <p id={unreadId} className="mt-2 flex flex-wrap items-center gap-x-2 text-xs text-ink-2">
           Read the call to its end, then you can approve it.
-          <button type="button" className="min-h-6 underline pointer-coarse:min-h-11" onClick={() => unread[0]!.scrollIntoView({ block: "center" })}>
-            Go to the end
+          <button type="button" className="min-h-6 underline pointer-coarse:min-h-11" onClick={() => scrollToMark(unread[0]!)}>
+            Go on reading
           </button>
         </p>
       )}

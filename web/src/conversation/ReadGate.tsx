@@ -1,53 +1,75 @@
 /**
  * ReadGate: keeps a decision closed until its whole text was on screen.
  *
- * A long call is scrolled in a box, so its end may be out of sight. Each text puts an `EndMark` behind its last
- * character; *Approve* is enabled once every mark was visible in the window. *Deny* needs no reading.
+ * A long call is scrolled in a box, so most of it may be out of sight. Each text is cut into pieces that fit the box, and
+ * an `EndMark` stands behind each of them. *Approve* is enabled once every mark was visible in the window; a jump to the
+ * end is not enough. *Deny* needs no reading.
  */
-import { createContext, type ReactNode, useCallback, useContext, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { createContext, type ReactNode, useContext, useLayoutEffect, useMemo, useRef, useState } from "react";
 
+type Marks = readonly HTMLElement[];
 interface Gate {
-  /** The marks that were not on screen yet, in the order of the page. */
-  unread: readonly HTMLElement[];
-  add: (mark: HTMLElement) => void;
-  remove: (mark: HTMLElement) => void;
+  add: (marks: Marks) => void;
+  remove: (marks: Marks) => void;
 }
 
+// Two contexts: a text is not rendered anew whenever one of its pieces was read.
 const GateContext = createContext<Gate | null>(null);
+const UnreadContext = createContext<Marks>([]);
 
 export function ReadGate({ children }: { children: ReactNode }) {
-  const [unread, setUnread] = useState<readonly HTMLElement[]>([]);
-  const add = useCallback((mark: HTMLElement) => setUnread((before) => [...before, mark]), []);
-  const remove = useCallback((mark: HTMLElement) => setUnread((before) => before.filter((one) => one !== mark)), []);
-  const gate = useMemo(() => ({ unread, add, remove }), [unread, add, remove]);
-  return <GateContext value={gate}>{children}</GateContext>;
+  const [unread, setUnread] = useState<Marks>([]);
+  const gate = useMemo<Gate>(
+    () => ({
+      add: (marks) => setUnread((before) => [...before, ...marks]),
+      remove: (marks) => {
+        const gone = new Set(marks);
+        setUnread((before) => before.filter((one) => !gone.has(one)));
+      },
+    }),
+    [],
+  );
+  return (
+    <GateContext value={gate}>
+      <UnreadContext value={unread}>{children}</UnreadContext>
+    </GateContext>
+  );
 }
 
-/** Return the ends of texts that were not on screen yet. Empty outside a gate. */
-export const useUnread = (): readonly HTMLElement[] => useContext(GateContext)?.unread ?? [];
+/** Return the marks that were not on screen yet, in the order of the page. Empty outside a gate. */
+export const useUnread = (): Marks => useContext(UnreadContext);
 
-/** The end of a text that must be read. `of` is the text: another text must be read anew. */
-export function EndMark({ of }: { of: string }) {
+/** Scroll to a mark so that the piece before it is on screen. The page moves only as far as it must: the buttons below stay in sight. */
+export function scrollToMark(mark: HTMLElement): void {
+  const box = mark.closest<HTMLElement>("[data-argument]");
+  if (!box) return mark.scrollIntoView({ block: "end" });
+  box.scrollTop += mark.getBoundingClientRect().bottom - box.getBoundingClientRect().bottom;
+  box.scrollIntoView({ block: "nearest" });
+}
+
+/** A text that must be read, with an `EndMark` behind each piece. `of` is the text: another text must be read anew. */
+export function MustRead({ of, children }: { of: string; children: ReactNode }) {
   const gate = useContext(GateContext);
-  const mark = useRef<HTMLSpanElement>(null);
-  const add = gate?.add;
-  const remove = gate?.remove;
-  // A layout effect: the mark counts as unread before the browser can deliver a click.
+  const text = useRef<HTMLSpanElement>(null);
+  // A layout effect: the marks count as unread before the browser can deliver a click.
   useLayoutEffect(() => {
-    const element = mark.current;
-    if (!element || !add || !remove) return;
-    add(element);
+    if (!text.current || !gate) return;
+    const marks = [...text.current.querySelectorAll<HTMLElement>("[data-end]")];
+    gate.add(marks);
     const observer = new IntersectionObserver((entries) => {
-      if (!entries.some((entry) => entry.isIntersecting)) return;
-      observer.disconnect();
-      remove(element);
+      const seen = entries.filter((entry) => entry.isIntersecting).map((entry) => entry.target as HTMLElement);
+      if (seen.length === 0) return;
+      for (const mark of seen) observer.unobserve(mark);
+      gate.remove(seen);
     });
-    observer.observe(element);
+    for (const mark of marks) observer.observe(mark);
     return () => {
       observer.disconnect();
-      remove(element);
+      gate.remove(marks);
     };
-  }, [of, add, remove]);
-  // A box of its own: an empty inline element at the end of a wrapped line has no place to be seen at.
-  return <span ref={mark} aria-hidden data-end className="inline-block h-3 w-px align-bottom" />;
+  }, [of, gate]);
+  return <span ref={text}>{children}</span>;
 }
+
+/** The end of a piece. It is a box of its own: an empty inline element at the end of a wrapped line has no place to be seen at. */
+export const EndMark = () => <span aria-hidden data-end className="inline-block h-3 w-px align-bottom" />;

@@ -1,0 +1,61 @@
+// @vitest-environment jsdom
+import { act, cleanup, render, screen } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { Message } from "@/api/client";
+import { QuestionCard } from "@/conversation/QuestionCard";
+
+/** Marks that wait to be seen. jsdom draws nothing, so the test says what is on screen. */
+let waiting = new Map<Element, (entries: { isIntersecting: boolean; target: Element }[]) => void>();
+
+class Observer {
+  constructor(private readonly report: (entries: { isIntersecting: boolean; target: Element }[]) => void) {}
+  observe = (mark: Element) => waiting.set(mark, this.report);
+  unobserve = (mark: Element) => waiting.delete(mark);
+  disconnect = () => waiting.forEach((report, mark) => report === this.report && waiting.delete(mark));
+}
+
+const see = (...marks: Element[]) => act(() => marks.forEach((target) => waiting.get(target)?.([{ isIntersecting: true, target }])));
+const marks = () => [...document.querySelectorAll("[data-end]")];
+const isOpen = () => !(screen.getByRole("button", { name: /^Approve/ }) as HTMLButtonElement).disabled;
+const card = (id: string, tool: string, command: string) => (
+  <QuestionCard id={id} text="May I?" at="2030-01-01T00:00:00Z" kind="approval" asker="Ada" answered={null} message={{ options: [], call: { name: tool, arguments: { command } } } as unknown as Message} />
+);
+
+beforeEach(() => {
+  waiting = new Map();
+  vi.stubGlobal("IntersectionObserver", Observer);
+});
+afterEach(() => {
+  cleanup();
+  localStorage.clear();
+  vi.unstubAllGlobals();
+});
+
+describe("an approval", () => {
+  it("opens once every piece of the call was on screen, not at its end", () => {
+    render(card("a", "bash", "echo 1\n".repeat(2_000)));
+    const all = marks();
+    expect(all.length).toBeGreaterThan(150);
+    see(...all.slice(0, 4), all.at(-1)!);
+    expect(isOpen()).toBe(false);
+    see(...all.slice(0, -2));
+    expect(isOpen()).toBe(false);
+    see(all.at(-2)!);
+    expect(isOpen()).toBe(true);
+  });
+
+  it("has a mark behind its text, the tool's name, and the name and value of each argument", () => {
+    render(card("a", "bash", "ls"));
+    expect(marks().map((mark) => mark.parentElement!.textContent)).toEqual(["May I?", "bash", "command", "ls"]);
+  });
+
+  it("that takes the place of another one has no note yet and must be read", async () => {
+    const { rerender } = render(card("a", "read_file", "ls"));
+    see(...marks());
+    await userEvent.type(screen.getByRole("textbox"), "Go on");
+    expect(isOpen()).toBe(true);
+    rerender(card("b", "bash", "ls"));
+    expect([isOpen(), (screen.getByRole("textbox") as HTMLInputElement).value]).toEqual([false, ""]);
+  });
+});
