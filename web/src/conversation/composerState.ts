@@ -1,6 +1,7 @@
 /** Composer state: the unsent message to each agent. Its text and references are kept in localStorage, so that they survive navigation and a reload; its files survive navigation. */
 import { create } from "zustand";
 import { writeStored, readStored } from "@/lib/storage";
+import { addUnsavedCheck } from "@/live/unsaved";
 import type { Attachment } from "@/conversation/attachments";
 import type { Reference } from "@/conversation/references";
 
@@ -48,6 +49,8 @@ export const useComposer = create<ComposerState>((set, get) => ({
     set({ references: { ...get().references, [agentId]: [] } });
   },
 }));
+
+addUnsavedCheck(() => Object.values(useComposer.getState().files).some((files) => files.length > 0));
 
 /** Return what is written to an agent at this moment. A component's own copy is as old as its last render. */
 export const currentText = (agentId: string): string => useComposer.getState().texts[agentId] ?? storedText(agentId);

@@ -7,6 +7,7 @@
 import { type ComponentType, lazy, type LazyExoticComponent } from "react";
 import { create } from "zustand";
 import { readStored, writeStored } from "@/lib/storage";
+import { hasUnsaved } from "@/live/unsaved";
 
 interface ChunkState {
   /** Parts of the page that are loaded when the server is back. */
@@ -36,7 +37,7 @@ export function retryChunks(): void {
   for (const proceed of due) proceed();
 }
 
-/** Import a chunk. While the server is away, wait for it; if the import failed, load the page anew, or wait for a retry. */
+/** Import a chunk. While the server is away, wait for it; if the import failed, load the page anew if nothing is lost by it, or wait for a retry. */
 export async function loadChunk<T>(load: () => Promise<T>): Promise<T> {
   for (;;) {
     if (isServerAway && !areCached) await untilRetry();
@@ -45,7 +46,7 @@ export async function loadChunk<T>(load: () => Promise<T>): Promise<T> {
       useChunks.setState({ hasFailed: false });
       return loaded;
     } catch {
-      // The server runs another version, or was away for a moment. Unsent words and the page's address survive a reload.
+      // The server runs another version, or was away for a moment. Unsent words and the page's address survive a reload; attached files and changed forms do not.
       if (await canReload()) {
         location.reload();
         return await new Promise<T>(() => {});
@@ -62,7 +63,7 @@ async function untilRetry(): Promise<void> {
   useChunks.setState((state) => ({ waiting: state.waiting - 1 }));
 }
 
-/** Whether a reload would bring the page back: the server answers, and the last reload for this reason was not just now. */
+/** Whether the page may reload and would come back: the server answers, the last reload for this reason was not just now, and nothing is unsaved. */
 async function canReload(): Promise<boolean> {
   if (Date.now() - Number(readStored("reloaded-at") ?? 0) < RELOAD_PAUSE_MS) return false;
   try {
@@ -70,6 +71,7 @@ async function canReload(): Promise<boolean> {
   } catch {
     return false;
   }
+  if (hasUnsaved()) return false;
   writeStored("reloaded-at", String(Date.now()));
   return true;
 }
@@ -82,16 +84,26 @@ export type ChunkComponent<T extends AnyComponent> = LazyExoticComponent<T> & {
   canLoad: () => boolean;
 };
 
-/** As React's `lazy`, for a chunk that may be asked for while the server is away. The router calls `preload` when the person points at a link. */
+/** As React's `lazy`, for a chunk that may be asked for while the server is away. The router calls `preload` when the person points at a link: if that fails, nothing happens until the screen is opened. */
 export function lazyChunk<T extends AnyComponent>(load: () => Promise<{ default: T }>): ChunkComponent<T> {
   let loading: Promise<{ default: T }> | undefined;
   let isLoaded = false;
-  const once = () =>
-    (loading ??= loadChunk(load).then((loaded) => {
-      isLoaded = true;
-      return loaded;
-    }));
-  return Object.assign(lazy(once), { preload: async () => void (isServerAway || (await once())), canLoad: () => isLoaded || areCached || !isServerAway });
+  const loadAndNote = async () => {
+    const loaded = await load();
+    isLoaded = true;
+    return loaded;
+  };
+  const once = () => (loading ??= loadChunk(loadAndNote));
+  const preload = async () => {
+    if (isServerAway || loading) return;
+    try {
+      const loaded = await loadAndNote();
+      loading ??= Promise.resolve(loaded);
+    } catch {
+      // The screen itself tries again.
+    }
+  };
+  return Object.assign(lazy(once), { preload, canLoad: () => isLoaded || areCached || !isServerAway });
 }
 
 /** Put all files of the page into the browser's cache, one after the other, so that every screen opens while the server is away. */

@@ -1,6 +1,7 @@
 /** Section: one part of the settings page, with its heading, its form and its button to save. */
 import type { FormEvent, ReactNode } from "react";
 import { errorMessage } from "@/api/client";
+import { useUnsaved } from "@/live/unsaved";
 import type { Form } from "@/settings/useEdits";
 import { Button } from "@/ui";
 
@@ -39,6 +40,7 @@ interface SectionFormProps {
 
 /** A form that saves one section. Its button is disabled while nothing has changed. */
 export function SectionForm({ save, isChanged, onSave, label = "Save", edits, children }: SectionFormProps) {
+  useUnsaved(isChanged);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     if (isChanged && !save.isPending) onSave();

@@ -3,6 +3,7 @@ import { RefreshCw, TriangleAlert, Wifi, WifiOff } from "lucide-react";
 import { useEffect, useState } from "react";
 import { socket, useLive } from "@/live";
 import { retryChunks, useChunks } from "@/live/chunks";
+import { hasUnsaved } from "@/live/unsaved";
 import { Button } from "@/ui";
 import { useShell } from "@/shell/state";
 
@@ -67,7 +68,7 @@ export function ConnectionBanner() {
     return (
       <div role="status" className="flex min-h-10 flex-wrap items-center gap-3 border-b border-wait-line bg-wait-bg px-4 py-1 text-sm text-wait">
         <TriangleAlert className="size-4 shrink-0" aria-hidden />
-        <span className="flex-1">A part of this page could not be loaded. What you wrote is kept.</span>
+        <span className="flex-1">A part of this page could not be loaded. {hasUnsaved() ? "Save or send your files and changes before you reload; messages that you began are kept." : "What you wrote is kept."}</span>
         <Button size="sm" onClick={retryChunks}>
           Try again
         </Button>

@@ -3,6 +3,7 @@ import { X } from "lucide-react";
 import { Dialog as RadixDialog, DropdownMenu } from "radix-ui";
 import { type ComponentProps, type ReactNode, useRef } from "react";
 import { cx } from "@/lib/cx";
+import { useUnsaved } from "@/live/unsaved";
 import { Button } from "@/ui";
 import type { DialogProps, SheetProps } from "@/ui/lazyOverlays";
 import { submitOnCtrlEnter } from "@/ui/submit";
@@ -10,6 +11,8 @@ import { submitOnCtrlEnter } from "@/ui/submit";
 /** A modal dialog. Radix traps the focus in it; when it closes, the focus returns to where it was. */
 export function Dialog({ open, onOpenChange, title, description, children, className }: DialogProps) {
   const returnTo = useRef<Element | null>(null);
+  // Most dialogs hold a form.
+  useUnsaved(open);
   return (
     <RadixDialog.Root open={open} onOpenChange={onOpenChange}>
       <RadixDialog.Portal>
