@@ -1,5 +1,8 @@
 """The network of commands: packages unless the call names another, and labelled by its hosts."""
 
+import asyncio
+import contextlib
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -8,12 +11,13 @@ import pytest
 
 from agiraph import faultpoints
 from agiraph.domain.grants import GrantKind
-from agiraph.domain.labels import CLEAN, Label, of_host
+from agiraph.domain.labels import CLEAN, Label, of_file, of_host
 from agiraph.domain.persons import OWNER
 from agiraph.home import levels
 from agiraph.providers.base import Request
 from agiraph.services.lifecycle import grants
 from agiraph.services.lifecycle.teams import NewTeam
+from agiraph.store import file_labels
 from agiraph.store.tx import Tx
 from agiraph.testing import PowerCut, Says, World, call, says
 from agiraph.testing.scripted import ReactiveModel
@@ -316,6 +320,40 @@ async def test_a_clean_command_that_names_a_labelled_file_sees_it_and_is_labelle
     assert "CANARY-9" in said
     last = (await strange.board(founded.team.id))[-1]
     assert (await strange.thread(last.id)).label == STRANGER
+
+
+@pytest.mark.parametrize("folder", ["user_uploads", "user_*"])
+async def test_a_file_that_is_uploaded_while_a_command_runs_labels_its_thread(
+    strange: World, folder: str
+) -> None:
+    half = len(str(strange.path)) // 2  # its words do not name the home
+    first, second = str(strange.path)[:half], str(strange.path)[half:]
+    wait = f"a={first}; b={second}; mkfifo begun go 2>/dev/null; echo yes > begun; cat go"
+    command = f'{wait}; cat "$a$b"/teams/*/{folder}/new.csv'
+
+    def begin(_: Request) -> Says:
+        [scratch] = (strange.path / "teams").glob("*/nodes/*/scratch")
+        (scratch.parents[2] / "user_uploads").mkdir()
+        return says(call("bash", command=command))
+
+    strange.script("ada", begin, DONE)
+    founded = await strange.found("Wait for the file")
+    assert founded.node is not None
+    scratch = strange.path / "teams" / founded.team.id / "nodes" / founded.node.id / "scratch"
+    scratch.mkdir(parents=True, exist_ok=True)
+    for name in ("begun", "go"):
+        with contextlib.suppress(FileExistsError):
+            os.mkfifo(scratch / name)
+    await asyncio.to_thread((scratch / "begun").read_text)
+    label, path = of_file("new.csv"), "user_uploads/new.csv"
+    await strange.store.write(file_labels.put, founded.team.id, path, b"CANARY-9", label=label)
+    with strange.runtime.home.team(founded.team.id).folder as home:
+        home.write(path, b"CANARY-9")
+    await asyncio.to_thread((scratch / "go").write_text, "go")
+    await strange.settle()
+    said, _ = await answers(strange, founded)
+    assert "CANARY-9" in said
+    assert await label_of_goal(strange, founded) == label
 
 
 async def test_a_clean_command_with_network_sees_no_labelled_file_even_if_it_names_it(

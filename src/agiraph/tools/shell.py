@@ -194,6 +194,16 @@ def reach_of(tx: Tx, ctx: RunContext, command: str, named: Network | None) -> _R
     return _Reach(network, label, hidden, tuple(granted), is_trusted)
 
 
+def _appeared(
+    tx: Tx, ctx: RunContext, command: str, named: Network | None, hidden: tuple[str, ...]
+) -> Label:
+    """Return the label of what a command may have read that came while it ran: files that its words
+    name, and uploads. Only `hidden`, the labelled files of its beginning, was hidden from it."""
+    uploads = file_labels.under(tx, ctx.team.id, f"{UPLOADS}/")
+    seen = join(file.label for file in uploads if file.path not in hidden)
+    return seen | reach_of(tx, ctx, command, named).label
+
+
 def _referred(ctx: RunContext) -> set[str]:
     """Return the nodes whose results this node was given to read."""
     return {_node_of(path) for path in ctx.node.refs.values()}
@@ -257,6 +267,7 @@ async def bash(
             await gate.close()
             watched.label = gate.label
     label |= reach.label | gate.label  # another node may have read untrusted text since
+    label |= await ctx.store.read(_appeared, ctx, command, network, reach.hidden)
     answer = _as_labelled(ctx, result, label) if label else as_answer(result)
     remark = f"{_remark(ctx, command, reach, result, gate)}\n{watched.remark}".strip()
     return replace(answer, text=f"{answer.text}\n{remark}") if remark else answer
