@@ -43,6 +43,9 @@ def differences(tx: Tx, team_id: TeamId) -> list[str]:
         if set(folded.needs) != set(needed.get(node.id, [])):
             found.append(f"{node.id}: needs {folded.needs} when folded")
     found += _stage_differences(tx, team_id, moment)
+    members = {agent.id for agent in teams.members(tx, team_id)}
+    if members != moment.members:
+        found.append(f"members are {moment.members} when folded, {members} in their rows")
     found += _moment_differences(history, moment)
     return found + _span_differences(history, {node.id for node in rows if node.started_at})
 

@@ -15,6 +15,7 @@ from agiraph.store import messages
 from agiraph.store.tx import Tx
 from agiraph.testing import World, call, says
 from tests.fences import fenced_result, fenced_task
+from tests.folding import folded_differences
 from tests.tools.delegated_tasks import (
     ASK,
     DONE,
@@ -341,6 +342,8 @@ async def test_a_promoted_agent_stays_on_the_team(world: World) -> None:
     assert (told[1], told[3]) == ("bob stays on the team.", "bob stays on the team.")
     assert told[4] == "There is no teammate 'nobody'. On this team: coordinator, bob; and 'human'."
     assert (types.count("agent.left"), types.count("agent.promoted")) == (1, 1)
+    assert types.count("agent.returned") == 1
+    assert await world.store.read(folded_differences) == []
 
 
 async def test_a_full_team_hires_no_agent_and_takes_none_back(world: World) -> None:

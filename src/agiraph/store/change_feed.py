@@ -16,6 +16,7 @@ import orjson
 from agiraph.domain.chat import Words
 from agiraph.domain.errors import StoreUnavailable
 from agiraph.domain.events import Event
+from agiraph.domain.events.work import NODE_ENDS
 from agiraph.domain.ids import TeamId, ThreadId
 from agiraph.logs import Streak
 from agiraph.store import events
@@ -35,7 +36,6 @@ SEND_INTERVAL_S = 0.1
 """How long text is collected before it is sent."""
 MAX_FINISHED = 2000
 """Threads and nodes whose end is remembered."""
-_NODE_ENDED = frozenset({"node.completed", "node.partial", "node.failed", "node.cancelled"})
 
 
 class ChangeFeed:
@@ -113,7 +113,7 @@ class ChangeFeed:
         """Remember ended turns and nodes: text that was sent before their end may arrive later."""
         if event.type == "turn.added":
             self._finished[event.data["thread_id"]] = event.data["seq"]
-        elif event.type in _NODE_ENDED:
+        elif event.type in NODE_ENDS:
             self._finished[event.data["node_id"]] = 0
         elif event.type == "node.assigned":  # the node is retried
             self._finished.pop(event.data["node_id"], None)
@@ -163,7 +163,7 @@ class ReplyTextSender:
         for event in aftermath.events:
             if event.type == "turn.added":
                 self._drop(event.data["thread_id"])
-            elif event.type in _NODE_ENDED:
+            elif event.type in NODE_ENDS:
                 node_id = event.data["node_id"]
                 for thread_id in [t for t, w in self._latest.items() if w.node_id == node_id]:
                     self._drop(thread_id)

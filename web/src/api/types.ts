@@ -1450,7 +1450,9 @@ export interface paths {
         };
         /**
          * Read Mcp Server
-         * @description Show all that a person confirms of an MCP server. Needs the scope `admin`.
+         * @description Return the command or address and the tools of an MCP server, for a person to review.
+         *
+         *     Needs the scope `admin`.
          */
         get: operations["read_mcp_server"];
         put?: never;
@@ -2551,6 +2553,11 @@ export interface components {
              */
             at: string | null;
             /**
+             * First Seq
+             * @description The number of the first event included: 1, unless the team has more than 200,000 events.
+             */
+            first_seq: number;
+            /**
              * Head
              * @description The number of the team's newest event.
              */
@@ -2566,7 +2573,7 @@ export interface components {
             members: string[];
             /**
              * Usd
-             * @description What all model calls had cost until then.
+             * @description What the team had cost until then, without web searches and side calls.
              */
             usd: number;
         };
@@ -3942,7 +3949,7 @@ export interface components {
             ended_at: string | null;
             /**
              * Worked Seconds
-             * @description How long it was worked on, without waits, up to `running_since`.
+             * @description Seconds that count towards its time limit, without waits, up to `running_since`.
              */
             worked_seconds: number;
             /**
@@ -4921,7 +4928,7 @@ export interface components {
             stalled_at: string | null;
             /**
              * Worked Seconds
-             * @description How long it was worked on, without waits, up to `running_since`.
+             * @description Seconds that count towards its time limit, without waits, up to `running_since`.
              */
             worked_seconds: number;
             /**
@@ -5005,9 +5012,12 @@ export interface components {
             ended_at: string | null;
             /** Running Since */
             running_since: string | null;
-            /** Worked Seconds */
+            /**
+             * Worked Seconds
+             * @description Seconds that it was worked on, without waits, up to `running_since`.
+             */
             worked_seconds: number;
-            /** @description The cost of this node and all nodes below it until then. */
+            /** @description The cost of this node and all nodes below it until then, without web searches and side calls. */
             cost: components["schemas"]["CostView"];
         };
         /**
@@ -5095,7 +5105,7 @@ export interface components {
             stalled_at: string | null;
             /**
              * Worked Seconds
-             * @description How long it was worked on, without waits, up to `running_since`.
+             * @description Seconds that count towards its time limit, without waits, up to `running_since`.
              */
             worked_seconds: number;
             /**
@@ -6230,7 +6240,7 @@ export interface components {
             effort?: ("none" | "low" | "medium" | "high" | "max" | "default") | null;
             /**
              * Quiet Hours
-             * @description When no briefing is sent to channels, such as 22:00-07:00; empty: never.
+             * @description Daily hours without briefings and browser notifications, such as 22:00-07:00; empty: none.
              */
             quiet_hours?: string | null;
             /**
@@ -6334,7 +6344,7 @@ export interface components {
             usd: number;
             /**
              * Quiet Hours
-             * @description When nothing of it pops up, such as 22:00-07:00; empty: never.
+             * @description Daily hours without briefings and browser notifications, such as 22:00-07:00; empty: none.
              */
             quiet_hours: string;
             /** Quiet Zone */
@@ -6424,7 +6434,7 @@ export interface components {
             effort: ("none" | "low" | "medium" | "high" | "max") | null;
             /**
              * Quiet Hours
-             * @description When no briefing is sent to channels, such as 22:00-07:00; empty: never.
+             * @description Daily hours without briefings and browser notifications, such as 22:00-07:00; empty: none.
              */
             quiet_hours: string;
             /** Quiet Zone */
@@ -6541,7 +6551,7 @@ export interface components {
         TimelineView: {
             /**
              * First Seq
-             * @description The first event that was folded: 1 unless it is very long.
+             * @description The number of the first event included: 1, unless the team has more than 200,000 events.
              */
             first_seq: number;
             /**
@@ -7073,6 +7083,40 @@ export interface components {
             data: components["schemas"]["AgentPromoted"];
         };
         /**
+         * AgentReturned
+         * @description An agent that had left is a member again, because it got more work.
+         */
+        AgentReturned: {
+            /** Agent Id */
+            agent_id: string;
+            /** Name */
+            name: string;
+        };
+        /**
+         * AgentReturnedEvent
+         * @description `agent.returned`: An agent that had left is a member again, because it got more work.
+         */
+        AgentReturnedEvent: {
+            /** Team Id */
+            team_id: string;
+            /**
+             * Seq
+             * @description The event's number in its team: without gaps, in commit order.
+             */
+            seq: number;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "agent.returned";
+            data: components["schemas"]["AgentReturned"];
+        };
+        /**
          * BriefingDecided
          * @description An agent decided whether to send a briefing.
          */
@@ -7381,7 +7425,7 @@ export interface components {
              */
             op: "event";
             /** Event */
-            event: components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamChangedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["TeamRestoredEvent"] | components["schemas"]["TeamDeletedEvent"] | components["schemas"]["GrantMadeEvent"] | components["schemas"]["GrantUsedEvent"] | components["schemas"]["GrantRevokedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeChangedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodePartialEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeExtendedEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeAcceptanceEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["FolderChangedEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["NetworkReachedEvent"] | components["schemas"]["NetworkRefusedEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["MessageFiledEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerChangedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgePendingEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"];
+            event: components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamChangedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["TeamRestoredEvent"] | components["schemas"]["TeamDeletedEvent"] | components["schemas"]["GrantMadeEvent"] | components["schemas"]["GrantUsedEvent"] | components["schemas"]["GrantRevokedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentReturnedEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeChangedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodePartialEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeExtendedEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeAcceptanceEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["FolderChangedEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["NetworkReachedEvent"] | components["schemas"]["NetworkRefusedEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["MessageFiledEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerChangedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgePendingEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"];
         };
         /**
          * FolderChanged
@@ -9506,7 +9550,7 @@ export interface components {
             data: components["schemas"]["TurnAdded"];
         };
         Frame: components["schemas"]["HelloFrame"] | components["schemas"]["EventFrame"] | components["schemas"]["DeltaFrame"] | components["schemas"]["DraftFrame"] | components["schemas"]["ResyncFrame"] | components["schemas"]["PingFrame"];
-        Event: components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamChangedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["TeamRestoredEvent"] | components["schemas"]["TeamDeletedEvent"] | components["schemas"]["GrantMadeEvent"] | components["schemas"]["GrantUsedEvent"] | components["schemas"]["GrantRevokedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeChangedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodePartialEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeExtendedEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeAcceptanceEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["FolderChangedEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["NetworkReachedEvent"] | components["schemas"]["NetworkRefusedEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["MessageFiledEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerChangedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgePendingEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"];
+        Event: components["schemas"]["TeamCreatedEvent"] | components["schemas"]["TeamCompletedEvent"] | components["schemas"]["TeamPausedEvent"] | components["schemas"]["TeamResumedEvent"] | components["schemas"]["TeamStoppedEvent"] | components["schemas"]["TeamChangedEvent"] | components["schemas"]["TeamArchivedEvent"] | components["schemas"]["TeamRestoredEvent"] | components["schemas"]["TeamDeletedEvent"] | components["schemas"]["GrantMadeEvent"] | components["schemas"]["GrantUsedEvent"] | components["schemas"]["GrantRevokedEvent"] | components["schemas"]["AgentHiredEvent"] | components["schemas"]["AgentLeftEvent"] | components["schemas"]["AgentReturnedEvent"] | components["schemas"]["AgentPromotedEvent"] | components["schemas"]["NodeCreatedEvent"] | components["schemas"]["NodeAssignedEvent"] | components["schemas"]["NodeChangedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeWaitingEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodePartialEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeExtendedEvent"] | components["schemas"]["NodeCheckpointEvent"] | components["schemas"]["NodeAcceptanceEvent"] | components["schemas"]["NodeStalledEvent"] | components["schemas"]["NodeOutputEvent"] | components["schemas"]["FolderChangedEvent"] | components["schemas"]["StageStartedEvent"] | components["schemas"]["StageEndedEvent"] | components["schemas"]["StageReconvenedEvent"] | components["schemas"]["ThreadOpenedEvent"] | components["schemas"]["ThreadCompactedEvent"] | components["schemas"]["TurnAddedEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["NetworkReachedEvent"] | components["schemas"]["NetworkRefusedEvent"] | components["schemas"]["MessageSentEvent"] | components["schemas"]["MessageSeenEvent"] | components["schemas"]["MessageFiledEvent"] | components["schemas"]["QuestionAskedEvent"] | components["schemas"]["QuestionAnsweredEvent"] | components["schemas"]["ModelFailedEvent"] | components["schemas"]["CallLostEvent"] | components["schemas"]["TriggerCreatedEvent"] | components["schemas"]["TriggerChangedEvent"] | components["schemas"]["TriggerFiredEvent"] | components["schemas"]["TriggerSkippedEvent"] | components["schemas"]["TriggerEndedEvent"] | components["schemas"]["MemoryWrittenEvent"] | components["schemas"]["InsightLearnedEvent"] | components["schemas"]["KnowledgePendingEvent"] | components["schemas"]["KnowledgeChangedEvent"] | components["schemas"]["ThreadHarvestedEvent"] | components["schemas"]["BriefingDecidedEvent"] | components["schemas"]["BriefingRatedEvent"] | components["schemas"]["DeliverySentEvent"] | components["schemas"]["DeliveryFailedEvent"];
         /**
          * SubscribeFrame
          * @description The first frame that a client sends on `/api/events`.
@@ -19866,6 +19910,15 @@ export interface operations {
             };
             /** @description Not found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Already decided, or not possible in the current state */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -13,6 +13,7 @@ export function linkOfEvent(team: string, event: Event): NoticeLink | null {
   const to = (label: string, href: string | null): NoticeLink | null => (href === null ? null : { label, href });
   switch (event.type) {
     case "agent.hired":
+    case "agent.returned":
     case "agent.promoted":
       return { label: "Open", href: `/t/${team}/a/${event.data.agent_id}` };
     case "team.changed":

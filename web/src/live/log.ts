@@ -205,6 +205,8 @@ function applyEvent(log: MutableLog, event: Event): void {
     }
     case "agent.left":
       return addSystemRow(log, log.coordinator, event, "person", `${capitalize(event.data.name)} left the team`);
+    case "agent.returned":
+      return addSystemRow(log, log.coordinator, event, "person", `${capitalize(event.data.name)} is back on the team`);
     case "agent.promoted":
       return addSystemRow(log, log.coordinator, event, "person", `${capitalize(event.data.name)} is now a permanent member`);
     case "node.created": {

@@ -26,6 +26,7 @@ EventType = Literal[
     "grant.revoked",
     "agent.hired",
     "agent.left",
+    "agent.returned",
     "agent.promoted",
     "node.created",
     "node.assigned",

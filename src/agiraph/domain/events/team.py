@@ -144,6 +144,16 @@ class AgentLeft(TeamEvent):
 
 
 @event
+class AgentReturned(TeamEvent):
+    """An agent that had left is a member again, because it got more work."""
+
+    event_type: ClassVar[EventType] = "agent.returned"
+
+    agent_id: str
+    name: str
+
+
+@event
 class AgentPromoted(TeamEvent):
     """An agent hired for one node became a permanent member."""
 

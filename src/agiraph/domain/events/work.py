@@ -5,7 +5,15 @@ from typing import Any, ClassVar, Literal
 from agiraph.domain.events import EventType, TeamEvent, event
 from agiraph.domain.stages import StageDecision, StageStatus
 from agiraph.domain.value import value
-from agiraph.domain.work import Lane, StopReason
+from agiraph.domain.work import Lane, NodeStatus, StopReason
+
+NODE_ENDS: dict[str, NodeStatus] = {
+    "node.completed": NodeStatus.COMPLETED,
+    "node.partial": NodeStatus.PARTIAL,
+    "node.failed": NodeStatus.FAILED,
+    "node.cancelled": NodeStatus.CANCELLED,
+}
+"""The types of the events that end a node, with the status that each gives it."""
 
 
 @value

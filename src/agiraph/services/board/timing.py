@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 from agiraph.domain.chat import Turn
 from agiraph.domain.events import Event
+from agiraph.domain.events.work import NODE_ENDS
 from agiraph.domain.ids import TeamId
 from agiraph.domain.value import value
 from agiraph.domain.work import NodeStatus, StopReason, WorkNode
@@ -18,7 +19,6 @@ from agiraph.store.tx import Tx
 
 STARTED = "node.started"
 PAUSED = ("node.waiting", "node.assigned")
-ENDED = ("node.completed", "node.partial", "node.failed", "node.cancelled")
 _NEVER_RAN = (StopReason.UNMET, StopReason.SKIPPED)
 
 
@@ -42,6 +42,14 @@ def worked_seconds(node: WorkNode) -> float:
     return node.worked_seconds + max((node.ended_at - node.claimed_at).total_seconds(), 0.0)
 
 
+def used_seconds(node: WorkNode, now: datetime) -> float:
+    """Return how long a node was worked on, with its present run."""
+    worked = worked_seconds(node)
+    if node.status is not NodeStatus.RUNNING or node.claimed_at is None:
+        return worked
+    return worked + max((now - node.claimed_at).total_seconds(), 0.0)
+
+
 def of_turns(
     tx: Tx, team_id: TeamId, turns: Sequence[Turn], before: Turn | None = None
 ) -> list[StepTime]:
@@ -51,7 +59,7 @@ def of_turns(
     first = before or turns[0]
     node_ids = {turn.node_id for turn in turns}
     found = events.between(
-        tx, team_id, since=first.at, until=turns[-1].at, types=(STARTED, *PAUSED, *ENDED)
+        tx, team_id, since=first.at, until=turns[-1].at, types=(STARTED, *PAUSED, *NODE_ENDS)
     )
     changes = [event for event in found if event.data.get("node_id") in node_ids]
     return list(_step_times(turns, first.at, changes))

@@ -9,22 +9,22 @@ from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, cast
+from enum import Enum
+from typing import Any, TypeVar, cast
 
 from agiraph.domain.events import PREVIEW, Event
+from agiraph.domain.events.work import NODE_ENDS
 from agiraph.domain.stages import StageStatus
 from agiraph.domain.work import Lane, NodeStatus, StopReason
 
-_ENDS = {
-    "node.completed": NodeStatus.COMPLETED,
-    "node.partial": NodeStatus.PARTIAL,
-    "node.failed": NodeStatus.FAILED,
-    "node.cancelled": NodeStatus.CANCELLED,
-}
-_SUBJECTS = ("node.", "stage.", "agent.hired", "agent.left")
+E = TypeVar("E", bound=Enum)
+
+_JOINS = ("agent.hired", "agent.returned")
+_SUBJECTS = ("node.", "stage.", *_JOINS, "agent.left")
 _COSTS = ("turn.added", "call.lost")
 CHECKPOINT = 2000
-"""After so many events the fold's state is kept, so that a late moment is reached quickly."""
+"""After so many events, and no fewer than the team has nodes, the fold's state is kept, so that a
+late moment is reached quickly."""
 
 
 @dataclass(slots=True)
@@ -66,7 +66,6 @@ class StageMoment:
 
     id: str
     name: str
-    created_at: datetime
     status: StageStatus = "running"
 
 
@@ -74,16 +73,12 @@ class StageMoment:
 class BoardMoment:
     """The board after one event."""
 
-    seq: int = 0
-    at: datetime | None = None
     nodes: dict[str, NodeMoment] = field(default_factory=dict[str, NodeMoment])
     stages: dict[str, StageMoment] = field(default_factory=dict[str, StageMoment])
     members: set[str] = field(default_factory=set[str])
 
     def copy(self) -> "BoardMoment":
         return BoardMoment(
-            seq=self.seq,
-            at=self.at,
             nodes={key: copy(node) for key, node in self.nodes.items()},
             stages={key: copy(stage) for key, stage in self.stages.items()},
             members=set(self.members),
@@ -91,14 +86,13 @@ class BoardMoment:
 
     def add(self, event: Event) -> None:
         """Fold the next event of the team."""
-        self.seq, self.at = event.seq, event.at
         if event.type.startswith("node."):
             self._node(event)
         elif event.type in _COSTS:
             self._cost(event.data)
         elif event.type.startswith("stage."):
             self._stage(event)
-        elif event.type == "agent.hired":
+        elif event.type in _JOINS:
             self.members.add(str(event.data.get("agent_id")))
         elif event.type == "agent.left":
             self.members.discard(str(event.data.get("agent_id")))
@@ -129,14 +123,12 @@ class BoardMoment:
                 self._change(node, data.get("changed") or {})
             case "node.checkpoint":
                 node.checkpoint = data.get("summary")
-            case _ if event.type in _ENDS:
-                _end(node, event)
             case _:
-                pass
+                if event.type in NODE_ENDS:
+                    _end(node, event)
 
     def _change(self, node: NodeMoment, changed: dict[str, str | None]) -> None:
-        if status := changed.get("status"):
-            node.status = NodeStatus(status)
+        node.status = _known(NodeStatus, changed.get("status")) or node.status
         for name in ("assignee_id", "stage_id", "waiting_reason"):
             if name in changed:
                 setattr(node, name, changed[name])
@@ -147,7 +139,7 @@ class BoardMoment:
     def _stage(self, event: Event) -> None:
         data, id = event.data, str(event.data.get("stage_id"))
         if event.type == "stage.started":
-            self.stages[id] = StageMoment(id, str(data.get("name")), event.at)
+            self.stages[id] = StageMoment(id, str(data.get("name")))
             for each in data.get("nodes") or []:
                 if each in self.nodes:
                     self.nodes[each].stage_id = id
@@ -162,6 +154,11 @@ class BoardMoment:
             node.calls += 1
             node.tokens += int(data.get("tokens") or 0)
             node.usd += float(data.get("usd") or 0.0)
+
+
+def _known(kind: type[E], name: str | None) -> E | None:
+    """Return the member of an enumeration; None if a later version of the runtime named it."""
+    return next((each for each in kind if each.value == name), None)
 
 
 def _created(id: str, event: Event) -> NodeMoment:
@@ -190,9 +187,8 @@ def _assign(node: NodeMoment, event: Event) -> None:
 def _end(node: NodeMoment, event: Event) -> None:
     data = event.data
     node.stop_running(event.at)
-    node.status = _ENDS[event.type]
-    reason = data.get("reason")
-    node.stop_reason = None if reason is None else StopReason(reason)
+    node.status = NODE_ENDS[event.type]
+    node.stop_reason = _known(StopReason, data.get("reason"))
     node.result, node.doubts = data.get("result"), data.get("doubts")
     node.ended_at, node.waiting_reason = event.at, None
 
@@ -200,31 +196,36 @@ def _end(node: NodeMoment, event: Event) -> None:
 class BoardFold:
     """Keeps the events that change a board, and gives the board at any of them."""
 
-    __slots__ = ("_checkpoints", "_events", "_numbers", "_state")
+    __slots__ = ("_checkpoints", "_events", "_numbers", "_places", "_state")
 
     def __init__(self) -> None:
         self._events: list[Event] = []
         self._numbers: list[int] = []
         self._state = BoardMoment()
         self._checkpoints: list[BoardMoment] = []
+        self._places: list[int] = []
+        """How many events each checkpoint has folded."""
 
     def add(self, event: Event) -> None:
         """Fold the next event."""
         if not event.type.startswith(_SUBJECTS) and event.type not in _COSTS:
             return
         kept = _trimmed(event)
+        self._state.add(kept)  # first: an event that cannot be folded is not kept
         self._events.append(kept)
         self._numbers.append(kept.seq)
-        self._state.add(kept)
-        if len(self._events) % CHECKPOINT == 0:
+        since = len(self._events) - (self._places[-1] if self._places else 0)
+        if since >= max(CHECKPOINT, len(self._state.nodes)):
             self._checkpoints.append(self._state.copy())
+            self._places.append(len(self._events))
 
     def moment(self, seq: int) -> BoardMoment:
         """Return the board after the event with this number."""
         until = bisect_right(self._numbers, seq)
-        kept = until // CHECKPOINT
-        state = self._checkpoints[kept - 1].copy() if kept else BoardMoment()
-        for event in self._events[kept * CHECKPOINT : until]:
+        kept = bisect_right(self._places, until) - 1
+        state = BoardMoment() if kept < 0 else self._checkpoints[kept].copy()
+        start = 0 if kept < 0 else self._places[kept]
+        for event in self._events[start:until]:
             state.add(event)
         return state
 

@@ -11,11 +11,11 @@ from datetime import datetime
 from typing import Any
 
 from agiraph.domain.events import Event
+from agiraph.domain.events.work import NODE_ENDS
 from agiraph.domain.phases import WORK_PHASES, Phase, TickKind
 from agiraph.domain.value import value
 from agiraph.domain.waits import DAY, WaitingOn
 
-_ENDS = {f"node.{status}" for status in ("completed", "partial", "failed", "cancelled")}
 _PROVIDER_WORDS = "the model cannot be reached"
 LABEL_CHARACTERS = 160
 
@@ -125,7 +125,7 @@ class SpanFold:
             self._start(event)
         elif type == "node.waiting":
             self._wait(event)
-        elif type in _ENDS:
+        elif type in NODE_ENDS:
             self._end(event)
         elif type in ("turn.added", "tool.result", "model.failed", "call.lost"):
             self._step(event)

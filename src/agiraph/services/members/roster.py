@@ -8,7 +8,7 @@ from agiraph.domain.agents import Agent, AgentKind, Doing
 from agiraph.domain.chat import Thread
 from agiraph.domain.effort import Effort
 from agiraph.domain.errors import NotFound, Refused
-from agiraph.domain.events.team import AgentHired, AgentLeft, AgentPromoted
+from agiraph.domain.events.team import AgentHired, AgentLeft, AgentPromoted, AgentReturned
 from agiraph.domain.ids import SYSTEM, AgentId, NodeId, TeamId, ThreadId, new_id
 from agiraph.domain.labels import Label
 from agiraph.domain.persons import HUMAN_ADDRESS
@@ -133,6 +133,7 @@ def reinstate(tx: Tx, agent: Agent) -> Agent:
         return agent
     check_capacity(tx, agent.team_id)
     AGENTS.update(tx, agent.id, retired_at=None)
+    tx.emit(agent.team_id, AgentReturned(agent_id=agent.id, name=agent.name))
     return AGENTS.get(tx, agent.id)
 
 

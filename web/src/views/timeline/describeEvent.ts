@@ -67,8 +67,9 @@ export function describeEvent(event: Event, names: Names): string {
       return after("Answered", [event.data.decision, oneLine(event.data.text)].filter(Boolean).join(" · "));
     case "agent.hired":
     case "agent.left":
+    case "agent.returned":
     case "agent.promoted":
-      return `${capitalize(event.data.name)} ${{ "agent.hired": "joined", "agent.left": "left", "agent.promoted": "became a permanent member" }[event.type]}`;
+      return `${capitalize(event.data.name)} ${{ "agent.hired": "joined", "agent.left": "left", "agent.returned": "came back", "agent.promoted": "became a permanent member" }[event.type]}`;
     default: {
       const words = ["text", "summary", "name", "reason", "error", "path", "goal"].map((name) => oneLine(text(data, name))).find(Boolean) ?? "";
       return after(capitalize(event.type.replace(/[._]/g, " ")), words);
