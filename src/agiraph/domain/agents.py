@@ -19,6 +19,8 @@ Trust = Literal["strict", "standard", "open"]
 """How much the agents of a team may do without asking a person, in threads that hold text from
 outside the team. `domain.sinks` has the table of what each value allows."""
 TeamStatus = Literal["active", "paused", "completed", "stopped", "archived"]
+ARCHIVED = "Team {!r} is archived; restore it first."
+"""Why nothing of an archived team is changed; takes its name."""
 AgentKind = Literal["llm", "cli"]
 Doing = Literal["idle", "queued", "working", "waiting", "waiting_for_you", "left"]
 """What an agent is doing, as people see it."""

@@ -20,6 +20,7 @@ from agiraph.domain.work import (
     StopReason,
     WorkNode,
 )
+from agiraph.services.board import timing
 from agiraph.store import spend
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
@@ -190,7 +191,7 @@ def raise_limits(
     add("model_calls", more.turns, used.calls)
     add("tokens", more.tokens, used.tokens)
     add("usd", more.usd, used.usd)
-    add("seconds", more.seconds, node.worked_seconds)
+    add("seconds", more.seconds, timing.used_seconds(node, tx.now))
     added = {name: limit - getattr(budget, name) for name, limit in changes.items()}
     node = replace(node, budget=replace(budget, given=given, **changes))
     NODES.update(tx, node.id, budget=node.budget)

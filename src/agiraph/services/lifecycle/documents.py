@@ -2,7 +2,7 @@
 
 import re
 
-from agiraph.domain.agents import Team
+from agiraph.domain.agents import ARCHIVED, Team
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.team import TeamChanged
 from agiraph.domain.ids import TeamId
@@ -23,7 +23,7 @@ def follow(tx: Tx, team_id: TeamId, path: str, text: str) -> Team:
     column = ROWS[path]
     team = TEAMS.get(tx, team_id, lock=True)
     if team.status == "archived":
-        raise Refused(f"Team {team.name!r} is archived; restore it before you change it.")
+        raise Refused(ARCHIVED.format(team.name))
     words = _HEADING.sub("", text, count=1).strip()
     if column == "goal":
         check_goal(words)

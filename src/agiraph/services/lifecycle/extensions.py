@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
+from agiraph.domain.agents import ARCHIVED
 from agiraph.domain.costs import GoalBudget, LimitUse
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import NodeId, TeamId
 from agiraph.domain.work import Extension, NodeStatus, StopReason, WorkNode
-from agiraph.services.board import budgets
+from agiraph.services.board import budgets, timing
 from agiraph.services.lifecycle import retries
 from agiraph.store import nodes, spend, teams, threads
 from agiraph.store.nodes import NODES
@@ -51,7 +52,8 @@ def raise_to(tx: Tx, node_id: NodeId, totals: Mapping[str, float], *, by: str) -
     node = NODES.get(tx, node_id, lock=True)
     _check_node(tx, node)
     used = spend.total(tx, node_id)
-    spent = {"tokens": used.tokens, "usd": used.usd, "seconds": node.worked_seconds}
+    seconds = timing.used_seconds(node, tx.now)
+    spent = {"tokens": used.tokens, "usd": used.usd, "seconds": seconds}
     more: dict[str, float] = {}
     for name, total in totals.items():
         limit = getattr(node.budget, name)
@@ -80,9 +82,7 @@ def budget_of_goal(tx: Tx, team_id: TeamId) -> GoalBudget | None:
         _check_node(tx, goal)
     except Refused as error:
         problem = str(error)
-    total, seconds = spend.spent(tx, goal.id), goal.worked_seconds
-    if goal.status is NodeStatus.RUNNING and goal.claimed_at is not None:
-        seconds += (tx.now - goal.claimed_at).total_seconds()
+    total, seconds = spend.spent(tx, goal.id), timing.used_seconds(goal, tx.now)
     turns = sum(line.calls for line in spend.of_node(tx, goal.id) if line.purpose == "work")
     limits = [
         _use(goal, "usd", total.usd),
@@ -118,8 +118,8 @@ def _check_node(tx: Tx, node: WorkNode) -> None:
             f"{node.id} did not fail by a limit ({reason}), so more room would not help. Retry it, "
             "or give the task anew."
         )
-    if teams.TEAMS.get(tx, node.team_id).status == "archived":
-        raise Refused(f"The team of {node.id} is archived. Create a new team.")
+    if (team := teams.TEAMS.get(tx, node.team_id)).status == "archived":
+        raise Refused(ARCHIVED.format(team.name))
     goal = nodes.last_goal(tx, node.team_id) if node.is_goal else node
     if goal is not None and goal.id != node.id:
         raise Refused(f"The team of {node.id} has a newer goal, {goal.id}. Extend that one.")

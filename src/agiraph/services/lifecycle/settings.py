@@ -5,7 +5,17 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import TypedDict, Unpack
 
-from agiraph.domain.agents import Agent, Limits, Mode, Review, Rule, Team, Trust, name_from_goal
+from agiraph.domain.agents import (
+    ARCHIVED,
+    Agent,
+    Limits,
+    Mode,
+    Review,
+    Rule,
+    Team,
+    Trust,
+    name_from_goal,
+)
 from agiraph.domain.effort import Effort
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.team import TeamChanged, TeamResumed
@@ -38,7 +48,7 @@ class Settings(TypedDict, total=False):
     effort: Effort | None
     """How much its agents' models think; None: as the settings of the installation say."""
     quiet_hours: str
-    """Hours in which no briefing is sent to channels, such as `22:00-07:00`; empty: none."""
+    """Daily hours without briefings and browser notifications: `22:00-07:00`; empty: none."""
     quiet_zone: str
     muted_until: datetime | None
     """Until when it sends its owner nothing unasked; None: it is not muted."""
@@ -68,7 +78,7 @@ def change(tx: Tx, team_id: TeamId, *, by: str = OWNER, **settings: Unpack[Setti
         _raise_budget(tx, team_id, settings["budget"], by=by)
     team = TEAMS.get(tx, team_id, lock=True)
     if team.status == "archived":
-        raise Refused(f"Team {team.name!r} is archived; create a new team.")
+        raise Refused(ARCHIVED.format(team.name))
     columns = _columns(team, settings) | _asking_columns(tx, team, settings)
     if columns:
         TEAMS.update(tx, team_id, **columns)

@@ -3,7 +3,17 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from agiraph.domain.agents import Agent, Limits, Mode, Review, Rule, Team, Trust, name_from_goal
+from agiraph.domain.agents import (
+    ARCHIVED,
+    Agent,
+    Limits,
+    Mode,
+    Review,
+    Rule,
+    Team,
+    Trust,
+    name_from_goal,
+)
 from agiraph.domain.effort import Effort
 from agiraph.domain.errors import Refused
 from agiraph.domain.events import TeamEvent
@@ -188,7 +198,7 @@ def set_goal(
     """Give a team a new goal: cancel the work on the old one, keep what the team knows."""
     team = teams.TEAMS.get(tx, team_id, lock=True)
     if team.status == "archived":
-        raise Refused(f"Team {team.name!r} is archived; create a new team.")
+        raise Refused(ARCHIVED.format(team.name))
     check_goal(goal)
     if team.status == "active":
         complete(tx, team_id)
