@@ -1,8 +1,14 @@
 """History over HTTP: a timeline in pages, the board at a moment, and the event log."""
 
+from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
+from agiraph.api import histories
 from agiraph.client import Client
+from agiraph.domain.events import Event
+from agiraph.domain.ids import TeamId
 from agiraph.testing import call, says
 from tests.api.serving import TOKEN, Served
 
@@ -46,6 +52,37 @@ async def test_a_team_that_asked_and_was_answered_is_told_from_its_events(served
         log = await client.event_log(team, types=["question"], agent=founded.coordinator.id)
         assert [event.type for event in log.events] == ["question.answered", "question.asked"]
         assert (log.next, log.head) == (None, timeline.last_seq)
+
+
+async def test_a_long_history_begins_later_and_is_begun_anew_when_it_has_grown(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(histories, "MOST_EVENTS", 4)
+    founded = await served.world.found("Measure the tower", start=False)
+    path = f"/teams/{founded.team.id}"
+
+    async def grow() -> tuple[int, int]:
+        await served.ask("PATCH", path, {"name": "Tower"})
+        _, board = await served.ask("GET", f"{path}/board/at")
+        return board["first_seq"], board["head"]
+
+    first, head = await grow()
+    while first == 1:
+        first, head = await grow()
+    assert first == head - 3
+    assert await grow() == (first, head + 1)
+    assert await grow() == (first + 2, head + 2)
+    status, problem = await served.ask("GET", f"{path}/board/at?seq=1")
+    assert (status, problem["detail"]) == (409, f"The board is known from event {first + 2} on.")
+
+
+def test_an_event_that_cannot_be_folded_is_not_tried_again() -> None:
+    history = histories.TeamHistory()
+    data = {"node_id": "node_1", "agent_id": "agent_a", "attempt": "many"}
+    now = datetime(2026, 11, 17, tzinfo=UTC)
+    with pytest.raises(ValueError, match="many"):
+        history.add(Event(team_id=TeamId("team_1"), seq=1, type="node.started", at=now, data=data))
+    assert history.last == 1
 
 
 def _place(node: dict[str, Any]) -> dict[str, Any]:

@@ -3,13 +3,16 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
+
 from agiraph.domain.events import Event, EventType
 from agiraph.domain.ids import TeamId
 from agiraph.domain.work import NodeStatus
-from agiraph.services.history import boards
+from agiraph.services.history import boards, event_log
 from agiraph.services.history.boards import CHECKPOINT, BoardFold
 from agiraph.services.history.event_log import LogFilter, page
 from agiraph.services.history.spans import Span, SpanFold, wait_phase
+from agiraph.services.lifecycle import settings
 from agiraph.store import events
 from agiraph.testing import World, call, says
 from tests.folding import folded_differences
@@ -118,6 +121,49 @@ def test_a_late_moment_of_a_long_history_is_the_fold_of_all_events_before_it() -
         assert kept.moment(seq).nodes == boards.fold(told.events[:seq]).nodes
     assert kept.moment(len(told.events)).nodes["node_1"].status is NodeStatus.COMPLETED
     assert kept.moment(3).nodes["node_1"].status is NodeStatus.RUNNING
+
+
+def test_a_status_or_reason_of_a_later_version_is_ignored() -> None:
+    told = Told()(0, "node.created", title="New", parent_id=None, lane="work", needs=[]).queue(1)
+    told(1, "node.changed", changed={"status": "frozen"})
+    assert boards.fold(told.events).nodes["node_1"].status is NodeStatus.ASSIGNED
+    told(1, "node.failed", reason="of_a_later_version", result=None)
+    ended = boards.fold(told.events).nodes["node_1"]
+    assert (ended.status, ended.stop_reason) == (NodeStatus.FAILED, None)
+
+
+def test_a_board_of_many_nodes_is_kept_less_often() -> None:
+    told = Told()
+    for n in range(2 * CHECKPOINT):
+        told(0, "node.created", node_id=f"node_{n}", title="", parent_id=None, lane="work")
+    told.start(1)
+    kept = BoardFold()
+    for event in told.events:
+        kept.add(event)
+    for seq in (CHECKPOINT - 1, CHECKPOINT, 2 * CHECKPOINT, len(told.events)):
+        assert kept.moment(seq).nodes == boards.fold(told.events[:seq]).nodes
+
+
+async def test_a_request_of_the_event_log_looks_at_a_bounded_number_of_events(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_log, "MOST_SCANNED", 3)
+    founded = await world.found("Measure the tower", start=False)
+    team = founded.team.id
+    for n in range(6):
+        await world.store.write(settings.change, team, name=f"Tower {n}")
+    head = await world.store.read(events.head, team)
+    created = LogFilter(types=("team.created",))
+    found: list[int] = []
+    nexts: list[int | None] = [0]
+    while (before := nexts[-1]) is not None:
+        listed = await world.store.read(page, team, created, before=before, limit=9)
+        found += [event.seq for event in listed.events]
+        nexts.append(listed.next)
+    assert (found, nexts[:2]) == ([1], [0, head - 2])
+    # Events before `since` are not looked at: there is no next page of them.
+    late = LogFilter(types=("team.created",), since=world.clock.now() + timedelta(days=1))
+    assert (await world.store.read(page, team, late, before=0, limit=9)).next is None
 
 
 async def test_the_event_log_is_filtered_by_type_agent_node_text_and_time(world: World) -> None:

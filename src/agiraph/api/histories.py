@@ -8,6 +8,7 @@ import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
+from agiraph.domain.events import Event
 from agiraph.domain.ids import TeamId
 from agiraph.services.history.boards import BoardFold
 from agiraph.services.history.spans import SpanFold
@@ -15,10 +16,12 @@ from agiraph.store import events
 from agiraph.store.database import Store
 
 MOST_TEAMS = 8
-"""So many histories are kept; the one that was not asked for longest is dropped."""
+"""The number of histories in memory; the least recently used one is dropped."""
 MOST_EVENTS = 200_000
-"""A longer history begins later: so many events fit into some 100 MB."""
+"""The events of a team that a new history folds, which take about 100 MB. It may grow by a quarter,
+then it is dropped and folded anew from a later event on."""
 PAGE = 500
+"""Events that one query reads."""
 
 
 @dataclass(slots=True)
@@ -30,6 +33,23 @@ class TeamHistory:
     last: int = 0
     spans: SpanFold = field(default_factory=SpanFold)
     boards: BoardFold = field(default_factory=BoardFold)
+
+    def is_outdated(self, head: int) -> bool:
+        """Return whether the events up to `head` need a new history: too many have been added, or a
+        backup with fewer of them has replaced the database."""
+        most = MOST_EVENTS if self.last < self.first else MOST_EVENTS * 5 // 4
+        return self.last > head or head - self.first >= most
+
+    def add(self, event: Event) -> None:
+        """Fold the next event."""
+        self.last = event.seq  # first: an event that cannot be folded is not tried again
+        self.spans.add(event)
+        self.boards.add(event)
+
+
+@dataclass(slots=True)
+class _Slot:
+    history: TeamHistory = field(default_factory=TeamHistory)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -37,27 +57,26 @@ class Histories:
     """The histories of the teams that clients look at."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[TeamId, TeamHistory] = OrderedDict()
+        self._slots: OrderedDict[TeamId, _Slot] = OrderedDict()
 
     async def of(self, store: Store, team_id: TeamId) -> TeamHistory:
         """Return what is folded from a team's events, continued up to its newest event."""
-        head = await store.read(events.head, team_id)
-        history = self._kept.get(team_id)
-        # Fewer events than we know of: a backup has replaced the database.
-        if history is None or history.last > head:
-            first = max(1, head - MOST_EVENTS + 1)
-            history = self._kept[team_id] = TeamHistory(first=first, last=first - 1)
-        self._kept.move_to_end(team_id)
-        while len(self._kept) > MOST_TEAMS:
-            self._kept.popitem(last=False)
-        async with history.lock:
+        slot = self._slots.setdefault(team_id, _Slot())
+        self._slots.move_to_end(team_id)
+        while len(self._slots) > MOST_TEAMS:
+            self._slots.popitem(last=False)
+        async with slot.lock:
+            # Under the lock: another request may continue the history beyond an earlier head.
+            head = await store.read(events.head, team_id)
+            if slot.history.is_outdated(head):
+                first = max(1, head - MOST_EVENTS + 1)
+                slot.history = TeamHistory(first=first, last=first - 1)
+            history = slot.history
             while history.last < head:
                 # Page by page: other requests are served in between.
                 read = await store.read(events.after, team_id, history.last, limit=PAGE)
                 if not read:
                     break
                 for event in read:
-                    history.spans.add(event)
-                    history.boards.add(event)
-                history.last = read[-1].seq
+                    history.add(event)
         return history

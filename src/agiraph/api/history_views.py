@@ -10,6 +10,14 @@ from agiraph.domain.phases import Phase, TickKind
 from agiraph.domain.stages import StageStatus
 from agiraph.domain.work import Lane, NodeStatus, StopReason
 
+TREE_COST = (
+    "The cost of this node and all nodes below it until then, without web searches and side calls."
+)
+TEAM_COST = "What the team had cost until then, without web searches and side calls."
+FIRST_SEQ = (
+    "The number of the first event included: 1, unless the team has more than 200,000 events."
+)
+
 
 class SpanView(View):
     """Time of one node in one phase."""
@@ -51,7 +59,7 @@ class TimelineNodeView(View):
 class TimelineView(View):
     """How the time of a team's nodes was spent, in pages by event number."""
 
-    first_seq: int = Field(description="The first event that was folded: 1 unless it is very long.")
+    first_seq: int = Field(description=FIRST_SEQ)
     last_seq: int = Field(description="The newest event that was folded.")
     next_seq: int | None = Field(
         description="Continue with this number as `after`; null if this is the last page."
@@ -83,8 +91,10 @@ class NodeMomentView(View):
     started_at: datetime | None
     ended_at: datetime | None
     running_since: datetime | None
-    worked_seconds: float
-    cost: CostView = Field(description="The cost of this node and all nodes below it until then.")
+    worked_seconds: float = Field(
+        description="Seconds that it was worked on, without waits, up to `running_since`."
+    )
+    cost: CostView = Field(description=TREE_COST)
 
 
 class StageMomentView(View):
@@ -98,8 +108,9 @@ class BoardMomentView(View):
 
     seq: int = Field(description="The event that was asked for.")
     at: datetime | None = Field(description="The time of that event; null before the first.")
+    first_seq: int = Field(description=FIRST_SEQ)
     head: int = Field(description="The number of the team's newest event.")
     nodes: list[NodeMomentView]
     stages: list[StageMomentView]
     members: list[str] = Field(description="The ids of the agents that were in the team.")
-    usd: float = Field(description="What all model calls had cost until then.")
+    usd: float = Field(description=TEAM_COST)

@@ -146,15 +146,16 @@ def before(
     seq: int,
     *,
     limit: int,
+    floor: int = 0,
     types: Sequence[str] = (),
     mentions: str = "",
     words: str = "",
 ) -> list[Event]:
-    """Return events before number `seq`, newest first. Each of `types` is a type or its first part;
-    `mentions` is an id that the event's data must contain, and `words` are ASCII words in lower
-    case that its type or data must contain."""
+    """Return events before number `seq` and after `floor`, newest first. Each of `types` is a type
+    or its first part; `mentions` is an id that the event's data must contain, and `words` are ASCII
+    words in lower case that its type or data must contain."""
     base = _base(tx, team_id)
-    where = "place < :place and place > :base"
+    where = "place < :place and place > :floor"
     values: dict[str, str] = {}
     if types:
         # Names of parameters are letters.
@@ -171,7 +172,7 @@ def before(
     rows = tx.all(
         f"select place, type, at, data from events where {where} order by place desc limit :limit",
         place=base + min(seq, _SEQ_MASK),
-        base=base,
+        floor=base + floor,
         limit=limit,
         **values,
     )

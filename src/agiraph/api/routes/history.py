@@ -20,6 +20,7 @@ from agiraph.api.history_views import (
 )
 from agiraph.api.problems import documented
 from agiraph.api.views import CostView
+from agiraph.domain.errors import Conflict
 from agiraph.domain.events import Event
 from agiraph.domain.ids import TeamId
 from agiraph.services.board import texts
@@ -102,7 +103,7 @@ def _named_nodes(tx: Tx, team_id: TeamId, named: set[str]) -> list[dict[str, str
     ]
 
 
-@router.get("/teams/{team}/board/at", responses=documented(404))
+@router.get("/teams/{team}/board/at", responses=documented(404, 409))
 async def get_board_at(
     team: str,
     api: ApiDep,
@@ -117,6 +118,8 @@ async def get_board_at(
         if at is not None:
             seq = await api.store.read(events.number_at, found.id, at)
     seq = min(seq, history.last)
+    if seq < history.first and history.first > 1:
+        raise Conflict(f"The board is known from event {history.first} on.")
     moment = history.boards.moment(seq)
 
     def look(tx: Tx) -> tuple[datetime | None, dict[str, str], dict[str, str | None]]:
@@ -126,14 +129,14 @@ async def get_board_at(
         return last[0].at if last else None, {n.id: texts.title_of(n) for n in rows}, above
 
     shown_at, titles, above = await api.store.read(look)
-    return _moment(moment, seq, shown_at, history.last, titles, above)
+    return _moment(moment, history, seq, shown_at, titles, above)
 
 
 def _moment(
     moment: BoardMoment,
+    history: TeamHistory,
     seq: int,
     at: datetime | None,
-    head: int,
     titles: dict[str, str],
     above: dict[str, str | None],
 ) -> BoardMomentView:
@@ -141,7 +144,8 @@ def _moment(
     return BoardMomentView(
         seq=seq,
         at=at,
-        head=head,
+        first_seq=history.first,
+        head=history.last,
         nodes=[
             _node(node, titles.get(node.id, node.title), costs[node.id])
             for node in sorted(moment.nodes.values(), key=lambda node: node.id)

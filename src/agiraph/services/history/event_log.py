@@ -1,7 +1,7 @@
 """Event log: a team's events, newest first, filtered by type, agent, node, text and time."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from agiraph.domain.events import Event
@@ -12,8 +12,9 @@ from agiraph.store.rows import to_json
 from agiraph.store.tx import Tx
 
 MOST_SCANNED = 20_000
-"""One request reads at most so many events; the next one continues where it stopped."""
+"""Events that one request looks at, whether they match or not; the next one continues there."""
 _CHUNK = 1000
+_MICROSECOND = timedelta(microseconds=1)
 
 
 @value
@@ -47,14 +48,17 @@ def page(tx: Tx, team_id: TeamId, which: LogFilter, *, before: int, limit: int) 
     at = min(before, last + 1) if before else last + 1
     agents = _agents(tx, team_id) if which.agent_id else {}
     needle = _needle(which.text)
+    oldest = 0 if which.since is None else events.number_at(tx, team_id, which.since - _MICROSECOND)
+    floor = max(oldest, at - 1 - MOST_SCANNED)
     found: list[Event] = []
-    scanned = 0
-    while scanned < MOST_SCANNED and len(found) < limit:
+    is_last = False
+    while not is_last:
         read = events.before(
             tx,
             team_id,
             at,
             limit=_CHUNK,
+            floor=floor,
             types=which.types,
             mentions=which.node_id,
             # Databases differ in the lower case of other letters: those are compared below.
@@ -68,10 +72,8 @@ def page(tx: Tx, team_id: TeamId, which: LogFilter, *, before: int, limit: int) 
                 found.append(event)
             if len(found) == limit:
                 return LogPage(events=found, next=at if at > 1 else None, head=head)
-        if len(read) < _CHUNK:
-            return LogPage(events=found, next=None, head=head)
-        scanned += len(read)
-    return LogPage(events=found, next=at, head=head)
+        is_last = len(read) < _CHUNK
+    return LogPage(events=found, next=floor + 1 if floor > oldest else None, head=head)
 
 
 def _agents(tx: Tx, team_id: TeamId) -> Mapping[str, str | None]:
