@@ -116,11 +116,22 @@ async def test_what_was_scheduled_for_a_completed_team_is_scheduled_again(served
     daily = {"type": "scheduled", "config": {"cron": "0 9 * * *", "zone": "UTC"}}
     status, made = await served.ask("POST", f"/teams/{team}/triggers", daily)
     assert status == 201, made
+    reminders: list[dict[str, Any]] = []
+    for seconds in (1800, 7200):
+        later = {"type": "delayed", "config": {"delay_seconds": seconds}}
+        status, reminder = await served.ask("POST", f"/teams/{team}/triggers", later)
+        assert status == 201, reminder
+        reminders.append(reminder)
     await served.ask("DELETE", f"/teams/{team}")
+    served.world.clock.advance(hours=1)
     await served.ask("POST", f"/teams/{team}/restore")
 
     _, triggers = await served.ask("GET", f"/teams/{team}/triggers")
 
     states = {one["id"]: one["status"] for one in triggers}
     assert states.pop(made["id"]) == "active"
+    # A reminder comes at its first moment, unless that has passed in the archive.
+    assert [states.pop(one["id"]) for one in reminders] == ["expired", "active"]
+    due = {one["id"]: one["due_at"] for one in triggers}
+    assert due[reminders[1]["id"]] == reminders[1]["due_at"]
     assert set(states.values()) <= {"expired"}  # the heartbeat ended with the goal

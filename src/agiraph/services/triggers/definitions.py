@@ -379,18 +379,19 @@ def end_with_team(tx: Tx, team_id: TeamId, why: str) -> None:
 def revive(tx: Tx, team_id: TeamId, *, ended_as: str = "") -> None:
     """Activate the triggers that ended with their team, or when it became `ended_as`.
 
-    One-shot triggers stay ended: their moment has passed. Events of the meantime are not read.
+    One-shot triggers whose moment has passed stay ended. Events of the meantime are not read.
     """
     for trigger in triggers.of_team(tx, team_id):
         ended = trigger.ended or ""
         if trigger.status != "expired" or not ended.startswith(f"{TEAM_OVER} {ended_as}"):
             continue
         kind = registry.kind_of(trigger)
-        if kind.fires_once:
+        since = trigger.created_at if kind.fires_once else tx.now
+        due = None if kind.is_due_after_work else kind.first_due(kind.read(trigger.config), since)
+        if kind.fires_once and (due is None or due <= tx.now):
             continue
         TRIGGERS.update(tx, trigger.id, status="active", ended_at=None, ended=None)
         trigger = TRIGGERS.get(tx, trigger.id)
-        due = None if kind.is_due_after_work else kind.first_due(kind.read(trigger.config), tx.now)
         if due is not None:
             firing.arm(tx, trigger, due)
         else:
