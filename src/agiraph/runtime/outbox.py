@@ -167,6 +167,9 @@ class Outbox:
                 self._periodic.item_failed(what, error, "it is edited later", trace=False)
                 pause_s = error.retry_after_s
                 await self._store.write(deliveries.edit_later, outgoing, pause_s=pause_s)
+            except Exception as error:  # a defect of the channel must not block deliveries
+                self._periodic.item_failed(what, error, "it is edited later")
+                await self._store.write(deliveries.edit_later, outgoing)
             else:
                 self._periodic.item_succeeded(what)
                 await self._store.write(deliveries.mark_edited, outgoing)

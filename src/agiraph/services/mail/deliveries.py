@@ -319,7 +319,9 @@ def to_edit(tx: Tx, channel: str, *, limit: int) -> list[OutgoingMessage]:
 
 def mark_edited(tx: Tx, edited: OutgoingMessage) -> None:
     """Record that a message offers no answer any more."""
-    row = DELIVERIES.get(tx, edited.delivery.id, lock=True)
+    row = DELIVERIES.find(tx, edited.delivery.id, lock=True)
+    if row is None:
+        return  # its team was deleted meanwhile
     if edited.is_unpaired and deliveries.revoked_receipt(row) is None:
         return  # it was sent to another address meanwhile, with new buttons
     receipt = None if edited.is_unpaired else row.receipt
@@ -329,7 +331,9 @@ def mark_edited(tx: Tx, edited: OutgoingMessage) -> None:
 def edit_later(tx: Tx, failed: OutgoingMessage, *, pause_s: float | None = None) -> None:
     """Try again later to edit a message. One to somebody who is not paired any more, and may have
     blocked us, is given up after `MAX_TRIES`, or at once if it is to be sent to another address."""
-    row = DELIVERIES.get(tx, failed.delivery.id, lock=True)
+    row = DELIVERIES.find(tx, failed.delivery.id, lock=True)
+    if row is None:
+        return  # its team was deleted meanwhile
     pause = max(timedelta(seconds=pause_s or 0.0), EDIT_BACKOFF)
     changes: dict[str, Any] = {}
     if failed.is_unpaired:
