@@ -130,6 +130,12 @@ class Home:
         folder.name = ""  # paths in messages start here
         return TeamFolder(id=team_id, folder=folder)
 
+    def soul(self, team_id: TeamId) -> str:
+        """Return SOUL.md of a team without its heading; the default one if there is none yet."""
+        found = self.team(team_id)
+        with found.folder:
+            return found.soul()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamFolder:

@@ -41,7 +41,7 @@ async def of_specialist(
     skills = await executor.offered.skills_of(team)
     offered = await executor.offered.of_team(team, skills)
     tools = executor.offered.toolset(agent, offered, is_lean=False)
-    soul = await asyncio.to_thread(_soul, executor.home, team)
+    soul = await asyncio.to_thread(executor.home.soul, team.id)
 
     def build() -> str:
         return _system(executor, team, agent, tools, soul)
@@ -60,12 +60,6 @@ async def of_specialist(
         task=texts.assignment(node, giver=GIVER, thread="t_preview"),
         tools=tuple(spec.name for spec in tools.shown),
     )
-
-
-def _soul(home: Home, team: Team) -> str:
-    found = home.team(team.id)
-    with found.folder:
-        return found.soul()
 
 
 def _system(executor: Executor, team: Team, agent: Agent, tools: Toolset, soul: str) -> str:

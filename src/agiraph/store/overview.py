@@ -12,9 +12,9 @@ from agiraph.domain.ids import PersonId
 from agiraph.domain.overview import MemberSummary, TeamSummary
 from agiraph.store import spend
 from agiraph.store.rows import from_micros
+from agiraph.store.teams import KEPT
 from agiraph.store.tx import Tx
 
-_KEPT = "t.id not in (select team_id from deletions)"
 MAX_TEAMS = 1000
 """Teams in one answer: those with the newest activity."""
 _TEAMS = (
@@ -60,7 +60,7 @@ _QUESTIONS = (
 
 def read(tx: Tx, person_id: PersonId, *, archived: bool = False) -> list[TeamSummary]:
     """Return all teams as a person sees them, or the archived ones; newest activity first."""
-    which = f"t.status {'=' if archived else '<>'} 'archived' and {_KEPT}"
+    which = f"t.status {'=' if archived else '<>'} 'archived' and t.{KEPT}"
     unread = _counts(tx.all(_UNREAD, person=person_id))
     questions = _counts(tx.all(_QUESTIONS))
     members = _members(tx, which, unread, questions)

@@ -10,7 +10,7 @@ from agiraph.store.tx import Tx
 
 TEAMS = Table("teams", Team)
 AGENTS = Table("agents", Agent)
-_KEPT = "id not in (select team_id from deletions)"
+KEPT = "id not in (select team_id from deletions)"
 """Leaves out teams that were deleted and whose rows are still being removed."""
 
 
@@ -97,7 +97,7 @@ def by_name(tx: Tx, team_id: TeamId, name: str, *, with_retired: bool = False) -
 
 def find(tx: Tx, name_or_id: str) -> Team:
     """Return the team with this id, or the newest with this name; raise `NotFound`."""
-    where = f"(id = :name or name = :name) and {_KEPT} order by created_at desc limit 1"
+    where = f"(id = :name or name = :name) and {KEPT} order by created_at desc limit 1"
     found = TEAMS.select(tx, where, name=name_or_id)
     if not found:
         raise NotFound("team", name_or_id, known="`agiraph teams` lists them.")
@@ -105,13 +105,13 @@ def find(tx: Tx, name_or_id: str) -> Team:
 
 
 def every(tx: Tx, *, after: int = 0, limit: int = 100) -> list[Team]:
-    where = f"created_at > :after and {_KEPT} order by created_at limit :limit"
+    where = f"created_at > :after and {KEPT} order by created_at limit :limit"
     return TEAMS.select(tx, where, after=after, limit=limit)
 
 
 def page(tx: Tx, *, after: str = "", limit: int = 100) -> list[Team]:
     """Return a page of teams after an id, oldest first."""
-    where = f"id > :after and {_KEPT} order by id limit :limit"
+    where = f"id > :after and {KEPT} order by id limit :limit"
     return TEAMS.select(tx, where, after=after, limit=limit)
 
 

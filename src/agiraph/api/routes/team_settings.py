@@ -26,7 +26,7 @@ from agiraph.api.team_export import write_zip
 from agiraph.api.team_requests import PermissionRule
 from agiraph.domain.agents import Rule
 from agiraph.domain.ids import PersonId, TeamId
-from agiraph.home.layout import DEFAULT_SOUL, Home
+from agiraph.home.layout import DEFAULT_SOUL
 from agiraph.policies.permission import first_match
 from agiraph.services.lifecycle import deletion, extensions
 from agiraph.store import team_threads, teams
@@ -74,7 +74,7 @@ class DeletionRequest(BaseModel):
 async def get_settings(team: str, api: ApiDep, person: PersonDep) -> TeamSettingsView:
     """Return all settings of a team, with its budget and what is spent of it."""
     view = await api.store.read(_settings, team, person)
-    soul = await asyncio.to_thread(_soul, api.home, TeamId(view.team.id))
+    soul = await asyncio.to_thread(api.home.soul, TeamId(view.team.id))
     return view.model_copy(update={"soul": soul, "is_default_soul": soul == DEFAULT_SOUL})
 
 
@@ -93,12 +93,6 @@ def _settings(tx: Tx, name: str, person: PersonId) -> TeamSettingsView:
         limits=team.limits,
         budget=extensions.budget_of_goal(tx, team.id),
     )
-
-
-def _soul(home: Home, team_id: TeamId) -> str:
-    found = home.team(team_id)
-    with found.folder:
-        return found.soul()
 
 
 @router.post("/teams/{team}/permissions/preview", responses=documented(404))
