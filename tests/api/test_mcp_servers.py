@@ -28,7 +28,7 @@ async def test_the_owner_confirms_how_a_server_is_reached_and_then_its_tools(
         assert (status, listed["state"], listed["summary"], listed["tools"]) == (
             200,
             "off",
-            "is new in /home/me/.mcp.json",
+            "It is new in /home/me/.mcp.json and has not been confirmed.",
             [],
         )
         _, shown = await served.ask("GET", NAME)

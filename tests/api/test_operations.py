@@ -159,9 +159,9 @@ async def test_a_key_that_does_not_work_is_not_stored_and_not_quoted(tmp_path: P
         status, problem = await served.ask(
             "POST", "/operations/keys", {"key": "nobody-knows-this-form"}
         )
-        assert (status, problem["detail"][:50]) == (
+        assert (status, problem["detail"].partition(". ")[0]) == (
             422,
-            "The form of the key does not tell whose it is; cho",
+            "The provider cannot be recognised from the key",
         )
         for word in ("x" * 40, "0123456789"):
             status, _ = await served.ask("POST", "/operations/keys", {"key": word})

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from pydantic import Field
 
-from agiraph.api.views import View
+from agiraph.api.views import WORKED_SECONDS, View
 from agiraph.domain.work import JobState
 
 
@@ -25,9 +25,7 @@ class JobView(View):
     progress: str = Field(description="Why it waits, else its last checkpoint.")
     started_at: datetime | None
     ended_at: datetime | None
-    worked_seconds: float = Field(
-        description="How long it was worked on, without waits, up to `running_since`."
-    )
+    worked_seconds: float = Field(description=WORKED_SECONDS)
     running_since: datetime | None = Field(description="When its present run began, if it runs.")
     sources: list[str] = Field(
         description="Who wrote some of these words, if not the team. Show links in them as text."

@@ -42,7 +42,7 @@ def vendor_of(key: str, named: str) -> Vendor:
         if re.fullmatch(form, key):
             return VENDOR_BY_NAME[name]
     raise Refused(
-        f"The form of the key does not tell whose it is; choose one of {', '.join(_names())}."
+        f"The provider cannot be recognised from the key. Choose one of {', '.join(_names())}."
     )
 
 
@@ -60,8 +60,8 @@ async def set_key(api: Api, key: str, *, provider: str, model: str) -> SetupView
     account = api.models.registry.account(vendor)
     if account.key and vendor.key_variable not in stored_keys.read(api.home.path).keys:
         raise Conflict(
-            f"{vendor.key_variable} is set in the environment, which counts more than a stored "
-            "key. Change it there, and start agiraph again."
+            f"{vendor.key_variable} is set in the environment, which takes precedence over a "
+            "stored key. Change it there, and start agiraph again."
         )
     name = _model_of(vendor, model)
     trial = api.models.with_account(vendor.name, replace(account, key=key))

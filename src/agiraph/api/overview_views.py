@@ -5,6 +5,7 @@ from datetime import datetime
 from pydantic import Field
 
 from agiraph.api.view import View
+from agiraph.api.views import QUIET_HOURS
 from agiraph.domain.agents import Doing, TeamStatus, Trust
 
 
@@ -34,9 +35,7 @@ class TeamOverview(View):
     open_questions: int
     unread: int
     usd: float
-    quiet_hours: str = Field(
-        description="When nothing of it pops up, such as 22:00-07:00; empty: never."
-    )
+    quiet_hours: str = Field(description=QUIET_HOURS)
     quiet_zone: str
     muted_until: datetime | None = Field(
         description="Until when it sends nothing unasked; null: it is not muted."

@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Literal, cast
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from agiraph.api.effort_choice import NO_EFFORT, EffortChange, chosen_effort
+from agiraph.api.views import QUIET_HOURS
 from agiraph.domain.agents import Mode, Review, Rule, Trust
 from agiraph.domain.effort import Effort
 from agiraph.domain.folders import MOST_FOLDERS
@@ -56,7 +57,6 @@ REVIEW = (
     "When a reviewer judges a result before it counts: `auto` if acceptance lines cannot be "
     "checked by machine."
 )
-QUIET_HOURS = "When no briefing is sent to channels, such as 22:00-07:00; empty: never."
 QUIET_ZONE = "The time zone of the quiet hours, such as Europe/Berlin."
 CHANNEL = (
     "The channel for the team's questions and approvals; empty: each that sends such messages."

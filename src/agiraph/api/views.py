@@ -20,6 +20,11 @@ from agiraph.domain.work import Budget, IfUnmet, Lane, NodeStatus, Source, StopR
 DOMAIN_FIELDS = ConfigDict(use_attribute_docstrings=True)
 """For views that contain domain classes: the docstrings of those classes describe their fields."""
 
+WORKED_SECONDS = "Seconds that count towards its time limit, without waits, up to `running_since`."
+QUIET_HOURS = (
+    "Daily hours without briefings and browser notifications, such as 22:00-07:00; empty: none."
+)
+
 
 class CostView(View):
     calls: int
@@ -42,9 +47,7 @@ class TeamView(View):
     effort: Effort | None = Field(
         description="How much its agents' models think; null: as the settings say."
     )
-    quiet_hours: str = Field(
-        description="When no briefing is sent to channels, such as 22:00-07:00; empty: never."
-    )
+    quiet_hours: str = Field(description=QUIET_HOURS)
     quiet_zone: str
     muted_until: datetime | None = Field(
         description="Until when it sends nothing unasked; null: it is not muted."
@@ -129,9 +132,7 @@ class NodeView(View):
     started_at: datetime | None
     ended_at: datetime | None
     stalled_at: datetime | None
-    worked_seconds: float = Field(
-        description="How long it was worked on, without waits, up to `running_since`."
-    )
+    worked_seconds: float = Field(description=WORKED_SECONDS)
     running_since: datetime | None = Field(description="When its present run began, if it runs.")
     cost: CostView = Field(description="The cost of this node and all nodes below it.")
 

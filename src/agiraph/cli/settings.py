@@ -52,7 +52,9 @@ TRUST_HELP = (
 FOLDER_HELP = (
     "A folder of yours that the team may read, or with :rw also change; one option a folder."
 )
-QUIET_HELP = "When no briefing is sent to your channels, such as 22:00-07:00; or none."
+QUIET_HELP = (
+    "Daily hours without briefings and browser notifications, such as 22:00-07:00; or none."
+)
 CHANNEL_HELP = "Your channel for the team's questions; or all."
 ANSWER_HELP = (
     "How long its agents wait for your answer before they go on without: 4h, 2d; or never, to wait "

@@ -101,7 +101,7 @@ async def resume(team: str | None, all_: bool) -> None:
     async with connected() as client:
         if team is None:
             woken = await client.resume_all_work()
-            return click.echo(f"Work goes on; {woken.queues} agents have some.")
+            return click.echo(f"Resumed: {woken.queues} queues have work.")
         resumed = await client.resume((await client.team(team)).id)
     _confirm(resumed, "Resumed", f"Watch it with: agiraph tail {resumed.id}")
 

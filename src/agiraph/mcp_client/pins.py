@@ -115,8 +115,12 @@ def unconfirmed(server: McpServer, known: Pins | None) -> str:
     confirmed = "" if known is None else known.reached
     if confirmed == server.reached_hash:
         return ""
-    what = "is reached in another way than you confirmed" if confirmed else "is new"
-    return f"{what} in {server.origin}. Look at it and accept it: agiraph mcp confirm {server.name}"
+    what = (
+        f"is reached in another way than you confirmed in {server.origin}"
+        if confirmed
+        else f"is new in {server.origin} and has not been confirmed"
+    )
+    return f"{what}. Look at it and accept it: agiraph mcp confirm {server.name}"
 
 
 def load(home: Folder, server: str) -> Pins | None:

@@ -60,7 +60,7 @@ class ServerStatus:
             case "faulty":
                 return self.server.description
             case "off":
-                return pins.unconfirmed(self.server, self.known).partition(". ")[0]
+                return f"It {pins.unconfirmed(self.server, self.known).partition('. ')[0]}."
             case "unknown":
                 return "not asked for its tools yet"
             case "changed":

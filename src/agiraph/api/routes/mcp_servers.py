@@ -32,7 +32,10 @@ async def list_mcp_servers(api: ApiDep) -> list[McpServerView]:
 
 @router.get("/mcp-servers/{name}", responses=documented(404))
 async def read_mcp_server(name: str, api: ApiDep, caller: CallerDep) -> McpServerDetails:
-    """Show all that a person confirms of an MCP server. Needs the scope `admin`."""
+    """Return the command or address and the tools of an MCP server, for a person to review.
+
+    Needs the scope `admin`.
+    """
     check_owner(caller, "To see how an MCP server is reached")
     return _details(_of(api, name).status(name))
 

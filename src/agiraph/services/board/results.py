@@ -69,7 +69,7 @@ def _read_cursor(cursor: str) -> tuple[Before, Before]:
     micros, _, rest = cursor.partition("-")
     kind, _, node_id = rest.partition("-")
     if not (micros.isascii() and micros.isdecimal() and len(micros) < 18 and node_id):
-        raise Refused(f"{cursor[:80]!r} is no place in the list; use the `next` of a page.")
+        raise Refused(f"{cursor[:80]!r} is not a valid cursor; use the `next` of a page.")
     at = from_micros(int(micros))
     if kind == "result":
         return Before(at, node_id), Before(at, _LAST_ID)
