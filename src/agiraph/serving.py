@@ -181,7 +181,7 @@ async def _started(
 
 def _api(settings: Settings, runtime: Runtime, hub: Hub, port: int) -> Api:
     address = settings.address
-    return Api(
+    api = Api(
         store=runtime.store,
         home=runtime.home,
         clock=runtime.clock,
@@ -209,20 +209,23 @@ def _api(settings: Settings, runtime: Runtime, hub: Hub, port: int) -> Api:
         is_model_set=settings.shown["AGIRAPH_MODEL"].origin in ("environment", FILE),
         extensions=runtime.extensions,
         mcp=runtime.mcp,
-        examine=_examination(settings, runtime),
+        examine=_examination(settings, runtime, lambda: api.model),
         build=version("agiraph"),
         failing=runtime.periodic.failing,
         confinement=runtime.confinement,
     )
+    return api
 
 
-def _examination(settings: Settings, runtime: Runtime) -> Examination:
+def _examination(settings: Settings, runtime: Runtime, model: Callable[[], str]) -> Examination:
     return Examination(
         settings=settings,
         home=runtime.home,
         store=runtime.store,
         confinement=runtime.confinement,
         extensions=runtime.extensions,
+        models=runtime.models,
+        model=model,
         failing=runtime.periodic.failing,
     )
 

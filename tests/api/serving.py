@@ -83,13 +83,15 @@ def delta_publisher(hub: Hub) -> Callable[[RunContext, str], None]:
 
 async def _examined(world: World) -> list[Finding]:
     """Make the health checks of a world, with the settings in its folder."""
-    runtime = world.runtime
+    runtime, settings = world.runtime, config.load({"AGIRAPH_HOME": str(world.path)})
     return await Examination(
-        settings=config.load({"AGIRAPH_HOME": str(world.path)}),
+        settings=settings,
         home=runtime.home,
         store=runtime.store,
         confinement=runtime.confinement,
         extensions=runtime.extensions,
+        models=runtime.models,
+        model=lambda: settings.model,
         failing=runtime.periodic.failing,
     )()
 

@@ -1,11 +1,15 @@
 """Operations: the owner sees the state of the server, checks it, and stops and resumes all work."""
 
 import asyncio
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
+from agiraph import config
+from agiraph.doctor.examination import Examination
+from agiraph.home import stored_keys
 from agiraph.providers.registry import Account, Keys
 from agiraph.redaction import redact
 from agiraph.testing import ModelServer, call, says
@@ -108,6 +112,40 @@ async def test_the_health_checks_are_those_of_doctor_and_name_no_secret(served: 
         "details": [],
         "can_fix": False,
     }
+
+
+async def test_the_health_checks_follow_the_running_server(served: Served) -> None:
+    def failing() -> list[str]:
+        raise OSError(errno.EIO, "Input/output error")
+
+    runtime = served.world.runtime
+    findings = await Examination(
+        settings=config.load({"AGIRAPH_HOME": str(served.world.path)}),
+        home=runtime.home,
+        store=runtime.store,
+        confinement=runtime.confinement,
+        extensions=runtime.extensions,
+        models=runtime.models,
+        model=lambda: "scripted/new",
+        failing=failing,
+    )()
+    verdicts = {finding.name: finding.verdict for finding in findings}
+    # The default model is the one of now; a check that fails does not end the others.
+    assert ("model demo" in verdicts, "model scripted/new" in verdicts) == (False, True)
+    assert (verdicts["background work"], verdicts["database"]) == ("problem", "fine")
+
+
+async def test_two_keys_that_are_tested_at_the_same_time_are_both_stored(tmp_path: Path) -> None:
+    async with ModelServer([says("Hello.")] * 4) as model:
+        keys = Keys({name: Account(base_url=model.openai_url) for name in ("openai", "xai")})
+        async with serving(tmp_path, keys=keys, model="demo") as served:
+            made = await asyncio.gather(
+                served.ask("POST", "/operations/keys", {"key": KEY}),
+                served.ask("POST", "/operations/keys", {"key": "xai-abcdefghijklmnop1234567890"}),
+            )
+        assert [view["is_stored"] for _, view in made] == [True, True]
+    stored = stored_keys.read(tmp_path)
+    assert {*stored.keys} == {"OPENAI_API_KEY", "XAI_API_KEY"}
 
 
 def keyless(model: ModelServer) -> Keys:

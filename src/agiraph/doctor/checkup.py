@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from agiraph.config import Settings
 from agiraph.domain.findings import Finding
 from agiraph.extensions.loading import Extensions
+from agiraph.providers.catalogue import Catalogue
 
 
 @dataclass(slots=True)
@@ -19,6 +20,8 @@ class Checkup:
     """The process that uses the home or the database now; empty if none does."""
     extensions: Extensions | None = None
     """Own tools that this process has loaded; None: they are loaded for the check."""
+    models: Catalogue | None = None
+    """The models that this process uses; None: those of the settings."""
 
     def fine(self, name: str, what: str, *details: str) -> None:
         self.findings.append(Finding(name=name, verdict="fine", what=what, details=[*details]))

@@ -12,6 +12,7 @@ from agiraph.domain.findings import Finding
 from agiraph.extensions.loading import Extensions
 from agiraph.home.layout import Home
 from agiraph.home.levels import Confinement
+from agiraph.providers.catalogue import Catalogue
 from agiraph.redaction import redact
 from agiraph.store.database import Store
 
@@ -29,6 +30,9 @@ class Examination:
     store: Store
     confinement: Confinement
     extensions: Extensions
+    models: Catalogue
+    model: Callable[[], str]
+    """Returns the default model, which a person may change while the server runs."""
     failing: Callable[[], list[str]]
     """Returns a sentence for each background task that fails now."""
     longest_s: float = LONGEST_S
@@ -43,7 +47,7 @@ class Examination:
 
     async def _examine(self) -> list[Finding]:
         checkup = Checkup(self.settings, online=False)
-        checkup.runner, checkup.extensions = RUNNER, self.extensions
+        checkup.runner, checkup.extensions, checkup.models = RUNNER, self.extensions, self.models
         try:
             async with asyncio.timeout(self.longest_s):
                 for name, check in self._checks(checkup):
@@ -68,7 +72,7 @@ class Examination:
         return [
             ("home", home),
             ("background work", background),
-            ("model", lambda: model_checks.check(checkup, [self.settings.model])),
+            ("model", lambda: model_checks.check(checkup, [self.model()])),
             ("surroundings", lambda: surroundings.check(checkup)),
             # Last: it may take long on a large database.
             ("database", lambda: database_checks.check(checkup, self.store)),
@@ -79,5 +83,5 @@ async def _guarded(checkup: Checkup, name: str, check: Callable[[], Awaitable[No
     """Make one check. A check that fails is a finding and does not end the others."""
     try:
         await check()
-    except AgiraphError as error:
+    except (AgiraphError, OSError) as error:
         checkup.problem(name, redact(str(error)))

@@ -1,5 +1,8 @@
 """Model checks: whether the models of `agiraph doctor` are set up, run and answer."""
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
 from agiraph.config import Settings
 from agiraph.doctor.checkup import Checkup
 from agiraph.domain.errors import Misconfigured
@@ -15,36 +18,49 @@ _ASKED = {"words": "answer", "tool_call": "tool call"}
 
 async def check(checkup: Checkup, names: list[str]) -> None:
     """Check that each model has what a request needs, and that a server of one's own answers."""
-    catalogue = catalogue_of(checkup.settings)
-    for name in names:
-        if any(finding.name == f"model {name}" for finding in checkup.findings):
-            continue
-        try:
-            catalogue.resolve(name)
-            await catalogue.learn(name)
-            catalogue.check(name)
-        except Misconfigured as error:
-            checkup.problem(f"model {name}", str(error))
-        else:
-            _note_model(checkup, catalogue, name)
+    async with _models(checkup) as catalogue:
+        for name in names:
+            if any(finding.name == f"model {name}" for finding in checkup.findings):
+                continue
+            try:
+                catalogue.resolve(name)
+                await catalogue.learn(name)
+                catalogue.check(name)
+            except Misconfigured as error:
+                checkup.problem(f"model {name}", str(error))
+            else:
+                _note_model(checkup, catalogue, name)
 
 
 async def check_threads(checkup: Checkup, threads: list[PromptSize]) -> None:
     """Report unfinished work whose thread is longer than the context window of its model."""
-    catalogue = catalogue_of(checkup.settings)
-    for model in {thread.model for thread in threads}:
-        await catalogue.learn(model)
-    over = [
-        f"{thread.thread_id} has {thread.tokens:,} tokens; {thread.model} accepts {window:,}."
-        for thread in threads
-        if thread.tokens > (window := catalogue.window(thread.model))
-    ]
+    async with _models(checkup) as catalogue:
+        for model in {thread.model for thread in threads}:
+            await catalogue.learn(model)
+        over = [
+            f"{thread.thread_id} has {thread.tokens:,} tokens; {thread.model} accepts {window:,}."
+            for thread in threads
+            if thread.tokens > (window := catalogue.window(thread.model))
+        ]
     checkup.list(
         "threads",
         over,
         good="All fit the context windows.",
         bad="are larger than the context window.",
     )
+
+
+@asynccontextmanager
+async def _models(checkup: Checkup) -> AsyncGenerator[Catalogue]:
+    """Yield the models of the running process, or those of the settings, closed at the end."""
+    if checkup.models is not None:
+        yield checkup.models
+        return
+    catalogue = catalogue_of(checkup.settings)
+    try:
+        yield catalogue
+    finally:
+        await catalogue.close()
 
 
 def _note_model(checkup: Checkup, catalogue: Catalogue, name: str) -> None:
@@ -76,13 +92,10 @@ def catalogue_of(settings: Settings) -> Catalogue:
 
 async def ask_each(checkup: Checkup) -> None:
     """Send each model that has no problem a short request."""
-    catalogue = catalogue_of(checkup.settings)
-    try:
+    async with _models(checkup) as catalogue:
         for finding in [f for f in checkup.findings if f.name.startswith("model ")]:
             if finding.verdict != "problem":
                 await _ask(checkup, catalogue, finding.name.removeprefix("model "))
-    finally:
-        await catalogue.close()
 
 
 async def _ask(checkup: Checkup, catalogue: Catalogue, name: str) -> None:

@@ -1,5 +1,6 @@
 """Health: checks a home's permissions, disk space and leftovers of crashes."""
 
+import contextlib
 import os
 import shutil
 import stat
@@ -62,8 +63,13 @@ def free_bytes(path: Path) -> int:
 
 def spool_bytes(path: Path) -> int:
     """Return the disk space that the output of commands takes."""
-    files = (path / "spool").glob("*/*")
-    return sum(file.stat().st_size for file in files if file.is_file() and not file.is_symlink())
+    total = 0
+    for folder, _, names in os.walk(path / "spool"):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):  # a deletion may remove it meanwhile
+                found = (Path(folder) / name).lstat()
+                total += found.st_size if stat.S_ISREG(found.st_mode) else 0
+    return total
 
 
 def orphaned_commands(path: Path) -> list[Path]:
