@@ -27,13 +27,11 @@ def copy_files(source: Path, target: Path) -> list[dict[str, str]]:
         to = target / os.path.relpath(at, source)
         to.mkdir(parents=True, exist_ok=True)
         folders[:] = [name for name in folders if redact(name) == name]
-        for name in (*names, *folders):
-            path = Path(at) / name
-            if redact(name) == name:
-                try:
-                    _copy(path, to / name)
-                except _Unreadable as error:
-                    leave_out(error, path)
+        for name in (*folders, *(name for name in names if redact(name) == name)):
+            try:
+                _copy(Path(at) / name, to / name)
+            except _Unreadable as error:
+                leave_out(error, Path(at) / name)
     return left_out
 
 
