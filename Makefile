@@ -8,7 +8,7 @@ export PATH := $(PATH):$(CURDIR)/.venv/bin
 # Tests start hundreds of Python processes: without compiled files each would compile agiraph again.
 export PYTHONDONTWRITEBYTECODE :=
 # Processes that run tests: more than two cores have, as tests mostly wait for what they started.
-WORKERS ?= 4
+WORKERS ?= 5
 # How long `make faults` may take; what is random goes on for as long as there is time.
 MINUTES ?= 50
 # Of the random choices in `make test`: a test that is run again makes the same ones.

@@ -50,6 +50,8 @@ export default defineConfig({
           groups: [
             { name: "libraries", test: FIRST_LIBRARIES },
             { name: "frame", test: FIRST_SOURCES },
+            // One file: each icon by itself would be a request whose headers are larger than the icon.
+            { name: "icons", test: /node_modules\/lucide-react/ },
           ],
         },
       },

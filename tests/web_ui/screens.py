@@ -123,7 +123,8 @@ async def screens(desk: Desk, team: dict[str, Any]) -> list[Screen]:
         Screen("inbox-approval", f"{desk.origin}/inbox/{items['approval']}", "Approve"),
         Screen("inbox-briefing", f"{desk.origin}/inbox/{items['briefing']}", "Both have it"),
         Screen("inbox-report", f"{desk.origin}/inbox/{result}", "What would change this"),
-        Screen("inbox-way-out", f"{desk.origin}/inbox/{way_out}", "Always"),
+        # Not "Always": a toast on the page that still loads says that, too.
+        Screen("inbox-way-out", f"{desk.origin}/inbox/{way_out}", "· Offers ·"),
         Screen("archive", f"{desk.origin}/archive", "No archived teams"),
         Screen("digest", f"{desk.origin}/inbox/digest", "Agents use this text only"),
         Screen("sources", f"{offers}/a/{lead['id']}", "Contains text from"),
