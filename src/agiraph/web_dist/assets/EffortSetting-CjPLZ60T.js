@@ -1,1 +1,0 @@
-export{t as default}from"./EffortSetting-ANZIW9c0.js";

@@ -1,0 +1,1 @@
+export{t as default}from"./EffortSetting-Bo9E8lyg.js";

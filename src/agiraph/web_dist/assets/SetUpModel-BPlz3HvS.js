@@ -1,1 +1,0 @@
-export{t as default}from"./SetUpModel-vRxGwu5V.js";

@@ -1,1 +1,0 @@
-import{I as e}from"./frame-D8Rwqdcz.js";var t={name:`circle-slash-2`,size:24,node:[[`circle`,{cx:`12`,cy:`12`,r:`10`,key:`1mglay`}],[`path`,{d:`M22 2 2 22`,key:`y4kqgn`}]],aliases:[`circle-slashed`]};t.node;var n=e(t);export{n as t};

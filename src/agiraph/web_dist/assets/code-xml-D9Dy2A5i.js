@@ -1,1 +1,0 @@
-import{I as e}from"./frame-D8Rwqdcz.js";var t={name:`code-xml`,size:24,node:[[`path`,{d:`m18 16 4-4-4-4`,key:`1inbqp`}],[`path`,{d:`m6 8-4 4 4 4`,key:`15zrgr`}],[`path`,{d:`m14.5 4-5 16`,key:`e7oirm`}]],aliases:[`code-2`]};t.node;var n=e(t);export{n as t};

@@ -1,1 +1,0 @@
-import{A as e}from"./libraries-C2x_IDGG.js";import{ln as t,on as n}from"./frame-D8Rwqdcz.js";var r=e({queryKey:[`models`],queryFn:()=>t(n.GET(`/api/models`))});export{r as t};

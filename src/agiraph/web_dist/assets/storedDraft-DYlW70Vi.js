@@ -1,1 +1,0 @@
-import{i as e}from"./rolldown-runtime-COiEfhsA.js";import{R as t}from"./libraries-C2x_IDGG.js";import{bt as n,xt as r}from"./frame-D8Rwqdcz.js";var i=e(t(),1);function a(e){let[t,a]=(0,i.useState)(()=>n(`draft.${e}`)??``);return[t,t=>{r(`draft.${e}`,t||null),a(t)}]}export{a as t};

@@ -1,1 +1,0 @@
-import{j as e}from"./libraries-C2x_IDGG.js";import{Jt as t,g as n}from"./frame-D8Rwqdcz.js";function r(r){let{data:i}=e(t);return n(i?.items).filter(e=>e.message.team_id===r)}export{r as t};
