@@ -1,7 +1,7 @@
-"""Histories: what is folded from teams' events, kept in memory and continued at each request.
+"""Histories: a team's timeline and past boards, computed from its events and kept in memory.
 
-Events never change and are numbered without gaps, so a history is continued by the events after
-its last one, whichever process wrote them.
+Each request adds only the events since the last one. Events never change and are numbered without
+gaps, so it does not matter which process wrote them.
 """
 
 import asyncio
@@ -18,8 +18,8 @@ from agiraph.store.database import Store
 MOST_TEAMS = 8
 """The number of histories in memory; the least recently used one is dropped."""
 MOST_EVENTS = 200_000
-"""The events of a team that a new history folds, which take about 100 MB. It may grow by a quarter,
-then it is dropped and folded anew from a later event on."""
+"""A new history is computed from at most this many of a team's newest events (about 100 MB). When
+it has grown by a quarter, it is dropped and computed anew."""
 PAGE = 500
 """Events that one query reads."""
 

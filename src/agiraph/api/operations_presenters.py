@@ -157,7 +157,7 @@ def _state(
 
 
 def examination(at: datetime, found: Iterable[Finding]) -> ExaminationView:
-    """Return the findings, without secrets that a message may quote."""
+    """Return the doctor's findings for the API; secrets that a finding quotes are redacted."""
     return ExaminationView(
         at=at,
         findings=[

@@ -1,4 +1,4 @@
-"""Result views: what clients get of the things that a team has delivered, and of its files."""
+"""Result views: a team's deliverables and their files, as the API returns them."""
 
 from datetime import datetime
 from typing import Literal

@@ -88,8 +88,8 @@ class TalkCalls(Connection):
         *,
         until: datetime | None = None,
     ) -> BulkView:
-        """Do one thing with many items of the inbox or entries of the digest; each has its own
-        outcome. `until` is when snoozed items return."""
+        """Apply one action to many items of the inbox or entries of the digest, and return the
+        outcome of each. `until` is when snoozed items return."""
         moment = None if until is None else until.isoformat()
         body = {"action": action, "ids": list(ids), "until": moment}
         return await self.make(BulkView, "/inbox/bulk", body)

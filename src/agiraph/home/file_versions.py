@@ -32,12 +32,12 @@ EDITABLE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """A content that a file has had."""
+    """An earlier or the present content of a file."""
 
     id: str
     at: datetime
     author: str
-    """`human`, the name of an agent, or empty if it is not known."""
+    """Who wrote it: `human`, the name of an agent, or empty if that is not known."""
     size: int
     is_labelled: bool
     """Whether the file held words from outside the team then."""

@@ -184,7 +184,8 @@ async def over_http(
 
 @dataclass(slots=True)
 class _Metered(httpx2.AsyncBaseTransport):
-    """A transport that counts the bytes of responses, which may not be compressed."""
+    """An HTTP transport that limits the bytes of each response. It refuses compressed ones, whose
+    size in memory cannot be told from their bytes."""
 
     link: Link
     inner: httpx2.AsyncHTTPTransport = field(default_factory=httpx2.AsyncHTTPTransport)

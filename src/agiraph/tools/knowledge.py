@@ -251,7 +251,8 @@ async def find_passages(
 
 
 def as_hit(number: int, hit: Passage, thread: str) -> str:
-    """Return a hit as text; untrusted text, the title too, is inside a fence."""
+    """Return a search hit as text. Untrusted text and its title stand between the marker lines of a
+    fence."""
     about = [hit.kind, one_line(hit.ref), f"{hit.created_at:%Y-%m-%d}"]
     text = hit.text if len(hit.text) <= HIT_CHARS else f"{hit.text[:HIT_CHARS]}…"
     if hit.label:

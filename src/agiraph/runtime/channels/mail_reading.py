@@ -241,8 +241,8 @@ def split_at_headers(text: str) -> tuple[str, str]:
 def new_words(text: str) -> str:
     """Return a mail's text without quoted mails and without the signature."""
     kept: list[str] = []
-    # From the end: whether all later lines are quoted, how many there are, and the next of them;
-    # blank ones do not count.
+    # The mail is read from its last line upwards. About the lines below the present one, without
+    # blank ones: whether all are quoted, how many there are, and the first of them.
     is_quoted, count, following = True, 0, ""
     for line in reversed(text.split("\n")):
         is_attribution = _ATTRIBUTION.match(line) is not None
