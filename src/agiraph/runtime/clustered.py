@@ -211,7 +211,7 @@ class ClusteredEngine:
                 task.cancel()
 
     async def _fire_timers(self) -> Wait | None:
-        """Fire the timers that are due, or return the pause before the next check."""
+        """Fire the timers that are due. If none is due, return the wait before the next check."""
         # Before the read, so that a timer which is committed meanwhile is not missed.
         self._alarm.clear()
         due = await self._store.read(waits.next_due)

@@ -56,8 +56,11 @@ events table."""
 
 
 def _checked_as(label: Label) -> PermissionPolicy:
-    """Return the policy by which a program's start on words with this label is checked: the team's
-    rules for commands apply to it."""
+    """Return the permission policy for the start of a program on a task with this label.
+
+    The start is checked as a call of `bash`, so the team's rules for commands apply. On a labelled
+    task it counts as the sink `PROGRAM`, otherwise as any command.
+    """
 
     async def way_out(ctx: RunContext, call: ToolCall) -> WayOut | None:
         command, why = str(call.arguments["command"]), "a program would be run on this task"

@@ -305,8 +305,9 @@ class Executor:
             # Empty here; `add_turns` fills it and counts what the node has consumed.
             transcript=Transcript(),
             parked_calls=loaded.parked_calls,
-            envelopes=loaded.envelopes,
-            deadline=loaded.deadline,
+            envelopes=loaded.limits.envelopes,
+            deadline=loaded.limits.deadline,
+            outermost_budget=loaded.limits.outermost,
             specialists=self.specialists,
             check_model=self.models.check,
             trusted=loaded.trusted,

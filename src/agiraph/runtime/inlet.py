@@ -39,8 +39,7 @@ class Inlet:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        """Start one reading task for each channel. The outbox has registered the channels
-        before."""
+        """Start one reading task for each channel. The outbox must have registered the channels."""
         self._tasks = [
             asyncio.create_task(
                 self._periodic.repeat(f"reading {name}", partial(self._read, name, channel)),
@@ -91,7 +90,11 @@ class Inlet:
         return taken
 
     async def _refuse(self, name: str, message: Incoming) -> None:
-        """Record that a message was not taken. If that fails too, the cursor still passes it."""
+        """Record that a message could not be processed.
+
+        If that fails too, the error is logged, so that the cursor moves past the message. A
+        database that is unavailable raises: the message is received again.
+        """
         try:
             await self._store.write(incoming.refuse, name, message)
         except StoreUnavailable:

@@ -1,6 +1,5 @@
 """Loading: the rows that a run starts from, read in one transaction."""
 
-from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from agiraph.domain.agents import Agent, Team
@@ -13,7 +12,7 @@ from agiraph.runtime import prompt
 from agiraph.runtime.means import Standing, standing
 from agiraph.runtime.prompt import PriorKnowledge
 from agiraph.services.board import labels, planning
-from agiraph.services.board.budgets import Envelope, envelopes, seconds_left
+from agiraph.services.board.budgets import LimitsOfRun, limits_of_run
 from agiraph.store import messages, threads, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS, TEAMS
@@ -32,8 +31,7 @@ class Loaded(NamedTuple):
     attachments: tuple[Attachment, ...]
     """Files that a person attached to their message."""
     parked_calls: dict[str, WaitingOn]
-    envelopes: tuple[Envelope, ...]
-    deadline: datetime | None
+    limits: LimitsOfRun
     trusted: frozenset[str]
     """Sources that a person trusts: text from them does not label a thread."""
     prior_knowledge: PriorKnowledge | None
@@ -49,7 +47,7 @@ def load(tx: Tx, lease: Lease) -> Loaded:
     creator = node.creator_id
     by_teammate = not is_person(creator) and creator not in (SYSTEM, lease.agent_id)
     agent, turns = AGENTS.get(tx, lease.agent_id), threads.turns(tx, lease.thread_id)
-    team, left = TEAMS.get(tx, lease.team_id), seconds_left(tx, node)
+    team = TEAMS.get(tx, lease.team_id)
     # The threads of a research are shown nothing of what the team knows.
     is_fresh = node.lane == "work" and not turns and node.research is None
     return Loaded(
@@ -60,8 +58,7 @@ def load(tx: Tx, lease: Lease) -> Loaded:
         turns=turns,
         attachments=tuple(a for said in messages.of_node(tx, node.id) for a in said.attachments),
         parked_calls={w.call_id: w.waiting_on for w in waits.of_node(tx, lease.node_id)},
-        envelopes=envelopes(tx, node),
-        deadline=None if left is None else tx.now + timedelta(seconds=left),
+        limits=limits_of_run(tx, node),
         trusted=labels.trusted(tx, lease.team_id),
         prior_knowledge=prompt.load_knowledge(tx, team, agent, node) if is_fresh else None,
         standing=standing(tx, team, agent, node)

@@ -68,7 +68,8 @@ class Means:
         return "\n\n".join(parts)
 
     def rules(self, team: Team) -> str:
-        """Return what the team may do on the web, and what a person decides."""
+        """Return the prompt's lines on web search, on calls that a person must approve, and on the
+        team's own rules."""
         search = (
             "Web search is available."
             if self.has_search

@@ -1,9 +1,10 @@
-"""Plans: puts the plan for an earlier goal away, so that PLAN.md belongs to the present goal."""
+"""Plans: when a team has a new goal, keeps the old text of GOAL.md and puts the old plan away."""
 
 from agiraph.domain.agents import Team
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import TeamId
-from agiraph.home import file_lock
+from agiraph.domain.persons import OWNER
+from agiraph.home import file_lock, file_versions
 from agiraph.home.layout import PLAN, Home, TeamFolder, goal_text
 from agiraph.store import file_labels
 from agiraph.store.database import Store
@@ -20,7 +21,17 @@ async def prepare(store: Store, home: Home, team: Team) -> None:
         async with file_lock.hold(home, team.id):
             await _renew(store, folder, team)
     # A few small files: starting a thread would take longer than writing them.
+    before, now = _read(folder, "GOAL.md"), goal_text(team)
+    if before and before != now:
+        _keep_goal(folder, before)
     folder.prepare(team)
+    if before and before != now:
+        _keep_goal(folder, now)
+
+
+def _keep_goal(folder: TeamFolder, text: bytes) -> None:
+    """Keep a version of GOAL.md. Only people give goals."""
+    file_versions.keep(folder.folder, "GOAL.md", text, author=OWNER, is_labelled=False)
 
 
 async def _renew(store: Store, folder: TeamFolder, team: Team) -> None:

@@ -88,7 +88,7 @@ class Steps:
 
     async def reload_limits(self, ctx: RunContext) -> bool:
         """Read the limits of the run again; return whether somebody raised them."""
-        limits = await ctx.store.read(budgets.limits_of_run, ctx.node.id)
+        limits = await ctx.store.read(budgets.current_limits, ctx.node.id)
         return ctx.take_limits(limits)
 
     async def reserve(self, ctx: RunContext) -> StopReason | None:
@@ -113,11 +113,15 @@ class Steps:
             deliver_mail=deliver_mail and _hears_mail(ctx),
             reservation=reservation,
             paid_from=ctx.envelopes,
+            outermost=ctx.outermost_budget,
         )
-        if caught_up.halt or caught_up.spent:
+        if caught_up.halt or caught_up.spent or caught_up.limits:
             self._release_today(ctx)
         if caught_up.halt is not None:
             raise Halted(caught_up.halt)
+        if caught_up.limits is not None:
+            ctx.take_limits(caught_up.limits)
+            return await self._yield(ctx, notes, deliver_mail=deliver_mail)
         ctx.add_turns(*caught_up.turns)
         return caught_up.spent
 

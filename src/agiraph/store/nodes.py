@@ -1,11 +1,12 @@
 """Nodes: queries on the nodes table for queues, boards and running work."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from agiraph.domain.errors import NotFound
 from agiraph.domain.ids import AgentId, NodeId, TeamId
-from agiraph.domain.work import Halt, Lane, NodeStatus, Queue, WorkNode
+from agiraph.domain.work import Halt, Lane, NodeStatus, Queue, StopReason, WorkNode
 from agiraph.store.rows import Table, to_micros
 from agiraph.store.tx import Tx
 from agiraph.store.work_stop import IS_STOPPED
@@ -83,13 +84,6 @@ def last_goal(tx: Tx, team_id: TeamId) -> WorkNode | None:
     return found[0] if found else None
 
 
-def count_running(tx: Tx, team_id: TeamId) -> int:
-    """Return how many work nodes of a team are running."""
-    sql = "select count(*) from nodes where team_id = :id and lane = 'work' and status = 'running'"
-    row = tx.one(sql, id=team_id)
-    return 0 if row is None else int(row[0])
-
-
 def count_assigned(tx: Tx) -> int:
     """Return how many nodes of all teams are ready to run."""
     row = tx.one("select count(*) from nodes where status = 'assigned'")
@@ -155,6 +149,17 @@ def last_of(tx: Tx, agent_id: AgentId) -> WorkNode | None:
     return found[0] if found else None
 
 
+def cut_off(tx: Tx, payer_id: NodeId, reasons: Sequence[StopReason]) -> list[WorkNode]:
+    """Return up to 20 work nodes, newest first, that this node pays for and that ended for one of
+    these reasons."""
+    listed = ", ".join(f"'{reason}'" for reason in reasons)
+    where = (
+        "payer_id = :payer and lane = 'work' and status in ('failed', 'partial')"
+        f" and stop_reason in ({listed}) order by id desc limit 20"
+    )
+    return NODES.select(tx, where, payer=payer_id)
+
+
 def find(tx: Tx, team_id: TeamId, identity: str) -> WorkNode:
     """Return the node with this id, or the only one whose id ends like it, on this team."""
     wanted = identity.strip()
@@ -213,24 +218,37 @@ class News(NamedTuple):
 
     halt: Halt | None
     mail: bool
+    outermost: str
+    """The budget of the outermost node that pays for this one, as it is stored."""
+
+
+_PAYERS = (
+    "with recursive payers(budget, next_id, level) as ("
+    "select budget, coalesce(parent_id, payer_id), 0 from nodes where id = :id"
+    " union all select p.budget, coalesce(p.parent_id, p.payer_id), level + 1 from nodes p"
+    # A bound for damaged rows that form a cycle.
+    " join payers on p.id = next_id where level < 64) "
+)
 
 
 def news(tx: Tx, node_id: NodeId) -> News:
-    """Return whether the node must stop, and whether its agent has unread mail."""
+    """Return whether the node must stop, whether its agent has unread mail, and what limits the
+    node from above: one statement, for it is run before each model call."""
     row = tx.one(
-        "select n.cancel_requested, t.status, n.lane, exists (select 1 from messages m"
-        f" where m.recipient = n.assignee_id and m.seen_at is null), {IS_STOPPED}"
+        f"{_PAYERS}select n.cancel_requested, t.status, n.lane, exists (select 1 from messages m"
+        f" where m.recipient = n.assignee_id and m.seen_at is null), {IS_STOPPED},"
+        " (select budget from payers order by level desc limit 1)"
         " from nodes n join teams t on t.id = n.team_id where n.id = :id",
         id=node_id,
     )
     assert row is not None
-    cancel_requested, status, lane, mail, is_stopped = row
+    cancel_requested, status, lane, mail, is_stopped, outermost = row
     # A stopped team still replies to a person, so this ends work only.
     if cancel_requested or (status == "stopped" and lane == "work"):
-        return News("cancel", bool(mail))
+        return News("cancel", bool(mail), outermost)
     # A paused team still replies to a person; after an emergency stop nothing does.
     is_paused = is_stopped or (status == "paused" and lane != "reply")
-    return News("pause" if is_paused else None, bool(mail))
+    return News("pause" if is_paused else None, bool(mail), outermost)
 
 
 def board(tx: Tx, team_id: TeamId, *, after: str = "", limit: int = 1000) -> list[WorkNode]:

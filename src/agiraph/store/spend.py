@@ -39,6 +39,8 @@ class Spend:
 
 SEARCH = "search"
 """The purpose of a web search. It is paid for, but it is no call of a model."""
+SIDE_CALL = "side call"
+"""The purpose of a call that a chat client asks for beside its conversation, such as a title."""
 SPEND = Table("spend", Spend, key="node_id")
 _KEY = ("node_id", "agent_id", "purpose", "model", "day")
 _SUMS = [name for name in SPEND.fields if name not in (*_KEY, "team_id")]
@@ -176,9 +178,31 @@ def usd_of_team(tx: Tx, team_id: TeamId, *, day: str | None = None) -> float:
     return 0.0 if row is None else round_usd(float(row[0]))
 
 
-def usd_by_team(tx: Tx) -> dict[TeamId, float]:
-    """Return the dollars that each team has spent, for those that have spent something."""
-    rows = tx.all("select team_id, sum(usd) from spend group by team_id")
+def usd_without_event(tx: Tx, team_id: TeamId) -> float:
+    """Return the dollars that a team has spent on web searches and side calls.
+
+    No event records their time, so no replayed moment includes them.
+    """
+    row = tx.one(
+        "select coalesce(sum(usd), 0.0) from spend where team_id = :team"
+        " and purpose in (:search, :side_call)",
+        team=team_id,
+        search=SEARCH,
+        side_call=SIDE_CALL,
+    )
+    return 0.0 if row is None else round_usd(float(row[0]))
+
+
+def usd_by_team(tx: Tx, between: tuple[TeamId, TeamId] | None = None) -> dict[TeamId, float]:
+    """Return the dollars that each team has spent, for those that have spent something; of all
+    teams, or of those whose ids lie between two ids."""
+    sql = "select team_id, sum(usd) from spend {where} group by team_id"
+    if between is None:
+        rows = tx.all(sql.format(where=""))
+    else:
+        first, last = between
+        where = "where team_id >= :first and team_id <= :last"
+        rows = tx.all(sql.format(where=where), first=first, last=last)
     return {row[0]: round_usd(float(row[1])) for row in rows}
 
 

@@ -3,13 +3,14 @@
 from typing import Any
 
 from agiraph.domain.ids import TeamId
+from agiraph.domain.triggers import Firing
 from agiraph.store.file_labels import FILE_LABELS
 from agiraph.store.knowledge import CHANGES, INSIGHTS, MEMORIES
 from agiraph.store.messages import MESSAGES
 from agiraph.store.nodes import NODES
 from agiraph.store.notes import NOTES
 from agiraph.store.rows import Table
-from agiraph.store.spend import SPEND
+from agiraph.store.spend import SPEND, Spend
 from agiraph.store.stages import STAGES
 from agiraph.store.teams import AGENTS
 from agiraph.store.threads import THREADS
@@ -30,6 +31,9 @@ PAGED: dict[str, Table[Any]] = {
 }
 """Tables with one row for each id. Agents that have left are rows like any other."""
 
+_SPEND_KEY = ("node_id", "agent_id", "purpose", "model", "day")
+_FIRING_KEY = ("trigger_id", "slot")
+
 
 def page(tx: Tx, table: str, team_id: TeamId, *, after: str = "", limit: int) -> list[Any]:
     """Return the rows of one table in `PAGED`, by id, that come after this id."""
@@ -37,13 +41,24 @@ def page(tx: Tx, table: str, team_id: TeamId, *, after: str = "", limit: int) ->
     return PAGED[table].select(tx, where, team_id=team_id, after=after, limit=limit)
 
 
-def spend(tx: Tx, team_id: TeamId) -> list[Any]:
-    where = "team_id = :team_id order by node_id, agent_id, purpose, model, day"
-    return SPEND.select(tx, where, team_id=team_id)
+def spend_page(tx: Tx, team_id: TeamId, *, after: Spend | None, limit: int) -> list[Spend]:
+    """Return the next costs of a team by node, agent, purpose, model and day."""
+    where, last = _behind(_SPEND_KEY, after)
+    where = f"team_id = :team_id{where} order by {', '.join(_SPEND_KEY)} limit :limit"
+    return SPEND.select(tx, where, team_id=team_id, limit=limit, **last)
 
 
-def firings(tx: Tx, team_id: TeamId) -> list[Any]:
-    where = (
-        "trigger_id in (select id from triggers where team_id = :team_id) order by at, trigger_id"
-    )
-    return FIRINGS.select(tx, where, team_id=team_id)
+def firings_page(tx: Tx, team_id: TeamId, *, after: Firing | None, limit: int) -> list[Firing]:
+    """Return the next firings of a team's triggers, by trigger and slot."""
+    where, last = _behind(_FIRING_KEY, after)
+    of_team = "trigger_id in (select id from triggers where team_id = :team_id)"
+    where = f"{of_team}{where} order by {', '.join(_FIRING_KEY)} limit :limit"
+    return FIRINGS.select(tx, where, team_id=team_id, limit=limit, **last)
+
+
+def _behind(key: tuple[str, ...], after: object | None) -> tuple[str, dict[str, Any]]:
+    """Return a condition for rows behind this one, and its values; nothing for the first page."""
+    if after is None:
+        return "", {}
+    names = ", ".join(f":{name}" for name in key)
+    return f" and ({', '.join(key)}) > ({names})", {name: getattr(after, name) for name in key}

@@ -115,6 +115,18 @@ def page(tx: Tx, *, after: str = "", limit: int = 100) -> list[Team]:
     return TEAMS.select(tx, where, after=after, limit=limit)
 
 
+def at_work(tx: Tx) -> list[TeamId]:
+    """Return the ids of the teams that are active or paused."""
+    rows = tx.all(f"select id from teams where status in ('active', 'paused') and {KEPT}")
+    return [row[0] for row in rows]
+
+
+def newest(tx: Tx, limit: int) -> list[TeamId]:
+    """Return the ids of the newest teams, newest first."""
+    sql = f"select id from teams where {KEPT} order by id desc limit :limit"
+    return [TeamId(found) for (found,) in tx.all(sql, limit=limit)]
+
+
 def lock(tx: Tx, agent_id: AgentId) -> Agent:
     """Lock and return the agent's row. Transactions that give one agent work, mail or a result take
     this lock and so run one after another. It comes before the lock on a trigger's row."""

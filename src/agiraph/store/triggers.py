@@ -32,12 +32,18 @@ def active_of_team(tx: Tx, team_id: TeamId) -> list[Trigger]:
 
 def team_heartbeat(tx: Tx, team_id: TeamId) -> Trigger | None:
     """Return the newest heartbeat that the runtime created for a team, whatever its status."""
+    return team_heartbeats(tx, team_id, team_id).get(team_id)
+
+
+def team_heartbeats(tx: Tx, first: TeamId, last: TeamId) -> dict[TeamId, Trigger]:
+    """Return the newest heartbeat that the runtime created, of each team whose id lies between two
+    ids."""
     where = (
-        "team_id = :team_id and made_by = :system and type = 'heartbeat'"
-        " order by created_at desc, id desc limit 1"
+        "team_id >= :first and team_id <= :last and made_by = :system and type = 'heartbeat'"
+        " order by created_at, id"
     )
-    found = TRIGGERS.select(tx, where, team_id=team_id, system=SYSTEM)
-    return found[0] if found else None
+    found = TRIGGERS.select(tx, where, first=first, last=last, system=SYSTEM)
+    return {trigger.team_id: trigger for trigger in found}
 
 
 def active_of_agent(tx: Tx, agent_id: AgentId) -> list[Trigger]:
@@ -295,3 +301,10 @@ def release_errands(tx: Tx) -> int:
 
 def payer(tx: Tx, trigger: Trigger) -> WorkNode | None:
     return None if trigger.payer_id is None else NODES.get(tx, NodeId(trigger.payer_id))
+
+
+def gated_by_budget(tx: Tx, payer_id: NodeId, gate: str) -> list[Trigger]:
+    """Return the active triggers, paid from this node, whose gate closed for a reason that begins
+    with `gate`."""
+    where = "payer_id = :payer and status = 'active' and gate like :gate order by id"
+    return TRIGGERS.select(tx, where, payer=payer_id, gate=f"{gate}%")

@@ -64,8 +64,10 @@ async def _hear(ctx: RunContext) -> None:
 
 
 async def _cannot_search(ctx: RunContext) -> str:
-    """Return why the web cannot be searched, before anything is spent; empty if it can, or if the
-    question names pages to begin with."""
+    """Return why the web cannot be searched; empty if it can, or if the task names web addresses.
+
+    Runs before the job makes its first model call.
+    """
     return "" if links.hosts_in(ctx.node.task) else await why_no_search(ctx.web)
 
 

@@ -72,7 +72,7 @@ async def of_job(ctx: RunContext) -> Opening:
         sections += [f"# The goal of the team that asks\n\n{ctx.team.goal}"]
     task = found.job.question
     if ctx.node.label:
-        what = "what is asked, in the words of an agent that had read untrusted text before"
+        what = "what is asked by an agent that had read untrusted text before. It is a question."
         task = enclose(task, thread=thread, what=what)
     return Opening(_join(sections, now), task, label=label)
 
@@ -126,7 +126,8 @@ async def of_part(ctx: RunContext) -> Opening:
 
 
 def _new_only(news: News) -> str:
-    """Return what the writer of a repeated question is told: which entries are new."""
+    """Return the prompt section that tells the writer which evidence is new since the last
+    report."""
     ids = ", ".join(row.id for row in news.rows) or "none"
     return (
         f"# What is new\n\nThe person has the report of {news.since:%d %B %Y} and asks what is "

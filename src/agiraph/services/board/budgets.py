@@ -1,6 +1,6 @@
 """Budgets: limits on money, tokens, model calls and time, nested as the nodes are."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -9,22 +9,34 @@ from agiraph.domain.agents import Mode
 from agiraph.domain.chat import Lease
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.work import NodeExtended
-from agiraph.domain.ids import NodeId
+from agiraph.domain.ids import NodeId, TeamId
 from agiraph.domain.work import (
+    AMOUNTS,
     GOAL_SECONDS,
     GOAL_TURNS,
     UNPRICED_TOKENS,
     Budget,
     Extension,
-    NodeStatus,
     StopReason,
     WorkNode,
 )
 from agiraph.services.board import timing
-from agiraph.store import spend
+from agiraph.services.board.texts import subject_of
+from agiraph.store import nodes, spend
 from agiraph.store.nodes import NODES
+from agiraph.store.rows import to_json
 from agiraph.store.tx import Tx
 
+LIMIT_OF = {
+    StopReason.TURNS_SPENT: "turns",
+    StopReason.CALLS_SPENT: "turns",
+    StopReason.TOKENS_SPENT: "tokens",
+    StopReason.MONEY_SPENT: "usd",
+    StopReason.TIME_SPENT: "seconds",
+}
+"""Which amount of an extension raises the limit that is used up."""
+_DEFAULTS = {"seconds": GOAL_SECONDS, "tokens": UNPRICED_TOKENS}
+"""Limits that a goal gets if nobody chose one, see `for_goal`."""
 DEEPEST = 64
 """Ancestors that are looked at: a bound for damaged rows that form a cycle."""
 
@@ -50,19 +62,35 @@ class Envelope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitsOfRun:
-    """The limits of a run, as the rows have them: they may be raised while it runs."""
+    """The limits of a run, as the rows have them: they may be changed while it runs."""
 
     budget: Budget
     envelopes: tuple[Envelope, ...]
     deadline: datetime | None
+    outermost: str
+    """The budget of the outermost payer, as `nodes.news` returns it. A person can set, raise and
+    lower its limits at any time; those of other nodes are only raised."""
 
 
-def limits_of_run(tx: Tx, node_id: NodeId) -> LimitsOfRun:
+def limits_of_run(tx: Tx, node: WorkNode) -> LimitsOfRun:
     """Return what the run of this node has to keep to now."""
-    node = NODES.get(tx, node_id)
-    left = seconds_left(tx, node)
-    deadline = None if left is None else tx.now + timedelta(seconds=left)
-    return LimitsOfRun(budget=node.budget, envelopes=envelopes(tx, node), deadline=deadline)
+    payers, left = _payers(tx, node), seconds_left(tx, node)
+    return LimitsOfRun(
+        budget=node.budget,
+        envelopes=_limited(payers),
+        deadline=None if left is None else tx.now + timedelta(seconds=left),
+        outermost=to_json(payers[0].budget),
+    )
+
+
+def current_limits(tx: Tx, node_id: NodeId, outermost: str | None = None) -> LimitsOfRun:
+    """Read the node again, and return what its run has to keep to now.
+
+    `outermost` is the budget of the outermost payer as it is stored, if the caller has read it: an
+    earlier release may have written the same budget in another way.
+    """
+    limits = limits_of_run(tx, NODES.get(tx, node_id))
+    return replace(limits, outermost=outermost or limits.outermost)
 
 
 def envelopes(tx: Tx, node: WorkNode) -> tuple[Envelope, ...]:
@@ -70,7 +98,11 @@ def envelopes(tx: Tx, node: WorkNode) -> tuple[Envelope, ...]:
 
     They are the limits of the node, of its ancestors and of the nodes that pay for these.
     """
-    found = (Envelope.of(each) for each in _payers(tx, node))
+    return _limited(_payers(tx, node))
+
+
+def _limited(payers: Sequence[WorkNode]) -> tuple[Envelope, ...]:
+    found = (Envelope.of(each) for each in payers)
     return tuple(envelope for envelope in found if envelope.has_limit)
 
 
@@ -80,6 +112,28 @@ def _payers(tx: Tx, node: WorkNode) -> list[WorkNode]:
     while (above := found[-1].parent_id or found[-1].payer_id) and len(found) < DEEPEST:
         found.append(NODES.get(tx, above))
     return found[::-1]
+
+
+def payers_above(tx: Tx, node: WorkNode) -> list[WorkNode]:
+    """Return the other nodes that the calls of this node are paid from, outermost first."""
+    return _payers(tx, node)[:-1]
+
+
+def used_up(tx: Tx, node: WorkNode) -> set[str]:
+    """Return the names of the node's limits that are used up, of money, tokens, calls and time."""
+    used, envelope = spend.total(tx, node.id), Envelope.of(node)
+    names = {
+        LIMIT_OF[reason]
+        for single in (
+            replace(envelope, tokens=None, usd=None),
+            replace(envelope, calls=None, usd=None),
+            replace(envelope, calls=None, tokens=None),
+        )
+        if (reason := exhausted_limit(single, used)) is not None
+    }
+    limit = node.budget.seconds
+    is_late = limit is not None and timing.used_seconds(node, tx.now) >= limit
+    return names | {"seconds"} if is_late else names
 
 
 def share(tx: Tx, parent: WorkNode, *, turns: int | None = None) -> Budget:
@@ -105,6 +159,19 @@ def share(tx: Tx, parent: WorkNode, *, turns: int | None = None) -> Budget:
     )
 
 
+def for_next_goal(tx: Tx, team_id: TeamId, chosen: Mapping[str, Any]) -> Budget:
+    """Return the limits of a team's next goal: those that a person chose, and of all others as much
+    as its last goal had. Nothing of them is used yet.
+
+    A default of the last goal is not kept, because `for_goal` sets it again where it is needed.
+    """
+    last = nodes.last_goal(tx, team_id)
+    before = Budget(turns=GOAL_TURNS) if last is None else last.budget
+    limits: dict[str, Any] = {n: getattr(before, n) for n in (*AMOUNTS, "model_calls")}
+    kept = {n: limit for n, limit in limits.items() if limit != _DEFAULTS.get(n)}
+    return Budget(**(kept | dict(chosen)))
+
+
 def for_goal(budget: Budget | None, *, mode: Mode, is_priced: bool) -> Budget:
     """Return the limits of a goal that a person gave: those they chose, and the defaults."""
     chosen = budget or Budget(turns=GOAL_TURNS)
@@ -123,10 +190,7 @@ def seconds_left(tx: Tx, node: WorkNode) -> float | None:
     left: list[float] = []
     for _ in range(DEEPEST):
         if node.budget.seconds is not None:
-            used = node.worked_seconds
-            if node.status is NodeStatus.RUNNING and node.claimed_at is not None:
-                used += (tx.now - node.claimed_at).total_seconds()
-            left.append(node.budget.seconds - used)
+            left.append(node.budget.seconds - timing.used_seconds(node, tx.now))
         if node.parent_id is None:
             break
         node = NODES.get(tx, node.parent_id)
@@ -210,8 +274,8 @@ def _check_amounts(node: WorkNode, more: Extension) -> None:
     unlimited = [name for name in chosen if getattr(node.budget, name) is None]
     if unlimited:
         raise Refused(
-            f"{node.id} has no limit of its own on {' and '.join(unlimited)}, so there is nothing "
-            "to raise. Leave that out."
+            f"{subject_of(node)!r} has no limit of its own on {' and '.join(unlimited)}, so there "
+            "is nothing to raise. Leave that out."
         )
 
 

@@ -30,7 +30,8 @@ def of_team(tx: Tx, team_id: TeamId) -> TeamCosts:
 
 def _sum(lines: list[Spend]) -> CostSum:
     return CostSum(
-        calls=sum(line.calls for line in lines),
+        calls=sum(line.calls for line in lines if line.purpose != spend.SEARCH),
+        searches=sum(line.calls for line in lines if line.purpose == spend.SEARCH),
         lost=sum(line.lost for line in lines),
         input_tokens=sum(line.input_tokens for line in lines),
         output_tokens=sum(line.output_tokens for line in lines),
@@ -76,7 +77,7 @@ def _bills(tx: Tx, team_id: TeamId, lines: list[Spend], names: dict[str, str]) -
         return (
             NodeCosts(
                 node_id=node.id,
-                title=texts.title_of(node),
+                title=texts.subject_of(node),
                 lane=node.lane,
                 agent_id=node.assignee_id,
                 agent=names.get(node.assignee_id, "") if node.assignee_id else "",

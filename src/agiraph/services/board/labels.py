@@ -5,14 +5,18 @@ from collections.abc import Iterable, Sequence
 from agiraph.domain import quotations
 from agiraph.domain.chat import Attachment
 from agiraph.domain.grants import Grant
-from agiraph.domain.ids import SYSTEM, NodeId, StageId, TeamId
-from agiraph.domain.labels import CLEAN, Label, join, of_file, of_program
+from agiraph.domain.ids import SYSTEM, NodeId, StageId, TeamId, ThreadId
+from agiraph.domain.labels import CLEAN, UNKNOWN, Label, join, of_file, of_program
 from agiraph.domain.persons import is_person
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import WorkNode
-from agiraph.store import dependencies, grants, messages, nodes, stages, teams, threads
+from agiraph.home.kept_files import is_unverified
+from agiraph.store import dependencies, file_labels, grants, messages, nodes, stages, teams, threads
 from agiraph.store.teams import TEAMS
 from agiraph.store.tx import Tx
+
+SAVED_PAGE = Label(("page",))
+"""The label of a web page that an agent saved. The file's name does not contain the host."""
 
 
 def of_nodes(tx: Tx, node_ids: Iterable[str]) -> Label:
@@ -62,8 +66,8 @@ def of_person(tx: Tx, team_id: TeamId, text: str, attachments: Sequence[Attachme
     """Return the label of a person's message: of what they quote at length and what they attach.
 
     Their own words are clean. A quotation with a link to a message has that message's label, also
-    if it is short; a link to a node has the label of its title. In a team whose trust is open all
-    of it is clean.
+    if it is short; a link to a node has the label of its title, and a link to a file that of the
+    file. In a team whose trust is open all of it is clean.
     """
     found = quotations.label_of(text) | join(of_file(a.name) for a in attachments)
     for quoted in quotations.quoted_messages(text):
@@ -72,7 +76,33 @@ def of_person(tx: Tx, team_id: TeamId, text: str, attachments: Sequence[Attachme
     for named in quotations.named_nodes(text):
         node = nodes.NODES.find(tx, named)
         found |= CLEAN if node is None else node.label
+    for team, path in quotations.named_files(text):
+        if team == team_id:
+            found |= of_path(tx, team_id, path)
     return CLEAN if found and TEAMS.get(tx, team_id).trust == "open" else found
+
+
+def of_path(tx: Tx, team_id: TeamId, path: str) -> Label:
+    """Return the label of a file in the team's folder: that of its node, thread, message or given
+    folder, joined with the file's own."""
+    match path.split("/"):
+        case ["nodes", node_id, _, *_]:
+            return of_nodes(tx, [node_id])
+        case ["agents", _, "pages", _, *_]:
+            return SAVED_PAGE
+        case ["agents", _, "results", name, *_]:
+            of_thread = threads.label_of(tx, ThreadId(name.partition("-")[0]))
+        case ["user_uploads", "attached", message_id, *_]:
+            message = messages.MESSAGES.find(tx, message_id)
+            of_thread = CLEAN if message is None else message.label
+        case ["folders", name, *_]:
+            whole = file_labels.find(tx, team_id, f"folders/{name}")
+            of_thread = CLEAN if whole is None else whole.label
+        case _:
+            of_thread = CLEAN
+    known = file_labels.find(tx, team_id, path)
+    own = CLEAN if known is None else known.label
+    return of_thread | own or (UNKNOWN if is_unverified(path) else CLEAN)
 
 
 def of_words(tx: Tx, sender: str, node_id: NodeId | None) -> Label:

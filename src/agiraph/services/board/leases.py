@@ -78,10 +78,10 @@ def continue_thread(tx: Tx, earlier: WorkNode, node: WorkNode, *, giver: str) ->
 
 
 def charge_lost_call(tx: Tx, lease: Lease, *, cause: LossCause = "interrupted") -> None:
-    """Charge a model call that has an intent but no reply: it may have reached the vendor.
+    """Charge the reserved amount for a model call that has an intent but no reply.
 
-    Writes a closing intent, so that the same call is charged once. `cause` is for people: it says
-    why there is no reply.
+    The call may have reached the vendor. An intent with the ref `lost` is appended to the thread,
+    so that the same call is charged only once. `cause` tells people why there is no reply.
     """
     if (intent := _open_reservation(tx, lease)) is None or intent.reserved is None:
         return

@@ -13,7 +13,7 @@ from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.persons import is_person
 from agiraph.domain.research import Part
 from agiraph.domain.work import Budget, IfUnmet, Lane, NodeStatus, Source, WorkNode
-from agiraph.services.board import labels
+from agiraph.services.board import labels, texts
 from agiraph.services.members import roster
 from agiraph.store import dependencies, messages, nodes, persons, teams, waits
 from agiraph.store.nodes import NODES
@@ -104,7 +104,7 @@ def create(
 def _created(node: WorkNode, depends_on: Sequence[NodeId]) -> NodeCreated:
     return NodeCreated(
         node_id=node.id,
-        title=node.title,
+        title=texts.subject_of(node),
         parent_id=node.parent_id,
         creator_id=node.creator_id,
         lane=node.lane,

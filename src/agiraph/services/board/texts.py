@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from agiraph.domain import fence
+from agiraph.domain.agents import name_from_goal
 from agiraph.domain.fence import one_line
 from agiraph.domain.ids import TeamId
 from agiraph.domain.labels import CLEAN, Label
@@ -27,6 +28,9 @@ RESULT_SHOWN = 1200
 """Characters of a report or result that a conversation shows; a tool reads all of it."""
 GOAL_TITLE = "Get to work on the goal"
 """The title of the node of a team's goal."""
+REFLECTION_TITLE = "Reflection"
+_OLD_REFLECTION_TITLE = "Look back"
+"""How nodes of a reflection were called before; such rows are still in databases."""
 CANNOT_GO_ON = "I cannot go on: "
 """How the question of an agent begins whose model cannot be used."""
 NO_WORDS = "(It ended without a word.)"
@@ -135,8 +139,14 @@ def title_of(node: WorkNode) -> str:
 
 
 def subject_of(node: WorkNode) -> str:
-    """Return what a node is about: its title, or the goal's first line if it works on the goal."""
-    return first_line(node.task) if node.title == GOAL_TITLE else title_of(node)
+    """Return the title of a node for people: that of a goal's node is the goal, in a few words.
+
+    Every view, event and report to a person uses it, so that a piece of work has one name. The
+    texts for agents use `title_of`.
+    """
+    if node.title == GOAL_TITLE:
+        return name_from_goal(node.task) or title_of(node)
+    return REFLECTION_TITLE if node.title == _OLD_REFLECTION_TITLE else title_of(node)
 
 
 def truncate(text: str, most: int) -> str:

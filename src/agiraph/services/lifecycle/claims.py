@@ -32,16 +32,18 @@ def claim(tx: Tx, queue: Queue, *, owner: str, only: TeamId | None = None) -> Le
     agent = teams.AGENTS.find(tx, queue.agent_id, lock=True)
     if agent is None:  # its team was deleted after the queue was woken
         return None
-    if (only is not None and agent.team_id != only) or not _may_run(tx, agent, queue):
+    if only is not None and agent.team_id != only:
         return None
+    may_run = _may_run(tx, agent, queue)
     left = nodes.running(tx, queue)
     # No owner: it died. Our own: a run of this process ended without giving the node back, because
     # the store failed (`Dispatcher._release`).
     if left is not None and left.owner not in (None, owner):
         return None
-    if left is not None and work_stop.find(tx) is not None:
-        # A crash left it running, and meanwhile all work was stopped.
-        if left.cancel_requested:
+    if not may_run or (left is not None and work_stop.find(tx) is not None):
+        # A crash or a failed release left it running, and meanwhile its team was deleted or paused,
+        # or all work was stopped. The deletion of a team waits until no node is running.
+        if left is not None and left.cancel_requested:
             endings.end_cancelled(tx, left)
         return None
     node = left or nodes.next_assigned(tx, queue)

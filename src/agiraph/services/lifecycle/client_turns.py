@@ -21,8 +21,6 @@ from agiraph.store.daily_limits import DAILY_LIMITS, DailyLimit
 from agiraph.store.messages import MESSAGES
 from agiraph.store.tx import Tx
 
-SIDE_CALL = "side call"
-"""The purpose under which titles, tags and the like are charged."""
 NO_REPLY = "(There is no reply: it was stopped before it was written. Send the message again.)"
 TO_PROGRAM = (
     "(Your message is with {name}, which is a program and does not chat. What comes of it is shown "
@@ -188,7 +186,7 @@ def charge(tx: Tx, agent: Agent, node_id: NodeId, *, model: str, usage: Usage) -
     lease = Lease(
         team_id=agent.team_id, agent_id=agent.id, node_id=node_id, thread_id=ThreadId(""), epoch=0
     )
-    spend.settle(tx, lease, purpose=SIDE_CALL, model=model, usage=usage)
+    spend.settle(tx, lease, purpose=spend.SIDE_CALL, model=model, usage=usage)
 
 
 def has_money_today(tx: Tx, usd_per_day: float) -> bool:

@@ -17,7 +17,7 @@ from agiraph.domain.promising import promises_work
 from agiraph.domain.status_questions import is_status_question
 from agiraph.domain.work import Budget, Queue, WorkNode
 from agiraph.services.board import leases, planning, waiting
-from agiraph.services.board.texts import first_line
+from agiraph.services.board.texts import first_line, join_limited, truncate
 from agiraph.services.lifecycle import endings, routing, summaries
 from agiraph.services.mail import bus, deliveries
 from agiraph.services.triggers import definitions
@@ -25,6 +25,8 @@ from agiraph.store import messages, nodes, teams, threads
 from agiraph.store.messages import MESSAGES
 from agiraph.store.tx import Tx
 
+FILE_NAME = 60
+"""Characters of a file's name in a title."""
 TURNS = 8
 """Turns that a reply may take, including those in which it looks something up."""
 
@@ -248,12 +250,12 @@ def start_work(
     said = [message.text for message in asked]
     if not added.strip() or (label and _adds_nothing(added, said)):
         added, label = "", CLEAN
-        said = [message.text for message in unseen or asked]
+    heard = asked if added else unseen or asked
     node = planning.create(
         tx,
         team_id=agent.team_id,
-        task=_task(agent, asked if added else unseen or asked, added, label),
-        title=first_line(added if added and not label else "\n\n".join(said)),
+        task=_task(agent, heard, added, label),
+        title=first_line(added) if added and not label else _title(heard),
         source="user",
         creator_id=person_id,
         assignee_id=agent.id if earlier is None else earlier.assignee_id,
@@ -265,6 +267,30 @@ def start_work(
     for message in asked:
         MESSAGES.update(tx, message.id, node_id=node.id)
     return node
+
+
+def _title(heard: Sequence[Message]) -> str:
+    """Return the first line of the messages; if the first is files with hardly a letter, such as
+    a dot, the files' names."""
+    files = next((message.attachments for message in heard), ())
+    if not files or not (heard[0].text == words_for(files) or _is_wordless(heard[0].text)):
+        return first_line("\n\n".join(message.text for message in heard))
+    names = join_limited([_file_name(file) for file in files], ", ")
+    return first_line(f"{'File' if len(files) == 1 else 'Files'}: {names}")
+
+
+def _is_wordless(text: str) -> bool:
+    """Whether a text has fewer than two letters or digits."""
+    return sum(character.isalnum() for character in text) < 2
+
+
+def _file_name(file: Attachment) -> str:
+    """Return a file's name for a title, with `_` for what could pass for more than a name.
+
+    A name is not the person's word, and a title may stand outside a fence.
+    """
+    plain = "".join(c if c.isalnum() or c in "._-() " else "_" for c in file.name)
+    return truncate(" ".join(plain.split()), FILE_NAME) or "unnamed"
 
 
 def _adds_nothing(added: str, said: Sequence[str]) -> bool:

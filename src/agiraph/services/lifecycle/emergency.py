@@ -6,12 +6,14 @@ from datetime import datetime
 import orjson
 from pydantic import TypeAdapter
 
+from agiraph.domain.events.team import WorkResumed, WorkStopped
 from agiraph.domain.ids import TeamId
 from agiraph.domain.value import value
 from agiraph.domain.work import Lane, Queue, WorkNode
+from agiraph.services.board import texts
 from agiraph.services.lifecycle import endings, teams
 from agiraph.store import nodes, work_stop
-from agiraph.store.teams import AGENTS, TEAMS
+from agiraph.store.teams import AGENTS, TEAMS, at_work
 from agiraph.store.tx import Tx
 
 LANES: tuple[Lane, ...] = ("work", "reply", "reflection")
@@ -90,6 +92,8 @@ def stop_all(tx: Tx, *, by: str) -> WorkStop:
     for node in running:
         assert node.assignee_id is not None
         tx.cancel(node.assignee_id, node.lane)
+    for team_id in at_work(tx):
+        tx.emit(team_id, WorkStopped(by=by))
     return stop
 
 
@@ -106,6 +110,8 @@ def resume_all(tx: Tx) -> int:
     queues: list[Queue] = nodes.queues(tx)
     for queue in queues:
         tx.wake(*queue)
+    for team_id in at_work(tx):
+        tx.emit(team_id, WorkResumed())
     return len(queues)
 
 
@@ -117,6 +123,6 @@ def _named(tx: Tx, node: WorkNode) -> InterruptedTask:
         agent_id=node.assignee_id,
         agent=AGENTS.get(tx, node.assignee_id).name,
         node_id=node.id,
-        title=node.title,
+        title=texts.subject_of(node),
         lane=node.lane,
     )

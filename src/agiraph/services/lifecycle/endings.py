@@ -5,7 +5,9 @@ dependents commit together. After a crash either all of that has happened or non
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
+from agiraph.domain import fence
 from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Lease
 from agiraph.domain.errors import NotFound, Refused
@@ -41,6 +43,8 @@ def end_node(tx: Tx, lease: Lease, outcome: Finished | Failed) -> WorkNode:
     # after it, and finds an idle agent.
     agent = teams.lock(tx, lease.agent_id)
     node = NODES.get(tx, lease.node_id, lock=True)
+    if outcome.result:
+        outcome = replace(outcome, result=fence.to_store(outcome.result))
     status, text, doubts = _as_stored(node, outcome)
     node = nodes.move(
         tx,
@@ -276,7 +280,7 @@ def _report_end(tx: Tx, node: WorkNode, text: str, report: Callable[[str], str])
         sender=node.assignee_id or SYSTEM,
         recipient=recipient,
         kind="result" if node.status is NodeStatus.COMPLETED else "failure",
-        title=texts.title_of(node),
+        title=texts.subject_of(node) if is_person(recipient) else texts.title_of(node),
         text=texts.for_person(node, text)
         if is_person(recipient)
         else report(_thread_above(tx, node) or recipient),

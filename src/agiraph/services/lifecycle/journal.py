@@ -29,6 +29,7 @@ from agiraph.domain.events.work import (
     ToolResult,
     TurnAdded,
 )
+from agiraph.domain.fence import without_marks
 from agiraph.domain.ids import SYSTEM, new_id
 from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.outcomes import Answer, Done, Failed, Finished, Pending
@@ -37,7 +38,7 @@ from agiraph.domain.value import value
 from agiraph.domain.waits import WaitingOn
 from agiraph.domain.work import Halt, StopReason, Usage
 from agiraph.services.board import budgets, labels, leases, texts
-from agiraph.services.board.budgets import Envelope
+from agiraph.services.board.budgets import Envelope, LimitsOfRun
 from agiraph.services.knowledge import recall
 from agiraph.services.lifecycle import claims, conversation, endings, teams
 from agiraph.services.mail import bus
@@ -69,11 +70,12 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class CatchUpResult:
-    """The result of a yield point: new turns, or the reason why the node must stop."""
+    """The result of a yield point: new turns, or new limits, or why the node must stop."""
 
     turns: list[Turn]
     halt: Halt | None = None
     spent: StopReason | None = None
+    limits: LimitsOfRun | None = None
 
 
 def begin(
@@ -119,12 +121,14 @@ def catch_up(
     deliver_mail: bool = True,
     reservation: Reservation | None = None,
     paid_from: Sequence[Envelope] = (),
+    outermost: str | None = None,
 ) -> CatchUpResult:
     """Write answers, notes and new mail, and reserve money for the next call: the yield point.
 
     All of it commits together. The reservation is an intent: if the thread ends with it after a
     crash, the call may have reached the vendor and is charged. `deliver_mail=False` leaves the mail
-    for the next yield point. The envelopes in `paid_from` are locked, the outermost first.
+    for the next yield point. The envelopes in `paid_from` are locked, the outermost first. If their
+    limits are new (the `outermost` budget is another), only the answers are written.
     """
     writer = _ThreadWriter(tx, lease)
     for call, done in answers:
@@ -133,6 +137,8 @@ def catch_up(
     news = nodes.news(tx, lease.node_id)
     if news.halt is not None:
         return CatchUpResult([], news.halt)
+    if outermost not in (None, news.outermost):
+        return CatchUpResult([], limits=budgets.current_limits(tx, lease.node_id, news.outermost))
     if spent := budgets.check_envelopes(tx, lease, paid_from):
         return CatchUpResult([], spent=spent)
     turns = [writer.write(role="user", ref=n.ref, text=n.text) for n in notes]
@@ -148,8 +154,7 @@ def catch_up(
 
 def _deliver_mail(tx: Tx, lease: Lease, writer: "_ThreadWriter") -> list[Turn]:
     """Write the agent's unseen messages into the thread and mark them as seen, together."""
-    # Without the agent's lock: a message that commits meanwhile stays unseen
-    # until the next yield point.
+    # Without the agent's lock: a message that commits meanwhile waits for the next yield point.
     unseen = messages.unseen(tx, lease.agent_id)
     messages.mark_seen(tx, [m.id for m in unseen])
     tx.emit(lease.team_id, MessageSeen(message_ids=[m.id for m in unseen]))
@@ -192,8 +197,7 @@ def reply(
         provider_data=provider_data or ProviderData(),
         is_cut=is_cut,
     )
-    # In one commit with the reply: a crash between the two would lose the
-    # cost or charge it as lost, too.
+    # In one commit with the reply: a crash between the two would lose the cost or charge it twice.
     spend.settle(tx, lease, purpose=purpose, model=model, usage=usage)
     tx.emit(
         lease.team_id,
@@ -202,7 +206,7 @@ def reply(
             thread_id=lease.thread_id,
             agent_id=lease.agent_id,
             seq=turn.seq,
-            text=text[:PREVIEW],
+            text=without_marks(text)[:PREVIEW],
             calls=[_call_preview(call, readings or {}) for call in calls],
             tokens=usage.tokens,
             usd=usage.usd,
@@ -281,8 +285,7 @@ def perform(
 ) -> tuple[Answer, list[Turn]]:
     """Run a transaction tool and write its answer: both commit, or neither."""
     threads.check_lease(tx, lease)
-    # After the check of the lease: a fenced runner must change nothing,
-    # and the thread's lock is first.
+    # After the check of the lease, which locks the thread: a fenced runner must change nothing.
     answer = act(tx)
     return answer, record(tx, lease, call, answer)
 
@@ -355,10 +358,8 @@ class _ThreadWriter:
         self._append_at = threads.check_lease(tx, lease)
 
     def write(self, **turn: Any) -> Turn:
-        node_id = self._lease.node_id
-        self._append_at, written = threads.append(
-            self._tx, self._append_at, node_id=node_id, **turn
-        )
+        at, node_id = self._append_at, self._lease.node_id
+        self._append_at, written = threads.append(self._tx, at, node_id=node_id, **turn)
         return written
 
     def answer(self, call: ToolCall, done: Done) -> Turn:
@@ -369,7 +370,7 @@ class _ThreadWriter:
                 call_id=call.id,
                 tool=call.name,
                 failed=done.failed,
-                text=done.text[:PREVIEW],
+                text=without_marks(done.text)[:PREVIEW],
             ),
         )
         return self.write(

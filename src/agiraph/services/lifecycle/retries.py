@@ -10,7 +10,8 @@ from agiraph.domain.events.team import TeamResumed
 from agiraph.domain.events.work import NodeAssigned
 from agiraph.domain.ids import NodeId
 from agiraph.domain.work import Budget, NodeStatus, StopReason, WorkNode
-from agiraph.services.board import budgets, leases
+from agiraph.services.board import budgets, leases, timing
+from agiraph.services.board.texts import subject_of
 from agiraph.services.members import roster
 from agiraph.services.triggers import definitions
 from agiraph.store import nodes, spend, teams, threads
@@ -24,20 +25,18 @@ CALLS = "calls of "
 
 
 def retry(tx: Tx, node_id: NodeId) -> WorkNode:
-    """Put a failed or partial node back into its queue. It continues in its thread.
+    """Put a failed or partial node back into its queue. It continues in the same thread.
 
-    Every limit that it used up is granted again in its first amount. The budgets of its ancestors
-    still apply: if one of them is used up, the retry is refused.
+    Each exhausted limit is raised so far that the node can use its original amount once more. The
+    budgets of its ancestors still apply: if one of them is exhausted, the retry is refused.
     """
     node = NODES.get(tx, node_id, lock=True)
     thread = threads.of_node(tx, node.id)
     budget, added = _renewed_budget(
         tx, node, [] if thread is None else threads.turns(tx, thread.id)
     )
-    worked = 0.0 if "seconds" in added else node.worked_seconds
-    node = put_back(
-        tx, node, added, text=TRY_AGAIN + more_room(added), budget=budget, worked_seconds=worked
-    )
+    renewed: dict[str, Any] = {"worked_seconds": 0.0} if "seconds" in added else {}
+    node = put_back(tx, node, added, text=TRY_AGAIN + more_room(added), budget=budget, **renewed)
     # After the move: an ancestor that refuses rolls everything back, and the check sees the new
     # budget.
     _check_ancestors(tx, node)
@@ -57,9 +56,11 @@ def put_back(
 
     The team becomes active again. The caller holds the node's row lock.
     """
+    # Until now the last run's time followed from `ended_at`, which is cleared below.
+    changes = {"worked_seconds": timing.worked_seconds(node), **changes}
     assignee = node.assignee_id
     if assignee is None:
-        raise Refused(f"{node.id} belongs to nobody; assign it first.")
+        raise Refused(f"{subject_of(node)!r} belongs to nobody; assign it first.")
     # The agent may have left since: it was hired for this node.
     # The agent after the node, see `services/__init__.py`.
     roster.reinstate(tx, teams.lock(tx, assignee))
@@ -121,7 +122,7 @@ def _renewed_budget(tx: Tx, node: WorkNode, turns: list[Turn]) -> tuple[Budget, 
 
 
 def _out_of_time(node: WorkNode) -> bool:
-    return node.stop_reason is StopReason.TIME_SPENT or node.worked_seconds >= (
+    return node.stop_reason is StopReason.TIME_SPENT or timing.worked_seconds(node) >= (
         node.budget.seconds or 0.0
     )
 
@@ -133,13 +134,16 @@ def _check_ancestors(tx: Tx, node: WorkNode) -> None:
         return
     payer, reason = spent
     if payer.id == node.id:
-        raise Refused(f"{node.id} was given nothing to spend ({reason}). Give the task anew.")
+        raise Refused(
+            f"The budget of {subject_of(node)!r} is zero, so it cannot be retried: {reason.words}. "
+            "Create a new task with a budget."
+        )
     if reason is StopReason.TIME_SPENT:
         raise Refused(
-            f"The time limit of {payer.id}, above {node.id}, is reached. Extend or retry that node "
-            "first, or give the task anew."
+            f"The time limit of {subject_of(payer)!r}, above {subject_of(node)!r}, is reached. "
+            "Extend or retry that task first, or create a new task."
         )
     raise Refused(
-        f"{node.id} is paid from the budget of {payer.id}, which is used up ({reason}). Extend or "
-        f"retry {payer.id} first, or give the task anew."
+        f"{subject_of(node)!r} is paid from the budget of {subject_of(payer)!r}, which is used up: "
+        f"{reason.words}. Extend or retry {subject_of(payer)!r} first, or create a new task."
     )

@@ -1,6 +1,5 @@
 """Settings: change what a person chose when they created a team, such as its mode or its name."""
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
 from typing import TypedDict, Unpack
@@ -23,12 +22,13 @@ from agiraph.domain.folders import GivenFolder
 from agiraph.domain.ids import AgentId, NodeId, TeamId
 from agiraph.domain.persons import OWNER
 from agiraph.domain.work import NodeStatus, WorkNode
-from agiraph.services.lifecycle import extensions
+from agiraph.services.board.texts import subject_of
+from agiraph.services.lifecycle import goal_budget
 from agiraph.services.lifecycle import teams as lifecycle
 from agiraph.services.mail import deliveries, quiet_hours
 from agiraph.services.triggers import definitions, team_heartbeat
 from agiraph.services.triggers.definitions import MIN_GAP_S
-from agiraph.store import nodes, teams
+from agiraph.store import teams
 from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.tx import Tx
@@ -65,7 +65,7 @@ class Settings(TypedDict, total=False):
     limits: dict[str, int]
     """Fields of `Limits`."""
     budget: dict[str, float]
-    """New limits of the goal, by name, in total and not in addition. Each must be above the old."""
+    """New limits of the goal, by name, in total and not in addition; none below what is used."""
 
 
 def change(tx: Tx, team_id: TeamId, *, by: str = OWNER, **settings: Unpack[Settings]) -> Team:
@@ -75,7 +75,7 @@ def change(tx: Tx, team_id: TeamId, *, by: str = OWNER, **settings: Unpack[Setti
     """
     if "budget" in settings:
         # Before the team's lock: nodes are locked before their team.
-        _raise_budget(tx, team_id, settings["budget"], by=by)
+        goal_budget.change(tx, team_id, settings["budget"], by=by)
     team = TEAMS.get(tx, team_id, lock=True)
     if team.status == "archived":
         raise Refused(ARCHIVED.format(team.name))
@@ -131,13 +131,6 @@ def _asking_columns(tx: Tx, team: Team, settings: Settings) -> dict[str, object]
     return columns
 
 
-def _raise_budget(tx: Tx, team_id: TeamId, totals: Mapping[str, float], *, by: str) -> None:
-    goal = nodes.last_goal(tx, team_id)
-    if goal is None:
-        raise Refused("The team has no goal yet; give the budget with its goal.")
-    extensions.raise_to(tx, goal.id, totals, by=by)
-
-
 def set_effort_of_agent(tx: Tx, agent_id: AgentId, effort: Effort | None) -> Agent:
     """Set how much an agent's model thinks, from its next run on; None: as for the team."""
     agent = AGENTS.get(tx, agent_id, lock=True)
@@ -161,7 +154,7 @@ def set_effort_of_node(tx: Tx, node_id: NodeId, effort: Effort | None) -> WorkNo
     agent."""
     node = NODES.get(tx, node_id, lock=True)
     if node.status is NodeStatus.COMPLETED or node.status is NodeStatus.CANCELLED:
-        raise Refused(f"{node.id} is {node.status}: no model works on it any more.")
+        raise Refused(f"{subject_of(node)!r} is {node.status}: no model works on it any more.")
     NODES.update(tx, node.id, effort=effort)
     _tell_of_change(tx, node.team_id, f"effort of {node.id}")
     return NODES.get(tx, node.id)

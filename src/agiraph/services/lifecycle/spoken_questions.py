@@ -123,7 +123,11 @@ def is_question_to_giver(tx: Tx, node_id: NodeId, recipient: str, text: str) -> 
 
 
 def _teammate(tx: Tx, node: WorkNode) -> str | None:
-    """Return the agent that gave the work; None if a person or a trigger did."""
+    """Return the id of the agent that assigned the node; its question goes to that agent.
+
+    If that agent has left, return the coordinator, unless the assignee is the coordinator. None if
+    the node is a goal, or if a person, a trigger, the runtime or the assignee itself created it.
+    """
     creator = node.creator_id
     if node.is_goal or node.source == "trigger" or is_person(creator):
         return None

@@ -69,14 +69,15 @@ def report(tx: Tx, node_id: NodeId) -> bool:
     assert node.assignee_id is not None
     recipient = _report_recipient(tx, node)
     worker = planning.name_of(tx, node.assignee_id)
+    title = texts.subject_of(node) if is_person(recipient) else texts.title_of(node)
     bus.send(
         tx,
         team_id=node.team_id,
         sender=SYSTEM,
         recipient=recipient,
         kind="report" if is_person(recipient) else "notice",
-        title=texts.title_of(node),
-        text=f"{worker} is at {texts.title_of(node)} ({node.id}), but nothing has come of it "
+        title=title,
+        text=f"{worker} works on {title} ({node.id}), but has made no progress "
         f"for {AFTER_SECONDS / 60:.0f} minutes. You can wait, ask, or cancel it.",
         node_id=node_id,
         refusable=False,

@@ -29,7 +29,7 @@ from agiraph.domain.events.team import (
 from agiraph.domain.folders import GivenFolder
 from agiraph.domain.ids import NodeId, PersonId, TeamId, new_id
 from agiraph.domain.work import GOAL_TURNS, Budget, NodeStatus, WorkNode
-from agiraph.services.board import acceptance_lines, planning, texts
+from agiraph.services.board import acceptance_lines, budgets, planning, texts
 from agiraph.services.lifecycle import endings
 from agiraph.services.members import roster
 from agiraph.services.triggers import definitions, team_heartbeat
@@ -195,7 +195,10 @@ def set_goal(
     budget: Budget | None = None,
     acceptance: Sequence[str] = (),
 ) -> Team:
-    """Give a team a new goal: cancel the work on the old one, keep what the team knows."""
+    """Give a team a new goal: cancel the work on the old one, keep what the team knows.
+
+    Without a budget the goal gets the limits of the team's last goal.
+    """
     team = teams.TEAMS.get(tx, team_id, lock=True)
     if team.status == "archived":
         raise Refused(ARCHIVED.format(team.name))
@@ -206,7 +209,9 @@ def set_goal(
     tx.emit(team_id, TeamResumed(goal=goal.strip()))
     definitions.revive(tx, team_id)
     coordinator = teams.coordinator(tx, team_id)
-    start_goal(tx, teams.TEAMS.get(tx, team_id), coordinator, budget, acceptance)
+    budget = budget or budgets.for_next_goal(tx, team_id, {})
+    node = start_goal(tx, teams.TEAMS.get(tx, team_id), coordinator, budget, acceptance)
+    team_heartbeat.pay_from(tx, node)
     return teams.TEAMS.get(tx, team_id)
 
 

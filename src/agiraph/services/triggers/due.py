@@ -24,8 +24,11 @@ from agiraph.store.tx import Tx
 
 
 def _lock_active(tx: Tx, trigger_id: TriggerId) -> tuple[Trigger, Agent] | None:
-    """Lock a trigger and its agent. Return None if the trigger is not active, or its team does not
-    work: a completed team still does what was scheduled."""
+    """Lock a trigger and its agent, and return both; None if the trigger must not fire now.
+
+    It must not fire if it is not active, if its configuration is not valid here (this ends it), or
+    if its team is neither active nor completed. The triggers of a completed team still fire.
+    """
     found = TRIGGERS.find(tx, trigger_id)
     if found is None:
         return None

@@ -22,7 +22,7 @@ from agiraph.services.board.texts import first_line
 from agiraph.services.mail import bus
 from agiraph.services.members import roster
 from agiraph.services.research import standing
-from agiraph.store import nodes, triggers, waits
+from agiraph.store import nodes, teams, triggers, waits
 from agiraph.store.nodes import NODES
 from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.triggers import FIRINGS, TRIGGERS, Errand
@@ -31,6 +31,8 @@ from agiraph.store.tx import Tx
 # Prefix of the ids of trigger timers; `lifecycle/timers.py` tells timers apart by it.
 TIMER = "trigger:"
 OVERLAP = "overlap"
+BUDGET_GATE = "budget: "
+"""Prefix of a trigger's `gate` reason while it waits because a budget is used up."""
 MISFIRE = "misfire"
 EXCERPT_CHARS = 4000
 """Characters of an earlier result, an event or a request that the woken agent is shown."""
@@ -52,7 +54,7 @@ def fire(
     if trigger.overlap == "skip" and triggers.is_unfinished(tx, trigger.id):
         return skip(tx, trigger, slot, OVERLAP)
     if trigger.action in ("wake_agent", "research") and (spent := _exhausted_budget(tx, trigger)):
-        return skip(tx, trigger, slot, f"budget: {spent}")
+        return skip(tx, trigger, slot, f"{BUDGET_GATE}{spent}")
     cause = _Cause(why, news, trigger.label | label)
     try:
         firing = _perform(tx, trigger, slot, cause)
@@ -118,6 +120,15 @@ def arm(tx: Tx, trigger: Trigger, due: datetime | None, **changes: Any) -> None:
         triggers.drop_timer(tx, TIMER + trigger.id)
     else:
         waits.set_timer(tx, TIMER + trigger.id, due)
+
+
+def recheck_budget(tx: Tx, payer_id: NodeId) -> None:
+    """Make the heartbeats due that waited because the budget of this node was used up."""
+    for waiting in triggers.gated_by_budget(tx, payer_id, BUDGET_GATE):
+        teams.lock(tx, waiting.agent_id)  # before the trigger: the order of everyone else
+        trigger = TRIGGERS.get(tx, waiting.id, lock=True)
+        if trigger.status == "active" and not nodes.has_open(tx, trigger.agent_id):
+            arm(tx, trigger, tx.now, gate=None)
 
 
 def end(tx: Tx, trigger: Trigger, status: TriggerStatus, why: str) -> None:

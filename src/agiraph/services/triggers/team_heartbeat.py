@@ -10,6 +10,7 @@ from agiraph.services.board import budgets
 from agiraph.services.triggers import definitions, firing
 from agiraph.services.triggers.definitions import TEAM_OVER
 from agiraph.store import nodes, teams, triggers
+from agiraph.store.nodes import NODES
 from agiraph.store.triggers import TRIGGERS
 from agiraph.store.tx import Tx
 
@@ -29,6 +30,24 @@ def create(
     ).trigger
 
 
+def pay_from(tx: Tx, goal: WorkNode) -> None:
+    """Let the budget of this goal pay for the team's cycles from now on; if it has none, nobody.
+
+    It also pays for the cycle under way, unless another goal does.
+    """
+    trigger = triggers.team_heartbeat(tx, goal.team_id)
+    if trigger is None:
+        return
+    teams.lock(tx, trigger.agent_id)  # before the trigger: the order of everyone else
+    payer_id = goal.id if budgets.envelopes(tx, goal) else None
+    if trigger.payer_id != payer_id:
+        TRIGGERS.update(tx, trigger.id, payer_id=payer_id)
+        firing.recheck_budget(tx, goal.id)  # the budget of an earlier goal may have kept it waiting
+    cycle = triggers.last_node(tx, trigger.id)
+    if cycle is not None and not cycle.status.is_final and cycle.payer_id is None:
+        NODES.update(tx, cycle.id, payer_id=payer_id)
+
+
 def _config(seconds: float, mode: Mode) -> dict[str, Any]:
     config: dict[str, Any] = {"interval_seconds": seconds, "when": "always"}
     if mode == "infinite":
@@ -43,15 +62,30 @@ def find(tx: Tx, team_id: TeamId) -> Trigger | None:
     None if there is none, or if somebody switched it off.
     """
     trigger = triggers.team_heartbeat(tx, team_id)
-    if trigger is None or trigger.status in ("active", "paused"):
-        return trigger
-    return trigger if (trigger.ended or "").startswith(TEAM_OVER) else None
+    return trigger if trigger is not None and _is_kept(trigger) else None
+
+
+def _is_kept(trigger: Trigger) -> bool:
+    """Tell whether a heartbeat beats, or will when its team works again."""
+    is_on = trigger.status in ("active", "paused")
+    return is_on or (trigger.ended or "").startswith(TEAM_OVER)
 
 
 def interval_s(tx: Tx, team_id: TeamId) -> float:
     """Return after how many seconds without work the coordinator wakes by itself; 0: never."""
-    trigger = find(tx, team_id)
-    return 0.0 if trigger is None else float(trigger.config["interval_seconds"])
+    return intervals_s(tx, team_id, team_id).get(team_id, 0.0)
+
+
+def intervals_s(tx: Tx, first: TeamId, last: TeamId) -> dict[TeamId, float]:
+    """Return the coordinator's wake-up interval in seconds for each team from `first` to `last`.
+
+    Teams whose coordinator never wakes by itself are left out.
+    """
+    return {
+        team: float(trigger.config["interval_seconds"])
+        for team, trigger in triggers.team_heartbeats(tx, first, last).items()
+        if _is_kept(trigger)
+    }
 
 
 def set_interval(tx: Tx, team: Team, *, seconds: float) -> None:

@@ -124,7 +124,7 @@ def _closed_for_all(tx: Tx, trigger: Trigger, config: HeartbeatConfig) -> _Close
             return _Closed(f"outside of {config.hours}", opens)
     payer = triggers.payer(tx, trigger)
     if payer is not None and (spent := budgets.exhausted_above(tx, payer)):
-        return _Closed(f"budget: {spent}", again)
+        return _Closed(f"{firing.BUDGET_GATE}{spent}", again)
     return None
 
 
