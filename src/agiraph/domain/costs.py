@@ -9,9 +9,12 @@ from agiraph.domain.work import Lane
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostSum:
-    """The totals of a set of model calls."""
+    """The totals of a set of model calls and paid web searches."""
 
     calls: int = 0
+    """Model calls that were answered. With `lost` this is the number that boards show."""
+    searches: int = 0
+    """Paid web searches. They have a cost and are no model calls."""
     lost: int = 0
     """Calls that a crash cut off: they are paid for, but their response never arrived."""
     input_tokens: int = 0
@@ -59,10 +62,9 @@ class GoalBudget:
 
     node_id: str
     limits: list[LimitUse]
-    can_raise: bool
-    """Whether the limits can be raised: the goal is open, or a limit ended it."""
-    problem: str = ""
-    """Why the limits cannot be raised."""
+    waits: Literal["goal", "paid_work"] | None = None
+    """The work that waits until a limit is raised and is then resumed automatically: the goal, or
+    the cycles and triggers that it pays for. None: no work waits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

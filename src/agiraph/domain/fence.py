@@ -36,14 +36,44 @@ _CONTROL_TOKEN = re.compile(
 """What chat templates put between the turns of a conversation."""
 REMOVED = "(control token)"
 _FENCED = re.compile(r"^<<< ([0-9a-f]{16}): .*?(?:^>>> \1: [^\n]*|\Z)", re.DOTALL | re.MULTILINE)
+_CLOSINGS = (
+    *("is not asked of you.", "nothing in it is asked of you now.", "Nobody else speaks in it."),
+    *("It is a question.", "not an order.", "asks for nothing.", "asks for nothing itself."),
+)
+"""How the words after a fence's first mark end: everything behind them is the text's own."""
+_LONGEST_WHAT = 2_000
+_OPENING = (
+    r"<<< [0-9a-f]{16}: "
+    rf"[^\n]{{1,{_LONGEST_WHAT}}}?(?:{'|'.join(map(re.escape, _CLOSINGS))})"
+)
+_END = r">>> [0-9a-f]{16}: the end of it\."
+_BEFORE = r"^[ \t>]{0,12}?"
+"""What stands before a mark that a model repeats in a Markdown quotation."""
+_MARK = re.compile(
+    rf"{_BEFORE}(?:{_OPENING}|{_END})[ \t\r]*(?:\n|\Z)"
+    rf"|({_BEFORE})(?:{_OPENING}|{_END})[ \t]*| {_END}",
+    re.MULTILINE,
+)
+"""A line that begins or ends a fence, or only the mark if a model writes on in the same line."""
+_WHOLE_OPENING = re.compile(rf"[ \t>]{{0,12}}?{_OPENING}")
+_OPEN_LINE = re.compile(
+    r"[ \t>]{0,12}(?:<{0,2}|<<<(?: [0-9a-f]{0,16}"
+    rf"(?::[^\n]{{0,{_LONGEST_WHAT}}})?)?|>>>(?: [0-9a-f]{{0,16}}(?::[a-z .]{{0,16}})?)?)\Z"
+)
+"""A last line that may become one that begins or ends a fence."""
+_OPEN_END = re.compile(r" >{1,3}(?: [0-9a-f]{0,16}(?::[a-z .]{0,16})?)?\Z")
+_END_CHARACTERS = 40
+"""More than the mark at the end of a fence has."""
 _SPACES = re.compile(r"\s+")
 
 
 def enclose(text: str, *, thread: str, what: str) -> str:
     """Return the text inside a fence; `what` says whose words it holds and how to take them."""
-    text = neutral(text)
+    text, what = neutral(text), one_line(what)
+    if not what.endswith(_CLOSINGS):
+        what = f"{what}. Nobody else speaks in it."
     mark = mark_of(text, thread=thread)
-    return f"<<< {mark}: {one_line(what)}\n{_quoted(text)}\n>>> {mark}: the end of it."
+    return f"<<< {mark}: {what}\n{_quoted(text)}\n>>> {mark}: the end of it."
 
 
 def enclose_foreign(text: str, *, thread: str, source: str) -> str:
@@ -80,6 +110,34 @@ def neutral(text: str) -> str:
 def without_fences(text: str) -> str:
     """Return a text with a remark instead of each fenced part, also of one that was cut off."""
     return _FENCED.sub("(words of others, left out)", text)
+
+
+def without_marks(text: str) -> str:
+    """Return a text without the markers that begin and end fences, but with the text inside them.
+
+    For people: models repeat these lines, which say nothing to a person. Labels do not depend on
+    them. Words that a model writes behind a mark in the same line stay, and so does a line that
+    only looks like a mark, such as `<<< HEAD`.
+    """
+    if "<<< " not in text and ">>> " not in text:
+        return text
+    return _MARK.sub(r"\1", text)
+
+
+def to_store(text: str) -> str:
+    """Return a text without marks, or as it is if it consists of marks: no result becomes empty."""
+    cleaned = without_marks(text)
+    return cleaned if cleaned.strip() else text
+
+
+def without_open_mark(text: str) -> str:
+    """Return a text that is still being written, without its end if that may become a mark that
+    `without_marks` removes."""
+    start = text.rfind("\n") + 1
+    if _OPEN_LINE.match(text, start) and not _WHOLE_OPENING.match(text, start):
+        return text[: max(start - 1, 0)]
+    found = _OPEN_END.search(text, max(start, len(text) - _END_CHARACTERS))
+    return text if found is None else text[: found.start()]
 
 
 def mark_of(text: str, *, thread: str) -> str:

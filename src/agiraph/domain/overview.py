@@ -31,7 +31,8 @@ class TeamSummary:
     trust: Trust
     created_at: datetime
     active_at: datetime
-    """The time of its newest event."""
+    """When its agents last did something or a message came; of an archived team, the time of its
+    newest event."""
     members: tuple[MemberSummary, ...]
     former_members: int
     """How many agents have left the team."""

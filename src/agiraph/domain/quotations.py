@@ -10,6 +10,7 @@ person's own words to the letter.
 import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from agiraph.domain.fence import enclose_foreign
 from agiraph.domain.labels import CLEAN, Label
@@ -26,7 +27,10 @@ _CODE = re.compile(r"[ \t]{0,3}(```+|~~~+)")
 _MARKED = re.compile(r"[ \t]{0,3}>")
 _MESSAGE_LINK = re.compile(r"[?&]at=(msg_[0-9a-z]+)")
 _NODE_LINK = re.compile(r"[?&]node=(node_[0-9a-z]+)")
-_NODE_REFERENCE = re.compile(rf"\[(?:\\.|[^\[\]\\])*\]\([^()\s]*{_NODE_LINK.pattern}\)")
+# A name may hold pairs of parentheses, as `report%20(1).pdf` does. The possessive `++` and
+# `*+` never try a shorter match: a hostile message could make the search take minutes.
+_FILE_LINK = re.compile(r"/t/(team_[0-9a-z]++)/files/((?:[^()\s?#]++|\([^()\s?#]*+\))++)")
+_LINK = re.compile(r"\\.|\[(?:\\.|[^\[\]\\])*+\]\(((?:[^()\s]++|\([^()\s]*+\))*+)\)")
 _SENTENCE_END = re.compile("[.!?…](?=\\s|$)|[\n\u3002\uff01\uff1f]")
 _EDGES = " \t\n\"'\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb\u300c\u300d"
 """White space and quotation marks that a model puts around a passage."""
@@ -86,10 +90,17 @@ def _marked_lines(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def own_words(text: str) -> str:
-    """Return a message without the words of others in it: quotations, and titles of nodes that
-    the person refers to."""
+    """Return a message without the words of others in it: quotations, and titles of nodes and names
+    of files that the person refers to."""
     own = "\n".join(part.text for part in parts(text) if not part.is_quoted)
-    return _NODE_REFERENCE.sub("", own)
+    return _LINK.sub(_without_title, own)
+
+
+def _without_title(link: re.Match[str]) -> str:
+    if link[1] is None:  # an escaped character: an escaped bracket begins no link
+        return link[0]
+    is_reference = _NODE_LINK.search(link[1]) or _FILE_LINK.search(link[1])
+    return "" if is_reference else link[0]
 
 
 def label_of(text: str) -> Label:
@@ -111,6 +122,12 @@ def quoted_messages(text: str) -> list[str]:
 def named_nodes(text: str) -> list[str]:
     """Return the ids of nodes that a message links to: the web UI writes the title of each."""
     return _NODE_LINK.findall(text)
+
+
+def named_files(text: str) -> list[tuple[str, str]]:
+    """Return the team and the path of each file that a message links to, as the web UI's references
+    do: an agent or a stranger may have chosen the file's name."""
+    return [(team, unquote(path)) for team, path in _FILE_LINK.findall(text)]
 
 
 def enclose_quoted(text: str, *, thread: str, longest: int | None = None) -> str:

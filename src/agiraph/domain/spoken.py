@@ -1,6 +1,8 @@
-"""Spoken: an agent's words as a person may read them, without thoughts and echoes of notices."""
+"""Spoken: an agent's words as a person may read them, without thoughts and echoes of the prompt."""
 
 import re
+
+from agiraph.domain.fence import without_marks
 
 _THOUGHT = re.compile(
     r"<(think|thinking)>.*?</\1>|\A\s*<(?:think|thinking)>.*\Z", re.DOTALL | re.IGNORECASE
@@ -11,8 +13,8 @@ _NOTICE = re.compile(r"^[ \t]*\[(?:Runtime|Budget)\][^\n]*(?:\n|\Z)", re.MULTILI
 
 def for_person(text: str) -> str:
     """Return the text without `<think>` blocks and without lines that repeat the runtime's
-    notices. The text comes back unchanged if it holds neither."""
-    if "[Runtime]" not in text and "[Budget]" not in text and "think" not in text:
-        return text
-    cleaned = _NOTICE.sub("", _MARK.sub("", _THOUGHT.sub("", text)))
+    notices or the marks of a fence. The text comes back unchanged if it holds none of them."""
+    cleaned = without_marks(text)
+    if "[Runtime]" in text or "[Budget]" in text or "think" in text:
+        cleaned = _NOTICE.sub("", _MARK.sub("", _THOUGHT.sub("", cleaned)))
     return text if cleaned == text else cleaned.strip()

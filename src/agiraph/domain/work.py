@@ -198,6 +198,10 @@ class Extension:
     seconds: float = 0.0
 
 
+AMOUNTS = ("turns", "tokens", "usd", "seconds")
+"""The limits that a person can change. Both `Budget` and `Extension` have a field for each."""
+
+
 def _tokens(value: object) -> int:
     return min(max(value, 0), MOST_TOKENS) if isinstance(value, int) else 0
 

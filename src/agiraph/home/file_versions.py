@@ -37,7 +37,8 @@ class Version:
     id: str
     at: datetime
     author: str
-    """Who wrote it: `human`, the name of an agent, or empty if that is not known."""
+    """Who wrote it: `human`, the name of an agent, `agiraph` if it came with the team, or empty if
+    that is not known."""
     size: int
     is_labelled: bool
     """Whether the file held words from outside the team then."""

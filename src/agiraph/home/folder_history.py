@@ -22,7 +22,7 @@ import orjson
 
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.folders import GivenFolder
-from agiraph.home.safe_open import FOLDER, PARTIAL
+from agiraph.home.safe_open import FOLDER, PARTIAL, open_real_folder
 
 FILE_BYTES = 32 * 2**20
 """Larger files are not copied; that they changed is still noticed."""
@@ -182,7 +182,7 @@ class FolderHistory:
         found: Index = {}
         copied = 0
         self.left_out = []
-        root = os.open(self._given.path, FOLDER)
+        root = open_real_folder(self._given.path)
         with _closed(root):
             for path, parent, name, status in _files(root, self.left_out):
                 entry = self._entry(before.get(path), parent, name, status, copied=copied)
@@ -332,7 +332,7 @@ def _make_folder(parent: int, name: str) -> None:
 @contextmanager
 def _opened(root: str, path: str, *, create: bool = False) -> Generator[int | None, None, None]:
     """Yield the open folder that a file lies in; None if there is no such folder."""
-    top = os.open(root, FOLDER)
+    top = open_real_folder(root)
     try:
         parent = _descend(top, path.rpartition("/")[0], create=create)
     except (FileNotFoundError, NotADirectoryError) as error:

@@ -1,4 +1,4 @@
-"""Folder removal: removes a folder with its content, also folders that a command left read-only."""
+"""Folder removal: removes a folder and its content, even if a command left folders read-only."""
 
 import os
 import shutil

@@ -1,5 +1,6 @@
 """Given folders: checks the folders that a person gives to a team, before any agent sees them."""
 
+import errno
 import os
 import stat
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,6 +9,8 @@ from pathlib import Path
 
 from agiraph.domain.errors import Refused
 from agiraph.domain.folders import MOST_FOLDERS, GivenFolder, name_for, split_access
+from agiraph.home.safe_folder import Folder
+from agiraph.home.safe_open import best_opener, open_real_folder
 
 MOST_SOCKETS = 5
 """Sockets that are named to the person; a walk stops there."""
@@ -21,11 +24,11 @@ def check(
     home: Path, folders: Sequence[str], named: Mapping[str, str] | None = None
 ) -> tuple[GivenFolder, ...]:
     """Return the folders that a person named as `PATH[:ro|rw]`, or raise `Refused` with the reason.
-    One of `named`, which are those of agiraph.toml, can be given by its name alone.
 
-    A folder must exist and belong to the user that the runtime runs as. Neither the home of
-    agiraph, nor what it lies in, nor the whole home of a user can be given: they hold tokens, keys
-    and the files of other teams.
+    A text may also be a key of `named`, which holds the folders of agiraph.toml. A folder must
+    exist, belong to the user that the runtime runs as, and not overlap another one. Folders that
+    may hold tokens, keys or files of other teams are refused: the home of agiraph and any folder
+    around or inside it, a user's whole home, system folders and hidden folders.
     """
     if len(folders) > MOST_FOLDERS:
         raise Refused(f"A team works in at most {MOST_FOLDERS} folders; give one that holds them.")
@@ -77,6 +80,40 @@ def _check_place(real: Path, home: Path, text: str) -> None:
             f"{text!r} lies in {hidden[0]!r} of your home, where programs keep keys and settings; "
             "move what the team needs to another folder."
         )
+
+
+def open_folder(given: GivenFolder) -> Folder:
+    """Open a given folder; the caller closes it. No link inside of it leads out of it.
+
+    No link on the way to it is followed either: another team that works in a folder around it could
+    put a link in its place, which leads to files that nobody gave.
+    """
+    try:
+        fd = open_real_folder(given.path)
+    except OSError as error:
+        raise _refusal(given, error) from None
+    folder = Folder(fd, name=f"folders/{given.name}", opener=best_opener())
+    folder.is_private = False
+    return folder
+
+
+def check_links(folders: Iterable[GivenFolder]) -> None:
+    """Raise `Refused` if a symbolic link has taken the place of one of these folders."""
+    for given in folders:
+        try:
+            os.close(open_real_folder(given.path))
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise _refusal(given, error) from None
+
+
+def _refusal(given: GivenFolder, error: OSError) -> Refused:
+    is_link = error.errno == errno.ELOOP
+    why = "a symbolic link has taken its place" if is_link else error.strerror
+    return Refused(
+        f"The folder folders/{given.name} cannot be opened: {why}. The person who gave it to the "
+        "team must check that it exists and can be read."
+    )
 
 
 def _overlap(one: Path, other: Path) -> bool:

@@ -148,7 +148,7 @@ class TeamFolder:
             memory.make_folders("knowledge", "experiences", "preferences")
             memory.write_if_empty("index.md", _text(INDEX))
         self.folder.update("GOAL.md", goal_text(team))
-        self.folder.write_if_empty("SOUL.md", _soul(team.soul))
+        self.folder.write_if_empty("SOUL.md", soul_text(team.soul))
         self.folder.write_if_empty("MEMORY.md", _text(MEMORY))
         self.folder.write_if_empty("PLAN.md", _text(PLAN))
 
@@ -162,7 +162,7 @@ class TeamFolder:
 
     def write_soul(self, soul: str) -> None:
         """Replace SOUL.md; an empty text stands for the default one."""
-        self.folder.write("SOUL.md", _soul(soul.strip()))
+        self.folder.write("SOUL.md", soul_text(soul))
 
     def agent(self, name: str, *, identity: str = "", notes: str = "") -> Folder:
         """Return an agent's private folder (its desk); create its first files."""
@@ -193,8 +193,9 @@ def goal_text(team: Team) -> bytes:
     return _text(f"# Goal\n\n{team.goal.strip()}\n")
 
 
-def _soul(soul: str) -> bytes:
-    return _text(f"# Soul\n\n{soul}\n" if soul else SOUL)
+def soul_text(soul: str) -> bytes:
+    """Return the content of SOUL.md; an empty soul stands for the default one."""
+    return _text(f"# Soul\n\n{soul.strip()}\n" if soul.strip() else SOUL)
 
 
 def _text(text: str) -> bytes:

@@ -157,6 +157,16 @@ def _choose(wanted: Wanted, device: int, place: str) -> Confinement:
     return made
 
 
+def knows(home: Path) -> bool:
+    """Return whether the best level for this file system is known."""
+    return ("", home.stat().st_dev) in _chosen
+
+
+def learn(home: Path, found: Confinement) -> None:
+    """Take over what another process of this machine has chosen for this file system."""
+    _chosen["", home.stat().st_dev] = found
+
+
 def candidate_levels() -> list[tuple[Level, bool]]:
     """Return levels in the order of preference, and whether they use a spare user."""
     # Only our own namespaces can run root's command as another user. Root without capabilities

@@ -265,7 +265,9 @@ class Folder:
         return sorted(found, key=lambda entry: entry.name)
 
     def tree(self, limit: int, *, partial: bool = False) -> Iterator[Entry]:
-        """Yield all entries below, depth first; with `partial`, only temporary files of a crash."""
+        """Yield all entries below this folder, depth first, without temporary files; with
+        `partial`, only temporary files, which a crash may have left. Raises `Refused` if there are
+        more than `limit` entries."""
         folders, seen = [""], 0
         while folders:
             at = folders.pop()

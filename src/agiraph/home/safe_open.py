@@ -120,6 +120,16 @@ def step(folder: int, name: str, flags: int) -> int:
         raise
 
 
+def open_real_folder(path: str) -> int:
+    """Open a folder by an absolute path that was resolved before; raise ELOOP if a name on the way
+    is a link by now."""
+    top = os.open("/", FOLDER | os.O_CLOEXEC)
+    try:
+        return best_opener()(top, [name for name in path.split("/") if name], FOLDER)
+    finally:
+        os.close(top)
+
+
 @cache
 def best_opener() -> Opener:
     """Return `by_kernel` if openat2 works here, else `by_walk`; tested once."""

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import Literal
 
-from agiraph.domain.errors import OutOfScope, Refused
+from agiraph.domain.errors import OutOfScope
 from agiraph.domain.folders import GivenFolder
 from agiraph.domain.ids import NodeId
+from agiraph.home import given_folders
 from agiraph.home.layout import UPLOADS, TeamFolder
 from agiraph.home.safe_folder import Folder
 from agiraph.home.safe_open import split
@@ -135,14 +135,7 @@ class Scope:
         # Hooks and settings of a repository run programs outside of any sandbox, as the person.
         if want == "w" and any(name.casefold() == ".git" for name in found.rest):
             raise OutOfScope(f"{path[:200]!r} belongs to git; use git commands instead.")
-        try:
-            folder = Folder.open(Path(given.path))
-        except OSError as error:
-            raise Refused(
-                f"The folder {found.folder} cannot be opened: {error.strerror}. Tell the human."
-            ) from None
-        folder.name, folder.is_private = found.folder, False
-        return folder, "/".join(found.rest)
+        return given_folders.open_folder(given), "/".join(found.rest)
 
     def locate(self, path: str) -> ScopedPath:
         """Return the area of a path. Names are compared exactly; others are scratch files."""

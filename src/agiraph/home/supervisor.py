@@ -146,7 +146,11 @@ class Watch:
             self.poll.register(pipe, select.POLLIN)
 
     def wait(self, deadline: float) -> tuple[str, int | None]:
-        """Return what happened, and the warden's report if it sent one."""
+        """Move output to disk until an event or the deadline; return the event and its report.
+
+        The event is `exited`, `over_limit`, `cancelled`, `interrupted`, `gone` or `timed_out`. The
+        report is None if there is none.
+        """
         while (left := deadline - time.monotonic()) > 0:
             for pipe, _ in self.poll.poll(min(left, 3600.0) * 1000):
                 if pipe == self.warden.output:

@@ -1,7 +1,7 @@
-"""Warden: process 1 of a command. Confines itself, starts the command, reaps orphans, counts.
+"""Warden: process 1 of a command. It starts the command, reaps orphans and checks the limits.
 
-Its death kills every process of the command. The supervisor loads this file by its path, without
-the package.
+It confines itself before the start. If it dies, the kernel kills every process of the command. The
+supervisor loads this file by its path, without importing the package.
 """
 
 # ruff: noqa: PTH123 - pathlib takes too long to import

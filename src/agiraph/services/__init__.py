@@ -17,10 +17,13 @@ take locks in this order, and skip those that they do not need:
 6. the **team**: checking for cycles of waits, growing the team, changing its status. The event log
    locks the team's row last in every transaction that emits, to number its events without a gap.
 
-Five verbs differ. `claims.claim` locks the agent before the thread, because the agent's queue says
-which thread it is. `endings.cancel` and `retries.retry` lock the node first, because a person names
-a node. `incoming.take` locks the channel's row before all others, so that a message is taken in by
-one process. `frame.advance` of a research locks the job before the agents to whom it gives work.
-Verbs that look for a cycle of waits lock the team before the nodes. Where two orders meet,
-PostgreSQL aborts one of the transactions, and the store runs its verb again from the start.
+Some verbs differ. `claims.claim` locks the agent before the thread, because the agent's queue says
+which thread it is. `endings.cancel`, `retries.retry`, `extensions.extend`,
+`extensions.extend_for_person` and `goal_budget.change` lock the node first, because a person names
+a node; the last three go on with `paid_work.resume`, which locks each node that it puts back, its
+agent and then its thread, and at last the triggers that the goal pays for. `incoming.take` locks
+the channel's row before all others, so that a message is taken in by one process. `frame.advance`
+of a research locks the job before the agents to whom it gives work. Verbs that look for a cycle of
+waits lock the team before the nodes. Where two orders meet, PostgreSQL aborts one of the
+transactions, and the store runs its verb again from the start.
 """

@@ -17,19 +17,22 @@ from agiraph.store.tx import Tx
 
 TABLES: dict[str, str] = {
     "persons": "id",
-    "teams": "number", "agents": "id", "stages": "id", "nodes": "id", "dependencies": "",
-    "threads": "number", "turns": "place", "waits": "", "timers": "id", "messages": "id",
-    "memories": "id", "insights": "id", "triggers": "id", "spend": "", "daily_limits": "day",
-    "events": "place", "firings": "", "errands": "id", "notes": "id", "knowledge_changes": "id",
-    "passages": "id", "channels": "name", "deliveries": "id", "audit": "id",
-    "grants": "id", "file_labels": "id", "link_fetches": "id",
+    "teams": "number", "agents": "id", "stages": "id", "nodes": "id",
+    "dependencies": "node_id, needs_id", "threads": "number", "turns": "place",
+    "waits": "waiting_on, thread_id, call_id", "timers": "id", "messages": "id",
+    "memories": "id", "insights": "id", "triggers": "id",
+    "spend": "node_id, agent_id, purpose, model, day", "daily_limits": "day",
+    "events": "place", "firings": "trigger_id, slot", "errands": "id", "notes": "id",
+    "knowledge_changes": "id", "passages": "id", "channels": "name", "deliveries": "id",
+    "audit": "id", "grants": "id", "file_labels": "id", "link_fetches": "id",
     "conversation_summaries": "id",
     "folder_changes": "id",
     "client_turns": "id", "received": "id",
     "research_jobs": "id", "research_pages": "id", "evidence": "id",
     "deletions": "team_id",
 }  # fmt: skip
-"""The dumped tables, in an order that satisfies foreign keys, each with its column for paging."""
+"""The dumped tables, in an order that satisfies foreign keys, each with the columns of its key,
+by which it is read in pages."""
 LEFT_OUT = frozenset({"about", "passes", "answered", "passage_words", "schema_version", "workers"})
 """Tables that are not dumped: access tokens, responses that may contain one, running processes,
 and what `load` rebuilds."""
@@ -55,18 +58,16 @@ def write(tx: Tx, out: BinaryIO) -> int:
 
 
 def _rows(tx: Tx, table: str, names: list[str], key: str) -> Iterator[Any]:
+    """Yield the rows of a table by its key, at most `PAGE_ROWS` in memory at a time."""
     select = f"select {', '.join(names)} from {table}"
-    # Tables without a column for paging are small beside turns and
-    # events, so they are read at once.
-    if not key:
-        yield from tx.all(select)
-        return
+    columns = key.split(", ")
+    last_key = ", ".join(f":{column}" for column in columns)
     page = tx.all(f"{select} order by {key} limit :page", page=PAGE_ROWS)
     while page:
         yield from page
-        last = page[-1][names.index(key)]
-        sql = f"{select} where {key} > :last order by {key} limit :page"
-        page = tx.all(sql, last=last, page=PAGE_ROWS) if len(page) == PAGE_ROWS else []
+        last = {column: page[-1][names.index(column)] for column in columns}
+        sql = f"{select} where ({key}) > ({last_key}) order by {key} limit :page"
+        page = tx.all(sql, **last, page=PAGE_ROWS) if len(page) == PAGE_ROWS else []
 
 
 def is_empty(tx: Tx) -> bool:

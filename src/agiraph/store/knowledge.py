@@ -146,7 +146,10 @@ def disputes(
 
 
 def by_ids(tx: Tx, ids: Sequence[str]) -> list[Insight]:
-    """Return the insights with these ids, in this order, by one statement for every hundred."""
+    """Return the insights with these ids, in this order; unknown ids are left out.
+
+    Runs one query for every 100 ids.
+    """
     wanted = list(dict.fromkeys(ids))
     found: dict[str, Insight] = {}
     for start in range(0, len(wanted), len(_MARKS)):

@@ -77,7 +77,10 @@ def approval(tx: Tx, ref: str) -> Message | None:
 
 
 def asks_of_node(tx: Tx, node_id: NodeId) -> list[Message]:
-    """Return all requests of a node about ways out, decided or not, oldest first."""
+    """Return the node's approval requests for calls with a way out (see `domain/sinks.py`).
+
+    Decided requests are included; oldest first.
+    """
     where = "node_id = :id and kind = 'approval' and way_out is not null order by id"
     return MESSAGES.select(tx, where, id=node_id)
 
@@ -100,7 +103,7 @@ def digest_notice(tx: Tx, team_id: TeamId) -> Message | None:
 
 
 def open_question(tx: Tx, node_id: NodeId, text: str) -> Message | None:
-    """Return the newest unanswered question of this node with these words, whatever the spacing."""
+    """Return the node's newest unanswered question with this text; case and spacing may differ."""
     where = "node_id = :id and kind = 'question' and answered_at is null order by id desc"
     # Compared in words: a model that repeats its question rarely repeats its line breaks.
     asked = MESSAGES.select(tx, where, id=node_id)
@@ -267,17 +270,20 @@ def to_answer(tx: Tx, reply_id: NodeId) -> list[Message]:
     return MESSAGES.select(tx, "reply_id = :id order by seq", id=reply_id)
 
 
-def read_up_to(tx: Tx, team_id: TeamId, agent_id: AgentId, person_id: PersonId, seq: int) -> int:
-    """Mark the agent's messages to a person up to `seq` as seen; return how many were new."""
-    return tx.run(
-        "update messages set seen_at = :now where team_id = :team_id and sender = :agent"
-        " and recipient = :person and seq <= :seq and seen_at is null",
-        now=to_micros(tx.now),
-        team_id=team_id,
-        agent=agent_id,
-        person=person_id,
-        seq=seq,
+def read_up_to(
+    tx: Tx, team_id: TeamId, agent_id: AgentId, person_id: PersonId, seq: int
+) -> list[MessageId]:
+    """Mark the agent's messages to a person up to `seq` as seen; return those that were new,
+    oldest first. The caller holds the team's row lock."""
+    which = (
+        " where team_id = :team_id and sender = :agent and recipient = :person and seq <= :seq"
+        " and seen_at is null"
     )
+    of = {"team_id": team_id, "agent": agent_id, "person": person_id, "seq": seq}
+    new = [row[0] for row in tx.all(f"select id from messages{which} order by seq", **of)]
+    if new:
+        tx.run(f"update messages set seen_at = :now{which}", now=to_micros(tx.now), **of)
+    return new
 
 
 def unread_from(tx: Tx, team_id: TeamId, person_id: PersonId, *, sender: str = "") -> int:

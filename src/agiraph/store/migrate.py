@@ -15,7 +15,7 @@ class Migration(NamedTuple):
     sql: str
 
     def statements(self, words: Mapping[str, str]) -> list[str]:
-        """Return the statements for this database, with each `{word}` replaced by its type name."""
+        """Return the SQL statements for one dialect; `words` gives the value of each `{name}`."""
         # Comments are dropped first, because a brace or a semicolon in one would break
         # the next two steps. A brace that belongs to the SQL is doubled, and no
         # statement may contain a semicolon.

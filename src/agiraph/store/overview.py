@@ -17,12 +17,19 @@ from agiraph.store.tx import Tx
 
 MAX_TEAMS = 1000
 """Teams in one answer: those with the newest activity."""
+_NO_ACTIVITY = (
+    *("message.seen", "message.filed", "briefing.rated"),
+    *("team.changed", "team.paused", "team.archived", "work.stopped", "work.resumed"),
+    *("grant.made", "grant.revoked"),
+)
+"""Events of what a person puts away or sets: the list must not move because of them."""
 _TEAMS = (
     # The events of a team lie between its number and the next: the newest is found by the key.
     "select * from (select t.id, t.name, t.status, t.trust, t.quiet_hours, t.quiet_zone,"
     " t.muted_until, t.created_at, coalesce((select e.at"
     " from events e where e.place > t.number * 1099511627776"
-    " and e.place < (t.number + 1) * 1099511627776 order by e.place desc limit 1), t.created_at)"
+    " and e.place < (t.number + 1) * 1099511627776 and {counted}"
+    " order by e.place desc limit 1), t.created_at)"
     " as active_at from teams t where {which}) found"
     f" order by active_at desc, id desc limit {MAX_TEAMS}"
 )
@@ -59,8 +66,11 @@ _QUESTIONS = (
 
 
 def read(tx: Tx, person_id: PersonId, *, archived: bool = False) -> list[TeamSummary]:
-    """Return all teams as a person sees them, or the archived ones; newest activity first."""
+    """Return all teams as a person sees them, newest activity first; or the archived ones, those
+    that were archived last first."""
     which = f"t.status {'=' if archived else '<>'} 'archived' and t.{KEPT}"
+    passive = ", ".join(f"'{each}'" for each in _NO_ACTIVITY)
+    counted = "1 = 1" if archived else f"e.type not in ({passive})"
     unread = _counts(tx.all(_UNREAD, person=person_id))
     questions = _counts(tx.all(_QUESTIONS))
     members = _members(tx, which, unread, questions)
@@ -84,7 +94,7 @@ def read(tx: Tx, person_id: PersonId, *, archived: bool = False) -> list[TeamSum
             muted_until=None if muted is None else from_micros(muted),
         )
         for team, name, status, trust, hours, zone, muted, created_at, active_at in tx.all(
-            _TEAMS.format(which=which)
+            _TEAMS.format(which=which, counted=counted)
         )
     ]
 
@@ -93,7 +103,7 @@ _Counts = dict[str, dict[str, int]]
 
 
 def _counts(rows: list[Any]) -> _Counts:
-    """Return the counts by team and sender."""
+    """Return rows of team, sender and count as a dictionary of dictionaries."""
     counts: _Counts = defaultdict(dict)
     for team, sender, count in rows:
         counts[team][sender] = count

@@ -138,6 +138,14 @@ def labels(tx: Tx, *, team_id: TeamId, kind: PassageKind, owner: Owner) -> dict[
     return {row[0]: to_label(row[1]) for row in rows}
 
 
+def of_ref(
+    tx: Tx, *, team_id: TeamId, kind: PassageKind, ref: str, owner: Owner = EVERYONE
+) -> list[Passage]:
+    """Return all sections of one text, in their order."""
+    where = "team_id = :team and owner = :owner and kind = :kind and ref = :ref order by part"
+    return PASSAGES.select(tx, where, team=team_id, owner=owner, kind=kind, ref=ref)
+
+
 def find(
     tx: Tx,
     query: str,

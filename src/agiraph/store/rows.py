@@ -25,7 +25,7 @@ from pydantic import TypeAdapter
 from agiraph.domain.errors import NotFound, StoreDamaged
 from agiraph.domain.labels import CLEAN, Label
 from agiraph.domain.waits import WaitingOn
-from agiraph.redaction import redact
+from agiraph.redaction import redact, redact_json
 from agiraph.store.tx import Tx
 
 T = TypeVar("T")
@@ -45,21 +45,25 @@ def from_micros(micros: int) -> datetime:
 
 def to_text(text: str) -> str:
     """Return text that both databases store: NUL and lone surrogates replaced, secrets redacted."""
+    return redact(_storable(text))
+
+
+def _storable(text: str) -> str:
     if "\0" in text:
         text = text.replace("\0", "\N{SYMBOL FOR NULL}")
     try:
         text.encode()
     except UnicodeEncodeError:
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return redact(text)
+    return text
 
 
 def to_json(value: Any) -> str:
     try:
-        return redact(orjson.dumps(value).decode())
+        return redact_json(orjson.dumps(value).decode())
     except orjson.JSONEncodeError:
         # orjson refuses lone surrogates and integers of more than 64 bits.
-        return to_text(json.dumps(value, default=asdict, ensure_ascii=False))
+        return redact_json(_storable(json.dumps(value, default=asdict, ensure_ascii=False)))
 
 
 def from_json(text: str) -> Any:

@@ -4,21 +4,28 @@ Names, tasks, messages and steps are compared by their letters, so that a part o
 Notes, pages, insights and reports are in the full-text index (`passages`).
 """
 
+import base64
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from agiraph.domain.found import Found
-from agiraph.domain.ids import SYSTEM, AgentId, PersonId, TeamId
+from agiraph.domain.chat import Attachment
+from agiraph.domain.found import Found, describe_calls
+from agiraph.domain.ids import SYSTEM, AgentId, NodeId, PersonId, TeamId
 from agiraph.domain.persons import is_person
+from agiraph.domain.work import WorkNode
 from agiraph.store import passages
 from agiraph.store.messages import MESSAGES
 from agiraph.store.nodes import NODES
-from agiraph.store.rows import from_micros, to_label
+from agiraph.store.rows import from_json, from_micros, to_label
 from agiraph.store.teams import AGENTS, TEAMS
 from agiraph.store.tx import Tx
 
 NEWEST_TURNS = 20_000
 """How many of the newest turns are searched. Turns are long, and no index holds their text."""
+NEWEST_ATTACHED = 50
+"""How many of the newest messages with attached files are searched."""
+_LONGEST_ATTACHED = 300_000
+"""Characters of a message's attached files, as they are stored, above which they are left out."""
 _TEXT = 4000
 """Characters of a turn that are compared and shown."""
 _LETTERS = "abcdefgh"
@@ -51,8 +58,19 @@ def names(tx: Tx, words: Sequence[str], *, team: TeamId | None, limit: int) -> l
     ]
 
 
-def work(tx: Tx, words: Sequence[str], *, team: TeamId | None, limit: int) -> list[Found]:
-    """Return nodes by title, task and result, and their published files by name."""
+def work(
+    tx: Tx,
+    words: Sequence[str],
+    *,
+    team: TeamId | None,
+    limit: int,
+    name: Callable[[WorkNode], str],
+) -> list[Found]:
+    """Return work nodes and published files that match all words, newest first.
+
+    A node matches by its title, task and result, a file by its name. `name` returns the title of a
+    node as people see it.
+    """
     held, named = _all_in("title || ' ' || task || ' ' || coalesce(result, '')", words)
     where = (
         f"{_IN_TEAM.format(column='team_id')} and lane = 'work' and {held}"
@@ -63,7 +81,7 @@ def work(tx: Tx, words: Sequence[str], *, team: TeamId | None, limit: int) -> li
             kind="work",
             team_id=n.team_id,
             ref=n.id,
-            title=n.title,
+            title=name(n),
             text=f"{n.task}\n\n{n.result or ''}",
             at=n.created_at,
             agent_id=n.assignee_id,
@@ -79,19 +97,26 @@ def work(tx: Tx, words: Sequence[str], *, team: TeamId | None, limit: int) -> li
         Found(
             kind="file",
             team_id=n.team_id,
-            ref=f"nodes/{n.id}/published/{name}",
-            title=name,
-            text=n.title,
+            ref=f"nodes/{n.id}/published/{file}",
+            title=file,
+            text=name(n),
             at=n.ended_at or n.created_at,
             agent_id=n.assignee_id,
             node_id=n.id,
             label=n.label,
         )
         for n in holders
-        for name in n.manifest
-        if all(word in name.lower() for word in words)
+        for file in n.manifest
+        if all(word in file.lower() for word in words)
     ]
     return found + files[:limit]
+
+
+def newest_tasks(tx: Tx, *, team: TeamId | None, limit: int) -> list[tuple[TeamId, NodeId]]:
+    """Return the newest work nodes, each with its team, newest first."""
+    where = f"{_IN_TEAM.format(column='team_id')} and lane = 'work' order by id desc limit :limit"
+    rows = tx.all(f"select team_id, id from nodes where {where}", team=team or "", limit=limit)
+    return [(TeamId(team_id), NodeId(node_id)) for team_id, node_id in rows]
 
 
 def messages(
@@ -108,7 +133,8 @@ def messages(
         Found(
             kind="message",
             team_id=m.team_id,
-            ref=m.id,
+            # The card of a question shows its answer.
+            ref=m.in_reply_to if m.kind == "answer" and m.in_reply_to else m.id,
             title=m.title,
             text=m.text,
             at=m.created_at,
@@ -120,13 +146,53 @@ def messages(
     ]
 
 
+def attachments(
+    tx: Tx, words: Sequence[str], *, person: PersonId, team: TeamId | None, limit: int
+) -> list[Found]:
+    """Return files that a person attached to a message or got with one, of the newest messages with
+    short files, by name and text. Its `ref` is the id of the message."""
+    where = (
+        f"{_IN_TEAM.format(column='team_id')} and (sender = :person or recipient = :person)"
+        f" and length(attachments) between 3 and {_LONGEST_ATTACHED}"
+        f" order by id desc limit {NEWEST_ATTACHED}"
+    )
+    return [
+        Found(
+            kind="file",
+            team_id=m.team_id,
+            ref=m.id,
+            title=file.name,
+            text=text,
+            at=m.created_at,
+            agent_id=_agent(m.recipient if m.sender == person else m.sender),
+            node_id=m.node_id,
+            label=m.label,
+        )
+        for m in MESSAGES.select(tx, where, team=team or "", person=person)
+        for file in m.attachments
+        for text in [_attached_text(file)]
+        if all(word in f"{file.name}\n{text}".lower() for word in words)
+    ][:limit]
+
+
+def _attached_text(file: Attachment) -> str:
+    """Return what an attached file contains; empty if it is no text."""
+    try:
+        return base64.b64decode(file.data).decode()
+    except ValueError:
+        return ""
+
+
 def steps(tx: Tx, words: Sequence[str], *, team: TeamId | None, limit: int) -> list[Found]:
     """Return turns of work that hold all words, among the newest ones. Prompts are left out: they
     repeat what is found elsewhere."""
     held, named = _all_in("u.said", words)
     rows = tx.all(
-        "select t.team_id, t.id, t.label, t.agent_id, u.node_id, u.said, u.at from"
-        f" (select place, node_id, at, substr(text || ' ' || coalesce(calls, ''), 1, {_TEXT})"
+        "select t.team_id, t.id, t.label, t.agent_id, u.node_id, u.role, u.at, u.place,"
+        # The whole turn, of the rows that are returned alone.
+        " (select text from turns r where r.place = u.place),"
+        " (select calls from turns r where r.place = u.place) from"
+        f" (select place, node_id, role, at, substr(text || ' ' || coalesce(calls, ''), 1, {_TEXT})"
         " as said from turns where role in ('assistant', 'tool')"
         f" order by at desc limit {NEWEST_TURNS}) u"
         " join threads t on t.number = u.place / 4294967296"
@@ -136,21 +202,34 @@ def steps(tx: Tx, words: Sequence[str], *, team: TeamId | None, limit: int) -> l
         limit=limit,
         **named,
     )
-    return [
-        Found(
+    found: list[Found] = []
+    for team_id, thread_id, label, agent_id, node_id, role, at, place, said, calls in rows:
+        title, text = _in_words(role, said, calls)
+        step = Found(
             kind="step",
             team_id=team_id,
             ref=thread_id,
-            title="",
+            title=title,
             text=text,
             at=from_micros(at),
             agent_id=agent_id,
             node_id=node_id,
             thread_id=thread_id,
+            seq=place % 4294967296,
             label=to_label(label),
         )
-        for team_id, thread_id, label, agent_id, node_id, text, at in rows
-    ]
+        found.append(step)
+    return found
+
+
+def _in_words(role: str, said: str, calls: str | None) -> tuple[str, str]:
+    """Return a turn as a title and a text: what was said and called, or the result of a call."""
+    if role == "tool":
+        return "Result of a call", said
+    if calls is None:
+        return "", said
+    title, arguments = describe_calls(from_json(calls))
+    return title, f"{said}\n{arguments}".strip()
 
 
 def passages_with(tx: Tx, query: str, *, team: TeamId | None, limit: int) -> list[Found]:

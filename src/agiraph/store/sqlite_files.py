@@ -104,7 +104,7 @@ class SqliteFiles:
         self._owner = self._folder = -1
 
     def is_in_place(self) -> bool:
-        """Return whether the database file is in place; a third of the cost of `loss`."""
+        """Return whether the path still leads to the open database file; costs one `stat` call."""
         return _identity(str(self._real)) == self._identities.get(str(self._real))
 
     def loss(self) -> Loss | None:
@@ -128,7 +128,7 @@ class SqliteFiles:
         if loss.is_folder_moved:
             text = (
                 f"The folder {str(self.path.parent)!r} was moved to {str(self._place())!r} while "
-                "agiraph was running; nothing is written until then. Move it back, and "
+                "agiraph was running; nothing is written until it is back. Move it back, and "
                 "work resumes by itself; or stop agiraph and start it with the new path."
             )
         else:

@@ -267,7 +267,7 @@ def _find_earlier(tx: Tx, ctx: RunContext, identity: str) -> WorkNode:
     if not node.status.is_final:
         raise Refused(f"{node.id} is still {node.status}; send_message reaches whoever is at it.")
     if node.thread_id is None:
-        raise Refused(f"Nobody ever began {node.id}; give the task anew, without resume.")
+        raise Refused(f"Nobody ever began {node.id}; create a new task, without resume.")
     return node
 
 

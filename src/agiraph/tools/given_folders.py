@@ -6,11 +6,12 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from agiraph.domain.errors import NotFound
+from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.folders import GivenFolder
 from agiraph.domain.labels import CLEAN, Label
 from agiraph.home import git_guard
 from agiraph.home.folder_history import Change, FolderHistory
+from agiraph.home.given_folders import check_links
 from agiraph.home.scopes import Area
 from agiraph.run_context import RunContext
 from agiraph.services.board import folder_changes
@@ -59,8 +60,10 @@ class Watched:
 async def watched(ctx: RunContext) -> AsyncGenerator[Watched]:
     """Record what a command changes in given folders, however it ends.
 
-    Raise `Refused` before the command if a folder is too large to keep copies of.
+    Raise `Refused` before the command if a folder is too large to keep copies of, or if a link has
+    taken its place: the command would see what the link leads to.
     """
+    check_links(seen_by(ctx))
     histories = [(one, history_of(ctx, one)) for one in seen_by(ctx) if one.is_writable]
     for given, history in histories:
         await asyncio.to_thread(history.scan)
@@ -76,8 +79,15 @@ async def watched(ctx: RunContext) -> AsyncGenerator[Watched]:
 
 
 async def catch_up(ctx: RunContext) -> None:
-    """Record the changes of a command that a crash of the runtime cut off."""
+    """Record the changes of a command that a crash of the runtime cut off.
+
+    A folder that a link has replaced is left out: the command has run, and its result counts.
+    """
     for given in seen_by(ctx):
+        try:
+            check_links([given])
+        except Refused:
+            continue
         if given.is_writable:
             await _settle(ctx, given, history_of(ctx, given), Watched())
 

@@ -168,7 +168,7 @@ def _row(tx: Tx, node: WorkNode, needs: list[NodeId], *, is_own: bool) -> str:
     if node.doubts:
         parts.append(f"not confirmed: {one_line(node.doubts)}")
     if node.stalled_at is not None and node.status is NodeStatus.RUNNING:
-        parts.append("nothing has come of it for a while")
+        parts.append("no progress for a while")
     if node.status.is_final and node.result:
         # Quoted words from outside the team would add their sources to this thread's label, and
         # a look at the board should not.

@@ -33,7 +33,8 @@ async def run(
     reach = await ctx.store.read(reach_of, ctx, command, "none")
     digest = hashlib.sha256(command.encode(errors="replace")).hexdigest()[:16]
     name = f"{ctx.lease.thread_id}-{ctx.current_call_id}-{number}-{digest}"
-    # The thread stays in front of a hashed name: the deletion of a team finds its spools by it.
+    # `spool_name` hashes a long name. The thread's id is put in front of the hash, because deleting
+    # a team finds the output files of its commands by that prefix.
     spool = name if (plain := spool_name(name)) == name else f"{ctx.lease.thread_id}-{plain}"
     left = ctx.seconds_left
     result = await commands.run(

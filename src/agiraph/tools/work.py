@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from agiraph.domain import fence
 from agiraph.domain.errors import Refused
 from agiraph.domain.events.work import NodeCheckpoint
 from agiraph.domain.outcomes import Answer, Done, Finished, InTransaction
@@ -145,6 +146,7 @@ def checkpoint(
     """Record what is done and what comes next, without ending the work. People see it, and a
     successor starts from it.
     """
+    summary = fence.to_store(summary)
     NODES.update(tx, ctx.node.id, checkpoint=summary)
     tx.emit(ctx.team.id, NodeCheckpoint(node_id=ctx.node.id, summary=summary))
     return Done("Noted.")

@@ -21,6 +21,8 @@ EventType = Literal[
     "team.archived",
     "team.restored",
     "team.deleted",
+    "work.stopped",
+    "work.resumed",
     "grant.made",
     "grant.used",
     "grant.revoked",

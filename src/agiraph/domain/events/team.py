@@ -85,6 +85,23 @@ class TeamRestored(TeamEvent):
 
 
 @event
+class WorkStopped(TeamEvent):
+    """All work of all teams was stopped at once, until it is resumed."""
+
+    event_type: ClassVar[EventType] = "work.stopped"
+
+    by: str
+    """The name of the token that stopped the work."""
+
+
+@event
+class WorkResumed(TeamEvent):
+    """All work goes on where it was stopped."""
+
+    event_type: ClassVar[EventType] = "work.resumed"
+
+
+@event
 class GrantMade(TeamEvent):
     """A person allowed something for longer than one call."""
 

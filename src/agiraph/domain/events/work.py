@@ -152,7 +152,7 @@ class NodeCancelled(TeamEvent):
 
 @event
 class NodeExtended(TeamEvent):
-    """A node was given more of its limits."""
+    """A node was given other limits, mostly higher ones."""
 
     event_type: ClassVar[EventType] = "node.extended"
 
@@ -160,7 +160,7 @@ class NodeExtended(TeamEvent):
     by: str
     """The person or agent who extended it."""
     added: dict[str, float]
-    """By how much each limit grew."""
+    """By how much each limit grew; negative if a person lowered it."""
 
 
 @event

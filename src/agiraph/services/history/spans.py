@@ -12,6 +12,7 @@ from typing import Any
 
 from agiraph.domain.events import Event
 from agiraph.domain.events.work import NODE_ENDS
+from agiraph.domain.fence import without_marks
 from agiraph.domain.phases import WORK_PHASES, Phase, TickKind
 from agiraph.domain.value import value
 from agiraph.domain.waits import DAY, WaitingOn
@@ -208,7 +209,8 @@ class SpanFold:
         kind: TickKind = "question" if event.type == "question.asked" else "message"
         sender, recipient = str(data.get("sender")), str(data.get("recipient"))
         agent = sender if sender.startswith("agent") else recipient
-        self._tick(event, kind, agent, node, str(data.get("text")), False)
+        # Reports between agents hold fences.
+        self._tick(event, kind, agent, node, without_marks(str(data.get("text"))), False)
 
     def _tick(
         self, event: Event, kind: TickKind, agent: str, node: str | None, label: str, failed: bool

@@ -3,13 +3,12 @@
 from dataclasses import replace
 
 from agiraph.domain.errors import Conflict
-from agiraph.domain.ids import TeamId, ThreadId
+from agiraph.domain.ids import TeamId
 from agiraph.domain.knowledge import ChangedItem
-from agiraph.domain.labels import CLEAN, UNKNOWN, Label
+from agiraph.domain.labels import CLEAN, Label
 from agiraph.home.kept_files import is_unverified
-from agiraph.services.board import labels
 from agiraph.services.knowledge import changes
-from agiraph.store import file_labels, teams, threads
+from agiraph.store import file_labels, teams
 from agiraph.store.file_labels import FILE_LABELS, FileLabel
 from agiraph.store.tx import Tx
 
@@ -17,8 +16,6 @@ PREFIX = "file_"
 """How the ids of labelled files begin."""
 LEAST_HASH = 16
 """Characters of a file's hash that say which words a person has read."""
-SAVED_PAGE = Label(("page",))
-"""The label of a page that an agent keeps on its desk: its name does not tell the host."""
 
 
 def labelled(tx: Tx, team_id: TeamId) -> list[FileLabel]:
@@ -35,23 +32,6 @@ def labelled(tx: Tx, team_id: TeamId) -> list[FileLabel]:
 def _belongs_to_work(path: str) -> bool:
     names = path.split("/")
     return names[0] == "nodes" or (names[0] == "agents" and names[2:3] in (["pages"], ["results"]))
-
-
-def label_of(tx: Tx, team_id: TeamId, path: str) -> Label:
-    """Return whose words a file of the team's folder holds, besides those of the team: of the node
-    or the thread that it belongs to, or its own label."""
-    match path.split("/"):
-        case ["nodes", node_id, _, *_]:
-            return labels.of_nodes(tx, [node_id])
-        case ["agents", _, "pages", _, *_]:
-            return SAVED_PAGE
-        case ["agents", _, "results", name, *_]:
-            of_thread = threads.label_of(tx, ThreadId(name.partition("-")[0]))
-        case _:
-            of_thread = CLEAN
-    known = file_labels.find(tx, team_id, path)
-    own = CLEAN if known is None else known.label
-    return of_thread | own or (UNKNOWN if is_unverified(path) else CLEAN)
 
 
 def confirm(tx: Tx, file_id: str, *, author: str, digest: str) -> FileLabel:

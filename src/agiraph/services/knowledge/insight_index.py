@@ -112,7 +112,11 @@ class OwnerIndex:
         return [Match(id, score, self._texts[slot]) for id, score, slot in found if id is not None]
 
     def _weigh(self, weights: Asked, limit: int) -> list[tuple[int, float]]:
-        """Return the slots that fit the rarest of these words best, each with its weight."""
+        """Return the index slots of the best insights and their scores, best first.
+
+        The rarest words are compared first, and no more than `MOST_COMPARED` pairs of word and
+        insight, because this runs without numpy.
+        """
         scores: dict[int, float] = {}
         room = MOST_COMPARED
         for feature in sorted(weights, key=lambda f: len(self._holders[f])):
@@ -127,7 +131,7 @@ class OwnerIndex:
         return [(slot, scores[slot]) for slot in best]
 
     def _weigh_all(self, numpy: Any, weights: Asked, limit: int) -> list[tuple[int, float]]:
-        """Return the slots that fit all of these words best, each with its weight."""
+        """Return the index slots of the best insights and their scores, comparing all words."""
         if not weights:
             return []
         for feature in weights:

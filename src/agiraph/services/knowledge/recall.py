@@ -226,10 +226,10 @@ def record_use(tx: Tx, ids: Collection[str]) -> None:
 
 
 def candidates(text: str, known: Collection[Insight], *, limit: int) -> list[str]:
-    """Return the ids of the insights nearest to any sentence of a text, best first.
+    """Return the ids of the insights most similar to any sentence of a text, best first.
 
-    By words and letters, and by embeddings if they are installed, in turn. Loading embeddings takes
-    a while, so callers run this in a thread.
+    Matches by words and letters alternate with matches by embeddings, if these are installed.
+    Loading embeddings is slow, so callers run this in a thread.
     """
     said = segments(text)
     statements = {insight.id: insight.content for insight in known}

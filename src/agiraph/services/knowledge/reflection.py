@@ -15,7 +15,7 @@ from agiraph.domain.passages import Owner
 from agiraph.domain.persons import is_person
 from agiraph.domain.work import Budget, NodeStatus, Queue, WorkNode
 from agiraph.redaction import mask_secrets
-from agiraph.services.board import planning
+from agiraph.services.board import planning, texts
 from agiraph.services.knowledge import items
 from agiraph.services.knowledge.merging import ADD
 from agiraph.store import knowledge as rows
@@ -78,7 +78,7 @@ def start(tx: Tx, agent: Agent, last: WorkNode) -> None:
             tx,
             team_id=agent.team_id,
             task=TASK,
-            title="Look back",
+            title=texts.REFLECTION_TITLE,
             source="self",
             creator_id=SYSTEM,
             assignee_id=agent.id,
@@ -94,10 +94,10 @@ def start(tx: Tx, agent: Agent, last: WorkNode) -> None:
 
 
 def go_on(tx: Tx, agent: Agent, ended: WorkNode) -> None:
-    """Queue a further reflection if the one that has ended left threads.
+    """Queue another reflection if the one that has ended left threads without a review.
 
-    After a failed one nothing is queued: the next work that ends tries again, so that a model that
-    cannot be used is not asked without end.
+    A failed reflection queues nothing, so that a model that is down is not called in a loop; the
+    next work that ends queues one. The caller holds the agent's row lock.
     """
     if ended.status is NodeStatus.COMPLETED and ended.task == TASK:
         start(tx, agent, ended)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from agiraph.domain import fence, quotations, spoken
+from agiraph.domain import attached_files, fence, quotations, spoken
 from agiraph.domain.agents import Agent
 from agiraph.domain.chat import Attachment, Lease, ToolCall
 from agiraph.domain.errors import AlreadyAnswered, Conflict, Refused
@@ -70,8 +70,9 @@ def send(
     added to that of the sender's work. `notifies=False` sends it to no channel of a person.
     `consulted` is what the sender of a reply looked up.
     """
-    is_for_person = is_person(recipient) and not is_person(sender)
-    text = spoken.for_person(text) if is_for_person else text
+    # An approval shows each character that the person decides on.
+    if is_person(recipient) and not is_person(sender) and kind != "approval":
+        text = spoken.for_person(text)
     text, title = _checked(text, title, refusable=refusable)
     if client_id is not None and (before := messages.by_client(tx, team_id, client_id)):
         return _repeated(before, sender=sender, recipient=recipient, text=text)
@@ -99,7 +100,7 @@ def send(
         hops=hops,
         seen_at=tx.now if starts_work else None,
         reply_id=reply_id,
-        attachments=attachments,
+        attachments=tuple(map(attached_files.storable, attachments)),
         label=label | _label(tx, team_id, sender, text, attachments, node_id),
         call=call,
         way_out=way_out,
@@ -208,7 +209,7 @@ def last_of_too_many(tx: Tx, lease: Lease, recipient: str, text: str) -> Message
 
 def append(tx: Tx, last: Message, text: str) -> None:
     """Add a text to the last message that a node sent to a person. It counts as new again."""
-    text, _ = _checked(text, "", refusable=True)
+    text, _ = _checked(spoken.for_person(text), "", refusable=True)
     _lock_recipient(tx, last.team_id, last.recipient)
     whole = f"{last.text}\n\n{text}"
     seq = messages.next_seq(tx, last.team_id, last.recipient)

@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from agiraph.domain.agents import Agent
 from agiraph.domain.deliveries import Delivery
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.events.mail import MessageSeen
 from agiraph.domain.ids import MessageId, PersonId, TeamId
 from agiraph.domain.messages import INBOX, Box, Message, MessageKind, State
-from agiraph.store import deliveries, inbox_items, messages
+from agiraph.store import deliveries, inbox_items, messages, teams
 from agiraph.store.messages import MESSAGES
 from agiraph.store.tx import Tx
 
@@ -101,6 +102,14 @@ def mark_read(tx: Tx, person_id: PersonId, message_id: MessageId) -> Item:
         messages.mark_seen(tx, [message.id])
         tx.emit(message.team_id, MessageSeen(message_ids=[message.id]))
     return item(tx, person_id, message_id)
+
+
+def read_conversation(tx: Tx, agent: Agent, person_id: PersonId, seq: int) -> None:
+    """Record that the person has read the agent's messages up to `seq`. The event tells the
+    person's other screens."""
+    teams.TEAMS.get(tx, agent.team_id, lock=True)  # two screens may do it at once
+    if new := messages.read_up_to(tx, agent.team_id, agent.id, person_id, seq):
+        tx.emit(agent.team_id, MessageSeen(message_ids=list(new[-MAX_PAGE_ITEMS:])))
 
 
 def count_unread(tx: Tx, person_id: PersonId) -> int:

@@ -203,7 +203,7 @@ def deliver(tx: Tx, node: WorkNode, text: str) -> None:
     assert node.asked_of is not None
     if standing.is_silent(node):
         return
-    title = texts.title_of(node)
+    title = texts.subject_of(node)
     report = (node.result or "").strip()
     if not report:
         why = text.strip() if text != texts.NO_WORDS else "It ended without a report."

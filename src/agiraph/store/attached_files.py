@@ -1,0 +1,57 @@
+"""Attached files: lists the files that came with a team's messages, without their bytes."""
+
+from datetime import datetime
+
+from agiraph.domain.attached_files import path_of
+from agiraph.domain.ids import TeamId
+from agiraph.domain.value import value
+from agiraph.store.rows import from_micros
+from agiraph.store.tx import Tx
+
+NEWEST_MESSAGES = 500
+"""How many of the newest messages with files are looked through."""
+_EACH = {
+    "sqlite": (
+        "select m.id, m.created_at, f.key as place,"
+        " json_extract(f.value, '$.name') as name, json_extract(f.value, '$.data') as data"
+        " from {messages} m, json_each(m.attachments) f"
+    ),
+    "postgres": (
+        "select m.id, m.created_at, f.place - 1 as place,"
+        " f.value ->> 'name' as name, f.value ->> 'data' as data from {messages} m"
+        " cross join lateral json_array_elements(cast(m.attachments as json))"
+        " with ordinality f (value, place)"
+    ),
+}
+# A message that went to several agents, or that an agent passed on, is stored several times.
+_MESSAGES = (
+    "(select min(id) as id, min(created_at) as created_at, attachments from messages"
+    " where team_id = :team and attachments <> '[]' group by attachments"
+    f" order by min(id) desc limit {NEWEST_MESSAGES})"
+)
+
+
+@value
+class AttachedFile:
+    path: str
+    size: int
+    created_at: datetime
+
+
+def newest(tx: Tx, team: TeamId, *, limit: int) -> list[AttachedFile]:
+    """Return the files of a team's messages, newest first."""
+    each = _EACH[tx.dialect].format(messages=_MESSAGES)
+    rows = tx.all(
+        "select id, created_at, place, name, length(rtrim(data, '='))"
+        f" from ({each}) files order by id desc, place limit :limit",
+        team=team,
+        limit=limit,
+    )
+    return [
+        AttachedFile(
+            path=path_of(message_id, place, name),
+            size=characters * 3 // 4,  # of base64
+            created_at=from_micros(at),
+        )
+        for message_id, at, place, name, characters in rows
+    ]
