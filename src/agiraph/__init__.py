@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from agiraph.api.folder_views import FolderChangeView, GivenFolderView, UndoneView
     from agiraph.api.history_views import BoardMomentView, TimelineView
     from agiraph.api.job_views import JobView
-    from agiraph.api.knowledge_views import SearchHitView, UnconfirmedView
+    from agiraph.api.knowledge_views import PageTextView, SearchHitView, UnconfirmedView
     from agiraph.api.mcp_views import McpServerDetails, McpServerView
     from agiraph.api.model_views import (
         ModelCheck,
@@ -185,6 +185,7 @@ __all__ = [
     "Note",
     "OperationsView",
     "OutgoingMessage",
+    "PageTextView",
     "PairingView",
     "PersonView",
     "PowerCut",
@@ -259,7 +260,7 @@ _MODULES = {
         "SavedView",
     ),
     "agiraph.api.job_views": ("JobView",),
-    "agiraph.api.knowledge_views": ("SearchHitView", "UnconfirmedView"),
+    "agiraph.api.knowledge_views": ("PageTextView", "SearchHitView", "UnconfirmedView"),
     "agiraph.api.mcp_views": ("McpServerDetails", "McpServerView"),
     "agiraph.api.model_views": (
         "ModelCheck", "ModelTestView", "ModelView", "ModelsView", "ProviderView",

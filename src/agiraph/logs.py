@@ -17,7 +17,7 @@ from typing import IO, Protocol
 
 import orjson
 
-from agiraph.redaction import redact
+from agiraph.redaction import redact, redact_json
 
 LEVELS = ("debug", "info", "warning", "error")
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
@@ -76,7 +76,7 @@ class Json(logging.Formatter):
             fields["error"] = _fitted(error.rstrip())
         # The finished line is redacted, because a secret may stand in the message, the facts or the
         # traceback. `default`: a fact of an unknown type must not make logging itself fail.
-        return redact(orjson.dumps(fields, default=str).decode())
+        return redact_json(orjson.dumps(fields, default=str).decode())
 
 
 class Plain(logging.Formatter):

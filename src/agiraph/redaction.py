@@ -10,9 +10,11 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 from urllib.parse import quote, quote_plus
 
 PIPE_VARIABLE = "AGIRAPH_PIPE_VARIABLE_FD"
@@ -30,7 +32,9 @@ _NEEDED = frozenset({"PATH", "HOME", "LANG", "USER", "AGIRAPH_HOME", "PYTHONPATH
 _LONGEST_SETTINGS = 1 << 20
 _PR_SET_DUMPABLE = 4
 _PIECE_BYTES = 1 << 20
+_CONTEXT_BYTES = 64
 _MASK = b"[hidden]"
+_FIELD_NAME = re.compile("[a-z_]{1,40}")
 
 _LOOKS_SECRET = re.compile(
     r"\b(?:sk|pk|rk)[-_](?:ant|proj|live|test|or|svcacct|admin)?[-_a-zA-Z0-9]{0,12}[-_]?"
@@ -53,6 +57,7 @@ _LOOKS_SECRET = re.compile(
 
 _values: dict[str, str] = {}
 _needles: list[str] = []
+_entered = count()
 
 
 def is_secret(name: str) -> bool:
@@ -112,19 +117,38 @@ def _named_in_settings(environ: Mapping[str, str]) -> frozenset[str]:
 
 def keep(secrets: Mapping[str, str]) -> None:
     """Remember these secrets by name, so that `redact` removes them."""
+    global _needles
     _values.update(secrets)
-    for value in secrets.values():
-        if len(value) >= SHORTEST_SECRET:
-            raw = value.encode()
-            # A command that prints a secret may have encoded it; these are the forms that tools use
-            # by default.
-            forms = {value, base64.b64encode(raw).decode(), quote(value, safe=""), raw.hex()}
-            forms |= _escaped(value) | _long_lines(value)
-            # Needles are only added: a token that was replaced may still
-            # appear in what is written later.
-            _needles.extend(form for form in sorted(forms) if form not in _needles)
+    long_enough = (value for value in secrets.values() if len(value) >= SHORTEST_SECRET)
+    # A replaced token stays: it may still appear in what is written later.
+    forms = {*_needles, *(form for value in long_enough for form in _usual_forms(value))}
     # The longest first: a part of a secret that is replaced first would leave the rest of it.
-    _needles.sort(key=len, reverse=True)
+    # A new list, because other threads may be reading the old one.
+    _needles = sorted(forms, key=len, reverse=True)
+
+
+@contextmanager
+def kept(value: str) -> Generator[None, None, None]:
+    """Remember what may be a secret while the block runs. It is forgotten then, unless `keep` got
+    it meanwhile: a word that is no secret would be taken out of ordinary texts."""
+    global _needles
+    known, name = {*_needles}, f"entered key {next(_entered)}"
+    keep({name: value})
+    try:
+        yield
+    finally:
+        del _values[name]
+        if value not in _values.values():
+            gone = {*_usual_forms(value)} - known
+            _needles = [needle for needle in _needles if needle not in gone]
+
+
+def _usual_forms(value: str) -> list[str]:
+    """Return a secret as it is, and as a command that prints it may have encoded it: the forms that
+    tools use by default."""
+    raw = value.encode()
+    forms = {value, base64.b64encode(raw).decode(), quote(value, safe=""), raw.hex()}
+    return sorted(forms | _escaped(value) | _long_lines(value))
 
 
 def _escaped(value: str) -> set[str]:
@@ -149,6 +173,34 @@ def redact(text: str) -> str:
         if needle in text:
             text = text.replace(needle, "[hidden]")
     return text
+
+
+def redact_json(text: str) -> str:
+    """Return a JSON document with every secret in its texts replaced by `[hidden]`.
+
+    It stays valid JSON with the same shape. Numbers are not changed, even if they contain a secret
+    that consists of digits, and neither are keys that look like field names.
+    """
+    if not any(needle in text for needle in _needles):
+        return text
+    return json.dumps(_redacted_value(json.loads(text)), ensure_ascii=False, separators=(",", ":"))
+
+
+def _redacted_value(value: object) -> object:
+    match value:
+        case str():
+            return redact(value)
+        case list():
+            return [_redacted_value(each) for each in cast(list[object], value)]
+        case dict():
+            fields = cast(dict[str, object], value).items()
+            return {_redacted_key(key): _redacted_value(each) for key, each in fields}
+        case _:
+            return value
+
+
+def _redacted_key(key: str) -> str:
+    return key if _FIELD_NAME.fullmatch(key) else redact(key)
 
 
 def looks_secret(text: str) -> bool:
@@ -176,9 +228,12 @@ class Redactor:
     def __init__(self) -> None:
         values = [value for value in _values.values() if len(value) >= SHORTEST_SECRET]
         self._forms = sorted({form for value in values for form in _forms(value)}, key=len)
+        self._numbers = {value.encode() for value in values if value.encode().isdigit()}
         # Twice the longest form, because it may contain line breaks. The overlap is searched again.
         self._overlap = 2 * max(map(len, self._forms), default=0)
         self._kept = b""
+        self._context = b""
+        """The last bytes returned. The bytes before a secret decide how it is masked."""
         self.count: int = 0
         """How many secrets were masked."""
 
@@ -190,29 +245,52 @@ class Redactor:
 
     def feed(self, piece: bytes) -> bytes:
         """Return a piece redacted; its end, where a secret may begin, comes with the next piece."""
-        data = self._redacted(self._kept + piece)
+        data = self._redacted(self._kept + piece, is_last=False)
         end = max(len(data) - self._overlap, 0)
         self._kept = data[end:]
+        self._context = (self._context + data[:end])[-_CONTEXT_BYTES:]
         return data[:end]
 
     def finish(self) -> bytes:
         """Return the rest, redacted."""
-        data, self._kept = self._redacted(self._kept), b""
+        data, self._kept = self._redacted(self._kept, is_last=True), b""
         return data
 
-    def _redacted(self, data: bytes) -> bytes:
+    def _redacted(self, data: bytes, *, is_last: bool) -> bytes:
         flat = data.translate(None, b"\r\n")
+        data = self._context + data
         for form in self._forms:
             if form in flat:
                 # The pattern is slow, so it is used only if the form occurs.
                 broken = b"[\r\n]*".join(re.escape(form[i : i + 1]) for i in range(len(form)))
-                data, count = re.subn(broken, lambda found: _masked(len(found[0])), data)
+                if form in self._numbers:
+                    # Inside a longer number, the same digits are a coincidence.
+                    behind = rb"(?!\d|\.\d)" if is_last else rb"(?=[^\d.]|\.[^\d])"
+                    broken = rb"(?<!\d)(?<!\d\.)" + broken + behind
+                data, count = re.subn(broken, _masked, data)
                 self.count += count
-        return data
+        return data[len(self._context) :]
 
 
-def _masked(length: int) -> bytes:
-    return (_MASK + b"*" * length)[:length]
+def _masked(found: re.Match[bytes]) -> bytes:
+    """Return a mask of the same length that keeps JSON valid."""
+    data, length = found.string, len(found[0])
+    if _is_json_number(found):
+        return b"9" * length
+    # The first character may belong to an escape, as the n in `\nine` does.
+    before = data[max(found.start() - _CONTEXT_BYTES, 0) : found.start()]
+    is_escape = (len(before) - len(before.rstrip(b"\\"))) % 2 == 1
+    start = found[0][:1] if is_escape else b""
+    return (start + _MASK + b"*" * length)[:length]
+
+
+def _is_json_number(found: re.Match[bytes]) -> bool:
+    """Whether the match is digits that stand where JSON has a number."""
+    if not found[0].isdigit():
+        return False
+    before = found.string[max(found.start() - 8, 0) : found.start()].rstrip(b" \n-")[-1:]
+    after = found.string[found.end() : found.end() + 8].lstrip(b" \n")[:1]
+    return before in (b":", b",", b"[") and after in (b",", b"]", b"}")
 
 
 def _forms(value: str) -> set[bytes]:

@@ -66,6 +66,9 @@ class RunContext:
     """The budgets that this run's model calls are charged to, outermost first."""
     deadline: datetime | None = None
     """The earliest time limit of this node and the nodes above it."""
+    outermost_budget: str | None = None
+    """The budget of the outermost node that pays for this one, as it was stored when the limits
+    were read: another text at a yield point means that they have changed."""
     parked_calls: dict[str, WaitingOn] = field(default_factory=dict[str, WaitingOn])
     """Calls that an earlier run parked: call id to what the call waits for."""
     specialists: Mapping[str, Specialist] = field(default_factory=dict[str, Specialist])
@@ -133,6 +136,7 @@ class RunContext:
         budget, deadline = self.node.budget, self.deadline
         self.node = replace(self.node, budget=limits.budget)
         self.envelopes, self.deadline = limits.envelopes, limits.deadline
+        self.outermost_budget = limits.outermost
         if limits.deadline is None or deadline is None:
             return limits.budget != budget or deadline is not None
         # Two readings of the same limit differ by the time between them.

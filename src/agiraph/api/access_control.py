@@ -33,6 +33,8 @@ SUBPROTOCOL = "agiraph.bearer."
 BODY_LIMIT = 16 * 2**20
 OPEN = ("/api/healthz", "/api/readyz", "/api/metrics", "/api/hooks/", "/signin")
 """Paths that need no token; a webhook carries its own secret."""
+OWNER_CALLER = "admin"
+"""The name of the bearer of the admin token, which is no row of the database."""
 _SAFE = frozenset({"GET", "HEAD"})
 _TALK = re.compile(
     r"(POST|PUT) /api/(agents/[^/]+/(send|read|research)|teams/[^/]+/broadcast"
@@ -120,7 +122,7 @@ class AccessControl:
         # contain any.
         if hmac.compare_digest(secret.encode(), self.token().encode()):
             self._owner = self._owner or await self.store.read(persons.owner)
-            return Caller("admin", "admin", self._owner)
+            return Caller(OWNER_CALLER, "admin", self._owner)
         found = await self.store.read(access.authenticate, secret)
         if found is None:
             return None

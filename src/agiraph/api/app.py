@@ -1,5 +1,6 @@
 """App: routes and middleware as one ASGI application."""
 
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
@@ -48,7 +49,7 @@ from agiraph.api.routes import (
 )
 from agiraph.api.security_headers import SecurityHeadersMiddleware
 from agiraph.api.tracing import TracingMiddleware
-from agiraph.api.web_ui import WebUiMiddleware
+from agiraph.api.web_ui import BUILT, WebUiMiddleware
 
 ROUTERS = (
     teams.router,
@@ -95,13 +96,10 @@ def routes(api: Api | None = None) -> FastAPI:
         openapi_url="/api/openapi.json",
         docs_url=None,
         redoc_url=None,
-        generate_unique_id_function=_operation_id,
         separate_input_output_schemas=False,
     )
-    for router in ROUTERS:
-        app.include_router(router, prefix="/api")
-    app.include_router(access.signin)
-    app.include_router(openai.router)
+    for router in (*ROUTERS, access.signin, openai.router):
+        app.router.routes.extend(router.routes)
     problems.install(app, allowed=_methods)
     app.state.api = api
     app.openapi = lambda: _schema(app)
@@ -118,26 +116,23 @@ def _methods(path: str) -> list[str]:
     """Return the methods allowed at a path; of several matching patterns, the one with the
     fewest parameters counts."""
     own = [r for router in ROUTERS for r in router.routes if isinstance(r, APIRoute)]
-    found = [r for r in own if r.path_regex.match(path.removeprefix("/api"))]
+    found = [r for r in own if r.path_regex.match(path)]
     fewest = min((len(r.param_convertors) for r in found), default=0)
     fitting = [r for r in found if len(r.param_convertors) == fewest]
     return sorted({method for route in fitting for method in route.methods or ()})
 
 
-def _operation_id(route: APIRoute) -> str:
-    return route.name
-
-
-def build(api: Api, *, alone: bool = True) -> ASGIApp:
+def build(api: Api, *, alone: bool = True, pages: Path = BUILT) -> ASGIApp:
     """Return the whole application.
 
     `alone`: no other process writes to the database, so this process's commits are all events that
     clients need. Otherwise the change feed publishes the events of all processes to the hub.
+    `pages`: the folder with the built files of the web UI.
     """
     if alone:
         api.store.subscribe(api.hub.publish_commit)
     # From the inside out. Security headers come last, so that refusals have them too; tracing is
     # behind access control, so that strangers neither choose request ids nor fill the log.
     app: ASGIApp = TracingMiddleware(EtagMiddleware(routes(api)))
-    app = AccessMiddleware(WebUiMiddleware(app), api.access)
+    app = AccessMiddleware(WebUiMiddleware(app, pages), api.access)
     return SecurityHeadersMiddleware(app)

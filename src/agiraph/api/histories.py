@@ -66,7 +66,8 @@ class Histories:
         while len(self._slots) > MOST_TEAMS:
             self._slots.popitem(last=False)
         async with slot.lock:
-            # Under the lock: another request may continue the history beyond an earlier head.
+            # Read the newest event number under the lock. A request that waited for it would
+            # otherwise use a number older than the history that another request has just built.
             head = await store.read(events.head, team_id)
             if slot.history.is_outdated(head):
                 first = max(1, head - MOST_EVENTS + 1)

@@ -14,6 +14,10 @@ TREE_COST = (
     "The cost of this node and all nodes below it until then, without web searches and side calls."
 )
 TEAM_COST = "What the team had cost until then, without web searches and side calls."
+OTHER_COST = (
+    "The cost of the team's web searches and side calls until now. No event records their time, so "
+    "the cost at a moment leaves them out. With all model calls they are the team's total cost."
+)
 FIRST_SEQ = (
     "The number of the first event included: 1, unless the team has more than 200,000 events."
 )
@@ -68,6 +72,7 @@ class TimelineView(View):
     open: list[SpanView] = Field(description="The spans that last; only on the last page.")
     ticks: list[TickView]
     nodes: list[TimelineNodeView] = Field(description="The nodes of these spans.")
+    other_usd: float = Field(description=OTHER_COST)
 
 
 class NodeMomentView(View):
@@ -114,3 +119,4 @@ class BoardMomentView(View):
     stages: list[StageMomentView]
     members: list[str] = Field(description="The ids of the agents that were in the team.")
     usd: float = Field(description=TEAM_COST)
+    other_usd: float = Field(description=OTHER_COST)

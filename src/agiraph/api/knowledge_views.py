@@ -29,6 +29,16 @@ class UnconfirmedView(View):
     created_at: datetime
 
 
+class PageTextView(View):
+    """The text of a web page that an agent has read."""
+
+    url: str
+    title: str
+    text: str = Field(description="As it was read: Markdown, at most 120,000 characters.")
+    sources: list[str] = Field(description="Who wrote its words: page:HOST.")
+    read_at: datetime
+
+
 class SearchHitView(View):
     kind: PassageKind
     ref: str = Field(description="The source: a path, a URL, or the id of an insight or node.")

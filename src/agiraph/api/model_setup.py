@@ -30,6 +30,7 @@ _FORMS: tuple[tuple[str, str], ...] = (
     (r"sk-(proj|svcacct|admin)-[\w-]+", "openai"),
 )
 """The forms of keys that belong to one vendor alone."""
+_OWN_ID = re.compile(r"(?:team|agent|node|msg|thread|token|event)_")
 
 
 def vendor_of(key: str, named: str) -> Vendor:
@@ -54,8 +55,6 @@ async def set_key(api: Api, key: str, *, provider: str, model: str) -> SetupView
     """Test a key with two small calls. If the model answers, store the key and use it at once."""
     key = key.strip()
     _check_form(key)
-    # First of all: from here on no log and no error shows it.
-    redaction.keep({f"entered key {len(redaction.known())}": key})
     vendor = vendor_of(key, provider)
     account = api.models.registry.account(vendor)
     if account.key and vendor.key_variable not in stored_keys.read(api.home.path).keys:
@@ -64,16 +63,18 @@ async def set_key(api: Api, key: str, *, provider: str, model: str) -> SetupView
             "stored key. Change it there, and start agiraph again."
         )
     name = _model_of(vendor, model)
-    trial = api.models.with_account(vendor.name, replace(account, key=key))
-    try:
-        made = await _tested(api, trial, name)
-    finally:
-        await trial.close()
-    if not made.is_stored:
-        return made
-    # Read again: another key may have been stored during the test.
-    stored_keys.write(api.home, stored_keys.read(api.home.path).with_key(vendor.key_variable, key))
-    redaction.keep({vendor.key_variable: key})
+    with redaction.kept(key):  # no log and no error of the test shows it
+        trial = api.models.with_account(vendor.name, replace(account, key=key))
+        try:
+            made = await _tested(api, trial, name)
+        finally:
+            await trial.close()
+        if not made.is_stored:
+            return made
+        # Read again: another key may have been stored during the test.
+        stored = stored_keys.read(api.home.path)
+        stored_keys.write(api.home, stored.with_key(vendor.key_variable, key))
+        redaction.keep({vendor.key_variable: key})
     api.models.set_account(vendor.name, Account(key=key, base_url=account.base_url))
     return _used(api, made) if api.model == DEMO else made
 
@@ -81,10 +82,12 @@ async def set_key(api: Api, key: str, *, provider: str, model: str) -> SetupView
 def _check_form(key: str) -> None:
     """Refuse what cannot be a key.
 
-    An entered key is redacted from all that is written later: a word such as 00000000 would be
-    taken out of ordinary texts and numbers.
+    A key is redacted from all that is written: a word such as 00000000 would be taken out of
+    ordinary texts and numbers.
     """
-    if not key.isascii() or any(c.isspace() for c in key):
+    if "/" in key or _OWN_ID.match(key):
+        raise Refused("This is no API key: it looks like a name or an address. Copy the key again.")
+    if not key.isascii() or not key.isprintable() or " " in key:
         raise Refused("An API key contains only ASCII characters and no spaces. Copy it again.")
     if len(key) < SHORTEST_KEY or len(set(key)) < FEWEST_CHARACTERS:
         raise Refused(f"An API key has at least {SHORTEST_KEY} characters. Copy all of it.")

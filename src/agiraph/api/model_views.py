@@ -1,4 +1,4 @@
-"""Model views: what the API tells of models and their providers."""
+"""Model views: what the API returns about models and their providers."""
 
 from datetime import datetime
 from typing import Literal

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Literal
 
+from agiraph.api.access_control import OWNER_CALLER
 from agiraph.api.deps import Api
 from agiraph.api.operations_views import (
     BackupView,
@@ -21,6 +22,7 @@ from agiraph.api.operations_views import (
     WorkStopView,
 )
 from agiraph.api.status_presenters import sandbox_view
+from agiraph.domain.access import Token
 from agiraph.domain.findings import Finding
 from agiraph.home import health, last_backup
 from agiraph.providers.circuit import CircuitBreaker
@@ -31,6 +33,7 @@ from agiraph.services.lifecycle import emergency
 from agiraph.services.lifecycle.emergency import WorkStop
 from agiraph.store import counts, spend
 from agiraph.store import health as database_health
+from agiraph.store.access import PASSES
 from agiraph.store.spend import ModelSpend
 from agiraph.store.tx import Tx
 
@@ -40,7 +43,7 @@ async def operations(api: Api) -> OperationsView:
     stop = await api.store.read(emergency.found_stop)
     return OperationsView(
         build=api.build,
-        stopped=None if stop is None else work_stop(stop),
+        stopped=None if stop is None else await api.store.read(work_stop, stop),
         queue=_queue(await api.store.read(counts.nodes)),
         workers=await _workers(api),
         failing=[*api.failing(), *await api.store.read(work_health.unremoved)],
@@ -49,14 +52,24 @@ async def operations(api: Api) -> OperationsView:
     )
 
 
-def work_stop(stop: WorkStop) -> WorkStopView:
+def work_stop(tx: Tx, stop: WorkStop) -> WorkStopView:
+    """Return an emergency stop, with the name of the token that was used."""
+    name, _, identity = stop.by.removesuffix(")").rpartition(" (")
+    token = PASSES.find(tx, identity)
+    by = name if token is not None else stop.by
+    kind = "owner" if stop.by == OWNER_CALLER else "session" if _is_session(token) else "token"
     return WorkStopView(
         at=stop.at,
-        by=stop.by,
+        by=by,
+        by_kind=kind,
         running=stop.running,
         queued=stop.queued,
         interrupted=[InterruptedTaskView.model_validate(asdict(one)) for one in stop.interrupted],
     )
+
+
+def _is_session(token: Token | None) -> bool:
+    return token is not None and token.kind == "session"
 
 
 def _queue(found: Iterable[tuple[str, str, int]]) -> QueueView:

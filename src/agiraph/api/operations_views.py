@@ -37,7 +37,11 @@ class WorkStopView(View):
     """An emergency stop that is in force."""
 
     at: datetime
-    by: str = Field(description="The name of the token that stopped the work.")
+    by: str = Field(description="The name of the token that stopped the work, without its id.")
+    by_kind: Literal["session", "token", "owner"] = Field(
+        description="session: a person in the browser; token: of a program; owner: the token in "
+        "the home."
+    )
     running: int = Field(description="Tasks that were interrupted.")
     queued: int = Field(description="Tasks that were ready to run.")
     interrupted: list[InterruptedTaskView] = Field(description="The first 100 of them.")
@@ -149,7 +153,7 @@ class DefaultModelRequest(BaseModel):
 
 
 class SetupView(View):
-    """What became of a model that a person wants to use."""
+    """The result of setting up a model: its test, and whether it was stored and is the default."""
 
     provider: str
     model: str

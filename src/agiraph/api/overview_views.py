@@ -29,7 +29,10 @@ class TeamOverview(View):
     trust: Trust
     coordinator_id: str | None
     created_at: datetime
-    active_at: datetime = Field(description="The time of the team's newest event.")
+    active_at: datetime = Field(
+        description="When its agents last did something or a message came; of an archived team, "
+        "the time of its newest event."
+    )
     members: list[MemberOverview] = Field(description="The coordinator first.")
     former_members: int = Field(description="How many agents have left the team.")
     open_questions: int

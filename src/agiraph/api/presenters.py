@@ -22,6 +22,7 @@ from agiraph.api.views import (
 )
 from agiraph.domain.agents import Team
 from agiraph.domain.chat import Thread, ToolCall, Turn
+from agiraph.domain.fence import without_marks
 from agiraph.domain.ids import PersonId, TeamId
 from agiraph.domain.messages import Message
 from agiraph.domain.stages import Stage
@@ -35,28 +36,43 @@ from agiraph.services.members.roster import Member
 from agiraph.services.triggers import team_heartbeat
 from agiraph.store import (
     dependencies,
-    events,
     messages,
     nodes,
     spend,
     stages,
+    team_counts,
     teams,
     threads,
     triggers,
 )
+from agiraph.store.team_counts import TeamCounts
 from agiraph.store.tx import Tx
 
 
 def team_view(tx: Tx, team: Team, viewer: PersonId) -> TeamView:
     """Return a team as a person sees it: `unread` counts the messages to that person."""
-    members = teams.members(tx, team.id)
+    return team_views(tx, [team], viewer)[0]
+
+
+def team_views(tx: Tx, page: Sequence[Team], viewer: PersonId) -> list[TeamView]:
+    """Return teams as `team_view` does, in a fixed number of statements. The page is ordered by id,
+    and no team is left out between its first and its last."""
+    if not page:
+        return []
+    first, last = page[0].id, page[-1].id
+    counts = team_counts.read(tx, first, last, viewer)
+    intervals = team_heartbeat.intervals_s(tx, first, last)
+    return [_team_view(tx, team, counts[team.id], intervals.get(team.id, 0.0)) for team in page]
+
+
+def _team_view(tx: Tx, team: Team, counts: TeamCounts, interval_s: float) -> TeamView:
     return TeamView(
         id=team.id,
         name=team.name,
         goal=team.goal,
         mode=team.mode,
         status=team.status,
-        coordinator_id=members[0].id if members else None,
+        coordinator_id=counts.members[0] if counts.members else None,
         created_at=team.created_at,
         learns=team.learns,
         review=team.review,
@@ -68,14 +84,14 @@ def team_view(tx: Tx, team: Team, viewer: PersonId) -> TeamView:
         channel=team.channel,
         answer_within=team.answer_within_s or 0.0,
         effort=team.effort,
-        interval=team_heartbeat.interval_s(tx, team.id),
-        members=len(members),
-        working=nodes.count_running(tx, team.id),
-        open_questions=len(messages.open_questions(tx, team.id)),
-        unread=messages.unread_from(tx, team.id, viewer),
-        usd=spend.usd_of_team(tx, team.id),
+        interval=interval_s,
+        members=len(counts.members),
+        working=counts.working,
+        open_questions=counts.open_questions,
+        unread=counts.unread,
+        usd=counts.usd,
         # Includes the events of this transaction, which are numbered when it commits.
-        head=events.head(tx, team.id) + tx.emitted(team.id),
+        head=counts.head + tx.emitted(team.id),
     )
 
 
@@ -93,7 +109,7 @@ def agent_view(tx: Tx, member: Member, viewer: PersonId) -> AgentView:
         command=agent.command,
         status=member.doing,
         node_id=None if node is None else node.id,
-        node_title="" if node is None else texts.title_of(node),
+        node_title="" if node is None else texts.subject_of(node),
         thread_id=None if member.thread is None else member.thread.id,
         waiting_reason=None if node is None else node.waiting_reason,
         persistent=agent.persistent,
@@ -110,8 +126,8 @@ def node_view(tx: Tx, node: WorkNode) -> NodeView:
     return NodeView(
         id=node.id,
         team_id=node.team_id,
-        title=texts.title_of(node),
-        task=node.task,
+        title=texts.subject_of(node),
+        task=without_marks(node.task),
         status=node.status,
         source=node.source,
         lane=node.lane,
@@ -166,7 +182,7 @@ def job_view(job: Job) -> JobView:
     return JobView(
         node_id=node.id,
         parent_id=node.parent_id,
-        title=texts.title_of(node),
+        title=texts.subject_of(node),
         worker=job.worker,
         state=job.state,
         position=job.position,

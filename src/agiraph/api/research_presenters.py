@@ -32,7 +32,7 @@ def research_view(tx: Tx, node_id: NodeId) -> ResearchView:
     return ResearchView(
         node_id=node.id,
         team_id=node.team_id,
-        title=texts.title_of(node),
+        title=texts.subject_of(node),
         question=job.question,
         asked_of=node.asked_of,
         state=jobs.state_of(node),

@@ -56,6 +56,9 @@ class SavedView(View):
 class FileVersionView(View):
     id: str
     at: datetime
-    author: str = Field(description="`human`, an agent's name, or empty if it is not known.")
+    author: str = Field(
+        description="`human`, an agent's name, `agiraph` for the text that a team began with, or "
+        "empty if it is not known."
+    )
     size: int
     is_labelled: bool = Field(description="Whether it held words from outside the team.")

@@ -22,7 +22,7 @@ DEFAULT_HEADERS = {
 
 
 class SecurityHeadersMiddleware:
-    """Adds the headers to every response, including refusals, unless the response sets its own."""
+    """Adds `DEFAULT_HEADERS` to every HTTP response, refusals included; its own headers win."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

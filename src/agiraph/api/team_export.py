@@ -4,7 +4,7 @@ import asyncio
 import shutil
 import tempfile
 import zipfile
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,17 @@ async def _pages(store: Store, team: Team, table: str) -> AsyncIterator[list[Any
         after = page[-1].id
 
 
+async def _write_all(
+    store: Store, team: Team, path: Path, next_page: Callable[..., list[Any]]
+) -> None:
+    """Write the rows of a table whose key has several columns, page by page."""
+    last = None
+    _write_lines(path, ())
+    while page := await store.read(next_page, team.id, after=last, limit=BATCH):
+        await _write_page(path, page)
+        last = page[-1]
+
+
 async def write_export(store: Store, home: Path, team: Team, target: Path) -> None:
     """Write all rows and files of the team into the target, which must be empty or missing.
 
@@ -69,8 +80,8 @@ async def write_export(store: Store, home: Path, team: Team, target: Path) -> No
         _write_lines(target / f"{name}.jsonl", ())
         async for page in _pages(store, team, table):
             await _write_page(target / f"{name}.jsonl", page)
-    await _write_page(target / "costs.jsonl", await store.read(team_rows.spend, team.id))
-    await _write_page(target / "firings.jsonl", await store.read(team_rows.firings, team.id))
+    await _write_all(store, team, target / "costs.jsonl", team_rows.spend_page)
+    await _write_all(store, team, target / "firings.jsonl", team_rows.firings_page)
     await _write_conversation(store, team, target / "conversation.jsonl")
     seq = 0
     _write_lines(target / "events.jsonl", ())

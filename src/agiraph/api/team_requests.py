@@ -1,6 +1,6 @@
 """Team requests: what clients send to create and change teams."""
 
-from typing import Annotated, ClassVar, Literal, cast
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
@@ -137,7 +137,7 @@ class LimitsRequest(BaseModel):
     nodes: int | None = Field(default=None, ge=1, le=100_000)
 
 
-class RaisedBudget(BaseModel):
+class ChangedBudget(BaseModel):
     """New limits of the team's goal, in total. A field that is not set stays as it is."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True)
@@ -185,10 +185,10 @@ class TeamChanges(BaseModel):
         default=None, ge=0, le=MAX_INTERVAL_S, allow_inf_nan=False, description=ANSWER_WITHIN
     )
     limits: LimitsRequest | None = None
-    budget: RaisedBudget | None = Field(
+    budget: ChangedBudget | None = Field(
         default=None,
-        description="Limits of the team's goal in total. They can be raised, not lowered; a goal "
-        "that such a limit has ended goes on.",
+        description="Total limits of the team's goal, none below what is used. Work that stopped "
+        "because a limit was used up resumes automatically.",
     )
 
     def settings(self) -> Settings:
@@ -206,6 +206,25 @@ class TeamChanges(BaseModel):
         return cast(Settings, given)
 
 
+class NextBudget(BaseModel):
+    """Limits for the work on a new goal. A field that is not set is as for the team's last goal,
+    and null means no limit. Nothing of them is used yet."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True)
+
+    turns: int | None = Field(default=None, ge=1, le=100_000)
+    tokens: int | None = Field(default=None, ge=0, le=10**12)
+    usd: float | None = Field(default=None, ge=0, le=10**9, allow_inf_nan=False)
+    model_calls: int | None = Field(default=None, ge=0, le=10**9)
+    seconds: float | None = Field(default=None, ge=0, le=10**9, allow_inf_nan=False)
+
+    def chosen(self) -> dict[str, Any]:
+        """Return the fields that are set. A goal always has a limit on turns: null is the default
+        one."""
+        given = self.model_dump(exclude_unset=True)
+        return given | {"turns": GOAL_TURNS} if given.get("turns", 1) is None else given
+
+
 class NewGoal(BaseModel):
     model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
@@ -214,5 +233,7 @@ class NewGoal(BaseModel):
     )
 
     goal: str = Field(min_length=1, max_length=verbs.GOAL_LIMIT)
-    budget: BudgetRequest | None = None
+    budget: NextBudget | None = Field(
+        default=None, description="Null: the same limits as for the team's last goal."
+    )
     acceptance: Acceptance = Field(default_factory=list[str], description=ACCEPTANCE)

@@ -5,7 +5,9 @@ Files are read once and looked up by name: no path of a request ever reaches the
 
 import gzip
 import html
+import os
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from starlette.responses import HTMLResponse, Response
@@ -54,7 +56,10 @@ class File:
     squeezed: bytes | None
 
 
-def _read(path: Path) -> File:
+@lru_cache(maxsize=1024)
+def _read(path: Path, changed_at_ns: int) -> File:
+    """Return a file, compressed if that helps. All servers of a process share it until it
+    changes."""
     data = path.read_bytes()
     # Without a time in it, every process serves the same bytes.
     small = gzip.compress(data, 6, mtime=0) if path.suffix in _COMPRESSIBLE else None
@@ -66,8 +71,12 @@ class WebUiMiddleware:
 
     def __init__(self, app: ASGIApp, built: Path = BUILT) -> None:
         self._app = app
-        found = sorted(built.rglob("*")) if built.is_dir() else []
-        self._files = {f"/{p.relative_to(built).as_posix()}": p for p in found if p.is_file()}
+        top = len(str(built))
+        self._files = {
+            f"{folder[top:]}/{name}": Path(folder, name)
+            for folder, _, names in os.walk(built)
+            for name in names
+        }
         self._cache: dict[str, File] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -95,7 +104,8 @@ class WebUiMiddleware:
 
     def _file(self, path: str, gzipped: bool) -> Response:
         if path not in self._cache:
-            self._cache[path] = _read(self._files[path])
+            found = self._files[path]
+            self._cache[path] = _read(found, found.stat().st_mtime_ns)
         file = self._cache[path]
         keep = _CACHE_FOREVER if path.startswith(_HASHED) else "no-cache"
         headers = {**PAGE_HEADERS, "Cache-Control": keep, "Vary": "Accept-Encoding"}

@@ -12,6 +12,7 @@ from agiraph.api.presenters import (
     inbox_item_view,
     node_view,
     team_view,
+    team_views,
     trigger_fields,
     turn_views,
 )
@@ -53,9 +54,7 @@ class Local:
         self._store = store
 
     async def teams(self) -> list[TeamView]:
-        return await self._store.read(
-            lambda tx: [team_view(tx, team, OWNER) for team in rows.page(tx, limit=ALL)]
-        )
+        return await self._store.read(lambda tx: team_views(tx, rows.page(tx, limit=ALL), OWNER))
 
     async def team(self, team: str) -> TeamView:
         return await self._store.read(lambda tx: team_view(tx, rows.find(tx, team), OWNER))
@@ -185,7 +184,7 @@ class Local:
 
     async def extend_node(self, node: str, more: Extension) -> NodeView:
         def write(tx: Tx) -> NodeView:
-            return node_view(tx, extensions.extend(tx, NodeId(node), more, by=OWNER))
+            return node_view(tx, extensions.extend_for_person(tx, NodeId(node), more, by=OWNER))
 
         return await self._store.write(write)
 

@@ -73,7 +73,7 @@ def _add_teams(server: "MCPServer[Any]", clients: Clients) -> None:
         usd: float | None = None,
     ) -> dict[str, Any]:
         """Create a team that works on a goal, and start it. `acceptance` is what must be true when
-        it is reached; `usd` the most it may spend."""
+        it is reached; `usd` the most that the work on this goal may cost."""
         budget = None if usd is None else {"usd": usd}
         async with clients(ctx) as client:
             team = await client.create_team(

@@ -52,10 +52,10 @@ from agiraph.redaction import environment
     "--usd",
     "budget",
     type=click.FloatRange(min=0),
-    help="The most dollars that the team may spend.",
+    help="The most dollars for the work on this goal.",
 )
 @click.option("--turns", type=click.IntRange(1), help="The most turns.  [default: 500]")
-@click.option("--tokens", type=click.IntRange(1), help="The most tokens of the whole team.")
+@click.option("--tokens", type=click.IntRange(1), help="The most tokens for the work on this goal.")
 @click.option("--accept", multiple=True, metavar="LINE", help=ACCEPT_HELP)
 @click.option("--wait", "waits", is_flag=True, help="Show progress until the goal is reached.")
 @json_option

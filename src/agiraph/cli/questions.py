@@ -76,4 +76,5 @@ def call_text(call: Call, width: int, *, indent: str = "  ") -> list[Text]:
     """Return the lines of a call, none wider than the terminal. A wrapped line of an argument could
     imitate a line of our own."""
     lines = call_lines(call.name, call.arguments, width=max(width - len(indent), 20))
-    return [literal(indent + line) for line in lines]
+    # They hold code points already; a second time would escape the signs around these.
+    return [Text(indent + line) for line in lines]

@@ -115,10 +115,15 @@ def told_folder(name: str, path: str, access: Access) -> str:
     "--usd",
     "usd",
     type=click.FloatRange(min=0, min_open=True),
-    help="The most dollars for its goal, in total; limits are only raised.",
+    help="The most dollars for its goal, in total; not less than it has spent.",
 )
 @click.option("--tokens", type=click.IntRange(1), help="The most tokens for its goal, in total.")
 @click.option("--turns", type=click.IntRange(1), help="The most turns for its goal, in total.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    help="The most seconds of work on its goal, in total.",
+)
 @click.option("--quiet", "quiet_hours", metavar="HOURS", help=QUIET_HELP)
 @click.option("--zone", "quiet_zone", help="The time zone of the quiet hours: Europe/Berlin.")
 @click.option("--channel", metavar="NAME", help=CHANNEL_HELP)
@@ -129,7 +134,7 @@ async def set(
     team: str, trust: Trust | None, workers: int | None, json_: bool, **given: Any
 ) -> None:
     """Change settings of a TEAM (its id or name). What you leave out stays as it is."""
-    limits = {name: given.pop(name) for name in ("usd", "tokens", "turns")}
+    limits = {name: given.pop(name) for name in ("usd", "tokens", "turns", "seconds")}
     given |= {
         "interval": given.pop("every"),
         "trust": trust,
@@ -177,7 +182,9 @@ def interval_text(seconds: float) -> str:
 @click.argument("team")
 @click.argument("goal")
 @click.option(
-    "--budget", type=click.FloatRange(min=0), help="The most dollars for the work on this goal."
+    "--budget",
+    type=click.FloatRange(min=0),
+    help="The most dollars for the work on this goal; without it, as many as for the last goal.",
 )
 @click.option("--accept", multiple=True, metavar="LINE", help=ACCEPT_HELP)
 @click.option("--review", type=click.Choice(REVIEWS), help=REVIEW_HELP)
@@ -191,7 +198,10 @@ async def goal(
     review: Review | None,
     json_: bool,
 ) -> None:
-    """Give a TEAM a new GOAL. Open work on the old one is cancelled; what it knows stays."""
+    """Give a TEAM a new GOAL. Open work on the old one is cancelled; what it knows stays.
+
+    Limits of the last goal hold for the new one too, from zero.
+    """
     limit = None if budget is None else {"usd": budget}
     async with connected() as client:
         found = await client.team(team)

@@ -161,7 +161,9 @@ def _branch(tree: Tree, bill: NodeCosts) -> None:
 def sum_text(total: CostSum) -> str:
     """Return a sum as text. Calls without a known price are counted, not estimated."""
     tokens = total.input_tokens + total.output_tokens
-    words = f"${total.usd:.4f} · {tokens:,} tokens · {total.calls} calls"
+    words = f"${total.usd:.4f} · {tokens:,} tokens · {total.calls + total.lost} calls"
+    if total.searches:
+        words += f" · {total.searches} searches"
     if total.cached_tokens:
         words += f" · {total.cached_tokens / total.input_tokens:.0%} of input cached"
     if total.estimated:

@@ -108,6 +108,8 @@ def _print_event(console: Console, event: Event) -> None:
             | "team.archived" | "team.deleted"
         ):  # fmt: skip
             console.print(f"[blue]■[/] the team is {event.type.removeprefix('team.')}")
+        case "work.stopped" | "work.resumed":
+            console.print(f"[blue]■[/] all work was {event.type.removeprefix('work.')}")
         case "team.restored":
             console.print("[blue]■[/] the team was taken out of the archive")
         case "team.changed":

@@ -75,12 +75,16 @@ def _require_postgresql(settings: Settings) -> Settings:
 
 async def _greet(settings: Settings, opened: serving.RunningServer) -> None:
     url = settings.address.url.replace(f":{settings.address.port}", f":{opened.port}")
-    _say(f"agiraph is up at {url}")
     try:
         _say(f"Sign in once: {await opened.link(url)}")
+        _say("  Open this link in your browser. It works once; `agiraph link` prints another.")
     except StoreUnavailable as error:
         _say(f"No sign-in link could be made ({error}) Make one later with: agiraph link")
+    _say(f"agiraph is up at {url}")
+    _say("  Come back to this address in the same browser. Programs use it with a token.")
     _say(f"Model: {settings.model}. Token for programs: {opened.runtime.home.token_path}")
+    if settings.model == offers.DEMO:
+        _say("  A scripted demo answers. To use an AI, set up a model in the browser.")
     models = opened.runtime.models
     if problem := await model_problem(models, settings.model):
         _say(f"The model cannot be used yet: {problem}")

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from agiraph.api.knowledge_views import SearchHitView, UnconfirmedView
+from agiraph.api.knowledge_views import PageTextView, SearchHitView, UnconfirmedView
 from agiraph.api.research_views import ResearchView
 from agiraph.api.search_views import FoundView
 from agiraph.api.views import NodeView
@@ -98,6 +98,10 @@ class KnowledgeCalls(Connection):
         return await self.post(
             list[SearchHitView], path_of("teams", team, "memory", "search"), body
         )
+
+    async def page_text(self, team: str, url: str) -> PageTextView:
+        """Return the text of a web page that agents of a team have read."""
+        return await self.get(PageTextView, path_of("teams", team, "memory", "page"), url=url)
 
     async def search(self, query: str, *, team: str = "", limit: int = 8) -> list[FoundView]:
         """Search all teams, or one, for teams, agents, work, files, messages, knowledge, steps."""

@@ -165,7 +165,7 @@ class TeamCalls(Connection):
         budget: Mapping[str, Any] | None = None,
         acceptance: Sequence[str] = (),
     ) -> TeamView:
-        """Give a team a new goal."""
+        """Give a team a new goal. Limits that `budget` does not name are those of the last goal."""
         body = {"goal": goal, "budget": budget, "acceptance": list(acceptance)}
         return await self.make(TeamView, path_of("teams", team, "goal"), body)
 

@@ -4,7 +4,10 @@ import re
 from dataclasses import dataclass
 
 from agiraph.domain.chat import ToolCall
+from agiraph.domain.fence import without_marks
+from agiraph.domain.status_questions import is_status_question
 from agiraph.domain.work import Usage
+from agiraph.providers import demo_story
 from agiraph.providers.base import OnDelta, Reply, Request
 
 _NOTE = """# A note from the demo
@@ -15,9 +18,17 @@ crash, the file you are reading, the command that is run next, and the way it is
 
 The goal was: {goal}
 """
-_CONVERSATION_REPLY = (
-    "I am a scripted demo, not an AI, and say this to everything. What you wrote is kept, and "
-    "becomes work: the same three steps as for every goal. Set a model to be answered for real."
+_TALK_TO_AN_AI = (
+    "To talk to an AI, set up a model: in the web UI under Models, or with AGIRAPH_MODEL."
+)
+_TO_A_REQUEST = (
+    "I am a scripted demo, not an AI, and say this to every request. What you wrote is kept: work "
+    "that is under way hears it; else it becomes work, the same three steps as for every goal. "
+    f"{_TALK_TO_AN_AI}"
+)
+_TO_A_STATUS_QUESTION = (
+    "I am a scripted demo, not an AI, and cannot say how things stand. The board shows it. Your "
+    f"question starts no work. {_TALK_TO_AN_AI}"
 )
 _SCRIPTED = "I am a scripted demo, not an AI: I do the same few things for every goal."
 _LINES = ("`note.md` is there.", "The command `uname -s` ran.")
@@ -26,14 +37,17 @@ _COMMAND = "date -u '+%Y-%m-%d %H:%M UTC' && uname -s && wc -w < note.md"
 
 @dataclass(frozen=True, slots=True)
 class DemoModel:
-    """Says what done means, writes a file, runs a command and finishes, whatever the goal is."""
+    """Says what done means, writes a file, runs a command and finishes, whatever the goal is.
+
+    One goal is different: it gets the story of `demo_story`, which also hires and asks.
+    """
 
     name: str = "demo"
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         names = {tool.name for tool in request.tools} if request.may_call else set[str]()
         if "no_work_needed" in names:
-            text, call = _CONVERSATION_REPLY, None  # only a conversation offers this tool
+            text, call = _talk(request)  # only a conversation offers this tool
         else:
             text, call = self._step(request, names)
         if on_delta is not None:
@@ -46,8 +60,10 @@ class DemoModel:
 
     def _step(self, request: Request, names: set[str]) -> tuple[str, ToolCall | None]:
         """Return the text and call of the next step: as many are done as calls have an answer."""
-        results = [t.text for t in request.transcript.turns if t.role == "tool"]
-        goal = next((t.text for t in request.transcript.spoken()), "")
+        results = [without_marks(t.text) for t in request.transcript.turns if t.role == "tool"]
+        goal = without_marks(next((t.text for t in request.transcript.spoken()), ""))
+        if (told := demo_story.next_step(goal, request.transcript.turns, names)) is not None:
+            return told
         note = {"path": "note.md", "content": _NOTE.format(goal=goal.strip())}
         steps = [
             ("What done means comes first.", _call("set_acceptance", lines=list(_LINES))),
@@ -63,7 +79,8 @@ class DemoModel:
         summary = (
             "The scripted demo wrote note.md, ran a command and published both steps' result. "
             f"The command said:\n{results[-1].strip()}\n"
-            "To have a goal worked on for real, set a model: see AGIRAPH_MODEL in the README."
+            "To let an AI work on your goal, set up a model: in the web UI under Models, or "
+            "with AGIRAPH_MODEL."
         )
         return self._end(names, summary, results[0])
 
@@ -74,6 +91,14 @@ class DemoModel:
             return summary, None
         evidence = [_evidence(line) for line in _lines_in(lines)]
         return summary, _call(ending, summary=summary, evidence=evidence)
+
+
+def _talk(request: Request) -> tuple[str, ToolCall | None]:
+    """Return what the demo says to a person. The call makes sure that its words are true."""
+    asked = without_marks(next((t.text for t in request.transcript.spoken()), ""))
+    if is_status_question(asked):
+        return _TO_A_STATUS_QUESTION, _call("no_work_needed")
+    return _TO_A_REQUEST, None
 
 
 def _call(name: str, **arguments: object) -> ToolCall:

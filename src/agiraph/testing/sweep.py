@@ -69,11 +69,16 @@ class Report:
         )
 
 
-def folder_for_sweeps() -> Path:
-    """Return a new folder, in memory if possible: SIGKILL loses nothing there, and it is faster."""
+def place_of_sweeps() -> Path:
+    """Return the folder of all sweeps, in memory if possible: SIGKILL loses nothing there, and it
+    is faster."""
     shared = Path("/dev/shm")
-    parent = shared if shared.is_dir() and os.access(shared, os.W_OK) else None
-    return Path(tempfile.mkdtemp(prefix="agiraph-sweep-", dir=parent))
+    is_usable = shared.is_dir() and os.access(shared, os.W_OK)
+    return shared if is_usable else Path(tempfile.gettempdir())
+
+
+def folder_for_sweeps() -> Path:
+    return Path(tempfile.mkdtemp(prefix="agiraph-sweep-", dir=place_of_sweeps()))
 
 
 class Sweep:
@@ -85,7 +90,7 @@ class Sweep:
 
     def count(self) -> int:
         """Run the scenario without a kill, and return how many fault points it passes."""
-        preload()  # before the forks: a life is short, and would mostly do this
+        preload(place_of_sweeps())  # before the forks: a life is short, and would mostly do this
         root = folder_for_sweeps()
         try:
             log = root / "points"

@@ -1,6 +1,8 @@
 """World: a whole runtime in a temporary folder, with scripted models and a manual clock."""
 
 import contextlib
+import os
+import pickle
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -18,6 +20,7 @@ from agiraph.domain.persons import OWNER
 from agiraph.domain.time import Clock
 from agiraph.domain.work import ANSWER, WorkNode
 from agiraph.extensions.configured import NO_EXTENSIONS, ExtensionSettings
+from agiraph.home import levels
 from agiraph.home.levels import Wanted
 from agiraph.home.sandbox import Limits
 from agiraph.home.specialists import specialists
@@ -65,13 +68,37 @@ def prepare_database(path: Path) -> None:
         file.write(_empty_database())
 
 
-def preload() -> None:
-    """Do what every process does for its first world, so that forked processes need not."""
+def preload(folder: Path) -> None:
+    """Do what every process does for its first world in a folder, so that forked processes need
+    not."""
     import agiraph.api.event_models  # noqa: F401  # pyright: ignore[reportUnusedImport]
 
     specialists()
     embeddings()
     _empty_database()
+    learn_level(folder)
+
+
+def learn_level(folder: Path) -> None:
+    """Find in a forked process how commands are confined in this folder.
+
+    In this process the probe would leave a thread that watches commands; a process with threads
+    cannot be forked safely.
+    """
+    if levels.knows(folder):
+        return
+    reader, writer = os.pipe()
+    if (child := os.fork()) == 0:
+        try:
+            os.write(writer, pickle.dumps(levels.choose("", folder)))
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as file:
+        told = file.read()
+    os.waitpid(child, 0)
+    if told:  # otherwise each process tries by itself, and says what is wrong
+        levels.learn(folder, pickle.loads(told))
 
 
 class World:

@@ -10,7 +10,7 @@ from typing import Any
 
 from agiraph.api.deps import Api
 from agiraph.api.live import Subscriber
-from agiraph.domain import spoken
+from agiraph.domain import fence, spoken
 from agiraph.domain.ids import NodeId
 from agiraph.domain.messages import Message
 from agiraph.domain.value import value
@@ -131,7 +131,8 @@ class _Words:
         self._text += frame["text"]
         if _THINKING.startswith(self._text.lstrip()[: len(_THINKING)].lower()):
             return ""  # may be the beginning of a <thinking> block, which is not shown
-        shown = spoken.for_person(self._text)
+        # Blank lines at the beginning are never sent: a text that is cleaned later loses them.
+        shown = spoken.for_person(fence.without_open_mark(self._text.lstrip()))
         if not shown.startswith(self._shown):
             return ""  # the shown text lost a part; `rest` sends the stored reply
         gap = "\n\n" if self._last and not self._shown else ""
@@ -140,7 +141,7 @@ class _Words:
 
     def rest(self, final: str) -> str:
         """Return the text that is still to be sent, given the stored reply."""
-        sent = self._shown or self._last
+        sent, final = self._shown or self._last, final.lstrip()
         if not sent or final.startswith(sent):
             return final[len(sent) :]
         return "" if final.split() == sent.split() else f"\n\n{final}"

@@ -10,13 +10,14 @@ from pydantic import BaseModel, ConfigDict, Field
 from agiraph.api.access_control import COOKIE
 from agiraph.api.deps import After, ApiDep, Limit, Moment, PersonDep
 from agiraph.api.problems import documented
+from agiraph.api.routers import api_router
 from agiraph.api.views import IssuedToken, LinkView, TokenView
 from agiraph.domain.access import AuditEntry, Scope, Token
 from agiraph.services import access
 from agiraph.store import access as rows
 from agiraph.store.access import AuditFilter
 
-router: APIRouter = APIRouter(tags=["access"])
+router: APIRouter = api_router("access")
 signin: APIRouter = APIRouter(include_in_schema=False)
 
 

@@ -11,18 +11,19 @@ from agiraph.api.deps import After, ApiDep, Idempotent, Limit, PersonDep
 from agiraph.api.effort_choice import NO_EFFORT, EffortChange, chosen_effort
 from agiraph.api.presenters import agent_view, message_view, thread_view, turn_views
 from agiraph.api.problems import documented
+from agiraph.api.routers import api_router
 from agiraph.api.thread_views import ThreadView, TurnView
 from agiraph.api.views import AgentView, MessageView
 from agiraph.domain.chat import Attachment
 from agiraph.domain.ids import AgentId, ThreadId
 from agiraph.services.lifecycle import conversation, settings
-from agiraph.services.mail import bus
+from agiraph.services.mail import bus, inbox
 from agiraph.services.members import roster
 from agiraph.store import messages, teams, threads
 from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Tx
 
-router: APIRouter = APIRouter(tags=["agents"])
+router: APIRouter = api_router("agents")
 
 MOST_ATTACHMENTS = 10
 MOST_MENTIONS = 20
@@ -190,8 +191,7 @@ async def read_up_to(agent: str, body: MarkReadRequest, api: ApiDep, person: Per
     """Mark what you have read of your conversation with this agent. The mark never moves back."""
 
     def read(tx: Tx) -> None:
-        found = AGENTS.get(tx, agent)
-        messages.read_up_to(tx, found.team_id, found.id, person, body.seq)
+        inbox.read_conversation(tx, AGENTS.get(tx, agent), person, body.seq)
 
     await api.store.write(read)
     return Response(status_code=204)

@@ -9,16 +9,18 @@ from fastapi.responses import StreamingResponse
 
 from agiraph.api.deps import Api, ApiDep
 from agiraph.api.problems import documented
-from agiraph.domain.agents import Team, name_from_goal
+from agiraph.api.routers import api_router
+from agiraph.domain.agents import Team
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.work import WorkNode
 from agiraph.home import zip_stream
 from agiraph.home.node_folder import PUBLISHED
 from agiraph.home.zip_stream import MOST_FILES, Member, safe_name
+from agiraph.services.board import texts
 from agiraph.store import results, teams
 from agiraph.store.tx import Tx
 
-router: APIRouter = APIRouter(tags=["files"])
+router: APIRouter = api_router("files")
 
 MOST_RESULTS = 500
 """Nodes whose results go into one archive, the newest first."""
@@ -75,7 +77,7 @@ def _results(api: Api, team: Team, nodes: list[WorkNode]) -> list[Member]:
     found: list[Member] = []
     with api.home.team(team.id).folder as folder:
         for node in nodes:
-            name = name_from_goal(node.task) if node.is_goal else node.title
+            name = texts.subject_of(node)
             title = safe_name(name.replace("/", " "))[:60].strip() or "work"
             under = f"{title} ({node.id[-6:]})"
             try:

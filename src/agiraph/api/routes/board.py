@@ -11,6 +11,7 @@ from agiraph.api.effort_choice import EffortRequest, chosen_effort
 from agiraph.api.job_views import JobView
 from agiraph.api.presenters import job_view, node_view, stage_view
 from agiraph.api.problems import documented
+from agiraph.api.routers import api_router
 from agiraph.api.views import FileView, NodeDetail, NodeView, StageView
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import NodeId
@@ -21,7 +22,7 @@ from agiraph.store import nodes, stages, teams
 from agiraph.store.nodes import NODES
 from agiraph.store.tx import Tx
 
-router: APIRouter = APIRouter(tags=["board"])
+router: APIRouter = api_router("board")
 
 FILES_SHOWN = 500
 
@@ -158,6 +159,6 @@ async def extend_node(
     more = body.extension()
 
     def raise_limits(tx: Tx) -> NodeView:
-        return node_view(tx, extensions.extend(tx, NodeId(node), more, by=person))
+        return node_view(tx, extensions.extend_for_person(tx, NodeId(node), more, by=person))
 
     return await idempotently(raise_limits, status=200)  # pyright: ignore[reportReturnType]

@@ -5,12 +5,13 @@ from fastapi import APIRouter
 from agiraph.api.channel_views import ChannelView, PairingView
 from agiraph.api.deps import ApiDep, PersonDep
 from agiraph.api.problems import documented
+from agiraph.api.routers import api_router
 from agiraph.domain.channels import ChannelState
 from agiraph.services.mail import pairing
 from agiraph.store import channels
 from agiraph.store.tx import Tx
 
-router: APIRouter = APIRouter(tags=["channels"])
+router: APIRouter = api_router("channels")
 
 
 def _view(channel: ChannelState) -> ChannelView:

@@ -6,13 +6,14 @@ from fastapi import APIRouter
 
 from agiraph.api.deps import ApiDep
 from agiraph.api.problems import documented
+from agiraph.api.routers import api_router
 from agiraph.domain.costs import DayCosts, TeamCosts
 from agiraph.services.board import costs
-from agiraph.services.lifecycle import daily_limit, extensions
+from agiraph.services.lifecycle import daily_limit, goal_budget
 from agiraph.store import teams
 from agiraph.store.tx import Tx
 
-router: APIRouter = APIRouter(tags=["costs"])
+router: APIRouter = api_router("costs")
 
 
 @router.get("/teams/{team}/cost", responses=documented(404))
@@ -21,7 +22,7 @@ async def get_cost(team: str, api: ApiDep) -> TeamCosts:
 
     def look(tx: Tx) -> TeamCosts:
         found = teams.find(tx, team).id
-        return replace(costs.of_team(tx, found), budget=extensions.budget_of_goal(tx, found))
+        return replace(costs.of_team(tx, found), budget=goal_budget.of_team(tx, found))
 
     return await api.store.read(look)
 

@@ -10,12 +10,13 @@ from agiraph.api.decision_presenters import digest_view
 from agiraph.api.decision_views import DecidedView, DigestView
 from agiraph.api.deps import ApiDep, CallerDep, Idempotent, PersonDep, check_owner
 from agiraph.api.problems import documented
+from agiraph.api.routers import api_router
 from agiraph.domain.ids import PersonId, TeamId
 from agiraph.services.lifecycle import digest
 from agiraph.store import teams
 from agiraph.store.tx import Tx
 
-router: APIRouter = APIRouter(tags=["inbox"])
+router: APIRouter = api_router("inbox")
 MOST_TEAMS = 1000
 
 Ids = Annotated[list[str], Field(max_length=digest.MOST_IDS)]

@@ -9,27 +9,25 @@ from typing import Annotated, ClassVar, Literal
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from agiraph.api import kept_texts
 from agiraph.api.deps import Api, ApiDep
 from agiraph.api.problems import documented
 from agiraph.api.result_views import FileVersionView, SavedView
+from agiraph.api.routers import api_router
 from agiraph.api.routes.files import FILES, plain_path, source_headers, text_headers
 from agiraph.domain.agents import Team
-from agiraph.domain.errors import Conflict, NotFound, Refused
+from agiraph.domain.errors import Conflict, Refused
 from agiraph.domain.labels import CLEAN, UNKNOWN, Label, of_file
-from agiraph.domain.persons import OWNER
 from agiraph.home import file_lock, file_versions
-from agiraph.home.file_lock import to_the_end
 from agiraph.home.file_versions import EDITABLE, is_editable
 from agiraph.home.layout import UPLOADS, goal_text
 from agiraph.home.notes import LONGEST, LONGEST_SUMMARY
-from agiraph.home.safe_folder import Folder
 from agiraph.home.zip_stream import safe_name
-from agiraph.services.knowledge import files as labelled_files
+from agiraph.services.board import labels
 from agiraph.services.lifecycle import documents
-from agiraph.store import file_labels, teams
-from agiraph.store.tx import Tx
+from agiraph.store import teams
 
-router: APIRouter = APIRouter(tags=["files"])
+router: APIRouter = api_router("files")
 
 MOST_CHARACTERS = 1_000_000
 UPLOAD_BYTES = 10_000_000
@@ -108,7 +106,7 @@ async def save_file(team: str, path: str, body: SaveRequest, api: ApiDep) -> Sav
     path = plain_path(path.strip("/"))
     _check_editable(path)
     _check_length(path, body.text)
-    found = await _prepared(api, team)
+    found = await kept_texts.prepared(api, team)
     async with file_lock.hold(api.home, found.id):
         label = await _replaced_label(api, found, path, body.expected)
         return await _save(api, found, path, body.text.encode(errors="replace"), label)
@@ -117,8 +115,8 @@ async def save_file(team: str, path: str, body: SaveRequest, api: ApiDep) -> Sav
 async def _replaced_label(api: Api, team: Team, path: str, expected: str) -> Label:
     """Keep what a file holds, and return its label; raise `Conflict` if it is not the expected
     content. The caller holds the file lock."""
-    label = await api.store.read(labelled_files.label_of, team.id, path)
-    before = await asyncio.to_thread(_keep_current, api, team, path, bool(label))
+    label = await api.store.read(labels.of_path, team.id, path)
+    before = await _keep_current(api, team, path, is_labelled=bool(label))
     is_same = before is not None and _digest(before) == expected.strip('"')
     if not (is_same or (before is None and expected == NEW)):
         raise Conflict(CHANGED.format(path=path))
@@ -127,31 +125,19 @@ async def _replaced_label(api: Api, team: Team, path: str, expected: str) -> Lab
     return label
 
 
-async def _prepared(api: Api, team: str) -> Team:
-    """Return a team whose files exist: those of a new team are created with its first work.
-
-    GOAL.md stays as it is: by the goal in it the next work knows that PLAN.md is for an earlier
-    one, and puts it away.
-    """
-    found = await api.store.read(teams.find, team)
-    place = await asyncio.to_thread(api.home.team, found.id)
-    with place.folder:
-        if not place.folder.exists("GOAL.md"):
-            async with file_lock.hold(api.home, found.id):
-                await asyncio.to_thread(place.prepare, found)
-    return found
-
-
 async def _save(api: Api, team: Team, path: str, data: bytes, label: Label) -> SavedView:
-    """Write a content and its label. The caller holds the file lock."""
+    """Store a document's label, then write the document. The caller holds the file's lock."""
     if path in documents.ROWS:
         team = await api.store.write(documents.follow, team.id, path, _text(path, data))
         data = goal_text(team) if path == "GOAL.md" else data
-    # A label stays until a person confirms the file: to correct one word confirms none of the
-    # others. Stored before the file, as every label.
-    if label:
-        await api.store.write(file_labels.put, team.id, path, data, label=label)
-    return await to_the_end(_write, api, team, path, data, is_labelled=bool(label))
+    await kept_texts.write(api, team, path, data, label)
+    return SavedView(path=path, size=len(data), hash=_digest(data))
+
+
+async def _keep_current(api: Api, team: Team, path: str, *, is_labelled: bool) -> bytes | None:
+    """Return what a file holds, None without one, after it was kept as a version."""
+    keep = kept_texts.keep_current
+    return await asyncio.to_thread(keep, api.home, team, path, is_labelled=is_labelled)
 
 
 def _check_editable(path: str) -> None:
@@ -181,22 +167,6 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _read(folder: Folder, path: str) -> bytes | None:
-    try:
-        return folder.read(path, limit=file_versions.MOST_BYTES)
-    except NotFound:
-        return None
-
-
-def _keep_current(api: Api, team: Team, path: str, is_labelled: bool) -> bytes | None:
-    """Return what a file holds, None without one, after it was kept as a version."""
-    with api.home.team(team.id).folder as folder:
-        data = _read(folder, path)
-        if data is not None:
-            file_versions.keep(folder, path, data, author="", is_labelled=is_labelled)
-        return data
-
-
 def _version(api: Api, team: Team, path: str, version: str) -> tuple[bytes, Label]:
     """Return the content and the label of an earlier version."""
     with api.home.team(team.id).folder as folder:
@@ -204,13 +174,6 @@ def _version(api: Api, team: Team, path: str, version: str) -> tuple[bytes, Labe
         known = file_versions.versions(folder, path)
     is_labelled = any(v.is_labelled for v in known if v.id == version)
     return data, UNKNOWN if is_labelled else CLEAN
-
-
-def _write(api: Api, team: Team, path: str, data: bytes, *, is_labelled: bool) -> SavedView:
-    with api.home.team(team.id).folder as folder:
-        folder.write(path, data)
-        file_versions.keep(folder, path, data, author=OWNER, is_labelled=is_labelled)
-    return SavedView(path=path, size=len(data), hash=_digest(data))
 
 
 @router.get("/teams/{team}/versions", responses=documented(404))
@@ -260,7 +223,7 @@ async def restore_version(team: str, version: str, body: RestoreRequest, api: Ap
     """
     path = plain_path(body.path.strip("/"))
     _check_editable(path)
-    found = await _prepared(api, team)
+    found = await kept_texts.prepared(api, team)
     async with file_lock.hold(api.home, found.id):
         data, old = await asyncio.to_thread(_version, api, found, path, version)
         label = await _replaced_label(api, found, path, body.expected)
@@ -283,20 +246,15 @@ async def upload_file(team: str, body: UploadRequest, api: ApiDep) -> SavedView:
             f"{body.name!r} has {len(data) / 1e6:.1f} MB; a file may have "
             f"{UPLOAD_BYTES // 1_000_000} MB at most. Give the team its folder instead."
         )
-    found = await _prepared(api, team)
+    found = await kept_texts.prepared(api, team)
     if found.status == "archived":
         raise Refused(f"Team {found.name!r} is archived; restore it before you upload files.")
     async with file_lock.hold(api.home, found.id):
         path = await asyncio.to_thread(_free_path, api, found, body, len(data))
         label = CLEAN if found.trust == "open" else of_file(path.rpartition("/")[2])
-
-        def record(tx: Tx) -> None:
-            file_labels.put(tx, found.id, path, data, label=label)
-
-        if label:
-            await api.store.write(record)
-        await asyncio.to_thread(_keep_current, api, found, path, True)
-        return await to_the_end(_write, api, found, path, data, is_labelled=bool(label))
+        await _keep_current(api, found, path, is_labelled=True)
+        await kept_texts.write(api, found, path, data, label)
+        return SavedView(path=path, size=len(data), hash=_digest(data))
 
 
 def _free_path(api: Api, team: Team, body: UploadRequest, size: int) -> str:

@@ -15,6 +15,7 @@ from agiraph.api.frames import SubscribeFrame, event_json
 from agiraph.api.listening import ABORT
 from agiraph.api.live import Subscriber
 from agiraph.api.problems import documented
+from agiraph.api.routers import api_router
 from agiraph.domain.errors import AgiraphError, StoreUnavailable
 from agiraph.domain.events import Event
 from agiraph.domain.ids import TeamId
@@ -22,7 +23,7 @@ from agiraph.services import access
 from agiraph.store import events, teams
 from agiraph.store.tx import Tx
 
-router: APIRouter = APIRouter(tags=["events"])
+router: APIRouter = api_router("events")
 
 PAGE = 500
 MOST_MISSED = 2000

@@ -14,11 +14,12 @@ from agiraph.api.extension_views import (
     OfferView,
 )
 from agiraph.api.problems import documented
+from agiraph.api.routers import api_router
 from agiraph.extensions import contents
 from agiraph.extensions.loading import Extensions
 from agiraph.extensions.statuses import ExtensionStatus
 
-router: APIRouter = APIRouter(tags=["extensions"])
+router: APIRouter = api_router("extensions")
 
 
 @router.get("/extensions")

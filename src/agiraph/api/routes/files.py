@@ -1,26 +1,40 @@
-"""File routes: the files in a team's folder, never anything outside it."""
+"""File routes: the files of a team's folder, of its messages and of folders that it was given."""
 
 import asyncio
+import base64
 import hashlib
 import json
 import mimetypes
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
 from agiraph.api.deps import Api, ApiDep
 from agiraph.api.problems import documented
+from agiraph.api.routers import api_router
 from agiraph.api.views import FileView, FolderView
-from agiraph.domain.errors import Refused
-from agiraph.domain.ids import TeamId
+from agiraph.domain.agents import Team
+from agiraph.domain.attached_files import source_of
+from agiraph.domain.errors import NotFound, Refused
+from agiraph.domain.folders import GivenFolder
 from agiraph.domain.labels import Label
+from agiraph.home import given_folders
+from agiraph.home.layout import UPLOADS
 from agiraph.home.safe_folder import Folder
 from agiraph.home.safe_open import split
-from agiraph.services.knowledge import files as labelled_files
-from agiraph.store import teams
+from agiraph.services.board import labels
+from agiraph.store import attached_files, teams
+from agiraph.store.attached_files import AttachedFile
+from agiraph.store.messages import MESSAGES
+from agiraph.store.tx import Tx
 
-router: APIRouter = APIRouter(tags=["files"])
+router: APIRouter = api_router("files")
 
+GIVEN = "folders"
+"""The folder, in the paths of a team's files, with the folders that a person gave the team."""
 MOST_ENTRIES = 2000
 MOST_BYTES = 8 * 2**20
 PICTURE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
@@ -46,7 +60,7 @@ FILES: dict[int | str, dict[str, Any]] = {
 
 @router.get("/teams/{team}/files", responses=documented(404), response_model=FolderView)
 async def list_home(team: str, api: ApiDep) -> Response:
-    """List the top level of a team's folder."""
+    """List the top level of a team's folder; `folders` are those that a person gave it."""
     return await _browse(api, team, "")
 
 
@@ -64,7 +78,12 @@ async def browse_files(
         bool, Query(description="Whether to return an SVG file as a picture for an <img> element.")
     ] = False,
 ) -> Response:
-    """Return a file of a team, or list a folder."""
+    """Return a file of a team, or list a folder.
+
+    Below `folders/<name>` are the files of a folder that a person gave the team. They can only be
+    read here, and no link leads out of the folder. `user_uploads` also lists the files that came
+    with messages.
+    """
     response = await _browse(api, team, path, offset)
     if picture and path.lower().endswith(".svg"):
         # An <img> runs no script of a picture. Opened as a page of its own, its policy lets it
@@ -91,13 +110,38 @@ async def browse_memory(team: str, path: str, api: ApiDep) -> Response:
 
 
 async def _browse(api: Api, team: str, path: str, offset: int = 0) -> Response:
-    path = plain_path(path)
     found = await api.store.read(teams.find, team)
-    response = await asyncio.to_thread(_open, api, found.id, path, offset)
+    if source_of(path) is None:
+        path = plain_path(path)
+        attached = await _attached_files(api, found, path)
+        response = await asyncio.to_thread(_open, api, found, path, offset, attached)
+    else:
+        data = await api.store.read(_attached, found, path)
+        response = _content(path, data[offset : offset + MOST_BYTES], offset)
     # After the file: a label is stored before the words that it is for are written.
-    label = await api.store.read(labelled_files.label_of, found.id, path)
+    label = await api.store.read(labels.of_path, found.id, path)
     response.headers.update(source_headers(label))
     return response
+
+
+async def _attached_files(api: Api, team: Team, folder: str) -> list[AttachedFile]:
+    """Return the files of messages that a folder's listing needs."""
+    if folder not in ("", UPLOADS):
+        return []
+
+    def read(tx: Tx) -> list[AttachedFile]:
+        return attached_files.newest(tx, team.id, limit=MOST_ENTRIES if folder else 1)
+
+    return await api.store.read(read)
+
+
+def _attached(tx: Tx, team: Team, path: str) -> bytes:
+    """Return the bytes of a file that came with a message."""
+    message_id, place = source_of(path) or ("", 0)
+    message = MESSAGES.find(tx, message_id)
+    if message is None or message.team_id != team.id or place >= len(message.attachments):
+        raise NotFound("file", path)
+    return base64.b64decode(message.attachments[place].data)
 
 
 def plain_path(path: str) -> str:
@@ -112,17 +156,26 @@ def source_headers(label: Label) -> dict[str, str]:
     return {SOURCES: json.dumps(label.sources)} if label else {}
 
 
-def _open(api: Api, team_id: TeamId, path: str, offset: int) -> Response:
-    with api.home.team(team_id).folder as folder:
+def _open(
+    api: Api, team: Team, path: str, offset: int, attached: Sequence[AttachedFile] = ()
+) -> Response:
+    if path == GIVEN and team.folders:
+        return _as_response(path, _given_entries(team))
+    opened, rest = _folder_of(api, team, path)
+    with opened as folder:
         try:
-            data = folder.read(path, offset=offset, limit=MOST_BYTES)
+            data = folder.read(rest, offset=offset, limit=MOST_BYTES)
         # It may be a folder. If it is not, the first refusal explains more than that of the
         # listing.
         except Refused as refusal:
             try:
-                return _listing(folder, path)
+                return _as_response(path, _listing(folder, path, rest, team, attached))
             except Refused:
                 raise refusal from None
+    return _content(path, data, offset)
+
+
+def _content(path: str, data: bytes, offset: int) -> Response:
     headers = text_headers(path)
     if offset == 0:
         # Names the content, so that a person's change of it can be refused if it is not the last.
@@ -130,11 +183,60 @@ def _open(api: Api, team_id: TeamId, path: str, offset: int) -> Response:
     return Response(data, headers=headers)
 
 
-def _listing(folder: Folder, path: str) -> Response:
+def _folder_of(api: Api, team: Team, path: str) -> tuple[Folder, str]:
+    """Open the top folder of a path: a given folder or the team's own. Return it with the rest of
+    the path. The caller closes the folder."""
+    match path.split("/"):
+        case [top, name, *rest] if top == GIVEN and team.folders:
+            given = next((one for one in team.folders if one.name == name), None)
+            if given is None:
+                raise NotFound("folder", path, known="The team was not given such a folder.")
+            return given_folders.open_folder(given), "/".join(rest)
+        case _:
+            return api.home.team(team.id).folder, path
+
+
+def _listing(
+    folder: Folder, path: str, rest: str, team: Team, attached: Sequence[AttachedFile]
+) -> list[FileView]:
+    if path == UPLOADS and attached and not folder.exists(path):
+        return _as_entries(attached)
     entries = [
         FileView(path=f"{path}/{e.name}".lstrip("/"), kind=e.kind, size=e.size, modified=e.modified)
-        for e in folder.list(path, limit=MOST_ENTRIES)
+        for e in folder.list(rest, limit=MOST_ENTRIES)
     ]
+    if path == "" and team.folders:
+        changed = max(entry.modified for entry in _given_entries(team))
+        entries.append(FileView(path=GIVEN, kind="folder", size=0, modified=changed))
+    if path == "" and attached and all(entry.path != UPLOADS for entry in entries):
+        last = attached[0].created_at
+        entries.append(FileView(path=UPLOADS, kind="folder", size=0, modified=last))
+    return entries + _as_entries(attached) if path == UPLOADS else entries
+
+
+def _as_entries(attached: Sequence[AttachedFile]) -> list[FileView]:
+    return [
+        FileView(path=file.path, kind="file", size=file.size, modified=file.created_at)
+        for file in attached
+    ]
+
+
+def _given_entries(team: Team) -> list[FileView]:
+    """Return an entry for each folder that a person gave the team, also if it is gone since."""
+    return [
+        FileView(path=f"{GIVEN}/{one.name}", kind="folder", size=0, modified=_changed(one, team))
+        for one in team.folders
+    ]
+
+
+def _changed(given: GivenFolder, team: Team) -> datetime:
+    try:
+        return datetime.fromtimestamp(Path(given.path).stat().st_mtime, UTC)
+    except OSError:
+        return team.created_at
+
+
+def _as_response(path: str, entries: list[FileView]) -> Response:
     body = FolderView(path=path, entries=entries).model_dump_json()
     return Response(body, media_type="application/json")
 

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from agiraph.api.deps import Api, ApiDep, CallerDep, Limit, check_owner
 from agiraph.api.folder_views import FolderChangeView, UndoneView
 from agiraph.api.problems import documented
+from agiraph.api.routers import api_router
 from agiraph.domain.agents import Team
 from agiraph.domain.errors import NotFound
 from agiraph.domain.ids import NodeId
@@ -20,7 +21,7 @@ from agiraph.store import teams
 from agiraph.store.folder_changes import FOLDER_CHANGES, FolderChange
 from agiraph.store.tx import Tx
 
-router: APIRouter = APIRouter(tags=["folders"])
+router: APIRouter = api_router("folders")
 
 
 class UndoRequest(BaseModel):

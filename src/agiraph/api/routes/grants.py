@@ -10,12 +10,13 @@ from agiraph.api.decision_presenters import grant_view
 from agiraph.api.decision_views import GrantView
 from agiraph.api.deps import ApiDep, Idempotent, PersonDep
 from agiraph.api.problems import documented
+from agiraph.api.routers import api_router
 from agiraph.services.lifecycle import answers
 from agiraph.services.lifecycle import grants as verbs
 from agiraph.store import grants, teams
 from agiraph.store.tx import Tx
 
-router: APIRouter = APIRouter(tags=["grants"])
+router: APIRouter = api_router("grants")
 
 
 class NewGrant(BaseModel):

@@ -4,11 +4,12 @@ from fastapi import APIRouter
 
 from agiraph.api.deps import ApiDep
 from agiraph.api.problems import documented
+from agiraph.api.routers import api_router
 from agiraph.api.views import HealthView
 from agiraph.domain.errors import NotReady
 from agiraph.services import access
 
-router: APIRouter = APIRouter(tags=["health"])
+router: APIRouter = api_router("health")
 
 
 @router.get("/healthz")

@@ -19,19 +19,21 @@ from agiraph.api.history_views import (
     TimelineView,
 )
 from agiraph.api.problems import documented
+from agiraph.api.routers import api_router
 from agiraph.api.views import CostView
 from agiraph.domain.errors import Conflict
 from agiraph.domain.events import Event
 from agiraph.domain.ids import TeamId
+from agiraph.domain.value import value
 from agiraph.services.board import texts
 from agiraph.services.history import event_log
 from agiraph.services.history.boards import BoardMoment, NodeMoment
 from agiraph.services.history.event_log import LogFilter
 from agiraph.services.history.spans import Span, Tick
-from agiraph.store import events, nodes, teams
+from agiraph.store import events, nodes, spend, teams
 from agiraph.store.tx import Tx
 
-router: APIRouter = APIRouter(tags=["history"])
+router: APIRouter = api_router("history")
 
 PAGE_SPANS = 5000
 PAGE_EVENTS = 500
@@ -71,6 +73,7 @@ async def get_timeline(
         "open": open_spans,
         "ticks": ticks,
         "nodes": await api.store.read(_named_nodes, found.id, named),
+        "other_usd": await api.store.read(spend.usd_without_event, found.id),
     }
     return Response(orjson.dumps(body), media_type="application/json")
 
@@ -93,7 +96,7 @@ def _named_nodes(tx: Tx, team_id: TeamId, named: set[str]) -> list[dict[str, str
     return [
         {
             "id": node.id,
-            "title": texts.title_of(node),
+            "title": texts.subject_of(node),
             "lane": node.lane,
             "status": node.status,
             "parent_id": node.parent_id,
@@ -122,32 +125,39 @@ async def get_board_at(
         raise Conflict(f"The board is known from event {history.first} on.")
     moment = history.boards.moment(seq)
 
-    def look(tx: Tx) -> tuple[datetime | None, dict[str, str], dict[str, str | None]]:
+    def look(tx: Tx) -> _Rows:
         last = events.after(tx, found.id, seq - 1, limit=1) if seq else []
         rows = nodes.everything(tx, found.id)
         above: dict[str, str | None] = {n.id: n.parent_id or n.payer_id for n in rows}
-        return last[0].at if last else None, {n.id: texts.title_of(n) for n in rows}, above
+        return _Rows(
+            at=last[0].at if last else None,
+            titles={n.id: texts.subject_of(n) for n in rows},
+            above=above,
+            other_usd=spend.usd_without_event(tx, found.id),
+        )
 
-    shown_at, titles, above = await api.store.read(look)
-    return _moment(moment, history, seq, shown_at, titles, above)
+    return _moment(moment, history, seq, await api.store.read(look))
 
 
-def _moment(
-    moment: BoardMoment,
-    history: TeamHistory,
-    seq: int,
-    at: datetime | None,
-    titles: dict[str, str],
-    above: dict[str, str | None],
-) -> BoardMomentView:
-    costs = _tree_costs(moment.nodes, above)
+@value
+class _Rows:
+    """The current rows that a replayed board needs besides its events."""
+
+    at: datetime | None
+    titles: dict[str, str]
+    above: dict[str, str | None]
+    other_usd: float
+
+
+def _moment(moment: BoardMoment, history: TeamHistory, seq: int, rows: _Rows) -> BoardMomentView:
+    costs = _tree_costs(moment.nodes, rows.above)
     return BoardMomentView(
         seq=seq,
-        at=at,
+        at=rows.at,
         first_seq=history.first,
         head=history.last,
         nodes=[
-            _node(node, titles.get(node.id, node.title), costs[node.id])
+            _node(node, rows.titles.get(node.id, node.title), costs[node.id])
             for node in sorted(moment.nodes.values(), key=lambda node: node.id)
         ],
         stages=[
@@ -156,6 +166,7 @@ def _moment(
         ],
         members=sorted(moment.members),
         usd=sum(node.usd for node in moment.nodes.values()),
+        other_usd=rows.other_usd,
     )
 
 

@@ -9,6 +9,7 @@ from agiraph.api.decision_views import BulkOutcome, BulkView
 from agiraph.api.deps import Api, ApiDep, CallerDep, Idempotent, Limit, PersonDep, check_owner
 from agiraph.api.presenters import inbox_item_view
 from agiraph.api.problems import documented
+from agiraph.api.routers import api_router
 from agiraph.api.views import InboxItem, InboxPage
 from agiraph.domain.digest import EntryDecision
 from agiraph.domain.errors import Refused
@@ -19,7 +20,7 @@ from agiraph.services.mail import bus, filing, inbox
 from agiraph.store import teams
 from agiraph.store.tx import Tx
 
-router: APIRouter = APIRouter(tags=["inbox"])
+router: APIRouter = api_router("inbox")
 
 
 class AnswerRequest(BaseModel):
@@ -102,7 +103,11 @@ async def list_inbox(
 
 @router.post("/inbox/bulk", responses=documented(422))
 async def act_in_bulk(body: BulkRequest, api: ApiDep, person: PersonDep) -> BulkView:
-    """Do one thing with many items, and return the outcome of each."""
+    """Read, archive, snooze or decide several items with one request.
+
+    The answer names for each item whether it was done, and if not, why. An item that fails changes
+    nothing for the others.
+    """
     action = body.action
     if action == "confirm" or action == "reject" or action == "stop":
         # Each in its own transaction: what a refused entry has written is taken back with it.

@@ -8,6 +8,7 @@ from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Fiel
 from agiraph.api.deps import After, ApiDep, Idempotent, Limit, PersonDep
 from agiraph.api.knowledge_views import UnconfirmedView
 from agiraph.api.problems import documented
+from agiraph.api.routers import api_router
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import AgentId
 from agiraph.domain.knowledge import Change, Insight, InsightType, Memory
@@ -18,7 +19,7 @@ from agiraph.store import teams
 from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Tx
 
-router: APIRouter = APIRouter(tags=["knowledge"])
+router: APIRouter = api_router("knowledge")
 
 
 def _is_text(value: object) -> object:

@@ -10,6 +10,7 @@ from fastapi import APIRouter
 from agiraph.api.deps import Api, ApiDep, CallerDep, check_owner
 from agiraph.api.mcp_views import ConfirmRequest, McpServerDetails, McpServerView, McpToolView
 from agiraph.api.problems import documented
+from agiraph.api.routers import api_router
 from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.visible import visible
 from agiraph.mcp_client.connection import ServerFailed
@@ -17,7 +18,7 @@ from agiraph.mcp_client.servers import McpServers
 from agiraph.mcp_client.statuses import ServerStatus
 from agiraph.redaction import redact
 
-router: APIRouter = APIRouter(tags=["extensions"])
+router: APIRouter = api_router("extensions")
 MOST_SAID = 1000
 
 

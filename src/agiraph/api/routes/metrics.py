@@ -7,10 +7,11 @@ from fastapi import APIRouter
 from fastapi.responses import PlainTextResponse
 
 from agiraph.api.deps import ApiDep
+from agiraph.api.routers import api_router
 from agiraph.store import counts
 from agiraph.store.tx import Tx
 
-router: APIRouter = APIRouter(tags=["health"])
+router: APIRouter = api_router("health")
 
 
 class Metric(NamedTuple):

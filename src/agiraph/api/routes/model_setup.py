@@ -8,9 +8,10 @@ from agiraph.api import model_setup
 from agiraph.api.deps import Api, ApiDep
 from agiraph.api.operations_views import DefaultModelRequest, KeyRequest, SetupView
 from agiraph.api.problems import documented
+from agiraph.api.routers import api_router
 from agiraph.domain.errors import Refused
 
-router: APIRouter = APIRouter(tags=["models"])
+router: APIRouter = api_router("models")
 
 
 @router.post("/operations/keys", responses=documented(409))

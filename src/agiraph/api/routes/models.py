@@ -11,9 +11,10 @@ from agiraph.api.deps import ApiDep
 from agiraph.api.model_presenters import models_view, test_view
 from agiraph.api.model_views import ModelsView, ModelTestView
 from agiraph.api.problems import documented
+from agiraph.api.routers import api_router
 from agiraph.providers.probe import OTHERS
 
-router: APIRouter = APIRouter(tags=["models"])
+router: APIRouter = api_router("models")
 
 
 class ModelTestRequest(BaseModel):

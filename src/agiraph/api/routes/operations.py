@@ -13,11 +13,13 @@ from agiraph.api.operations_views import (
     WorkStopView,
 )
 from agiraph.api.problems import documented
+from agiraph.api.routers import api_router
 from agiraph.domain.errors import NotFound
 from agiraph.services.lifecycle import emergency
 from agiraph.store import teams
+from agiraph.store.tx import Tx
 
-router: APIRouter = APIRouter(tags=["operations"])
+router: APIRouter = api_router("operations")
 
 
 @router.post("/stop", responses=documented())
@@ -62,7 +64,11 @@ async def stop_all_work(api: ApiDep, caller: CallerDep) -> WorkStopView:
 
     Nothing is cancelled: tasks go on where they stopped when work is resumed.
     """
-    return presenters.work_stop(await api.store.write(emergency.stop_all, by=caller.name))
+
+    def stop(tx: Tx) -> WorkStopView:
+        return presenters.work_stop(tx, emergency.stop_all(tx, by=caller.name))
+
+    return await api.store.write(stop)
 
 
 @router.post("/operations/resume", responses=documented())

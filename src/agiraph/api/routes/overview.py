@@ -7,10 +7,11 @@ from fastapi import APIRouter, Query
 from agiraph.api.deps import ApiDep, PersonDep
 from agiraph.api.overview_views import MemberOverview, TeamOverview
 from agiraph.api.problems import documented
+from agiraph.api.routers import api_router
 from agiraph.domain.overview import TeamSummary
 from agiraph.store import overview
 
-router: APIRouter = APIRouter(tags=["teams"])
+router: APIRouter = api_router("teams")
 
 
 @router.get("/overview", responses=documented())

@@ -7,6 +7,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from agiraph.api.deps import ApiDep, PersonDep
 from agiraph.api.problems import documented
+from agiraph.api.routers import api_router
 from agiraph.api.views import PersonView
 from agiraph.domain.persons import Person
 from agiraph.services.mail import absence
@@ -14,7 +15,7 @@ from agiraph.store import channels
 from agiraph.store.persons import PERSONS
 from agiraph.store.tx import Tx
 
-router: APIRouter = APIRouter(tags=["access"])
+router: APIRouter = api_router("access")
 
 AWAY = (
     "Until when you are away, with an offset; null: you are back. Nothing is sent to your channels "

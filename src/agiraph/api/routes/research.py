@@ -1,22 +1,23 @@
 """Research routes: background research, and search in what a team knows."""
 
 import asyncio
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from agiraph.api.deps import Api, ApiDep, Idempotent, Limit, PersonDep
-from agiraph.api.knowledge_views import SearchHitView
+from agiraph.api.knowledge_views import PageTextView, SearchHitView
 from agiraph.api.presenters import node_view
 from agiraph.api.problems import documented
 from agiraph.api.research_presenters import research_view, with_sources
 from agiraph.api.research_views import ResearchView
+from agiraph.api.routers import api_router
 from agiraph.api.views import NodeView
 from agiraph.domain.agents import Agent
-from agiraph.domain.errors import Refused
+from agiraph.domain.errors import NotFound, Refused
 from agiraph.domain.ids import NodeId, TeamId, ThreadId
-from agiraph.domain.passages import Passage
+from agiraph.domain.passages import Passage, sections
 from agiraph.domain.research import Depth
 from agiraph.home.notes import Notes
 from agiraph.home.scopes import Scope
@@ -28,7 +29,7 @@ from agiraph.store import nodes, passages, research, teams
 from agiraph.store.teams import AGENTS
 from agiraph.store.tx import Tx
 
-router: APIRouter = APIRouter(tags=["knowledge"])
+router: APIRouter = api_router("knowledge")
 
 MOST_HITS = 50
 MOST_BYTES = 8 * 2**20
@@ -134,6 +135,29 @@ async def search_memory(team: str, body: SearchRequest, api: ApiDep) -> list[Sea
         passages.find, body.query, team_id=agent.team_id, owner=agent.id, limit=body.limit
     )
     return [_as_view(hit) for hit in found]
+
+
+@router.get("/teams/{team}/memory/page", responses=documented(404))
+async def get_page_text(
+    team: str, api: ApiDep, url: Annotated[str, Query(min_length=1, max_length=4000)]
+) -> PageTextView:
+    """Return the text of a web page that agents of a team have read, by its URL."""
+
+    def read(tx: Tx) -> PageTextView:
+        found = passages.of_ref(tx, team_id=teams.find(tx, team).id, kind="page", ref=url)
+        if not found:
+            raise NotFound("page", url, known="Agents of this team have read no page with it.")
+        first = found[0]
+        heading = sections(first.text)[0].title
+        return PageTextView(
+            url=url,
+            title=first.title.removesuffix(heading).removesuffix(" · ") or heading or url,
+            text="\n\n".join(part.text for part in found),
+            sources=list(first.label.sources),
+            read_at=first.created_at,
+        )
+
+    return await api.store.read(read)
 
 
 def _as_view(hit: Passage) -> SearchHitView:

@@ -9,20 +9,20 @@ from fastapi import APIRouter, Query
 from agiraph.api.deps import Api, ApiDep
 from agiraph.api.problems import documented
 from agiraph.api.result_views import FoundPathView, ResultPage, ResultView
+from agiraph.api.routers import api_router
 from agiraph.api.routes.folders import change_view
 from agiraph.api.views import FileView
-from agiraph.domain.agents import Agent, name_from_goal
+from agiraph.domain.agents import Agent
 from agiraph.domain.errors import Refused
 from agiraph.domain.ids import NodeId, TeamId
-from agiraph.domain.work import WorkNode
 from agiraph.home.node_folder import PUBLISHED
 from agiraph.home.path_lookup import PathLookup
-from agiraph.services.board import results
+from agiraph.services.board import results, texts
 from agiraph.services.board.results import Entry, Kind
 from agiraph.store import nodes, teams
 from agiraph.store.tx import Tx
 
-router: APIRouter = APIRouter(tags=["results"])
+router: APIRouter = api_router("results")
 
 TEXT_CHARACTERS = 1500
 MOST_FILES = 20
@@ -88,9 +88,9 @@ def _view(entry: Entry, files: list[FileView], agents: dict[str, Agent]) -> Resu
         kind=entry.kind,
         at=entry.at,
         node_id=node.id,
-        title=_title(node),
+        title=texts.subject_of(node),
         parent_id=node.parent_id,
-        parent_title=None if entry.parent is None else _title(entry.parent),
+        parent_title=None if entry.parent is None else texts.subject_of(entry.parent),
         agent_id=node.assignee_id,
         agent=None if agent is None else agent.name,
         thread_id=node.thread_id,
@@ -104,11 +104,6 @@ def _view(entry: Entry, files: list[FileView], agents: dict[str, Agent]) -> Resu
         changes=[change_view(change) for change in entry.changes],
         change_count=entry.change_count,
     )
-
-
-def _title(node: WorkNode) -> str:
-    """Return the title of work as a person knows it: that of a goal is the goal itself."""
-    return name_from_goal(node.task) if node.is_goal else node.title or node.task[:200]
 
 
 @router.get("/teams/{team}/paths", responses=documented(404))
@@ -136,12 +131,12 @@ async def find_paths(
 
 
 def _find(
-    api: Api, team_id: TeamId, looked_in: list[NodeId], texts: list[str]
+    api: Api, team_id: TeamId, looked_in: list[NodeId], named: list[str]
 ) -> list[FoundPathView]:
     views: list[FoundPathView] = []
     with api.home.team(team_id).folder as folder:
         lookup = PathLookup(folder, str(api.home.path / "teams" / team_id), looked_in)
-        for text in dict.fromkeys(texts):
+        for text in dict.fromkeys(named):
             try:
                 found = lookup.find(text)
             except Refused:  # a path that cannot exist, such as one with a zero byte

@@ -11,6 +11,7 @@ from agiraph.api.deps import ApiDep, CallerDep, check_owner
 from agiraph.api.extension_presenters import ContentId, content_view
 from agiraph.api.extension_views import ContentView, DisableRequest, EnableRequest, SkillView
 from agiraph.api.problems import documented
+from agiraph.api.routers import api_router
 from agiraph.api.settings_views import SkillFile
 from agiraph.domain.folders import GivenFolder
 from agiraph.domain.skills import TOP
@@ -18,7 +19,7 @@ from agiraph.extensions.skills import Skills, SkillStatus
 from agiraph.store import teams
 from agiraph.store.tx import Tx
 
-router: APIRouter = APIRouter(tags=["extensions"])
+router: APIRouter = api_router("extensions")
 MOST_TEAMS = 1000
 
 

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agiraph.api.deps import Api, ApiDep, CallerDep, check_owner
 from agiraph.api.problems import documented
+from agiraph.api.routers import api_router
 from agiraph.api.settings_views import PromptPreview, SpecialistFile, SpecialistView
 from agiraph.domain.agents import Team
 from agiraph.domain.errors import Refused
@@ -15,7 +16,7 @@ from agiraph.home import specialists
 from agiraph.home.specialists import KnownSpecialist
 from agiraph.store import teams
 
-router: APIRouter = APIRouter(tags=["extensions"])
+router: APIRouter = api_router("extensions")
 BYTES_PER_TOKEN = 4
 
 

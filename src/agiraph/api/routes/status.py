@@ -4,11 +4,12 @@ from fastapi import APIRouter
 
 from agiraph.api.deps import ApiDep
 from agiraph.api.problems import documented
+from agiraph.api.routers import api_router
 from agiraph.api.status_presenters import sandbox_view
 from agiraph.api.status_views import StatusView
 from agiraph.services.lifecycle import emergency
 
-router: APIRouter = APIRouter(tags=["operations"])
+router: APIRouter = api_router("operations")
 
 
 @router.get("/status", responses=documented())

@@ -14,6 +14,7 @@ from agiraph.api.access_control import IS_AUDITED
 from agiraph.api.deps import ApiDep, CallerDep, PersonDep, check_owner
 from agiraph.api.presenters import team_view
 from agiraph.api.problems import documented
+from agiraph.api.routers import api_router
 from agiraph.api.settings_views import (
     DeletionView,
     MatchedCall,
@@ -28,12 +29,12 @@ from agiraph.domain.agents import Rule
 from agiraph.domain.ids import PersonId, TeamId
 from agiraph.home.layout import DEFAULT_SOUL
 from agiraph.policies.permission import first_match
-from agiraph.services.lifecycle import deletion, extensions
+from agiraph.services.lifecycle import deletion, goal_budget
 from agiraph.store import team_threads, teams
 from agiraph.store.tx import Tx
 from agiraph.tools.toolsets import BUILT_IN
 
-router: APIRouter = APIRouter(tags=["teams"])
+router: APIRouter = api_router("teams")
 MOST_CALLS = 500
 """Turns with calls that a preview of rules looks at."""
 MOST_EXAMPLES = 5
@@ -91,7 +92,7 @@ def _settings(tx: Tx, name: str, person: PersonId) -> TeamSettingsView:
             for rule in team.permissions
         ],
         limits=team.limits,
-        budget=extensions.budget_of_goal(tx, team.id),
+        budget=goal_budget.of_team(tx, team.id),
     )
 
 

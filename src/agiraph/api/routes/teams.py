@@ -1,10 +1,11 @@
 """Team routes: create, list, pause, resume, stop, archive, restore and redirect teams."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from fastapi import APIRouter, Response
 
+from agiraph.api import kept_texts
 from agiraph.api.access_control import Caller
 from agiraph.api.deps import (
     After,
@@ -16,21 +17,23 @@ from agiraph.api.deps import (
     PersonDep,
     check_owner,
 )
-from agiraph.api.presenters import team_view
+from agiraph.api.presenters import team_view, team_views
 from agiraph.api.problems import documented
+from agiraph.api.routers import api_router
 from agiraph.api.team_requests import NewGoal, NewTeam, TeamChanges
 from agiraph.api.views import TeamView
 from agiraph.domain.agents import Limits, Rule
 from agiraph.domain.folders import GivenFolder
-from agiraph.domain.ids import PersonId, TeamId
-from agiraph.home import given_folders
-from agiraph.services.board import budgets
+from agiraph.domain.ids import PersonId
+from agiraph.home import file_lock, given_folders
+from agiraph.home.layout import soul_text
+from agiraph.services.board import budgets, labels
 from agiraph.services.lifecycle import settings
 from agiraph.services.lifecycle import teams as verbs
 from agiraph.store import teams
 from agiraph.store.tx import Tx
 
-router: APIRouter = APIRouter(tags=["teams"])
+router: APIRouter = api_router("teams")
 
 
 @router.post("/teams", status_code=201, responses=documented(409))
@@ -90,7 +93,7 @@ async def list_teams(
     """List all teams, oldest first."""
 
     def look(tx: Tx) -> list[TeamView]:
-        return [team_view(tx, team, person) for team in teams.page(tx, after=after, limit=limit)]
+        return team_views(tx, teams.page(tx, after=after, limit=limit), person)
 
     return await api.store.read(look)
 
@@ -125,12 +128,22 @@ async def change_team(
         found = teams.find(tx, team)
         return team_view(tx, settings.change(tx, found.id, by=person, **changes), person)
 
-    changed = await api.store.write(change)
-    if body.soul is not None:
+    if body.soul is None:
+        return await api.store.write(change)
+    return await _with_soul(api, team, body.soul, change)
+
+
+async def _with_soul(api: Api, team: str, soul: str, change: Callable[[Tx], TeamView]) -> TeamView:
+    """Change a team, and write its SOUL.md; keep the text before the change and the new one."""
+    found = await kept_texts.prepared(api, team)
+    async with file_lock.hold(api.home, found.id):
+        label = await api.store.read(labels.of_path, found.id, "SOUL.md")
+        keep = kept_texts.keep_current
+        await asyncio.to_thread(keep, api.home, found, "SOUL.md", is_labelled=bool(label))
+        changed = await api.store.write(change)
         # After the commit, which refuses an archived team. If the process dies here, the client
         # gets no response and sends the change again.
-        folder = api.home.team(TeamId(changed.id))
-        await asyncio.to_thread(folder.write_soul, body.soul)
+        await kept_texts.write(api, found, "SOUL.md", soul_text(soul), label)
     return changed
 
 
@@ -176,13 +189,15 @@ async def stop_team(team: str, api: ApiDep, person: PersonDep) -> TeamView:
 async def set_goal(
     team: str, body: NewGoal, api: ApiDep, person: PersonDep, idempotently: Idempotent
 ) -> TeamView:
-    """Give a team a new goal, which starts a new run. What the team knows is kept."""
+    """Give a team a new goal, which starts a new run. What the team knows is kept, and so are the
+    limits of its last goal that the new budget does not name."""
 
     def aim(tx: Tx) -> TeamView:
         found = teams.find(tx, team)
-        chosen = None if body.budget is None else body.budget.budget()
+        chosen = {} if body.budget is None else body.budget.chosen()
+        limits = budgets.for_next_goal(tx, found.id, chosen)
         is_priced = api.is_priced(teams.coordinator(tx, found.id).model)
-        budget = budgets.for_goal(chosen, mode=found.mode, is_priced=is_priced)
+        budget = budgets.for_goal(limits, mode=found.mode, is_priced=is_priced)
         aimed = verbs.set_goal(tx, found.id, body.goal, budget=budget, acceptance=body.acceptance)
         return team_view(tx, aimed, person)
 

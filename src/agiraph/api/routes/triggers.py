@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from agiraph.api.deps import ApiDep, Idempotent, Limit, PersonDep
 from agiraph.api.presenters import trigger_fields
 from agiraph.api.problems import documented
+from agiraph.api.routers import api_router
 from agiraph.api.views import CreatedTriggerView, TriggerView
 from agiraph.domain.ids import AgentId, TriggerId
 from agiraph.domain.triggers import (
@@ -23,7 +24,7 @@ from agiraph.services.triggers import due
 from agiraph.store import teams, triggers
 from agiraph.store.tx import Tx
 
-router: APIRouter = APIRouter(tags=["triggers"])
+router: APIRouter = api_router("triggers")
 
 
 class NewTrigger(BaseModel):
@@ -142,7 +143,7 @@ async def cancel_trigger(team: str, trigger: str, api: ApiDep) -> Response:
 
 @router.get("/teams/{team}/triggers/{trigger}/firings", responses=documented(404))
 async def list_firings(team: str, trigger: str, api: ApiDep, limit: Limit = 100) -> list[Firing]:
-    """List a trigger's firings and skipped slots, newest first."""
+    """List a trigger's firings and the times or events that it skipped, newest first."""
 
     def look(tx: Tx) -> list[Firing]:
         found = verbs.find(tx, teams.find(tx, team).id, trigger)

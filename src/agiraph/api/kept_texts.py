@@ -1,0 +1,67 @@
+"""Kept texts: writes a text of a team for a person, and keeps each version with its author."""
+
+import asyncio
+
+from agiraph.api.deps import Api
+from agiraph.domain.agents import Team
+from agiraph.domain.errors import NotFound
+from agiraph.domain.labels import Label
+from agiraph.domain.persons import OWNER
+from agiraph.home import file_lock, file_versions
+from agiraph.home.file_lock import to_the_end
+from agiraph.home.layout import Home, goal_text, soul_text
+from agiraph.store import file_labels, teams
+
+AGIRAPH = "agiraph"
+"""The author of the soul that a team has if a person wrote none."""
+
+
+async def prepared(api: Api, team: str) -> Team:
+    """Return a team whose files exist: those of a new team are created with its first work.
+
+    GOAL.md stays as it is: by the goal in it the next work knows that PLAN.md is for an earlier
+    one, and puts it away.
+    """
+    found = await api.store.read(teams.find, team)
+    place = await asyncio.to_thread(api.home.team, found.id)
+    with place.folder:
+        if not place.folder.exists("GOAL.md"):
+            async with file_lock.hold(api.home, found.id):
+                await asyncio.to_thread(place.prepare, found)
+    return found
+
+
+def keep_current(home: Home, team: Team, path: str, *, is_labelled: bool) -> bytes | None:
+    """Return what a file holds, None without one, after it was kept as a version."""
+    with home.team(team.id).folder as folder:
+        try:
+            data = folder.read(path, limit=file_versions.MOST_BYTES)
+        except NotFound:
+            return None
+        author = _author(team, path, data)
+        file_versions.keep(folder, path, data, author=author, is_labelled=is_labelled)
+        return data
+
+
+def _author(team: Team, path: str, data: bytes) -> str:
+    """Return who wrote a content that has no version yet; empty if that is not known."""
+    if path == "GOAL.md" and data == goal_text(team):
+        return OWNER
+    if path == "SOUL.md" and data == soul_text(team.soul):
+        return OWNER if team.soul else AGIRAPH
+    return ""
+
+
+async def write(api: Api, team: Team, path: str, data: bytes, label: Label) -> None:
+    """Write a person's text, with its label, and keep it. The caller holds the file lock."""
+    # A person who corrects one word has not confirmed the rest, so the file keeps its label until
+    # it is confirmed. The label is stored first: a crash must not leave the text without it.
+    if label:
+        await api.store.write(file_labels.put, team.id, path, data, label=label)
+    await to_the_end(_write, api.home, team, path, data, is_labelled=bool(label))
+
+
+def _write(home: Home, team: Team, path: str, data: bytes, *, is_labelled: bool) -> None:
+    with home.team(team.id).folder as folder:
+        folder.write(path, data)
+        file_versions.keep(folder, path, data, author=OWNER, is_labelled=is_labelled)
